@@ -1,0 +1,366 @@
+//! The heart: an ordered table. The first row that matches wins, and its name is what `ralph why` prints.
+//!
+//! [`plan`] answers from what is cheap to know; only when that does not settle the stop is the evidence gathered
+//! and [`conclude`] asked.
+
+use crate::event::{PendingKind, Stop, Trouble};
+use crate::facts::{Declared, Driver, Evidence, Facts, Off, Owner, Tree, Trust};
+use crate::limits;
+use crate::reason::{self, Held, Telling};
+use crate::record::{Mark, OnTampering, Origin, Outcome, Report, Rule, Run};
+use crate::requirement::{Evidence as Proof, Requirement, Standing};
+use crate::run::{Phase, State, Tampered};
+use crate::status::Status;
+use crate::text;
+use crate::verdict::Verdict;
+use alloc::format;
+use alloc::string::{String, ToString};
+
+/// One stop, and what might be held against it.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    pub stop: &'a Stop,
+    pub hold: Hold<'a>,
+    pub facts: &'a Facts,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Hold<'a> {
+    /// A run of ours owns the session; its counters bound every block.
+    Run { run: &'a Run, state: &'a State },
+    /// Only files that others wrote about the session. Nothing of ours counts, so they hold once per prompt.
+    Files,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plan {
+    Answer(Decision),
+    Verify,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub rule: Rule,
+    pub verdict: Verdict,
+    pub outcome: Outcome,
+    /// What the rule saw, in one line.
+    pub because: String,
+    pub mark: Option<Mark>,
+    pub report: Option<Report>,
+}
+
+/// Rows `off` to `untrusted`.
+pub fn plan(case: &Case<'_>) -> Plan {
+    let answer = switched_off(case)
+        .or_else(|| repeated(case))
+        .or_else(|| host_trouble(case))
+        .or_else(|| waiting(case))
+        .or_else(|| needs_human(case))
+        .or_else(|| untrusted(case));
+    answer.map_or(Plan::Verify, Plan::Answer)
+}
+
+/// Rows `verified` to `block`.
+pub fn conclude(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> Decision {
+    let mut decision = match case.hold {
+        Hold::Files => conclude_files(case, evidence, telling),
+        Hold::Run { run, state } => conclude_run(&Ours { case, run, state, evidence, telling }),
+    };
+    decision.report = Some(reason::report(&evidence.requirements, telling.redactor));
+    decision
+}
+
+fn switched_off(case: &Case<'_>) -> Option<Decision> {
+    if let Some(off) = case.facts.off {
+        return Some(allow(Rule::Off, Off::why(off).to_string()));
+    }
+    let Hold::Run { run, state } = case.hold else {
+        return None;
+    };
+    match (state.phase, case.facts.owner) {
+        (Phase::Active, Owner::Present) => None,
+        (Phase::Active, Owner::Gone) => Some(Decision {
+            outcome: Outcome::Orphaned,
+            verdict: Verdict::AllowNoting(format!(
+                "ralph: run {} is orphaned, because the process that owned it is gone; `ralph resume {}` takes it up again",
+                run.id, run.id
+            )),
+            ..allow(Rule::Off, "the process that owned the run is gone".to_string())
+        }),
+        (Phase::Paused { .. }, _) => Some(allow(Rule::Off, "paused".to_string())),
+        (Phase::Orphaned, _) => Some(allow(Rule::Off, "orphaned".to_string())),
+        (Phase::Ended(status), _) => {
+            Some(allow(Rule::NotMine, format!("the run has ended: {}", status.name())))
+        }
+    }
+}
+
+/// A hook that is registered twice delivers one stop twice; both get the same answer and it is charged once.
+fn repeated(case: &Case<'_>) -> Option<Decision> {
+    let Hold::Run { state, .. } = case.hold else {
+        return None;
+    };
+    let delivery = case.facts.delivery?;
+    if state.delivery != Some(Mark(delivery)) {
+        return None;
+    }
+    let verdict = match &state.answer {
+        Some(reason) => Verdict::Block { reason: reason.clone() },
+        None => Verdict::Allow,
+    };
+    let because = "the same stop was delivered again".to_string();
+    Some(Decision { verdict, outcome: Outcome::Repeated, ..allow(Rule::Repeat, because) })
+}
+
+fn host_trouble(case: &Case<'_>) -> Option<Decision> {
+    let trouble = case.stop.trouble.as_ref().or(case.facts.trouble.as_ref())?;
+    let Trouble::Unknown(word) = trouble else {
+        return Some(allow(Rule::HostTrouble, format!("the turn ended by {}", trouble.name())));
+    };
+    let already = matches!(case.hold, Hold::Run { state, .. } if state.odd_stops > 0);
+    (!already).then(|| {
+        allow(
+            Rule::OddStop,
+            format!(
+                "the turn ended by \"{}\", which this version does not know",
+                text::line(word, 60)
+            ),
+        )
+    })
+}
+
+fn waiting(case: &Case<'_>) -> Option<Decision> {
+    if let Some(Declared::Waiting { until_ms, why }) = &case.facts.declared
+        && case.facts.now_ms < *until_ms
+    {
+        return Some(allow(Rule::Waiting, format!("the agent waits: {}", text::line(why, 120))));
+    }
+    let first = case.stop.pending.first()?;
+    let noun = match (first.kind, case.stop.pending.len()) {
+        (PendingKind::Background, 1) => "1 background task".to_string(),
+        (PendingKind::WakeUp, 1) => "1 wake-up".to_string(),
+        (PendingKind::Background | PendingKind::WakeUp, count) => {
+            format!("{count} tasks or wake-ups")
+        }
+    };
+    Some(allow(Rule::Waiting, format!("{noun} pending: {}", first.what)))
+}
+
+fn needs_human(case: &Case<'_>) -> Option<Decision> {
+    let Hold::Run { run, .. } = case.hold else {
+        return None;
+    };
+    let Some(Declared::NeedsHuman(why)) = &case.facts.declared else {
+        return None;
+    };
+    Some(end(Rule::NeedsHuman, Status::NeedsHuman, run, text::line(why, 300)))
+}
+
+fn untrusted(case: &Case<'_>) -> Option<Decision> {
+    let Trust::Missing(what) = &case.facts.trust else {
+        return None;
+    };
+    let notice = format!(
+        "ralph: {} is not approved, so nothing of it was run; read it, then `ralph trust`",
+        text::line(what, 200)
+    );
+    Some(Decision {
+        verdict: Verdict::AllowNoting(notice),
+        ..allow(Rule::Untrusted, text::line(what, 200))
+    })
+}
+
+fn conclude_files(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> Decision {
+    let unmet =
+        evidence.requirements.iter().filter(|one| one.is_required() && one.is_unmet()).count();
+    if unmet == 0 {
+        return allow(Rule::Claimed, "nothing is open in the files about this session".to_string());
+    }
+    if case.stop.continuing {
+        return allow(
+            Rule::HoldOnce,
+            format!("{unmet} not met, and the files held this prompt once already"),
+        );
+    }
+    let held =
+        Held { hold: case.hold, requirements: &evidence.requirements, mark: None, tampering: None };
+    block(Rule::Block, format!("{unmet} not met"), reason::held(&held, telling))
+}
+
+/// One stop of a run, with everything that is known about it.
+#[derive(Clone, Copy)]
+struct Ours<'a> {
+    case: &'a Case<'a>,
+    run: &'a Run,
+    state: &'a State,
+    evidence: &'a Evidence,
+    telling: &'a Telling<'a>,
+}
+
+fn conclude_run(ours: &Ours<'_>) -> Decision {
+    all_met(ours)
+        .or_else(|| tampered(ours))
+        .or_else(|| gate_broken(ours))
+        .or_else(|| limit(ours))
+        .or_else(|| stuck(ours))
+        .or_else(|| hand_over(ours))
+        .unwrap_or_else(|| hold(ours))
+}
+
+impl<'a> Ours<'a> {
+    fn required(&self) -> impl Iterator<Item = &'a Requirement> {
+        self.evidence.requirements.iter().filter(|one| one.is_required())
+    }
+
+    fn open(&self) -> usize {
+        self.required().filter(|one| one.is_unmet() || one.is_unknown()).count()
+    }
+
+    fn tampering(&self) -> Option<&'a str> {
+        self.case.facts.tampering.as_deref()
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.state.elapsed_ms(self.case.facts.now_ms)
+    }
+
+    fn mark(&self) -> Option<Mark> {
+        match self.evidence.tree {
+            Tree::Known(tree) => Some(reason::failures(&self.evidence.requirements).and(tree)),
+            Tree::Unknown => None,
+        }
+    }
+}
+
+fn all_met(ours: &Ours<'_>) -> Option<Decision> {
+    let count = ours.required().count();
+    if ours.open() > 0 || count == 0 || ours.tampering().is_some() {
+        return None;
+    }
+    let by_claim = ours.required().any(|one| one.standing == Standing::Met(Proof::Claimed));
+    let noun =
+        if count == 1 { "1 requirement is" } else { &format!("all {count} requirements are") };
+    let iterations = plural(ours.state.iteration, "iteration");
+    let how = format!("after {iterations} and {}", limits::duration(ours.elapsed_ms()));
+    Some(match (ours.state.tampered, by_claim) {
+        (Tampered::Yes, _) => {
+            let because =
+                format!("{noun} met {how}, but ralph's own files were changed on the way");
+            end(Rule::Tampered, Status::NeedsReview, ours.run, because)
+        }
+        (Tampered::No, true) => {
+            let because = format!("{noun} said to be met {how}; nothing measured it");
+            end(Rule::Claimed, Status::Claimed, ours.run, because)
+        }
+        (Tampered::No, false) => {
+            end(Rule::Verified, Status::Verified, ours.run, format!("{noun} met {how}"))
+        }
+    })
+}
+
+fn tampered(ours: &Ours<'_>) -> Option<Decision> {
+    match (ours.tampering()?, ours.run.on_tampering) {
+        (what, OnTampering::EndInReview) => {
+            Some(end(Rule::Tampered, Status::NeedsReview, ours.run, text::line(what, 300)))
+        }
+        (_, OnTampering::Block) => None,
+    }
+}
+
+fn gate_broken(ours: &Ours<'_>) -> Option<Decision> {
+    ours.required().find_map(|one| match &one.standing {
+        Standing::Unknown(why) if was_unknown(ours.state, &one.name) => {
+            let why = text::line(&ours.telling.redactor.redact(why), 160);
+            let because = format!("{} could not be told twice running: {why}", one.name);
+            Some(end(Rule::GateBroken, Status::GateBroken, ours.run, because))
+        }
+        Standing::Unknown(_) | Standing::Met(_) | Standing::Unmet(_) => None,
+    })
+}
+
+fn limit(ours: &Ours<'_>) -> Option<Decision> {
+    let spent = ours.case.facts.spent_micro_usd;
+    let own = ours.run.limits.used_up(ours.state.iteration, ours.elapsed_ms(), spent);
+    let adopted = ours.evidence.own_limit.as_ref().filter(|_| ours.run.origin == Origin::Adopted);
+    let what = match (adopted, own) {
+        (Some(limit), _) => text::line(limit, 120),
+        (None, Some(used_up)) => used_up.to_string(),
+        (None, None) => return None,
+    };
+    let because = format!("{what}, {} not met", ours.open());
+    Some(end(Rule::Limit, Status::Exhausted, ours.run, because))
+}
+
+fn stuck(ours: &Ours<'_>) -> Option<Decision> {
+    let mark = ours.mark()?;
+    let times = ours.state.staleness(Some(mark)).saturating_add(1);
+    if times < ours.run.limits.stuck_after {
+        return None;
+    }
+    let because = format!(
+        "{times} stops in a row brought nothing new (state {}), {} not met",
+        mark.short(),
+        ours.open()
+    );
+    Some(Decision { mark: Some(mark), ..end(Rule::Stuck, Status::Stuck, ours.run, because) })
+}
+
+fn hand_over(ours: &Ours<'_>) -> Option<Decision> {
+    let permille = ours.case.facts.context_permille?;
+    let due = permille >= ours.run.limits.handover_at_permille;
+    (due && ours.case.facts.driver == Driver::Runner)
+        .then(|| allow(Rule::HandOver, format!("context is {} % full", permille / 10)))
+}
+
+fn hold(ours: &Ours<'_>) -> Decision {
+    let mark = ours.mark();
+    let (rule, because) = match ours.tampering() {
+        Some(what) => {
+            (Rule::Tampered, format!("{}; {} not met", text::line(what, 200), ours.open()))
+        }
+        None => (Rule::Block, format!("{} not met", ours.open())),
+    };
+    let held = Held {
+        hold: ours.case.hold,
+        requirements: &ours.evidence.requirements,
+        mark,
+        tampering: ours.tampering(),
+    };
+    Decision { mark, ..block(rule, because, reason::held(&held, ours.telling)) }
+}
+
+fn was_unknown(state: &State, name: &str) -> bool {
+    use crate::record::Known;
+    let lines = state.report.as_ref().map_or(&[][..], |report| &report.lines);
+    lines.iter().any(|line| line.standing == Known::Unknown && line.name == name)
+}
+
+fn plural(count: u32, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+fn allow(rule: Rule, because: String) -> Decision {
+    Decision {
+        rule,
+        verdict: Verdict::Allow,
+        outcome: Outcome::Allowed,
+        because,
+        mark: None,
+        report: None,
+    }
+}
+
+fn block(rule: Rule, because: String, reason: String) -> Decision {
+    let verdict = Verdict::Block { reason: reason.clone() };
+    Decision { verdict, outcome: Outcome::Blocked { reason }, ..allow(rule, because) }
+}
+
+fn end(rule: Rule, status: Status, run: &Run, because: String) -> Decision {
+    let title = if run.title.is_empty() { String::new() } else { format!(": {}", run.title) };
+    let notice = format!("ralph: {}{title} — {because} (run {})", status.name(), run.id);
+    Decision {
+        verdict: Verdict::End { status, notice },
+        outcome: Outcome::Ended(status),
+        ..allow(rule, because)
+    }
+}

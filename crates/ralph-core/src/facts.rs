@@ -1,0 +1,103 @@
+//! Everything a decision may know about the world, as plain values gathered before it is asked.
+
+use crate::event::Trouble;
+use crate::requirement::Requirement;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Cheap to know: read from the environment, the state directory and the tail of the transcript.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    pub now_ms: u64,
+    pub off: Option<Off>,
+    pub owner: Owner,
+    /// Identifies one delivery of one stop; `None` when nothing tells two deliveries apart.
+    pub delivery: Option<u64>,
+    pub trouble: Option<Trouble>,
+    pub declared: Option<Declared>,
+    pub trust: Trust,
+    /// What was changed behind ralph's back, in one line.
+    pub tampering: Option<String>,
+    pub spent_micro_usd: Option<u64>,
+    pub context_permille: Option<u16>,
+    pub driver: Driver,
+}
+
+/// Dearer to know: asked for only when the cheap facts do not settle the stop.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    pub requirements: Vec<Requirement>,
+    pub tree: Tree,
+    /// A limit that an adopted file sets for itself was reached.
+    pub own_limit: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tree {
+    /// Content identity of the work tree.
+    Known(u64),
+    /// Not a repository, or git did not answer: two such trees are never called the same.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Off {
+    Environment,
+    KillSwitch,
+    Cancelled,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    Present,
+    /// The process that owned the run is gone, or nothing was heard of it for too long.
+    Gone,
+}
+
+/// An honest way out that the agent took, on record before it stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Declared {
+    NeedsHuman(String),
+    Waiting { until_ms: u64, why: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    Approved,
+    Missing(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    Person,
+    Runner,
+}
+
+impl Facts {
+    /// An ordinary stop at which nothing else is going on.
+    pub fn quiet(now_ms: u64) -> Self {
+        Self {
+            now_ms,
+            off: None,
+            owner: Owner::Present,
+            delivery: None,
+            trouble: None,
+            declared: None,
+            trust: Trust::Approved,
+            tampering: None,
+            spent_micro_usd: None,
+            context_permille: None,
+            driver: Driver::Person,
+        }
+    }
+}
+
+impl Off {
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Environment => "`RALPH_OFF` is set",
+            Self::KillSwitch => "the kill switch file is there",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Claude Code. Read tolerantly: a field of a surprising type is a field that is absent. Written exactly: one
+//! wrongly typed field voids the whole answer, and the client then lets the agent go.
+
+use super::{Malformed, Reply, Style};
+use crate::event::{Event, Noted, Pending, PendingKind, Stop, StopFailure, SubagentStop, Trouble};
+use crate::id::SessionId;
+use crate::text;
+use crate::verdict::Verdict;
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// `additionalContext` beyond this is spilled to a file by the client and replaced with a preview.
+const CONTEXT_LIMIT: usize = 10_000;
+
+/// The client clips these texts at a thousand characters; more of them than this only fills memory.
+const MOST_PENDING: usize = 100;
+
+const NOTED: [&str; 30] = [
+    "ConfigChange",
+    "CwdChanged",
+    "DirectoryAdded",
+    "Elicitation",
+    "ElicitationResult",
+    "FileChanged",
+    "InstructionsLoaded",
+    "MessageDisplay",
+    "Notification",
+    "PermissionDenied",
+    "PermissionRequest",
+    "PostCompact",
+    "PostModelSwitch",
+    "PostToolBatch",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PreCompact",
+    "PreModelSwitch",
+    "PreToolUse",
+    "SessionEnd",
+    "SessionStart",
+    "Setup",
+    "SubagentStart",
+    "TaskCompleted",
+    "TaskCreated",
+    "TeammateIdle",
+    "UserPromptExpansion",
+    "UserPromptSubmit",
+    "WorktreeCreate",
+    "WorktreeRemove",
+];
+
+/// Every field unparsed: reading each one for itself keeps a surprise in one from voiding the others.
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow)]
+    hook_event_name: Field<'a>,
+    #[serde(borrow)]
+    session_id: Field<'a>,
+    #[serde(borrow)]
+    transcript_path: Field<'a>,
+    #[serde(borrow)]
+    cwd: Field<'a>,
+    #[serde(borrow)]
+    prompt_id: Field<'a>,
+    #[serde(borrow)]
+    agent_id: Field<'a>,
+    #[serde(borrow)]
+    agent_type: Field<'a>,
+    #[serde(borrow)]
+    stop_hook_active: Field<'a>,
+    #[serde(borrow)]
+    last_assistant_message: Field<'a>,
+    #[serde(borrow)]
+    stop_reason: Field<'a>,
+    #[serde(borrow)]
+    error: Field<'a>,
+    #[serde(borrow)]
+    error_details: Field<'a>,
+    #[serde(borrow)]
+    background_tasks: Field<'a>,
+    #[serde(borrow)]
+    session_crons: Field<'a>,
+}
+
+type Field<'a> = Option<&'a RawValue>;
+
+#[derive(Deserialize)]
+struct BackgroundTask<'a> {
+    #[serde(borrow)]
+    r#type: Field<'a>,
+    #[serde(borrow)]
+    description: Field<'a>,
+}
+
+#[derive(Deserialize)]
+struct Cron<'a> {
+    #[serde(borrow)]
+    schedule: Field<'a>,
+    #[serde(borrow)]
+    prompt: Field<'a>,
+}
+
+fn read<'a, T: Deserialize<'a>>(field: Field<'a>) -> Option<T> {
+    serde_json::from_str(field?.get()).ok()
+}
+
+pub fn parse(input: &[u8]) -> Result<Event, Malformed> {
+    let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
+    let wire: Wire = serde_json::from_slice(input).map_err(|error| malformed(input, &error))?;
+    let name: Option<Cow<str>> = read(wire.hook_event_name);
+    let session = read::<String>(wire.session_id).and_then(|id| SessionId::parse(&id));
+    Ok(match name.as_deref() {
+        Some("Stop") => Event::Stop(stop(&wire, session)),
+        // Hooks written before the name was sent, and people who try one by hand, send only the flag.
+        None if wire.stop_hook_active.is_some() => Event::Stop(stop(&wire, session)),
+        Some("SubagentStop") => Event::SubagentStop(SubagentStop {
+            session,
+            agent: read(wire.agent_id),
+            agent_type: read(wire.agent_type),
+            continuing: read(wire.stop_hook_active) == Some(true),
+        }),
+        Some("StopFailure") => {
+            let details: Option<String> = read(wire.error_details);
+            let class =
+                trouble(&read::<String>(wire.error).unwrap_or_default(), details.as_deref());
+            Event::StopFailure(StopFailure { session, class, agent: read(wire.agent_id) })
+        }
+        Some(name) => match NOTED.iter().find(|known| **known == name) {
+            Some(name) => Event::Noted(Noted { session, name }),
+            None => Event::Unknown,
+        },
+        None => Event::Unknown,
+    })
+}
+
+fn malformed(input: &[u8], error: &serde_json::Error) -> Malformed {
+    Malformed {
+        why: if input.iter().all(u8::is_ascii_whitespace) {
+            "it is empty".to_string()
+        } else if error.is_eof() {
+            "it ends too early".to_string()
+        } else {
+            format!(
+                "it is not the JSON object of an event (line {}, column {})",
+                error.line(),
+                error.column()
+            )
+        },
+    }
+}
+
+fn stop(wire: &Wire<'_>, session: Option<SessionId>) -> Stop {
+    let background = items(wire.background_tasks).map(|task| {
+        let task: Option<BackgroundTask> = read(Some(task));
+        let (kind, what) = task.map_or((None, None), |task| {
+            (read::<String>(task.r#type), read::<String>(task.description))
+        });
+        Pending { kind: PendingKind::Background, what: named(kind, what, "background task") }
+    });
+    let wake_ups = items(wire.session_crons).map(|cron| {
+        let cron: Option<Cron> = read(Some(cron));
+        let (when, what) = cron.map_or((None, None), |cron| {
+            (read::<String>(cron.schedule), read::<String>(cron.prompt))
+        });
+        Pending { kind: PendingKind::WakeUp, what: named(when, what, "wake-up") }
+    });
+    Stop {
+        session,
+        pending: background.chain(wake_ups).collect(),
+        cwd: read(wire.cwd),
+        transcript: read(wire.transcript_path),
+        prompt: read(wire.prompt_id),
+        continuing: read(wire.stop_hook_active) == Some(true),
+        said: read(wire.last_assistant_message),
+        trouble: read::<String>(wire.stop_reason).and_then(|word| stop_trouble(&word)),
+    }
+}
+
+fn items(field: Field<'_>) -> impl Iterator<Item = &RawValue> {
+    read::<Vec<&RawValue>>(field).unwrap_or_default().into_iter().take(MOST_PENDING)
+}
+
+fn named(kind: Option<String>, what: Option<String>, otherwise: &str) -> String {
+    match (kind, what) {
+        (Some(kind), Some(what)) => text::line(&format!("{kind} \"{what}\""), 120),
+        (Some(one), None) | (None, Some(one)) => text::line(&one, 120),
+        (None, None) => otherwise.to_string(),
+    }
+}
+
+/// The client's words for what went wrong, as observed in `StopFailure` and in `stop_reason`.
+fn trouble(word: &str, details: Option<&str>) -> Trouble {
+    let too_long = details.is_some_and(|details| details.contains("prompt is too long"));
+    match word {
+        "rate_limit" => Trouble::RateLimit,
+        "overloaded" | "overloaded_error" => Trouble::Overloaded,
+        "authentication_failed" => Trouble::Authentication,
+        "billing_error" => Trouble::Billing,
+        "invalid_request" if too_long => Trouble::ContextFull,
+        "model_context_window_exceeded" | "prompt_too_long" => Trouble::ContextFull,
+        "max_output_tokens" | "max_tokens" => Trouble::OutputLimit,
+        "invalid_request" | "model_not_found" => Trouble::InvalidRequest,
+        "server_error" | "api_error" => Trouble::Server,
+        "interrupted" | "aborted" | "aborted_streaming" | "aborted_tools" => Trouble::Interrupted,
+        "" => Trouble::Unknown("unknown".to_string()),
+        other => Trouble::Unknown(text::line(other, 60)),
+    }
+}
+
+/// `None` for the ordinary ways in which a model ends its turn.
+fn stop_trouble(stop_reason: &str) -> Option<Trouble> {
+    match stop_reason {
+        "" | "end_turn" | "stop_sequence" | "tool_use" | "pause_turn" | "refusal" => None,
+        other => Some(trouble(other, None)),
+    }
+}
+
+#[derive(Serialize)]
+struct Noting<'a> {
+    #[serde(rename = "systemMessage")]
+    system_message: &'a str,
+}
+
+#[derive(Serialize)]
+struct Blocking<'a> {
+    decision: &'static str,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct Continuing<'a> {
+    #[serde(rename = "hookSpecificOutput")]
+    hook_specific_output: Additional<'a>,
+}
+
+#[derive(Serialize)]
+struct Additional<'a> {
+    #[serde(rename = "hookEventName")]
+    hook_event_name: &'static str,
+    #[serde(rename = "additionalContext")]
+    additional_context: &'a str,
+}
+
+pub fn render(style: Style, verdict: &Verdict) -> Reply {
+    match (verdict, style) {
+        (Verdict::Allow, _) => Reply::default(),
+        (Verdict::AllowNoting(notice) | Verdict::End { notice, .. }, _) => {
+            object(&Noting { system_message: notice })
+        }
+        // Any text on stdout keeps the client from taking "no such file" in the reason for a missing script.
+        (Verdict::Block { reason }, Style::Exit2) => {
+            Reply { stdout: b"{}".to_vec(), stderr: reason.clone().into_bytes(), exit: 2 }
+        }
+        (Verdict::Block { reason }, Style::Json) => object(&Blocking { decision: "block", reason }),
+        (Verdict::Block { reason }, Style::Context) => {
+            let additional_context = &text::cut(reason, CONTEXT_LIMIT);
+            object(&Continuing {
+                hook_specific_output: Additional { hook_event_name: "Stop", additional_context },
+            })
+        }
+    }
+}
+
+fn object(value: &impl Serialize) -> Reply {
+    // Strings and maps of strings cannot fail to serialise; if they did, silence is the answer that traps nobody.
+    Reply { stdout: serde_json::to_vec(value).unwrap_or_default(), ..Reply::default() }
+}

@@ -1,0 +1,94 @@
+//! Identifiers that may become part of a path. A value of these types cannot climb out of a directory.
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::fmt;
+
+const LONGEST: usize = 128;
+
+fn is_plain(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= LONGEST
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+/// One conversation in a host, by the host's own id.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SessionId(String);
+
+/// One piece of work that ralph holds an agent to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunId(String);
+
+impl SessionId {
+    /// `None` for anything but 1 to 128 ASCII letters, digits, `_` and `-`: such a session is nobody's.
+    pub fn parse(text: &str) -> Option<Self> {
+        is_plain(text).then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The first group of a UUID, as people read it out.
+    pub fn short(&self) -> &str {
+        self.0.get(..8).unwrap_or(&self.0)
+    }
+}
+
+impl RunId {
+    pub fn parse(text: &str) -> Option<Self> {
+        is_plain(text).then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-S2a: nothing that could leave the state directory becomes an id.
+    #[test]
+    fn hostile_session_ids_are_nobody() {
+        let long = "a".repeat(129);
+        for hostile in [
+            "",
+            ".",
+            "..",
+            "../../x",
+            "/etc/passwd",
+            "C:\\x",
+            "a/b",
+            "a\\b",
+            "a\0b",
+            "ａ",
+            "а",
+            "a b",
+            "a.b",
+            "-\n",
+            &long,
+        ] {
+            assert_eq!(SessionId::parse(hostile), None, "{hostile:?}");
+            assert_eq!(RunId::parse(hostile), None, "{hostile:?}");
+        }
+        let longest = "a".repeat(128);
+        for plain in ["a", "5999882c-e786-462c-84d4-07d1c65b5e76", "test_456", &longest] {
+            assert_eq!(SessionId::parse(plain).unwrap().as_str(), plain);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The part of ralph that decides.
+//!
+//! `no_std` is the guard, not an optimisation: files, processes, clocks and the environment do not resolve
+//! here, so whatever a decision depends on has to arrive as a value. Start reading at [`decide`].
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod claim;
+pub mod decide;
+pub mod event;
+pub mod facts;
+pub mod host;
+pub mod id;
+pub mod limits;
+pub mod reason;
+pub mod record;
+pub mod redact;
+pub mod requirement;
+pub mod run;
+pub mod source;
+pub mod status;
+pub mod text;
+pub mod transcript;
+pub mod verdict;

@@ -1,0 +1,199 @@
+//! What makes a run finite.
+
+use alloc::string::String;
+use alloc::{format, vec};
+use core::fmt::{self, Write};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// `None` is "as many as it takes", allowed only beside a finite time.
+    pub max_iterations: Option<u32>,
+    pub max_duration_ms: Option<u64>,
+    pub max_cost_micro_usd: Option<u64>,
+    /// How often the same tree with the same failures may be seen before the run is `stuck`.
+    pub stuck_after: u32,
+    /// Context use, in thousandths, from which a runner starts a fresh session.
+    pub handover_at_permille: u16,
+}
+
+/// A limit that was used up, in words for the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UsedUp {
+    Iterations(u32),
+    Duration(u64),
+    Cost(u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Invalid {
+    /// Neither iterations nor time ends the run. Cost does not count: its meter can be blind.
+    NothingEndsIt,
+    /// Below two, the first stop would already be a repetition.
+    StuckTooSoon(u32),
+}
+
+impl Limits {
+    pub const DEFAULT: Self = Self {
+        max_iterations: Some(25),
+        max_duration_ms: Some(8 * 60 * 60 * 1000),
+        max_cost_micro_usd: Some(20_000_000),
+        stuck_after: 3,
+        handover_at_permille: 800,
+    };
+
+    pub fn check(&self) -> Result<(), Invalid> {
+        if self.max_iterations.is_none() && self.max_duration_ms.is_none() {
+            return Err(Invalid::NothingEndsIt);
+        }
+        if self.stuck_after < 2 {
+            return Err(Invalid::StuckTooSoon(self.stuck_after));
+        }
+        Ok(())
+    }
+
+    /// A limit forbids the *next* iteration; it never spoils the one that just ended.
+    pub fn used_up(
+        &self,
+        iterations: u32,
+        elapsed_ms: u64,
+        spent_micro_usd: Option<u64>,
+    ) -> Option<UsedUp> {
+        match (self.max_iterations, self.max_duration_ms, self.max_cost_micro_usd, spent_micro_usd)
+        {
+            (Some(most), ..) if iterations >= most => Some(UsedUp::Iterations(most)),
+            (_, Some(most), ..) if elapsed_ms >= most => Some(UsedUp::Duration(most)),
+            (.., Some(most), Some(spent)) if spent >= most => Some(UsedUp::Cost(most)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for UsedUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Iterations(1) => f.write_str("its 1 iteration is used up"),
+            Self::Iterations(most) => write!(f, "all {most} iterations are used up"),
+            Self::Duration(most) => write!(f, "its {} are over", duration(*most)),
+            Self::Cost(most) => write!(f, "its {} are spent", money(*most)),
+        }
+    }
+}
+
+/// `90s`, `15m`, `8h`, `1h30m`, `2d`, `500ms`. A number without a unit is refused: nobody means the same by it.
+pub fn parse_duration(text: &str) -> Option<u64> {
+    let mut rest = text.trim();
+    let mut total: u64 = 0;
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit_on) = rest.split_at(digits);
+        let letters = unit_on.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let (unit, next) = unit_on.split_at(letters);
+        let ms = match unit {
+            "ms" => 1,
+            "s" => 1000,
+            "m" | "min" => 60_000,
+            "h" => 3_600_000,
+            "d" => 86_400_000,
+            _ => return None,
+        };
+        total = total.checked_add(number.parse::<u64>().ok()?.checked_mul(ms)?)?;
+        rest = next.trim_start();
+    }
+    Some(total)
+}
+
+/// Durations as people say them: `14 min`, `2 h 4 min`.
+pub fn duration(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let parts = match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60) {
+        (0, 0, 0) if ms < 1000 => return format!("{ms} ms"),
+        (0, 0, 0) => return format!("{seconds} s"),
+        (0, 0, minutes) => vec![(minutes, "min")],
+        (0, hours, minutes) => vec![(hours, "h"), (minutes, "min")],
+        (days, hours, _) => vec![(days, "d"), (hours, "h")],
+    };
+    let mut out = String::new();
+    for (count, unit) in parts.into_iter().filter(|(count, _)| *count > 0) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        let _ = write!(out, "{count} {unit}");
+    }
+    out
+}
+
+pub fn money(micro_usd: u64) -> String {
+    let cents = micro_usd.saturating_add(5000) / 10_000;
+    if cents.is_multiple_of(100) {
+        format!("${}", cents / 100)
+    } else {
+        format!("${}.{:02}", cents / 100, cents % 100)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    /// R-L2a: the defaults are finite on every axis, and no run is endless on all of them.
+    #[test]
+    fn a_run_without_an_end_is_refused() {
+        assert_eq!(Limits::DEFAULT.check(), Ok(()));
+        let Limits { max_iterations, max_duration_ms, max_cost_micro_usd, .. } = Limits::DEFAULT;
+        assert!(
+            max_iterations.is_some() && max_duration_ms.is_some() && max_cost_micro_usd.is_some()
+        );
+        for (max_iterations, max_duration_ms, expected) in [
+            (None, Some(1), Ok(())),
+            (Some(1), None, Ok(())),
+            (None, None, Err(Invalid::NothingEndsIt)),
+        ] {
+            assert_eq!(
+                Limits { max_iterations, max_duration_ms, ..Limits::DEFAULT }.check(),
+                expected
+            );
+        }
+        assert_eq!(
+            Limits { stuck_after: 1, ..Limits::DEFAULT }.check(),
+            Err(Invalid::StuckTooSoon(1))
+        );
+    }
+
+    #[test]
+    fn people_write_durations() {
+        for (text, ms) in [
+            ("90s", Some(90_000)),
+            ("8h", Some(28_800_000)),
+            ("1h30m", Some(5_400_000)),
+            ("1h 30min", Some(5_400_000)),
+            ("2d", Some(172_800_000)),
+            ("500ms", Some(500)),
+            ("0s", Some(0)),
+            ("", None),
+            ("8", None),
+            ("h", None),
+            ("-1h", None),
+            ("8 h", None),
+            ("99999999999999999999s", None),
+            ("9999999999999999d", None),
+        ] {
+            assert_eq!(parse_duration(text), ms, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn people_read_durations_and_money() {
+        let said: alloc::vec::Vec<_> =
+            [0, 999, 59_000, 60_000, 14 * 60_000, 7_440_000, 8 * 3_600_000, 90_000_000]
+                .map(duration)
+                .into();
+        assert_eq!(said.join(", "), "0 ms, 999 ms, 59 s, 1 min, 14 min, 2 h 4 min, 8 h, 1 d 1 h");
+        assert_eq!([0, 1_820_000, 20_000_000, 4_999].map(money).join(", "), "$0, $1.82, $20, $0");
+        assert_eq!(UsedUp::Duration(28_800_000).to_string(), "its 8 h are over");
+    }
+}

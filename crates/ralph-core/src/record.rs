@@ -1,0 +1,339 @@
+//! What is remembered. These are the only types that reach disk; each carries a version, and a fixture of
+//! every version ever written is a test.
+
+use crate::id::{RunId, SessionId};
+use crate::limits::Limits;
+use crate::run::State;
+use crate::source::checklist::Checklist;
+use crate::status::Status;
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub const VERSION: u8 = 1;
+
+/// `run.json`: sealed at the start. The journal's first entry holds the same, so that an edit can be seen
+/// and undone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    pub v: u8,
+    pub id: RunId,
+    /// `None` when the file names nobody, or nobody that could be a session: then it holds nobody.
+    #[serde(default, deserialize_with = "lenient_session")]
+    pub owner: Option<SessionId>,
+    pub started_ms: u64,
+    pub project: String,
+    pub origin: Origin,
+    /// Where counting starts: an adopted loop has used some of its iterations already.
+    pub first_iteration: u32,
+    pub limits: Limits,
+    pub features: Vec<String>,
+    pub promise: Option<String>,
+    pub checklist: Asked,
+    pub goal_bytes: u64,
+    /// One cleaned line of the goal, for lists.
+    pub title: String,
+    pub on_tampering: OnTampering,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// A person started it.
+    Started,
+    /// A loop directory was found that nobody had claimed, or `RALPH_LOOP_DIR` named it.
+    Adopted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    Yes,
+    No,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTampering {
+    /// Hold on, and end in review instead of `verified`.
+    Block,
+    EndInReview,
+}
+
+/// One line of `journal.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    pub v: u8,
+    pub seq: u64,
+    pub at_ms: u64,
+    /// Hash of the line before this one; empty in the first.
+    pub prev: String,
+    /// Iterations charged once this entry is applied.
+    pub iteration: u32,
+    pub change: Change,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    Started(Box<Run>),
+    /// The journal was lost or damaged; this is what was known when it began anew.
+    Restored(Box<Restored>),
+    Decided(Box<Decided>),
+    Trouble {
+        class: String,
+    },
+    Paused,
+    Resumed,
+    Cancelled,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Restored {
+    pub run: Run,
+    pub state: State,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decided {
+    pub rule: Rule,
+    pub outcome: Outcome,
+    /// What the rule saw, in one line.
+    pub because: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Mark>,
+    /// Absent when the stop was settled before any requirement was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
+    /// What had been changed behind ralph's back, whichever rule fired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tampering: Option<String>,
+    pub took_ms: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Allowed,
+    /// Charged. The reason is kept whole: a second delivery of the same stop must get the same answer.
+    Blocked {
+        reason: String,
+    },
+    /// The answer of the last stop once more, because this is that stop once more. Never charged.
+    Repeated,
+    Orphaned,
+    Ended(Status),
+}
+
+/// The row of the decision table that fired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    NotMine,
+    Off,
+    Repeat,
+    HostTrouble,
+    OddStop,
+    Waiting,
+    NeedsHuman,
+    Untrusted,
+    Verified,
+    Claimed,
+    Tampered,
+    GateBroken,
+    Limit,
+    Stuck,
+    HandOver,
+    HoldOnce,
+    Block,
+}
+
+/// What a stop found, short enough to be kept for ever.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    pub total: u32,
+    pub unmet: u32,
+    pub unknown: u32,
+    /// Changes when any unmet or unknown requirement changes.
+    pub failures: Mark,
+    /// The first of the requirements that are not met, most useful first.
+    pub lines: Vec<Line>,
+    /// The first names of those that are.
+    pub met: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    pub name: String,
+    pub stage: String,
+    pub standing: Known,
+    pub note: String,
+    pub findings: u32,
+    pub signature: Mark,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Known {
+    Unmet,
+    Unknown,
+    Advisory,
+}
+
+/// What the transcript had told when it was last read, and how far that was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observed {
+    pub inode: u64,
+    pub offset: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro_usd: Option<u64>,
+    /// What the session had cost when the run first looked: spent by others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_cost_micro_usd: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checklist: Option<Checklist>,
+}
+
+/// The host process that owns the run. A pid alone is reused; with its start time it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    pub pid: u32,
+    pub started: u64,
+}
+
+/// A 64-bit identity, as hexadecimal text: other tools' JSON numbers end at 2^53.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark(pub u64);
+
+impl Rule {
+    pub const ALL: [Self; 17] = [
+        Self::NotMine,
+        Self::Off,
+        Self::Repeat,
+        Self::HostTrouble,
+        Self::OddStop,
+        Self::Waiting,
+        Self::NeedsHuman,
+        Self::Untrusted,
+        Self::Verified,
+        Self::Claimed,
+        Self::Tampered,
+        Self::GateBroken,
+        Self::Limit,
+        Self::Stuck,
+        Self::HandOver,
+        Self::HoldOnce,
+        Self::Block,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotMine => "not-mine",
+            Self::Off => "off",
+            Self::Repeat => "repeat",
+            Self::HostTrouble => "host-trouble",
+            Self::OddStop => "odd-stop",
+            Self::Waiting => "waiting",
+            Self::NeedsHuman => "needs-human",
+            Self::Untrusted => "untrusted",
+            Self::Verified => "verified",
+            Self::Claimed => "claimed",
+            Self::Tampered => "tampered",
+            Self::GateBroken => "gate-broken",
+            Self::Limit => "limit",
+            Self::Stuck => "stuck",
+            Self::HandOver => "hand-over",
+            Self::HoldOnce => "hold-once",
+            Self::Block => "block",
+        }
+    }
+}
+
+impl Mark {
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
+    /// FNV-1a. It tells states of one run apart; what an agent could gain from a collision is being called stuck.
+    pub fn of(parts: &[&[u8]]) -> Self {
+        let mut hash = Self::BASIS;
+        for part in parts {
+            for byte in part.len().to_le_bytes().iter().chain(part.iter()) {
+                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        Self(hash)
+    }
+
+    pub fn and(self, other: u64) -> Self {
+        Self::of(&[&self.0.to_le_bytes(), &other.to_le_bytes()])
+    }
+
+    /// Seven digits, as people know them from commits.
+    pub fn short(self) -> String {
+        alloc::format!("{:016x}", self.0).chars().take(7).collect()
+    }
+}
+
+impl Serialize for Mark {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:016x}", self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Mark {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        u64::from_str_radix(&text, 16)
+            .map(Self)
+            .map_err(|_| D::Error::custom("not 16 hexadecimal digits"))
+    }
+}
+
+impl Serialize for Status {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Status {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| D::Error::custom("not a status"))
+    }
+}
+
+impl Serialize for RunId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for RunId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| D::Error::custom("not a run id"))
+    }
+}
+
+impl Serialize for SessionId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+fn lenient_session<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SessionId>, D::Error> {
+    let text = Option::<Cow<str>>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| SessionId::parse(&text)))
+}

@@ -1,0 +1,191 @@
+//! Secrets never leave through a reason, a journal line or a screen.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+pub const REDACTED: &str = "[redacted]";
+
+/// How a token is recognised: a fixed beginning, then at least `least` characters of its alphabet.
+struct Shape {
+    prefix: &'static str,
+    least: usize,
+}
+
+const SHAPES: &[Shape] = &[
+    Shape { prefix: "sk-ant-", least: 16 },
+    Shape { prefix: "sk-proj-", least: 16 },
+    Shape { prefix: "sk-", least: 20 },
+    Shape { prefix: "sk_live_", least: 16 },
+    Shape { prefix: "rk_live_", least: 16 },
+    Shape { prefix: "whsec_", least: 16 },
+    Shape { prefix: "ghp_", least: 20 },
+    Shape { prefix: "gho_", least: 20 },
+    Shape { prefix: "ghu_", least: 20 },
+    Shape { prefix: "ghs_", least: 20 },
+    Shape { prefix: "ghr_", least: 20 },
+    Shape { prefix: "github_pat_", least: 20 },
+    Shape { prefix: "glpat-", least: 16 },
+    Shape { prefix: "xoxb-", least: 10 },
+    Shape { prefix: "xoxp-", least: 10 },
+    Shape { prefix: "xoxa-", least: 10 },
+    Shape { prefix: "xoxs-", least: 10 },
+    Shape { prefix: "xapp-", least: 10 },
+    Shape { prefix: "AKIA", least: 16 },
+    Shape { prefix: "ASIA", least: 16 },
+    Shape { prefix: "AIza", least: 30 },
+    Shape { prefix: "ya29.", least: 20 },
+    Shape { prefix: "npm_", least: 30 },
+    Shape { prefix: "pypi-", least: 30 },
+    Shape { prefix: "hf_", least: 20 },
+    Shape { prefix: "dop_v1_", least: 30 },
+    Shape { prefix: "SG.", least: 30 },
+    Shape { prefix: "eyJ", least: 40 },
+];
+
+const PEM_BEGIN: &str = "-----BEGIN ";
+const PEM_KEY: &str = "PRIVATE KEY-----";
+const PEM_END: &str = "-----END ";
+
+/// Words after which the next token is a secret whatever it looks like.
+const ANNOUNCED: &[&str] = &["Bearer ", "bearer "];
+
+#[derive(Clone, Debug, Default)]
+pub struct Redactor {
+    /// Longest first, so that a secret that contains another is removed whole.
+    known: Vec<String>,
+}
+
+impl Redactor {
+    /// `known` are values that must not appear, such as those of environment variables named like secrets.
+    pub fn new(mut known: Vec<String>) -> Self {
+        known.retain(|secret| secret.len() >= 8);
+        known.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        known.dedup();
+        Self { known }
+    }
+
+    pub fn redact(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        let mut before = None;
+        while let Some(char) = rest.chars().next() {
+            let hidden = self.secret_at(rest, before);
+            if hidden > 0 {
+                out.push_str(REDACTED);
+                before = rest[..hidden].chars().next_back();
+                rest = &rest[hidden..];
+            } else {
+                out.push(char);
+                before = Some(char);
+                rest = &rest[char.len_utf8()..];
+            }
+        }
+        out
+    }
+
+    /// The length of the secret that begins here, 0 for none.
+    fn secret_at(&self, rest: &str, before: Option<char>) -> usize {
+        if let Some(secret) = self.known.iter().find(|secret| rest.starts_with(secret.as_str())) {
+            return secret.len();
+        }
+        if let Some(password) = password_in_url(rest) {
+            return password;
+        }
+        // A token begins where a word does: `task-12` holds no `sk-12`.
+        if before.is_some_and(|char| char.is_ascii_alphanumeric()) {
+            return 0;
+        }
+        let shaped = SHAPES.iter().find_map(|shape| {
+            let token = token_length(rest.strip_prefix(shape.prefix)?);
+            (token >= shape.least).then_some(shape.prefix.len() + token)
+        });
+        shaped.or_else(|| announced(rest)).or_else(|| private_key(rest)).unwrap_or(0)
+    }
+}
+
+fn token_length(text: &str) -> usize {
+    text.bytes()
+        .take_while(|byte| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=')
+        })
+        .count()
+}
+
+fn announced(rest: &str) -> Option<usize> {
+    ANNOUNCED.iter().find_map(|word| {
+        let token = token_length(rest.strip_prefix(word)?);
+        (token >= 16).then_some(word.len() + token)
+    })
+}
+
+fn private_key(rest: &str) -> Option<usize> {
+    let body = rest.strip_prefix(PEM_BEGIN)?;
+    let head = body.find(PEM_KEY).filter(|at| *at < 40)?;
+    let from = PEM_BEGIN.len() + head + PEM_KEY.len();
+    // A key that was cut off before its end is still a key.
+    let end = rest[from..].find(PEM_END).map_or(rest.len(), |at| {
+        let line = &rest[from + at..];
+        from + at + line.find('\n').unwrap_or(line.len())
+    });
+    Some(end)
+}
+
+/// `://user:password@`: hides from the scheme's slashes to the at sign.
+fn password_in_url(rest: &str) -> Option<usize> {
+    let user = rest.strip_prefix("://")?;
+    let end = user
+        .find(|char: char| char.is_whitespace() || matches!(char, '/' | '"' | '\'' | '<' | '>'));
+    let authority = &user[..end.unwrap_or(user.len())];
+    let at = authority.rfind('@')?;
+    authority[..at].contains(':').then_some("://".len() + at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use alloc::{format, vec};
+
+    /// R-S7a: known token formats and the values of secret variables are removed, ordinary text is not.
+    #[test]
+    fn secrets_are_removed_and_text_is_kept() {
+        let redactor = Redactor::new(vec![
+            "hunter2hunter2".to_string(),
+            "hunter2hunter2-long".to_string(),
+            "short".to_string(),
+        ]);
+        let long = "A".repeat(40);
+        for (text, shown) in [
+            (format!("key sk-ant-api03-{long} end"), "key [redacted] end".to_string()),
+            (format!("ghp_{long}"), "[redacted]".to_string()),
+            (format!("token=github_pat_{long}."), "token=[redacted]".to_string()),
+            ("AKIAIOSFODNN7EXAMPLE".to_string(), "[redacted]".to_string()),
+            (format!("Authorization: Bearer {long}"), "Authorization: [redacted]".to_string()),
+            (format!("eyJ{long}.{long}.x"), "[redacted]".to_string()),
+            ("postgres://me:pw@host/db".to_string(), "postgres[redacted]host/db".to_string()),
+            (
+                "a -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nb"
+                    .to_string(),
+                "a [redacted]\nb".to_string(),
+            ),
+            ("-----BEGIN PRIVATE KEY-----\ncut off".to_string(), "[redacted]".to_string()),
+            (
+                "x hunter2hunter2-long y hunter2hunter2z".to_string(),
+                "x [redacted] y [redacted]z".to_string(),
+            ),
+            ("a short word".to_string(), "a short word".to_string()),
+            (
+                "task-sk-12 is at https://host/path:8080@x".to_string(),
+                "task-sk-12 is at https://host/path:8080@x".to_string(),
+            ),
+            (
+                "disk-based-indexing-of-everything".to_string(),
+                "disk-based-indexing-of-everything".to_string(),
+            ),
+            ("-----BEGIN CERTIFICATE-----".to_string(), "-----BEGIN CERTIFICATE-----".to_string()),
+            ("äöü €".to_string(), "äöü €".to_string()),
+        ] {
+            assert_eq!(redactor.redact(&text), shown, "{text}");
+        }
+    }
+}

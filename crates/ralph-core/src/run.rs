@@ -1,0 +1,182 @@
+//! The changing half of a run: a fold over its journal, and nothing else.
+
+use crate::record::{Change, Decided, Entry, Mark, Observed, Outcome, Process, Report, Rule, Run};
+use crate::status::Status;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// How many different states a run remembers having seen.
+const REMEMBERED: usize = 4096;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// Entries applied so far.
+    pub seq: u64,
+    pub phase: Phase,
+    /// Blocks charged. Ralph's own count: no field of a host ever moves it.
+    pub iteration: u32,
+    pub started_ms: u64,
+    pub last_seen_ms: u64,
+    pub paused_ms: u64,
+    /// Every (tree, failures) a stop was held at, oldest first.
+    pub seen: Vec<Mark>,
+    /// How many stops in a row ended in a state seen before.
+    pub stale: u32,
+    /// Stops in a row whose stop reason this version did not know.
+    pub odd_stops: u32,
+    pub delivery: Option<Mark>,
+    pub answer: Option<String>,
+    pub report: Option<Report>,
+    pub observed: Option<Observed>,
+    pub process: Option<Process>,
+    pub trouble: Option<String>,
+    /// Somebody edited what is not theirs. Once set, the run cannot end `verified`.
+    pub tampered: Tampered,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    Active,
+    Paused { since_ms: u64 },
+    Orphaned,
+    Ended(Status),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tampered {
+    No,
+    Yes,
+}
+
+impl State {
+    pub fn new(run: &Run) -> Self {
+        Self {
+            seq: 0,
+            phase: Phase::Active,
+            iteration: run.first_iteration,
+            started_ms: run.started_ms,
+            last_seen_ms: run.started_ms,
+            paused_ms: 0,
+            seen: Vec::new(),
+            stale: 0,
+            odd_stops: 0,
+            delivery: None,
+            answer: None,
+            report: None,
+            observed: None,
+            process: None,
+            trouble: None,
+            tampered: Tampered::No,
+        }
+    }
+
+    /// The run and its state, from nothing but the journal. `None` when it does not begin like one.
+    pub fn replay<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<(Run, Self)> {
+        let mut entries = entries.into_iter();
+        let first = entries.next()?;
+        let (run, mut state) = match &first.change {
+            Change::Started(run) => (run.as_ref(), Self::new(run)),
+            Change::Restored(known) => (&known.run, known.state.clone()),
+            Change::Decided(_)
+            | Change::Trouble { .. }
+            | Change::Paused
+            | Change::Resumed
+            | Change::Cancelled => return None,
+        };
+        state.apply(first);
+        entries.for_each(|entry| state.apply(entry));
+        Some((run.clone(), state))
+    }
+
+    pub fn apply(&mut self, entry: &Entry) {
+        self.seq = entry.seq.saturating_add(1);
+        self.last_seen_ms = self.last_seen_ms.max(entry.at_ms);
+        match &entry.change {
+            Change::Started(_) => {}
+            Change::Restored(_) => self.tampered = Tampered::Yes,
+            Change::Decided(decided) => self.decided(decided),
+            Change::Trouble { class } => self.trouble = Some(class.clone()),
+            Change::Paused => self.phase = Phase::Paused { since_ms: entry.at_ms },
+            Change::Resumed => {
+                if let Phase::Paused { since_ms } = self.phase {
+                    self.paused_ms =
+                        self.paused_ms.saturating_add(entry.at_ms.saturating_sub(since_ms));
+                }
+                self.phase = Phase::Active;
+                // Whoever resumes it is the owner's new process; the next stop tells which.
+                self.process = None;
+                self.stale = 0;
+            }
+            Change::Cancelled => self.phase = Phase::Ended(Status::Cancelled),
+        }
+    }
+
+    fn decided(&mut self, decided: &Decided) {
+        match &decided.outcome {
+            Outcome::Repeated => return,
+            Outcome::Allowed => self.answer = None,
+            Outcome::Blocked { reason } => {
+                self.iteration = self.iteration.saturating_add(1);
+                self.answer = Some(reason.clone());
+            }
+            Outcome::Orphaned => self.phase = Phase::Orphaned,
+            Outcome::Ended(status) => {
+                self.phase = Phase::Ended(*status);
+                self.answer = None;
+            }
+        }
+        if decided.tampering.is_some() {
+            self.tampered = Tampered::Yes;
+        }
+        self.odd_stops =
+            if decided.rule == Rule::OddStop { self.odd_stops.saturating_add(1) } else { 0 };
+        self.trouble = None;
+        self.remember(decided.mark);
+        self.delivery = decided.delivery;
+        if decided.report.is_some() {
+            self.report.clone_from(&decided.report);
+        }
+        if decided.observed.is_some() {
+            self.observed.clone_from(&decided.observed);
+        }
+        if decided.process.is_some() {
+            self.process = decided.process;
+        }
+    }
+
+    fn remember(&mut self, mark: Option<Mark>) {
+        let Some(mark) = mark else { return };
+        self.stale = self.staleness(Some(mark));
+        if self.stale == 0 {
+            self.seen.push(mark);
+            if self.seen.len() > REMEMBERED {
+                self.seen.remove(0);
+            }
+        }
+    }
+
+    /// How many stops in a row, this one included, showed nothing that had not been seen before. A set, not a
+    /// comparison with the last one: a tree that alternates between two states makes no progress either.
+    pub fn staleness(&self, mark: Option<Mark>) -> u32 {
+        match mark {
+            Some(mark) if self.seen.contains(&mark) => self.stale.saturating_add(1),
+            Some(_) | None => 0,
+        }
+    }
+
+    /// Time on the run's own clock: pauses do not count, and a clock set back takes nothing off.
+    pub fn elapsed_ms(&self, now_ms: u64) -> u64 {
+        let now_ms = now_ms.max(self.last_seen_ms);
+        let pausing = match self.phase {
+            Phase::Paused { since_ms } => now_ms.saturating_sub(since_ms),
+            Phase::Active | Phase::Orphaned | Phase::Ended(_) => 0,
+        };
+        now_ms
+            .saturating_sub(self.started_ms)
+            .saturating_sub(self.paused_ms)
+            .saturating_sub(pausing)
+    }
+}

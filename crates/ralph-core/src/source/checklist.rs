@@ -1,0 +1,206 @@
+//! What an agent ticked off, in a Markdown task list or with its todo tool.
+
+use super::fence::Fence;
+use super::{findings, part_of};
+use crate::requirement::{Evidence, Failure, Requirement, Stage, Standing, Weight};
+use crate::text;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+const LONGEST_ITEM: usize = 200;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checklist {
+    pub items: Vec<Item>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Item {
+    pub text: String,
+    pub done: bool,
+}
+
+/// The last task list of the text: a later list is the later claim.
+pub fn from_markdown(markdown: &str) -> Option<Checklist> {
+    let mut items = Vec::new();
+    let mut fence = Fence::default();
+    let mut list_goes_on = false;
+    for line in markdown.lines() {
+        if fence.covers(line) {
+            list_goes_on &= is_inside_list(line);
+        } else if let Some(item) = task_item(line) {
+            if !list_goes_on {
+                items.clear();
+            }
+            items.push(item);
+            list_goes_on = true;
+        } else {
+            list_goes_on &= is_inside_list(line);
+        }
+    }
+    (!items.is_empty()).then_some(Checklist { items })
+}
+
+/// From pairs of content and status.
+pub fn from_todos<'a>(todos: impl IntoIterator<Item = (&'a str, &'a str)>) -> Checklist {
+    let items = todos.into_iter().map(|(content, status)| Item {
+        text: text::line(content, LONGEST_ITEM),
+        done: status == "completed",
+    });
+    Checklist { items: items.collect() }
+}
+
+fn task_item(line: &str) -> Option<Item> {
+    let rest = after_marker(line.trim_start())?;
+    let (done, rest) = if let Some(rest) = rest.strip_prefix("[ ]") {
+        (false, rest)
+    } else {
+        (true, rest.strip_prefix("[x]").or_else(|| rest.strip_prefix("[X]"))?)
+    };
+    // `[x](address)` is a link.
+    (rest.is_empty() || rest.starts_with(char::is_whitespace))
+        .then(|| Item { text: text::line(rest, LONGEST_ITEM), done })
+}
+
+/// What follows `- `, `* `, `+ `, `1. ` or `1) `.
+fn after_marker(line: &str) -> Option<&str> {
+    let digits = line.bytes().take(10).take_while(u8::is_ascii_digit).count();
+    let rest = match digits {
+        0 => line.strip_prefix(['-', '*', '+'])?,
+        1..=9 => line[digits..].strip_prefix(['.', ')'])?,
+        _ => return None,
+    };
+    let text = rest.trim_start();
+    (text.len() < rest.len()).then_some(text)
+}
+
+/// A blank line, another item, or a line that belongs to an item because it is indented.
+fn is_inside_list(line: &str) -> bool {
+    line.trim().is_empty()
+        || line.starts_with("  ")
+        || line.starts_with('\t')
+        || after_marker(line).is_some()
+}
+
+impl Checklist {
+    pub fn requirement(&self) -> Requirement {
+        let open = || self.items.iter().filter(|item| !item.done);
+        let (standing, next) = match open().count() {
+            0 => (Standing::Met(Evidence::Claimed), ""),
+            count => (
+                Standing::Unmet(Failure {
+                    summary: format!("{} not ticked", part_of(count, self.items.len(), "items")),
+                    findings: findings(open().map(|item| &item.text)),
+                    quote: None,
+                }),
+                "Do what the open items say, then show the list again with every item ticked",
+            ),
+        };
+        Requirement {
+            name: "checklist".to_owned(),
+            stage: Stage::Planning,
+            standing,
+            weight: Weight::Required,
+            next: next.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(markdown: &str) -> String {
+        let items = from_markdown(markdown).unwrap_or_default().items;
+        let items: Vec<_> = items
+            .iter()
+            .map(|item| format!("{}{}", if item.done { '+' } else { '-' }, item.text))
+            .collect();
+        items.join(" ")
+    }
+
+    #[test]
+    fn the_last_task_list_is_the_one_that_counts() {
+        for (markdown, expected) in [
+            ("", ""),
+            ("nothing here [ ] at all", ""),
+            ("- plain\n- list", ""),
+            ("- [ ] a", "-a"),
+            ("- [ ] a\n* [x] b\n+ [X] c\n1. [ ] d\n2) [x] e", "-a +b +c -d +e"),
+            ("- [ ] a\r\n- [x] b\r\n", "-a +b"),
+            ("- [ ] a\n  - [x] b\n\t* [ ] c", "-a +b -c"),
+            ("- [ ] a\n\n  more about a\n\n- [x] b", "-a +b"),
+            ("- [ ] a\n- note\n- [x] b", "-a +b"),
+            ("- [ ] a\n\nNow:\n\n- [x] b", "+b"),
+            ("- [ ] a\n# Done\n- [x] b", "+b"),
+            ("- [x] b\n\nThat is all.\n", "+b"),
+            ("```\n- [ ] a\n```\n", ""),
+            ("- [x] b\n~~~md\n- [ ] a\n~~~", "+b"),
+            ("- [x] b\n  ```\n  - [ ] code\n  ```\n- [ ] c", "+b -c"),
+            ("> - [ ] quoted", ""),
+            ("-[ ] a\n- [] b\n- [y] c\n- [ ]d\n- [x](link)", ""),
+            ("- [ ]", "-"),
+            ("1234567890. [ ] a\n. [ ] b", ""),
+            ("- [ ] a \u{1b}[31m b\u{202e}", "-a b"),
+            ("-\u{a0}[ ] ä", "-ä"),
+        ] {
+            assert_eq!(shown(markdown), expected, "{markdown:?}");
+        }
+    }
+
+    #[test]
+    fn only_completed_todos_are_done() {
+        let list =
+            from_todos([("a", "completed"), ("b", "in_progress"), ("c", "pending"), ("d", "")]);
+        let done: Vec<_> = list.items.iter().map(|item| item.done).collect();
+        assert_eq!(done, [true, false, false, false]);
+    }
+
+    #[test]
+    fn unticked_items_are_named() {
+        let list = from_markdown("- [x] a\n- [ ] b\n- [x] c\n- [ ] d\n- [x] e").unwrap();
+        insta::assert_debug_snapshot!(list.requirement(), @r#"
+        Requirement {
+            name: "checklist",
+            stage: Planning,
+            standing: Unmet(
+                Failure {
+                    summary: "2 of 5 items are not ticked",
+                    findings: [
+                        Finding {
+                            place: None,
+                            message: "b",
+                        },
+                        Finding {
+                            place: None,
+                            message: "d",
+                        },
+                    ],
+                    quote: None,
+                },
+            ),
+            weight: Required,
+            next: "Do what the open items say, then show the list again with every item ticked",
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_ticked_list_is_a_claim() {
+        let list = from_markdown("- [x] a").unwrap();
+        assert_eq!(list.requirement().standing, Standing::Met(Evidence::Claimed));
+    }
+
+    #[test]
+    fn the_summary_counts_every_item_and_the_findings_end_at_fifty() {
+        let list = from_markdown(&"- [ ] a\n".repeat(1000)).unwrap();
+        let Standing::Unmet(failure) = list.requirement().standing else {
+            panic!("nothing is ticked")
+        };
+        assert_eq!(failure.summary, "1000 of 1000 items are not ticked");
+        assert_eq!(failure.findings.len(), 50);
+    }
+}

@@ -1,0 +1,78 @@
+//! Code fences in Markdown. What stands in one is shown, not said.
+
+/// Follows a text line by line.
+#[derive(Debug, Default)]
+pub(crate) struct Fence {
+    open: Option<Marker>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Marker {
+    char: char,
+    length: usize,
+}
+
+impl Fence {
+    /// Whether this line is code or one of the fences around it.
+    pub(crate) fn covers(&mut self, line: &str) -> bool {
+        let found = marker(line);
+        match (self.open, found) {
+            (None, None) => false,
+            (None, Some((marker, rest))) => {
+                // Backticks after the opening ones make it an inline code span.
+                if marker.char == '`' && rest.contains('`') {
+                    return false;
+                }
+                self.open = Some(marker);
+                true
+            }
+            (Some(_), None) => true,
+            (Some(open), Some((marker, rest))) => {
+                if marker.char == open.char
+                    && marker.length >= open.length
+                    && rest.trim().is_empty()
+                {
+                    self.open = None;
+                }
+                true
+            }
+        }
+    }
+}
+
+fn marker(line: &str) -> Option<(Marker, &str)> {
+    let line = line.trim_start();
+    let char = line.chars().next().filter(|char| matches!(char, '`' | '~'))?;
+    let rest = line.trim_start_matches(char);
+    let length = line.len() - rest.len();
+    (length >= 3).then_some((Marker { char, length }, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+
+    #[test]
+    fn lines_of_code_are_told_from_prose() {
+        for (text, covered) in [
+            ("a", "."),
+            ("```\na\n```\nb", "###."),
+            ("```rust\na\n```\nb", "###."),
+            ("~~~\n```\n~~~\nb", "###."),
+            ("````\n```\n````\nb", "###."),
+            ("```\na\n`````\nb", "###."),
+            ("```\na\n``` b\nc", "####"),
+            ("```\nnever closed\n\nb", "####"),
+            ("``\na", ".."),
+            ("```inline``` code\na", ".."),
+            ("~~~ a`b\nc", "##"),
+            ("  ```\n  a\n  ```\nb", "###."),
+        ] {
+            let mut fence = Fence::default();
+            let found: String =
+                text.lines().map(|line| if fence.covers(line) { '#' } else { '.' }).collect();
+            assert_eq!(found, covered, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! JSON read field by field: a wrong type is a value that can be named, and what nobody asked for is skipped
+//! without being kept.
+
+use super::Garbled;
+use alloc::borrow::{Cow, ToOwned};
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt;
+use core::marker::PhantomData;
+use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Number;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Any value. Only a caller that names a type for lists or objects pays for their contents.
+#[derive(Debug, Default)]
+pub(crate) enum Json<'a, Object = IgnoredAny, List = IgnoredAny> {
+    #[default]
+    Null,
+    Flag(bool),
+    Number(Number),
+    Text(Cow<'a, str>),
+    List(List),
+    Object(Object),
+}
+
+pub(crate) fn read<'a, Object, List>(bytes: &'a [u8]) -> Result<Json<'a, Object, List>, Garbled>
+where
+    Object: Deserialize<'a>,
+    List: Deserialize<'a>,
+{
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    if bytes.trim_ascii().is_empty() {
+        return Err(Garbled::new("it is empty"));
+    }
+    Ok(serde_json::from_slice(bytes)?)
+}
+
+pub(crate) fn read_object<'a, Object: Deserialize<'a>>(bytes: &'a [u8]) -> Result<Object, Garbled> {
+    match read::<Object, IgnoredAny>(bytes)? {
+        Json::Object(object) => Ok(object),
+        other @ (Json::Null | Json::Flag(_) | Json::Number(_) | Json::Text(_) | Json::List(_)) => {
+            Err(Garbled::new(&format!("the file is {}, not an object", other.kind())))
+        }
+    }
+}
+
+impl<Object, List> Json<'_, Object, List> {
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Flag(true) => "true",
+            Self::Flag(false) => "false",
+            Self::Number(_) => "a number",
+            Self::Text(_) => "a string",
+            Self::List(_) => "a list",
+            Self::Object(_) => "an object",
+        }
+    }
+
+    pub(crate) fn is_not(&self, key: &str, wanted: &str) -> Garbled {
+        Garbled::new(&format!("\"{key}\" is {}, not {wanted}", self.kind()))
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>, Garbled> {
+        match self {
+            Self::Null => Ok(None),
+            Self::Flag(flag) => Ok(Some(*flag)),
+            Self::Number(_) | Self::Text(_) | Self::List(_) | Self::Object(_) => {
+                Err(self.is_not(key, "true or false"))
+            }
+        }
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Result<Option<&str>, Garbled> {
+        match self {
+            Self::Null => Ok(None),
+            Self::Text(text) => Ok(Some(text)),
+            Self::Flag(_) | Self::Number(_) | Self::List(_) | Self::Object(_) => {
+                Err(self.is_not(key, "a string"))
+            }
+        }
+    }
+
+    /// A count beyond `u32` is as good as endless.
+    pub(crate) fn count(&self, key: &str) -> Result<Option<u32>, Garbled> {
+        match self {
+            Self::Null => Ok(None),
+            Self::Number(number) => match number.as_u64() {
+                Some(count) => Ok(Some(u32::try_from(count).unwrap_or(u32::MAX))),
+                None => Err(Garbled::new(&format!("\"{key}\" is {number}, not a count"))),
+            },
+            Self::Flag(_) | Self::Text(_) | Self::List(_) | Self::Object(_) => {
+                Err(self.is_not(key, "a number"))
+            }
+        }
+    }
+
+    pub(crate) fn object(self, key: &str) -> Result<Option<Object>, Garbled> {
+        match self {
+            Self::Null => Ok(None),
+            Self::Object(object) => Ok(Some(object)),
+            Self::Flag(_) | Self::Number(_) | Self::Text(_) | Self::List(_) => {
+                Err(self.is_not(key, "an object"))
+            }
+        }
+    }
+
+    /// What a person would call this value; `None` for anything that is no word and no number.
+    pub(crate) fn word(&self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text.to_string()),
+            Self::Number(number) => Some(number.to_string()),
+            Self::Null | Self::Flag(_) | Self::List(_) | Self::Object(_) => None,
+        }
+    }
+
+    pub(crate) fn is_text(&self, wanted: &str) -> bool {
+        matches!(self, Self::Text(text) if text == wanted)
+    }
+}
+
+impl<'de: 'a, 'a, Object, List> Deserialize<'de> for Json<'a, Object, List>
+where
+    Object: Deserialize<'de>,
+    List: Deserialize<'de>,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyValue(PhantomData))
+    }
+}
+
+struct AnyValue<T>(PhantomData<T>);
+
+impl<'de: 'a, 'a, Object, List> Visitor<'de> for AnyValue<Json<'a, Object, List>>
+where
+    Object: Deserialize<'de>,
+    List: Deserialize<'de>,
+{
+    type Value = Json<'a, Object, List>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Self::Value, E> {
+        Ok(Json::Flag(flag))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Json::Number(number.into()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Json::Number(number.into()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Number::from_f64(number).map_or(Json::Null, Json::Number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Json::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Json::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        List::deserialize(SeqAccessDeserializer::new(list)).map(Json::List)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Self::Value, A::Error> {
+        Object::deserialize(MapAccessDeserializer::new(object)).map(Json::Object)
+    }
+}

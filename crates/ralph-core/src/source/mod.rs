@@ -1,0 +1,146 @@
+//! Files that other tools write and agents edit. Each reader turns hostile bytes into a value, or says in one
+//! line why it cannot; what was read becomes requirements.
+
+use crate::requirement::Finding;
+use crate::text;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+pub mod checklist;
+pub mod features;
+pub(crate) mod fence;
+pub(crate) mod json;
+pub mod loop_file;
+pub mod orchestrator;
+pub mod progress;
+pub mod quality_gate;
+pub mod tasks;
+
+const LONGEST_WHY: usize = 160;
+const LONGEST_FINDING: usize = 200;
+const MOST_FINDINGS: usize = 50;
+
+/// Bytes that mean neither yes nor no.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Garbled {
+    /// One cleaned line: `line 3, column 5: expected value`.
+    pub why: String,
+}
+
+impl Garbled {
+    fn new(why: &str) -> Self {
+        Self { why: text::line(why, LONGEST_WHY) }
+    }
+}
+
+impl From<serde_json::Error> for Garbled {
+    fn from(error: serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        let message = error.to_string();
+        match message.strip_suffix(&format!(" at line {line} column {column}")) {
+            Some(cause) => Self::new(&format!("line {line}, column {column}: {cause}")),
+            None => Self::new(&message),
+        }
+    }
+}
+
+fn findings<Message: AsRef<str>>(messages: impl IntoIterator<Item = Message>) -> Vec<Finding> {
+    messages
+        .into_iter()
+        .take(MOST_FINDINGS)
+        .map(|message| Finding {
+            place: None,
+            message: text::line(message.as_ref(), LONGEST_FINDING),
+        })
+        .collect()
+}
+
+/// `1 of 5 items is`, `2 of 5 items are`: the start of a sentence about the part that is not done.
+fn part_of(part: usize, whole: usize, things: &str) -> String {
+    let verb = if part == 1 { "is" } else { "are" };
+    format!("{part} of {whole} {things} {verb}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_all(bytes: &[u8]) -> [Option<Garbled>; 5] {
+        [
+            orchestrator::read(bytes).err(),
+            loop_file::read(bytes).err(),
+            quality_gate::read(bytes).err(),
+            tasks::read(bytes).err(),
+            features::read(bytes).err(),
+        ]
+    }
+
+    #[test]
+    fn what_is_not_json_is_garbled_for_every_reader() {
+        let deep_list = b"[".repeat(1_000_000);
+        let deep_object = br#"{"a":"#.repeat(1_000_000);
+        for (bytes, why) in [
+            (&b""[..], "it is empty"),
+            (b" \r\n\t", "it is empty"),
+            (b"\xef\xbb\xbf", "it is empty"),
+            (b"{", "line 1, column 1: EOF while parsing an object"),
+            (b"{\n  \"a\": ?}", "line 2, column 8: expected value"),
+            (b"{\"a\": NaN}", "line 1, column 7: expected value"),
+            (b"{\"a\": -Infinity}", "line 1, column 8: invalid number"),
+            (b"{} {}", "line 1, column 4: trailing characters"),
+            (b"{'a': 1}", "line 1, column 2: key must be a string"),
+            (b"{\"a\": 1,}", "line 1, column 9: trailing comma"),
+            (b"\xff\xfe{\0}\0", "line 1, column 1: expected value"),
+            (b"42", "the file is a number, not an object"),
+            (b"null", "the file is null, not an object"),
+            (b"true", "the file is true, not an object"),
+            (b"\"{}\"", "the file is a string, not an object"),
+            (&deep_object, "line 1, column 5000000: EOF while parsing a value"),
+        ] {
+            for found in read_all(bytes) {
+                let shown = found.unwrap().why.replace("an object or a list", "an object");
+                assert_eq!(shown, why, "{:?}", &bytes[..bytes.len().min(40)]);
+            }
+        }
+        for found in read_all(&deep_list) {
+            assert!(found.is_some());
+        }
+    }
+
+    #[test]
+    fn extra_keys_of_any_shape_and_a_byte_order_mark_are_no_trouble() {
+        let deep =
+            [&b"{\"deep\":"[..], &b"[".repeat(100_000), &b"]".repeat(100_000), b"}"].concat();
+        for bytes in [
+            &b"{}"[..],
+            b"\xef\xbb\xbf{}",
+            b" {} \n",
+            br#"{"extra": {"passes": 1}, "more": [1e999, -1, "\ud800"]}"#,
+            b"{\"binary\": \"\xff\xfe\"}",
+            br#"{"huge": 99999999999999999999999999999999999999999999}"#,
+            &deep,
+        ] {
+            assert_eq!(read_all(bytes), [const { None }; 5], "{:?}", &bytes[..bytes.len().min(40)]);
+        }
+    }
+
+    #[test]
+    fn no_prefix_and_no_changed_byte_of_a_good_file_panics() {
+        let good = br#"{"phase":"a","verified_done":true,"conditions":{"memory_search":null},"iteration":3,
+            "stages":{"quality":{"status":"failed","details":"x"}},"last_result":"failed","status":"pending",
+            "features":[{"id":4,"description":"d","steps":["s",1],"passes":false}],"subject":"\u00e4"}"#;
+        for length in 0..good.len() {
+            for found in read_all(&good[..length]) {
+                assert!(found.is_some(), "{length}");
+            }
+            for byte in [0, b'"', b'[', b'}', b'9', 0xff] {
+                let mut changed = good.to_vec();
+                changed[length] = byte;
+                for found in read_all(&changed).into_iter().flatten() {
+                    assert!(found.why.chars().count() <= LONGEST_WHY);
+                }
+            }
+        }
+    }
+}

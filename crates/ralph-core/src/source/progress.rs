@@ -1,0 +1,224 @@
+//! `progress.txt`: a person's notes with three lines in them that a loop reads, two of which it also writes.
+
+use crate::text;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+const LONGEST_STATUS: usize = 80;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub iteration: u32,
+    pub max_iterations: Option<u32>,
+    pub status: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+enum Field {
+    Iteration,
+    MaxIterations,
+    Status,
+}
+
+pub fn read(bytes: &[u8]) -> Progress {
+    let number = |field| find(bytes, field).map(|value| saturating_number(&bytes[value]));
+    let status = find(bytes, Field::Status).map(|value| String::from_utf8_lossy(&bytes[value]));
+    Progress {
+        iteration: number(Field::Iteration).unwrap_or(0),
+        max_iterations: number(Field::MaxIterations),
+        status: status.map(|status| text::line(&status, LONGEST_STATUS)),
+    }
+}
+
+/// The same bytes with another iteration; `None` when no line holds one.
+pub fn with_iteration(bytes: &[u8], iteration: u32) -> Option<Vec<u8>> {
+    let value = find(bytes, Field::Iteration)?;
+    Some(replaced(bytes, value, &iteration.to_string()))
+}
+
+/// The same bytes with another status; `None` when no line holds one.
+pub fn with_status(bytes: &[u8], status: &str) -> Option<Vec<u8>> {
+    let value = find(bytes, Field::Status)?;
+    Some(replaced(bytes, value, &text::line(status, LONGEST_STATUS)))
+}
+
+fn replaced(bytes: &[u8], value: Range<usize>, with: &str) -> Vec<u8> {
+    [&bytes[..value.start], with.as_bytes(), &bytes[value.end..]].concat()
+}
+
+/// Where the value stands on the first line that has this field and a value for it.
+fn find(bytes: &[u8], field: Field) -> Option<Range<usize>> {
+    let mut start = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        if let Some(value) = value(line, field) {
+            return Some(start + value.start..start + value.end);
+        }
+        start += line.len();
+    }
+    None
+}
+
+fn value(line: &[u8], field: Field) -> Option<Range<usize>> {
+    let rest = after_bullet(line);
+    let rest = after_stars(rest);
+    let (label, rest) = rest.split_at_checked(field.label().len())?;
+    if !label.eq_ignore_ascii_case(field.label()) {
+        return None;
+    }
+    let rest = after_stars(rest).trim_ascii_start().strip_prefix(b":")?;
+    let start = line.len() - rest.len();
+    let value = match field {
+        Field::Iteration | Field::MaxIterations => first_number(rest)?,
+        Field::Status => without_decoration(rest)?,
+    };
+    Some(start + value.start..start + value.end)
+}
+
+fn after_bullet(line: &[u8]) -> &[u8] {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii_start();
+    match line {
+        [b'-' | b'*' | b'+', rest @ ..] if rest.first().is_some_and(u8::is_ascii_whitespace) => {
+            rest.trim_ascii_start()
+        }
+        _ => line,
+    }
+}
+
+fn after_stars(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"**").unwrap_or(bytes)
+}
+
+fn first_number(bytes: &[u8]) -> Option<Range<usize>> {
+    let start = bytes.iter().position(u8::is_ascii_digit)?;
+    let length = bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    Some(start..start + length)
+}
+
+fn without_decoration(bytes: &[u8]) -> Option<Range<usize>> {
+    let is_decoration = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'*';
+    let start = bytes.iter().position(|byte| !is_decoration(byte))?;
+    let last = bytes.iter().rposition(|byte| !is_decoration(byte))?;
+    Some(start..last + 1)
+}
+
+fn saturating_number(digits: &[u8]) -> u32 {
+    digits.iter().fold(0_u32, |number, digit| {
+        number.saturating_mul(10).saturating_add(u32::from(digit - b'0'))
+    })
+}
+
+impl Field {
+    fn label(self) -> &'static [u8] {
+        match self {
+            Self::Iteration => b"iteration",
+            Self::MaxIterations => b"max iterations",
+            Self::Status => b"status",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    #[test]
+    fn lines_are_read_leniently() {
+        for (text, expected) in [
+            ("", (0, None, None)),
+            ("no such lines\n\n", (0, None, None)),
+            (
+                "- Iteration: 3\n- Max Iterations: 15\n- Status: RUNNING\n",
+                (3, Some(15), Some("RUNNING")),
+            ),
+            ("- Max Iterations: 15 (hard limit)\n- Iteration: 3", (3, Some(15), None)),
+            ("- Iteration: 3\r\n- Status: COMPLETE\r\n", (3, None, Some("COMPLETE"))),
+            ("* iteration: 3\n+ STATUS: done", (3, None, Some("done"))),
+            ("Iteration: 3\n\tMax iterations : 9", (3, Some(9), None)),
+            ("  - **Iteration**: 3\n- **Status:** **DONE**  ", (3, None, Some("DONE"))),
+            ("**Max Iterations:** 20", (0, Some(20), None)),
+            ("- Iteration: 3 of 15\n- Iteration: 4", (3, None, None)),
+            ("- Iteration: none\n- Iteration: 4", (4, None, None)),
+            ("- Iteration: about 7/9", (7, None, None)),
+            ("- Iteration: 99999999999999999999", (u32::MAX, None, None)),
+            ("- Iteration:\n3", (0, None, None)),
+            ("- Iterations: 3\nIteration 3\n-Iteration: 3", (0, None, None)),
+            ("- Status:\n- Status: late", (0, None, Some("late"))),
+            ("- Status: a: b \u{1b}[31mc", (0, None, Some("a: b c"))),
+            ("\u{feff}- Iteration: 3", (3, None, None)),
+            ("\u{feff}", (0, None, None)),
+        ] {
+            let found = read(text.as_bytes());
+            assert_eq!(
+                (found.iteration, found.max_iterations, found.status.as_deref()),
+                expected,
+                "{text:?}"
+            );
+        }
+        assert_eq!(read(b"\xff\xfe\n- Status: \xff!\n").status.as_deref(), Some("\u{fffd}!"));
+    }
+
+    #[test]
+    fn only_the_value_changes() {
+        for (before, iteration, status) in [
+            (
+                "- Iteration: 3\n- Status: RUNNING\n",
+                "- Iteration: 40\n- Status: RUNNING\n",
+                "- Iteration: 3\n- Status: DONE\n",
+            ),
+            ("- Iteration: 3 (of 15)\r\n", "- Iteration: 40 (of 15)\r\n", ""),
+            ("- Iteration:3", "- Iteration:40", ""),
+            ("- Iteration: 3\n- Iteration: 4\n", "- Iteration: 40\n- Iteration: 4\n", ""),
+            ("- Max Iterations: 3\n", "", ""),
+            ("**Status:** **a b** \t\r\nx", "", "**Status:** **DONE** \t\r\nx"),
+            ("- Status:\n", "", ""),
+            ("", "", ""),
+        ] {
+            let expected = |text: &str| (!text.is_empty()).then(|| text.as_bytes().to_vec());
+            assert_eq!(with_iteration(before.as_bytes(), 40), expected(iteration), "{before:?}");
+            assert_eq!(with_status(before.as_bytes(), "DONE"), expected(status), "{before:?}");
+        }
+    }
+
+    #[test]
+    fn a_status_cannot_add_lines() {
+        assert_eq!(
+            with_status(b"- Status: a\n", "b\n- Iteration: 0").unwrap(),
+            b"- Status: b - Iteration: 0\n"
+        );
+    }
+
+    #[test]
+    fn every_other_byte_stays_identical() {
+        let noise = [
+            &b""[..],
+            b"\n",
+            b"\r\n",
+            b"\xff\xfe\x00",
+            b"# Title\r\n\n",
+            b"\t* x: 1\n",
+            b"- Max Iterations: 9\n",
+        ];
+        let endings =
+            [&b""[..], b"\n", b"\r\n", b" (hard limit)\r\n", b" \n\n- Iteration: 8\n\xc3"];
+        let prefixes = [&b"- Iteration: "[..], b"  * **iteration:** ", b"ITERATION:\t\t"];
+        for before in noise {
+            for prefix in prefixes {
+                for ending in endings {
+                    for number in [0, 7, 10, 4_294_967_295_u32] {
+                        let start =
+                            [before, if before.ends_with(b"\n") { b"" } else { b"\n" }, prefix]
+                                .concat();
+                        let file = |number: u32| {
+                            [&start[..], format!("{number}").as_bytes(), ending].concat()
+                        };
+                        assert_eq!(with_iteration(&file(number), 12).unwrap(), file(12));
+                        assert_eq!(with_iteration(&file(12), number).unwrap(), file(number));
+                        assert_eq!(read(&file(number)).iteration, number);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Task files, one JSON object each: those of the seed's state directory and those of Claude Code.
+
+use super::json::{self, Json};
+use super::{Garbled, findings, part_of};
+use crate::requirement::{Evidence, Failure, Requirement, Stage, Standing, Weight};
+use crate::text;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use serde::Deserialize;
+
+const LONGEST_LABEL: usize = 200;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    pub label: String,
+    pub status: TaskStatus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskStatus {
+    Open,
+    Closed,
+}
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow, default)]
+    subject: Json<'a>,
+    #[serde(borrow, default)]
+    content: Json<'a>,
+    #[serde(borrow, default)]
+    description: Json<'a>,
+    #[serde(borrow, default)]
+    title: Json<'a>,
+    #[serde(borrow, default)]
+    id: Json<'a>,
+    #[serde(borrow, default)]
+    status: Json<'a>,
+}
+
+pub fn read(bytes: &[u8]) -> Result<Task, Garbled> {
+    let wire: Wire<'_> = json::read_object(bytes)?;
+    let status = match wire.status.text("status")? {
+        Some("pending" | "in_progress") => TaskStatus::Open,
+        Some(_) | None => TaskStatus::Closed,
+    };
+    let label = [wire.subject, wire.content, wire.description, wire.title, wire.id]
+        .iter()
+        .filter_map(Json::word)
+        .map(|word| text::line(&word, LONGEST_LABEL))
+        .find(|label| !label.is_empty());
+    Ok(Task { label: label.unwrap_or_else(|| "task".to_owned()), status })
+}
+
+pub fn requirement(tasks: &[Task]) -> Option<Requirement> {
+    if tasks.is_empty() {
+        return None;
+    }
+    let open = || tasks.iter().filter(|task| task.status == TaskStatus::Open);
+    let (standing, next) = match open().count() {
+        0 => (Standing::Met(Evidence::Claimed), ""),
+        count => (
+            Standing::Unmet(Failure {
+                summary: format!("{} open", part_of(count, tasks.len(), "tasks")),
+                findings: findings(open().map(|task| &task.label)),
+                quote: None,
+            }),
+            "Finish the open tasks and mark each one completed",
+        ),
+    };
+    Some(Requirement {
+        name: "tasks".to_owned(),
+        stage: Stage::Planning,
+        standing,
+        weight: Weight::Required,
+        next: next.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn a_task_has_a_label_and_is_open_or_closed() {
+        for (json, expected) in [
+            ("{}", "Closed task"),
+            (r#"{"status": "pending"}"#, "Open task"),
+            (r#"{"status": "in_progress", "id": "7"}"#, "Open 7"),
+            (r#"{"status": "in_progress", "id": 7}"#, "Open 7"),
+            (r#"{"status": "pending", "id": "7", "title": "t"}"#, "Open t"),
+            (r#"{"status": "pending", "title": "t", "description": "d"}"#, "Open d"),
+            (r#"{"status": "pending", "description": "d", "content": "c"}"#, "Open c"),
+            (r#"{"status": "pending", "content": "c", "subject": "s"}"#, "Open s"),
+            (
+                r#"{"status": "pending", "subject": " ", "content": null, "title": [], "id": 1}"#,
+                "Open 1",
+            ),
+            (r#"{"status": "completed", "subject": "s"}"#, "Closed s"),
+            (r#"{"status": "deleted"}"#, "Closed task"),
+            (r#"{"status": null}"#, "Closed task"),
+            (r#"{"status": "PENDING"}"#, "Closed task"),
+            (r#"{"status": "pending", "subject": "a\u001b[1m\n b"}"#, "Open a b"),
+            (r#"{"status": true}"#, r#""status" is true, not a string"#),
+            (r#"{"status": ["pending"]}"#, r#""status" is a list, not a string"#),
+            (r#"[{"status": "pending"}]"#, "the file is a list, not an object"),
+            (
+                r#"{"status": "pending", "status": "completed"}"#,
+                "line 1, column 30: duplicate field `status`",
+            ),
+        ] {
+            let shown = match read(json.as_bytes()) {
+                Ok(task) => format!("{:?} {}", task.status, task.label),
+                Err(garbled) => garbled.why,
+            };
+            assert_eq!(shown, expected, "{json}");
+        }
+    }
+
+    fn tasks(open: usize, closed: usize) -> Vec<Task> {
+        let task = |status| Task { label: "task".to_owned(), status };
+        [vec![task(TaskStatus::Open); open], vec![task(TaskStatus::Closed); closed]].concat()
+    }
+
+    #[test]
+    fn the_summary_counts_every_task_and_the_findings_end_at_fifty() {
+        for (open, closed, expected) in [
+            (0, 0, "none"),
+            (0, 3, "met"),
+            (1, 0, "1 of 1 tasks is open, 1 finding(s)"),
+            (3, 17, "3 of 20 tasks are open, 3 finding(s)"),
+            (1000, 1, "1000 of 1001 tasks are open, 50 finding(s)"),
+        ] {
+            let standing =
+                requirement(&tasks(open, closed)).map(|requirement| requirement.standing);
+            let shown = match standing {
+                None => "none".to_owned(),
+                Some(Standing::Met(_)) => "met".to_owned(),
+                Some(Standing::Unmet(failure)) => {
+                    format!("{}, {} finding(s)", failure.summary, failure.findings.len())
+                }
+                Some(Standing::Unknown(why)) => why,
+            };
+            assert_eq!(shown, expected);
+        }
+    }
+
+    #[test]
+    fn open_tasks_are_named() {
+        let tasks =
+            [&br#"{"subject": "write the parser", "status": "in_progress"}"#[..], br#"{"id": 2}"#];
+        let tasks: Vec<_> = tasks.iter().map(|bytes| read(bytes).unwrap()).collect();
+        insta::assert_debug_snapshot!(requirement(&tasks), @r#"
+        Some(
+            Requirement {
+                name: "tasks",
+                stage: Planning,
+                standing: Unmet(
+                    Failure {
+                        summary: "1 of 2 tasks is open",
+                        findings: [
+                            Finding {
+                                place: None,
+                                message: "write the parser",
+                            },
+                        ],
+                        quote: None,
+                    },
+                ),
+                weight: Required,
+                next: "Finish the open tasks and mark each one completed",
+            },
+        )
+        "#);
+    }
+}

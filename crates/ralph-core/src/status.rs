@@ -1,0 +1,88 @@
+//! How a run can end: a closed set, each with an exit code of its own.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Verified,
+    Claimed,
+    Exhausted,
+    Stuck,
+    NeedsHuman,
+    NeedsReview,
+    GateBroken,
+    RateLimited,
+    Cancelled,
+    Overridden,
+    Crashed,
+}
+
+impl Status {
+    pub const ALL: [Self; 11] = [
+        Self::Verified,
+        Self::Claimed,
+        Self::Exhausted,
+        Self::Stuck,
+        Self::NeedsHuman,
+        Self::NeedsReview,
+        Self::GateBroken,
+        Self::RateLimited,
+        Self::Cancelled,
+        Self::Overridden,
+        Self::Crashed,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Claimed => "claimed",
+            Self::Exhausted => "exhausted",
+            Self::Stuck => "stuck",
+            Self::NeedsHuman => "needs_human",
+            Self::NeedsReview => "needs_review",
+            Self::GateBroken => "gate_broken",
+            Self::RateLimited => "rate_limited",
+            Self::Cancelled => "cancelled",
+            Self::Overridden => "overridden",
+            Self::Crashed => "crashed",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+
+    /// 0 only for `verified`; 1 stays free for plain errors, 2 is what peers use for a limit, 130 for an interrupt.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Verified => 0,
+            Self::Exhausted => 2,
+            Self::Claimed => 3,
+            Self::Stuck => 4,
+            Self::NeedsHuman => 5,
+            Self::NeedsReview => 6,
+            Self::GateBroken => 7,
+            Self::RateLimited => 8,
+            Self::Overridden => 9,
+            Self::Crashed => 10,
+            Self::Cancelled => 130,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+
+    /// R-L9c: every end has a name and an exit code that no other end has.
+    #[test]
+    fn statuses_are_told_apart_by_name_and_exit_code() {
+        let names: BTreeSet<_> = Status::ALL.iter().map(|status| status.name()).collect();
+        let codes: BTreeSet<_> = Status::ALL.iter().map(|status| status.exit_code()).collect();
+        assert_eq!((names.len(), codes.len()), (Status::ALL.len(), Status::ALL.len()));
+        assert!(!codes.contains(&1), "1 means that ralph itself failed");
+        for status in Status::ALL {
+            assert_eq!(Status::parse(status.name()), Some(status));
+            assert_eq!(status.exit_code() == 0, status == Status::Verified);
+        }
+    }
+}

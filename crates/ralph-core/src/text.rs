@@ -1,0 +1,130 @@
+//! Foreign text made safe to show: to a model, on a terminal, in a page.
+
+use alloc::string::String;
+
+/// Removes what could steer a terminal or hide from a reader: ANSI sequences, control, bidirectional and
+/// zero-width characters. Line breaks stay; tabs become spaces.
+pub fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '\n' => out.push('\n'),
+            '\t' => out.push_str("    "),
+            '\u{1b}' => match chars.peek() {
+                Some('[') => {
+                    chars.next();
+                    // A control sequence ends at its first byte in `@`..=`~`.
+                    while let Some(next) = chars.peek() {
+                        let last = ('@'..='~').contains(next);
+                        if *next == '\n' {
+                            break;
+                        }
+                        chars.next();
+                        if last {
+                            break;
+                        }
+                    }
+                }
+                Some(']' | 'P' | '_' | '^' | 'X') => {
+                    chars.next();
+                    // A string sequence ends at BEL or ESC `\`; cut off, it must not swallow the following lines.
+                    while let Some(next) = chars.peek() {
+                        if *next == '\n' {
+                            break;
+                        }
+                        let next = chars.next();
+                        if next == Some('\u{7}') {
+                            break;
+                        }
+                        if next == Some('\u{1b}') {
+                            chars.next_if_eq(&'\\');
+                            break;
+                        }
+                    }
+                }
+                Some(_) | None => {}
+            },
+            _ if is_hidden(char) => {}
+            _ => out.push(char),
+        }
+    }
+    out
+}
+
+fn is_hidden(char: char) -> bool {
+    char.is_control()
+        || matches!(char,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Cleaned, on one line, at most `most` characters.
+pub fn line(text: &str, most: usize) -> String {
+    // Cleaning first would walk megabytes to keep a hundred characters of them.
+    let enough = cut_at(text, most.saturating_mul(8).saturating_add(256));
+    let cleaned = clean(&text[..enough]);
+    let mut out = String::new();
+    for word in cleaned.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    if enough < text.len() && out.chars().count() <= most {
+        out.push('…');
+    }
+    cut(&out, most)
+}
+
+/// At most `most` characters, the last of them `…` where something was left out.
+pub fn cut(text: &str, most: usize) -> String {
+    if cut_at(text, most) == text.len() {
+        return text.into();
+    }
+    let mut out = String::from(&text[..cut_at(text, most.saturating_sub(1))]);
+    out.push('…');
+    out
+}
+
+/// The byte position after `most` characters, or the end of a shorter text.
+fn cut_at(text: &str, most: usize) -> usize {
+    text.char_indices().nth(most).map_or(text.len(), |(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-S6a: what hides or steers is gone, what people read stays.
+    #[test]
+    fn hidden_and_steering_characters_are_removed() {
+        for (foreign, shown) in [
+            ("plain äöü 漢字 🎉", "plain äöü 漢字 🎉"),
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("\u{1b}]0;title\u{7}after", "after"),
+            ("\u{1b}]8;;http://x\u{1b}\\link", "link"),
+            ("\u{1b}]unterminated\nnext", "\nnext"),
+            ("\u{1b}[999", ""),
+            ("a\u{8}\u{8}b\r\nc", "ab\nc"),
+            ("abc\u{202e}cba\u{202c}", "abccba"),
+            ("a\u{200b}b\u{feff}c\u{2066}d\u{e0041}", "abcd"),
+            ("\u{9b}31mC1", "31mC1"),
+            ("tab\there", "tab    here"),
+        ] {
+            assert_eq!(clean(foreign), shown, "{foreign:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_line_and_cut_on_a_character() {
+        assert_eq!(line("a\n  b\t c\u{1b}[2J", 10), "a b c");
+        assert_eq!(line("äöüäöü", 4), "äöü…");
+        assert_eq!(line("äöü", 3), "äöü");
+        assert_eq!(cut("äöü", 0), "…");
+        let long = "x".repeat(10_000_000);
+        assert_eq!(line(&long, 3), "xx…");
+    }
+}

@@ -1,0 +1,497 @@
+//! Claude Code's transcript: one JSON object a line, most of them of no interest.
+
+use crate::source::checklist::{self, Checklist};
+use crate::source::json::Json;
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use memchr::memmem;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Line {
+    /// One content block of the main thread; subagents are [`Line::Other`].
+    Assistant(Assistant),
+    Cost {
+        usd: f64,
+    },
+    Other,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assistant {
+    pub context_tokens: Option<u64>,
+    pub text: Option<String>,
+    pub api_error: bool,
+    /// Empty where the agent cleared its todo list.
+    pub checklist: Option<Checklist>,
+}
+
+/// What the lines seen so far add up to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    pub context_tokens: Option<u64>,
+    pub cost_usd: Option<f64>,
+    pub last_assistant: Option<LastAssistant>,
+    pub checklist: Option<Checklist>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastAssistant {
+    pub text: Option<String>,
+    pub api_error: bool,
+}
+
+impl Observed {
+    pub fn add(&mut self, line: Line) {
+        match line {
+            Line::Assistant(said) => {
+                self.context_tokens = said.context_tokens.or(self.context_tokens);
+                self.last_assistant =
+                    Some(LastAssistant { text: said.text, api_error: said.api_error });
+                if let Some(checklist) = said.checklist {
+                    self.checklist =
+                        Some(checklist).filter(|checklist| !checklist.items.is_empty());
+                }
+            }
+            Line::Cost { usd } => self.cost_usd = Some(usd),
+            Line::Other => {}
+        }
+    }
+}
+
+pub fn observe(line: &[u8]) -> Line {
+    // Quotes inside a JSON string are escaped, so these bytes occur only as a whole string: tool results of
+    // megabytes are passed over without being parsed.
+    if memmem::find(line, b"\"assistant\"").is_none()
+        && memmem::find(line, b"\"cost-state\"").is_none()
+    {
+        return Line::Other;
+    }
+    let Ok(wire) = serde_json::from_slice::<Wire<'_>>(line) else {
+        return Line::Other;
+    };
+    match (&*wire.kind, wire.message, wire.total_cost_usd) {
+        ("assistant", Some(message), _) if wire.is_sidechain != Some(true) => {
+            Line::Assistant(Assistant {
+                api_error: wire.is_api_error_message == Some(true),
+                ..assistant(message)
+            })
+        }
+        ("cost-state", _, Some(usd)) if usd >= 0.0 => Line::Cost { usd },
+        _ => Line::Other,
+    }
+}
+
+fn assistant(message: Message<'_>) -> Assistant {
+    let (text, todos) = match message.content {
+        Json::Text(text) => (Some(text.into_owned()), None),
+        Json::List(blocks) => (blocks.text, blocks.todos),
+        Json::Null | Json::Flag(_) | Json::Number(_) | Json::Object(_) => (None, None),
+    };
+    let is_synthetic = message.model.is_text("<synthetic>");
+    Assistant {
+        context_tokens: message
+            .usage
+            .filter(|_| !is_synthetic)
+            .and_then(|usage| usage.context_tokens()),
+        checklist: todos.or_else(|| checklist::from_markdown(text.as_deref()?)),
+        text,
+        api_error: false,
+    }
+}
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(rename = "isSidechain")]
+    is_sidechain: Option<bool>,
+    #[serde(rename = "isApiErrorMessage")]
+    is_api_error_message: Option<bool>,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+    #[serde(rename = "totalCostUSD")]
+    total_cost_usd: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    model: Json<'a>,
+    usage: Option<Usage>,
+    #[serde(borrow, default)]
+    content: Json<'a, IgnoredAny, Blocks>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(rename = "input_tokens")]
+    input: Option<u64>,
+    #[serde(rename = "cache_read_input_tokens")]
+    cache_read: Option<u64>,
+    #[serde(rename = "cache_creation_input_tokens")]
+    cache_creation: Option<u64>,
+    #[serde(rename = "output_tokens")]
+    output: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Json<'a>,
+    #[serde(borrow, default)]
+    text: Json<'a>,
+    #[serde(borrow, default)]
+    name: Json<'a>,
+    #[serde(borrow, default)]
+    input: Json<'a, Input<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Input<'a> {
+    #[serde(borrow, default)]
+    todos: Json<'a, IgnoredAny, Todos<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Todo<'a> {
+    #[serde(borrow, default)]
+    content: Json<'a>,
+    #[serde(borrow, default)]
+    status: Json<'a>,
+}
+
+impl Usage {
+    fn context_tokens(&self) -> Option<u64> {
+        let others = [self.cache_read, self.cache_creation, self.output];
+        Some(others.into_iter().flatten().fold(self.input?, u64::saturating_add))
+    }
+}
+
+#[derive(Default)]
+struct Blocks {
+    text: Option<String>,
+    todos: Option<Checklist>,
+}
+
+impl<'de> Deserialize<'de> for Blocks {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(BlocksVisitor)
+    }
+}
+
+struct BlocksVisitor;
+
+impl<'de> Visitor<'de> for BlocksVisitor {
+    type Value = Blocks;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("content blocks")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Blocks, A::Error> {
+        let mut blocks = Blocks::default();
+        while let Some(block) = list.next_element::<Json<'de, Block<'de>>>()? {
+            if let Json::Object(block) = block {
+                blocks.add(block);
+            }
+        }
+        Ok(blocks)
+    }
+}
+
+impl Blocks {
+    fn add(&mut self, block: Block<'_>) {
+        if block.kind.is_text("text")
+            && let Json::Text(text) = block.text
+        {
+            match &mut self.text {
+                Some(before) => {
+                    before.push('\n');
+                    before.push_str(&text);
+                }
+                None => self.text = Some(text.into_owned()),
+            }
+        } else if block.kind.is_text("tool_use")
+            && block.name.is_text("TodoWrite")
+            && let Json::Object(input) = block.input
+            && let Json::List(todos) = input.todos
+        {
+            let todos = todos.0.iter().map(|(content, status)| (&**content, &**status));
+            self.todos = Some(checklist::from_todos(todos));
+        }
+    }
+}
+
+/// Pairs of content and status.
+struct Todos<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Todos<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(TodosVisitor)
+    }
+}
+
+struct TodosVisitor;
+
+impl<'de> Visitor<'de> for TodosVisitor {
+    type Value = Todos<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("todos")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Todos<'de>, A::Error> {
+        let mut todos = Vec::new();
+        while let Some(todo) = list.next_element::<Json<'de, Todo<'de>>>()? {
+            if let Json::Object(todo) = todo
+                && let Json::Text(content) = todo.content
+            {
+                let status =
+                    if let Json::Text(status) = todo.status { status } else { Cow::default() };
+                todos.push((content, status));
+            }
+        }
+        Ok(Todos(todos))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    fn listed(checklist: &Checklist) -> String {
+        let items = checklist.items.iter();
+        let items: Vec<_> = items
+            .map(|item| format!("{}{}", if item.done { '+' } else { '-' }, item.text))
+            .collect();
+        format!("[{}]", items.join(" "))
+    }
+
+    fn shown(line: &str) -> String {
+        match observe(line.as_bytes()) {
+            Line::Assistant(said) => {
+                let parts = [
+                    Some("assistant".into()),
+                    said.api_error.then(|| "api error".into()),
+                    said.context_tokens.map(|tokens| format!("{tokens} tokens")),
+                    said.text.map(|text| format!("{text:?}")),
+                    said.checklist.as_ref().map(listed),
+                ];
+                parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+            }
+            Line::Cost { usd } => format!("${usd}"),
+            Line::Other => "other".into(),
+        }
+    }
+
+    #[test]
+    fn what_the_agent_said_is_its_text_blocks() {
+        for (message, expected) in [
+            ("{}", "assistant"),
+            (r#"{"content":null}"#, "assistant"),
+            (r#"{"content":{}}"#, "assistant"),
+            (r#"{"content":[]}"#, "assistant"),
+            (r#"{"content":"hi"}"#, r#"assistant, "hi""#),
+            (r#"{"content":[{"type":"text","text":"hi"}]}"#, r#"assistant, "hi""#),
+            (
+                r#"{"content":[{"text":"a","type":"text"},7,{"type":"text","text":"\u00e4"}]}"#,
+                r#"assistant, "a\nä""#,
+            ),
+            (
+                r#"{"content":[{"type":"thinking","text":"x"},{"type":"text","text":7}]}"#,
+                "assistant",
+            ),
+            (
+                r#"{"content":[{"type":"tool_use","name":"Bash","input":{"todos":[]}}]}"#,
+                "assistant",
+            ),
+        ] {
+            let compact = format!(r#"{{"type":"assistant","message":{message}}}"#);
+            let spaced =
+                format!(r#"{{"isSidechain": false, "message": {message}, "type": "assistant"}}"#);
+            let failed =
+                format!(r#"{{"isApiErrorMessage":true,"type":"assistant","message":{message}}}"#);
+            assert_eq!(shown(&compact), expected, "{message}");
+            assert_eq!(shown(&spaced), expected, "{message}");
+            assert_eq!(
+                shown(&failed),
+                expected.replacen("assistant", "assistant, api error", 1),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn context_is_everything_the_model_read_and_wrote() {
+        for (message, expected) in [
+            (r#"{"usage":null}"#, "assistant"),
+            (r#"{"usage":{}}"#, "assistant"),
+            (r#"{"usage":{"input_tokens":null,"output_tokens":5}}"#, "assistant"),
+            (
+                r#"{"usage":{"input_tokens":7,"cache_read_input_tokens":null}}"#,
+                "assistant, 7 tokens",
+            ),
+            (
+                r#"{"usage":{"input_tokens":1,"cache_read_input_tokens":20,"cache_creation_input_tokens":300,
+                    "output_tokens":4000,"cache_creation":{"ephemeral_1h_input_tokens":9}}}"#,
+                "assistant, 4321 tokens",
+            ),
+            (
+                r#"{"usage":{"input_tokens":18446744073709551615,"output_tokens":5}}"#,
+                "assistant, 18446744073709551615 tokens",
+            ),
+            (r#"{"model":"<synthetic>","usage":{"input_tokens":0}}"#, "assistant"),
+            (r#"{"usage":{"input_tokens":-1}}"#, "other"),
+            (r#"{"usage":{"input_tokens":1.5}}"#, "other"),
+            (r#"{"usage":{"input_tokens":"many"}}"#, "other"),
+            (r#"{"usage":7}"#, "other"),
+        ] {
+            let line = format!(r#"{{"type":"assistant","message":{message}}}"#);
+            assert_eq!(shown(&line), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn lists_come_from_text_and_from_the_todo_tool() {
+        for (content, expected) in [
+            (r#""- [x] a\n- [ ] b""#, r#"assistant, "- [x] a\n- [ ] b", [+a -b]"#),
+            (
+                r#"[{"type":"tool_use","name":"TodoWrite","input":{"todos":[
+                    {"content":"a","status":"completed","activeForm":"doing a"},{"content":"b","status":"pending"}]}}]"#,
+                "assistant, [+a -b]",
+            ),
+            (
+                r#"[{"type":"tool_use","input":{"todos":[{"status":"pending"},"c",{"content":"b","status":7}]},
+                    "name":"TodoWrite"}]"#,
+                "assistant, [-b]",
+            ),
+            (r#"[{"type":"tool_use","name":"TodoWrite","input":{"todos":[]}}]"#, "assistant, []"),
+            (r#"[{"type":"tool_use","name":"TodoWrite","input":{"todos":"a"}}]"#, "assistant"),
+            (r#"[{"type":"tool_use","name":"TodoWrite","input":[]}]"#, "assistant"),
+            (r#"[{"type":"tool_use","name":"TodoWrite"}]"#, "assistant"),
+        ] {
+            let line = format!(r#"{{"type":"assistant","message":{{"content":{content}}}}}"#);
+            assert_eq!(shown(&line), expected, "{content}");
+        }
+    }
+
+    #[test]
+    fn the_running_cost_is_read() {
+        for (line, expected) in [
+            (r#"{"type":"cost-state","totalCostUSD":0}"#, "$0"),
+            (r#"{"type": "cost-state", "totalCostUSD": 1.25, "modelUsage": {}}"#, "$1.25"),
+            (r#"{"type":"cost-state"}"#, "other"),
+            (r#"{"type":"cost-state","totalCostUSD":-0.5}"#, "other"),
+            (r#"{"type":"cost-state","totalCostUSD":"1"}"#, "other"),
+            (r#"{"type":"cost-state","totalCostUSD":NaN}"#, "other"),
+            (r#"{"type":"cost-state","totalCostUSD":1e999}"#, "other"),
+        ] {
+            assert_eq!(shown(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_of_no_interest_are_other() {
+        let long = format!(r#"{{"type":"user","message":"{}"}}"#, "x".repeat(10_000_000));
+        let deep =
+            format!(r#"{{"type":"assistant","message":{}"#, r#"{"content":["#.repeat(100_000));
+        for line in [
+            "",
+            "\n",
+            "null",
+            "[]",
+            r#""assistant""#,
+            r#"["assistant"]"#,
+            r#"{"type":"user","message":{"role":"assistant","content":"hi"}}"#,
+            r#"{"type":"user","message":{"content":"{\"type\":\"assistant\"}"}}"#,
+            r#"{"type":"assistant"}"#,
+            r#"{"type":"assistant","message":null}"#,
+            r#"{"type":"assistant","message":"hi"}"#,
+            r#"{"type":"assistant","isSidechain":true,"message":{"content":"hi"}}"#,
+            r#"{"type":"assistant","isSidechain":"no","message":{"content":"hi"}}"#,
+            r#"{"type":"assistant","type":"assistant","message":{"content":"hi"}}"#,
+            r#"{"type":"assistant","message":{"content":"cut off"#,
+            &long,
+            &deep,
+        ] {
+            assert_eq!(observe(line.as_bytes()), Line::Other, "{:?}", &line[..line.len().min(120)]);
+        }
+        assert_eq!(
+            observe(b"{\"type\":\"assistant\",\"message\":{\"content\":\"\xff\"}}"),
+            Line::Other
+        );
+    }
+
+    #[test]
+    fn later_lines_win() {
+        let said = |text: &str, items: Option<&[(&str, &str)]>| {
+            Line::Assistant(Assistant {
+                text: Some(text.into()),
+                checklist: items.map(|items| checklist::from_todos(items.iter().copied())),
+                ..Assistant::default()
+            })
+        };
+        let mut observed = Observed::default();
+        for (line, expected) in [
+            (said("a", Some(&[("a", "pending")])), "[-a]"),
+            (said("b", None), "[-a]"),
+            (said("c", Some(&[("b", "completed")])), "[+b]"),
+            (Line::Cost { usd: 0.5 }, "[+b]"),
+            (Line::Other, "[+b]"),
+            (said("d", Some(&[])), "none"),
+            (said("e", Some(&[("c", "pending")])), "[-c]"),
+            (Line::Cost { usd: 1.5 }, "[-c]"),
+            (said("f", None), "[-c]"),
+        ] {
+            observed.add(line.clone());
+            let found = observed.checklist.as_ref().map_or("none".into(), listed);
+            assert_eq!(found, expected, "{line:?}");
+        }
+        assert_eq!(observed.cost_usd, Some(1.5));
+        assert_eq!(observed.last_assistant.unwrap().text.as_deref(), Some("f"));
+    }
+
+    #[test]
+    fn a_line_without_usage_leaves_the_context_as_it_was() {
+        let mut observed = Observed::default();
+        for context_tokens in [Some(7), Some(9), None] {
+            observed.add(Line::Assistant(Assistant { context_tokens, ..Assistant::default() }));
+        }
+        assert_eq!(observed.context_tokens, Some(9));
+    }
+
+    #[test]
+    fn recorded_sessions_add_up_to_what_happened_in_them() {
+        macro_rules! recorded {
+            ($name:literal) => {
+                include_bytes!(concat!(
+                    "../../../fixtures/hosts/claude-code/2.1.325/transcripts/",
+                    $name,
+                    ".jsonl"
+                ))
+                .as_slice()
+            };
+        }
+        for (recording, expected) in [
+            (recorded!("stop-cap"), ("0.0072", "answer 9", "none")),
+            (recorded!("task-tools"), ("0.0056", "leaving with B open", "none")),
+            (recorded!("todowrite"), ("0.0024", "leaving", "[+a -b]")),
+            (recorded!("tool-and-stop"), ("0.0016", "All finished.", "none")),
+        ] {
+            let mut observed = Observed::default();
+            for line in recording.split(|byte| *byte == b'\n') {
+                observed.add(observe(line));
+            }
+            let last = observed.last_assistant.unwrap();
+            let cost = format!("{:.4}", observed.cost_usd.unwrap());
+            let checklist = observed.checklist.as_ref().map_or("none".into(), listed);
+            assert_eq!((&*cost, last.text.as_deref().unwrap(), &*checklist), expected);
+            assert_eq!((observed.context_tokens, last.api_error), (Some(120), false));
+        }
+    }
+}

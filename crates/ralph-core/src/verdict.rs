@@ -1,0 +1,16 @@
+//! What ralph answers.
+
+use crate::status::Status;
+use alloc::string::String;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The agent may stop and nobody needs to hear about it.
+    Allow,
+    /// The agent may stop; the person is told one line.
+    AllowNoting(String),
+    /// The agent goes on, with this to work from.
+    Block { reason: String },
+    /// The run is over; the agent may stop and the person is told one line.
+    End { status: Status, notice: String },
+}

@@ -1,0 +1,196 @@
+//! Loop directories (`feature_list.json`, `progress.txt`) that name no owner. The first session to stop in the
+//! project takes one over, exactly once; no second session is ever captured.
+
+use crate::fs::{self, FileError};
+use crate::holder::{self, Ended, Pointer};
+use crate::store::{self, StoreError};
+use crate::world::World;
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::limits::Limits;
+use ralph_core::record::{Asked, OnTampering, Origin, Run, VERSION};
+use ralph_core::run::Phase;
+use ralph_core::source::{features, progress};
+use ralph_core::text;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+pub const DEFAULT_DIRECTORY: &str = ".claude/data/ralph-loops/current";
+pub const FEATURES: &str = "feature_list.json";
+pub const PROGRESS: &str = "progress.txt";
+pub const LARGEST_LIST: usize = 32 * 1024 * 1024;
+const LARGEST_CLAIM: usize = 4096;
+
+/// What such a directory gets when its `progress.txt` names no limit.
+const DEFAULT_ITERATIONS: u32 = 15;
+
+#[derive(Clone, Debug)]
+pub enum Binding {
+    /// A person named it in `RALPH_LOOP_DIR`.
+    Named(PathBuf),
+    /// It lies where such directories lie.
+    Found(PathBuf),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Claim {
+    v: u8,
+    run: RunId,
+    session: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AdoptError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("cannot read `{}`: {why}", path.display())]
+    Garbled { path: PathBuf, why: String },
+}
+
+impl Binding {
+    pub fn directory(&self) -> &Path {
+        match self {
+            Self::Named(path) | Self::Found(path) => path,
+        }
+    }
+}
+
+/// The run that now holds the session, or `None` when the directory is another's or has nothing to hold for.
+pub fn take(
+    world: &World,
+    binding: &Binding,
+    session: &SessionId,
+    project: &Path,
+) -> Result<Option<RunId>, AdoptError> {
+    let Some(directory) = fs::resolve(binding.directory()) else {
+        return Ok(None);
+    };
+    let claim_path = world.home.adoption(&directory);
+    let claim = match fs::read_opt(&claim_path, LARGEST_CLAIM)? {
+        Some(bytes) => match serde_json::from_slice::<Claim>(&bytes) {
+            Ok(claim) if claim.session == session.as_str() => Some(claim),
+            Ok(claim) if is_free(world, binding, &claim) => None,
+            Ok(_) | Err(_) => return Ok(None),
+        },
+        None => None,
+    };
+    let state = LoopState::read(&directory)?;
+    if claim.is_none() && matches!(binding, Binding::Found(_)) && !state.has_something_to_hold() {
+        return Ok(None);
+    }
+    let claim = match claim {
+        Some(claim) => claim,
+        None => match put_claim(world, &claim_path, session)? {
+            Some(claim) => claim,
+            None => return Ok(None),
+        },
+    };
+    let run = state.run(&claim, session, project);
+    // Also when the claim is ours from before a crash: creating a run that exists changes nothing.
+    store::create(&world.home, &run, b"", &world.deadline)?;
+    holder::point(
+        &world.home,
+        session,
+        &Pointer { v: VERSION, run: claim.run.clone(), ended: Ended::No },
+    )?;
+    Ok(Some(claim.run))
+}
+
+/// A directory that a person named again may change hands once its last run is over.
+fn is_free(world: &World, binding: &Binding, claim: &Claim) -> bool {
+    match binding {
+        Binding::Found(_) => false,
+        Binding::Named(_) => match store::load(&world.home, &claim.run) {
+            Ok(opened) => matches!(opened.state.phase, Phase::Ended(_) | Phase::Orphaned),
+            Err(StoreError::NoSuchRun(_)) => true,
+            Err(_) => false,
+        },
+    }
+}
+
+fn put_claim(world: &World, path: &Path, session: &SessionId) -> Result<Option<Claim>, AdoptError> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir(parent)?;
+    }
+    let claim = Claim {
+        v: VERSION,
+        run: crate::control::new_id(&world.home),
+        session: session.to_string(),
+    };
+    let bytes = serde_json::to_vec(&claim).unwrap_or_default();
+    if fs::create_new(path, &bytes)? {
+        return Ok(Some(claim));
+    }
+    // The old claim was found free to take; whoever moves it away first has it.
+    let old = fs::quarantine(path, crate::clock::now_ms())?;
+    let taken = fs::create_new(path, &bytes)?;
+    if taken {
+        fs::remove_file(&old)?;
+    }
+    Ok(taken.then_some(claim))
+}
+
+/// What the two files say.
+#[derive(Debug)]
+pub struct LoopState {
+    directory: PathBuf,
+    pub list: features::FeatureList,
+    pub progress: progress::Progress,
+}
+
+impl LoopState {
+    pub fn read(directory: &Path) -> Result<Self, AdoptError> {
+        let path = directory.join(FEATURES);
+        let bytes = fs::read(&path, LARGEST_LIST)?;
+        let list = features::read(&bytes)
+            .map_err(|garbled| AdoptError::Garbled { path, why: garbled.why })?;
+        let progress = fs::read_opt(&directory.join(PROGRESS), LARGEST_LIST)?;
+        Ok(Self {
+            directory: directory.to_path_buf(),
+            list,
+            progress: progress::read(&progress.unwrap_or_default()),
+        })
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.progress.status.as_deref() == Some("COMPLETE")
+    }
+
+    pub fn limit(&self) -> u32 {
+        self.progress.max_iterations.unwrap_or(DEFAULT_ITERATIONS)
+    }
+
+    fn has_something_to_hold(&self) -> bool {
+        !self.is_complete() && self.progress.iteration < self.limit() && self.list.next().is_some()
+    }
+
+    fn run(&self, claim: &Claim, session: &SessionId, project: &Path) -> Run {
+        let directory = &self.directory;
+        let name = directory.file_name().unwrap_or_default().to_string_lossy();
+        Run {
+            v: VERSION,
+            id: claim.run.clone(),
+            owner: Some(session.clone()),
+            started_ms: crate::clock::now_ms(),
+            project: project.to_string_lossy().into_owned(),
+            origin: Origin::Adopted,
+            first_iteration: self.progress.iteration,
+            limits: Limits {
+                max_iterations: Some(self.limit()),
+                // Its own limit bounds it, so it holds on every pass.
+                stuck_after: u32::MAX,
+                ..Limits::DEFAULT
+            },
+            features: vec![directory.to_string_lossy().into_owned()],
+            promise: None,
+            checklist: Asked::No,
+            goal_bytes: 0,
+            title: text::line(
+                &format!("the {} features of loop {name}", self.list.features.len()),
+                120,
+            ),
+            on_tampering: OnTampering::Block,
+        }
+    }
+}

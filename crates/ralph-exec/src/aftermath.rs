@@ -1,0 +1,139 @@
+//! What follows a decision that is already on record. Nothing here can change it.
+
+use crate::faults::{self, Fault, Kind};
+use crate::fs::{self, Durability, FileError};
+use crate::holder::{self, Ended, Pointer};
+use crate::store::Opened;
+use crate::world::World;
+use crate::{clock, journal, sources};
+use ralph_core::decide::Decision;
+use ralph_core::id::SessionId;
+use ralph_core::record::{Change, Decided, Entry, Outcome, Run, VERSION};
+use ralph_core::source::loop_file;
+use ralph_core::status::Status;
+use ralph_core::text;
+use serde::Serialize;
+
+/// A session held only by files keeps this much history.
+const LARGEST_HELD: u64 = 4 * 1024 * 1024;
+const LARGEST_VIEW: usize = 4 * 1024 * 1024;
+
+pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decision) {
+    let run = &before.run;
+    let done = match &decision.outcome {
+        Outcome::Allowed | Outcome::Repeated | Outcome::Orphaned => Ok(()),
+        Outcome::Blocked { .. } => {
+            let iteration = before.state.iteration.saturating_add(1);
+            view(world, session, &View::of(run, iteration, decision))
+                .and(sources::advance(run, iteration))
+        }
+        Outcome::Ended(status) => {
+            let ending = match status {
+                Status::Verified | Status::Claimed => Some("COMPLETE"),
+                Status::Exhausted => Some("REACHED_LIMIT"),
+                Status::Stuck
+                | Status::NeedsHuman
+                | Status::NeedsReview
+                | Status::GateBroken
+                | Status::RateLimited
+                | Status::Cancelled
+                | Status::Overridden
+                | Status::Crashed => None,
+            };
+            holder::point(
+                &world.home,
+                session,
+                &Pointer { v: VERSION, run: run.id.clone(), ended: Ended::Yes },
+            )
+            .and(view(world, session, &View::of(run, before.state.iteration, decision)))
+            .and(ending.map_or(Ok(()), |ending| sources::finish(run, ending)))
+        }
+    };
+    if let Err(error) = done {
+        let fault = Fault {
+            run: Some(run.id.to_string()),
+            ..Fault::new(Kind::File, &holder::describe(&error))
+        };
+        faults::record(&world.home, &fault);
+    }
+}
+
+pub fn of_files(world: &World, session: &SessionId, decision: &Decision) {
+    let entry = Entry {
+        v: VERSION,
+        seq: 0,
+        at_ms: clock::now_ms(),
+        prev: String::new(),
+        iteration: 0,
+        change: Change::Decided(Box::new(Decided {
+            rule: decision.rule,
+            outcome: decision.outcome.clone(),
+            because: decision.because.clone(),
+            mark: None,
+            delivery: None,
+            report: decision.report.clone(),
+            observed: None,
+            process: None,
+            tampering: None,
+            took_ms: 0,
+        })),
+    };
+    let path = world.home.held_journal(session);
+    if let Some(parent) = path.parent()
+        && fs::create_dir(parent).is_ok()
+        && fs::stat(&path).is_none_or(|stat| stat.len < LARGEST_HELD)
+        && let Err(error) = fs::append(&path, &journal::line(&entry), Durability::Cached)
+    {
+        faults::record(&world.home, &Fault::new(Kind::File, &holder::describe(&error)));
+    }
+}
+
+/// `state/<session>/loop.json`: the run as any tool can read it.
+#[derive(Serialize)]
+struct View<'a> {
+    ralph_run: &'a str,
+    session_id: &'a str,
+    task: &'a str,
+    iteration: u32,
+    max_iterations: Option<u32>,
+    validation_result: &'static str,
+    last_error: Option<String>,
+    verified_done: bool,
+    created_at: String,
+    last_updated: String,
+}
+
+impl<'a> View<'a> {
+    fn of(run: &'a Run, iteration: u32, decision: &Decision) -> Self {
+        let verified = decision.outcome == Outcome::Ended(Status::Verified);
+        let first = decision.report.as_ref().and_then(|report| report.lines.first());
+        Self {
+            ralph_run: run.id.as_str(),
+            session_id: run.owner.as_ref().map(SessionId::as_str).unwrap_or_default(),
+            task: &run.title,
+            iteration,
+            max_iterations: run.limits.max_iterations,
+            validation_result: if verified { "passed" } else { "failed" },
+            last_error: first.map(|line| text::line(&format!("{}: {}", line.name, line.note), 300)),
+            verified_done: verified,
+            created_at: clock::rfc3339(run.started_ms),
+            last_updated: clock::rfc3339(clock::now_ms()),
+        }
+    }
+}
+
+fn view(world: &World, session: &SessionId, view: &View<'_>) -> Result<(), FileError> {
+    let directory = world.home.state(session);
+    let path = directory.join("loop.json");
+    let ours = match fs::read_opt(&path, LARGEST_VIEW)? {
+        None => true,
+        Some(bytes) => loop_file::read(&bytes).is_ok_and(|file| file.ralph_run.is_some()),
+    };
+    if !ours {
+        return Ok(());
+    }
+    fs::create_dir(&directory)?;
+    let mut bytes = serde_json::to_vec_pretty(view).unwrap_or_default();
+    bytes.push(b'\n');
+    fs::replace(&path, &bytes, Durability::Cached)
+}

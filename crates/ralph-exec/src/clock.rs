@@ -1,0 +1,140 @@
+//! The only clock, and the only chance.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant, SystemTime};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Deadlines further away than this are not deadlines; the bound also keeps the arithmetic from overflowing.
+const LONGEST: Duration = Duration::from_hours(365 * 24);
+
+/// For a deadline that is only ever asked how long ago it was.
+pub const NO_TIME: Duration = Duration::ZERO;
+
+/// Unix milliseconds, for what people read and what is written down; waits are measured with a [`Deadline`]. A
+/// machine whose clock stands before 1970 reads as 0.
+#[expect(clippy::disallowed_methods, reason = "this module is the door")]
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, whole_ms)
+}
+
+/// A number nobody can guess. Each `RandomState` has secret keys from the system: randomness without a dependency.
+pub fn nonce() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
+/// The moment a wait has to be over. Monotonic, so that a changed wall clock neither shortens nor extends it.
+///
+/// Deadlines are ordered: `a.min(b)` is the sooner one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    #[expect(clippy::disallowed_methods, reason = "this module is the door")]
+    pub fn after(wait: Duration) -> Self {
+        Self(Instant::now() + wait.min(LONGEST))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this module is the door")]
+    pub fn remaining(&self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+
+    /// How long ago it passed.
+    #[expect(clippy::disallowed_methods, reason = "this module is the door")]
+    pub fn overdue_ms(&self) -> u64 {
+        whole_ms(Instant::now().saturating_duration_since(self.0))
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.remaining().is_zero()
+    }
+}
+
+/// Waits. The caller bounds the sum of its pauses with a [`Deadline`].
+#[expect(clippy::disallowed_methods, reason = "this module is the door")]
+pub fn pause(wait: Duration) {
+    std::thread::sleep(wait);
+}
+
+/// `2026-11-15T13:38:02.123Z`. A moment no calendar reaches becomes the last one it does.
+pub fn rfc3339(ms: u64) -> String {
+    format!("{:.3}", timestamp(ms))
+}
+
+/// `14:02:11` where the user is. Reads the zone database, so it is for commands that people run.
+pub fn local_time(ms: u64) -> String {
+    let local = timestamp(ms).to_zoned(TimeZone::system());
+    format!("{:02}:{:02}:{:02}", local.hour(), local.minute(), local.second())
+}
+
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn timestamp(ms: u64) -> Timestamp {
+    i64::try_from(ms)
+        .ok()
+        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
+        .unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_written_in_utc_and_never_panic() {
+        for (ms, expected) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (1_700_000_000_123, "2023-11-14T22:13:20.123Z"),
+            (253_402_300_799_999, "9999-12-30T22:00:00.999Z"),
+            (u64::MAX, "9999-12-30T22:00:00.999Z"),
+        ] {
+            assert_eq!(rfc3339(ms), expected, "{ms}");
+        }
+    }
+
+    #[test]
+    fn local_time_is_a_time_of_day_for_any_moment() {
+        for ms in [0, 1_700_000_000_123, u64::MAX] {
+            let text = local_time(ms);
+            let parts: Vec<u8> = text.split(':').map(|part| part.parse().unwrap()).collect();
+            assert!(matches!(parts[..], [0..24, 0..60, 0..60]) && text.len() == 8, "{text}");
+        }
+    }
+
+    #[test]
+    fn deadlines_end_and_the_sooner_one_wins() {
+        let over = Deadline::after(Duration::ZERO);
+        let later = Deadline::after(Duration::MAX);
+        assert!(over.is_over());
+        assert_eq!(over.remaining(), Duration::ZERO);
+        assert!(!later.is_over());
+        assert!(later.remaining() > Duration::from_hours(1));
+        assert_eq!(later.min(over), over);
+    }
+
+    #[test]
+    fn the_clock_runs() {
+        let first = now_ms();
+        assert!(first > 1_700_000_000_000);
+        assert!(now_ms() >= first);
+    }
+
+    #[test]
+    fn a_deadline_in_the_past_knows_for_how_long() {
+        let began = Deadline::after(NO_TIME);
+        let bound = Deadline::after(Duration::from_secs(20));
+        while began.overdue_ms() < 2 {
+            assert!(!bound.is_over());
+        }
+        assert_eq!(Deadline::after(Duration::from_mins(1)).overdue_ms(), 0);
+    }
+
+    #[test]
+    fn no_two_nonces_are_alike() {
+        assert_ne!(nonce(), nonce());
+    }
+}

@@ -1,0 +1,341 @@
+//! What a person does to runs: start, pause, resume, cancel. Each says what it changed, or changes nothing.
+
+use crate::clock::{self, Deadline};
+use crate::fs::{self, Durability, FileError};
+use crate::holder::{self, Ended, Pointer};
+use crate::paths::Home;
+use crate::sources;
+use crate::store::{self, Opened, Step, StoreError};
+use crate::{adopt, owner};
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::limits::{Invalid, Limits};
+use ralph_core::record::{Asked, Change, OnTampering, Origin, Run, VERSION};
+use ralph_core::run::Phase;
+use ralph_core::status::Status;
+use ralph_core::text;
+use std::path::{Path, PathBuf};
+
+/// Without letters and digits that people confuse when they read an id out.
+const ALPHABET: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
+
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Features(#[from] adopt::AdoptError),
+    #[error("session `{session}` is already held by run `{run}`")]
+    AlreadyHeld { session: SessionId, run: RunId },
+    #[error("a run needs a limit on iterations or on time")]
+    Endless,
+    #[error("`--stuck-after {0}` would end the run at its first stop")]
+    StuckTooSoon(u32),
+    #[error("there is nothing to hold the agent to")]
+    NothingToHold,
+    #[error("`{}` lists no features", path.display())]
+    NoFeatures { path: PathBuf },
+    #[error("run `{run}` has ended: {status}", status = status.name())]
+    HasEnded { run: RunId, status: Status },
+    #[error("run `{run}` is {phase}, there is nothing to {action}")]
+    NothingToDo { run: RunId, phase: &'static str, action: &'static str },
+    #[error("`{0}` is neither a run nor a session that ralph knows")]
+    Unknown(String),
+    #[error("the agent may not {action} the run that holds it")]
+    FromTheAgent { action: &'static str },
+    #[error("run `{run}` was cancelled, but `{}` still says otherwise", path.display())]
+    NotCancelled { run: String, path: PathBuf },
+}
+
+/// What `ralph start` was asked for.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub session: SessionId,
+    pub project: PathBuf,
+    pub goal: Vec<u8>,
+    pub limits: Limits,
+    pub features: Vec<PathBuf>,
+    pub promise: Option<String>,
+    pub checklist: Asked,
+}
+
+pub fn start(home: &Home, order: &Order, deadline: &Deadline) -> Result<Run, ControlError> {
+    order.limits.check().map_err(|invalid| match invalid {
+        Invalid::NothingEndsIt => ControlError::Endless,
+        Invalid::StuckTooSoon(times) => ControlError::StuckTooSoon(times),
+    })?;
+    if order.goal.is_empty()
+        && order.features.is_empty()
+        && order.promise.is_none()
+        && order.checklist == Asked::No
+    {
+        return Err(ControlError::NothingToHold);
+    }
+    for directory in &order.features {
+        if sources::readable(directory)?.features.is_empty() {
+            return Err(ControlError::NoFeatures { path: directory.join(adopt::FEATURES) });
+        }
+    }
+    if let Some(pointer) = holder::pointer(home, &order.session)?
+        && pointer.ended == Ended::No
+        && let Ok(opened) = store::load(home, &pointer.run)
+        && !matches!(opened.state.phase, Phase::Ended(_))
+        && !fs::exists(&home.tombstone(pointer.run.as_str()))
+    {
+        return Err(ControlError::AlreadyHeld { session: order.session.clone(), run: pointer.run });
+    }
+    let run = loop {
+        let run = sealed(new_id(home), order);
+        if store::create(home, &run, &order.goal, deadline)? {
+            break run;
+        }
+    };
+    // A person arms the session anew: what was buried with it may rise.
+    fs::remove_file(&home.tombstone(order.session.as_str()))?;
+    holder::point(
+        home,
+        &order.session,
+        &Pointer { v: VERSION, run: run.id.clone(), ended: Ended::No },
+    )?;
+    Ok(run)
+}
+
+fn sealed(id: RunId, order: &Order) -> Run {
+    let names: Vec<_> = order
+        .features
+        .iter()
+        .filter_map(|path| path.file_name())
+        .map(|name| name.to_string_lossy())
+        .collect();
+    let first = String::from_utf8_lossy(&order.goal);
+    let first = first.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let title = match (first, names.is_empty()) {
+        ("", false) => format!("the features of {}", names.join(", ")),
+        ("", true) => "what was agreed".to_string(),
+        (first, _) => first.to_string(),
+    };
+    Run {
+        v: VERSION,
+        id,
+        owner: Some(order.session.clone()),
+        started_ms: clock::now_ms(),
+        project: order.project.to_string_lossy().into_owned(),
+        origin: Origin::Started,
+        first_iteration: 0,
+        limits: order.limits.clone(),
+        features: order.features.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+        promise: order.promise.clone(),
+        checklist: order.checklist,
+        goal_bytes: order.goal.len() as u64,
+        title: text::line(&title, 80),
+        on_tampering: OnTampering::Block,
+    }
+}
+
+/// Four characters that are not in use.
+pub fn new_id(home: &Home) -> RunId {
+    loop {
+        let mut random = clock::nonce();
+        let mut id = String::new();
+        for _ in 0..4 {
+            id.push(char::from(ALPHABET[usize::try_from(random % 32).unwrap_or_default()]));
+            random /= 32;
+        }
+        if let Some(id) = RunId::parse(&id)
+            && !fs::exists(home.run(&id).directory())
+            && !fs::exists(&home.tombstone(id.as_str()))
+        {
+            return id;
+        }
+    }
+}
+
+/// Everything that loosens a run needs the person: an agent's own shell is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    Person,
+    Agent,
+}
+
+pub fn pause(
+    home: &Home,
+    run: &RunId,
+    caller: Caller,
+    deadline: &Deadline,
+) -> Result<(), ControlError> {
+    by_person(home, run, caller, "pause")?;
+    change(home, run, deadline, |phase| match phase {
+        Phase::Active | Phase::Orphaned => Ok(Change::Paused),
+        Phase::Paused { .. } => Err(ControlError::NothingToDo {
+            run: run.clone(),
+            phase: "paused already",
+            action: "pause",
+        }),
+        Phase::Ended(status) => Err(ControlError::HasEnded { run: run.clone(), status }),
+    })
+}
+
+pub fn resume(
+    home: &Home,
+    run: &RunId,
+    caller: Caller,
+    deadline: &Deadline,
+) -> Result<(), ControlError> {
+    by_person(home, run, caller, "resume")?;
+    change(home, run, deadline, |phase| match phase {
+        Phase::Paused { .. } | Phase::Orphaned => Ok(Change::Resumed),
+        Phase::Active => {
+            Err(ControlError::NothingToDo { run: run.clone(), phase: "active", action: "resume" })
+        }
+        Phase::Ended(status) => Err(ControlError::HasEnded { run: run.clone(), status }),
+    })
+}
+
+fn change(
+    home: &Home,
+    run: &RunId,
+    deadline: &Deadline,
+    change: impl FnOnce(Phase) -> Result<Change, ControlError>,
+) -> Result<(), ControlError> {
+    store::load(home, run)?;
+    store::transact(home, run, deadline, |opened| match change(phase(home, opened)) {
+        Ok(change) => Step::Write { change, durability: Durability::Synced, answer: Ok(()) },
+        Err(error) => Step::Leave(Err(error)),
+    })?
+}
+
+/// A run whose owner is gone is orphaned, whether or not a stop has noticed yet.
+pub fn phase(home: &Home, opened: &Opened) -> Phase {
+    let gone = crate::surroundings::owner_of(opened, clock::now_ms(), None)
+        == ralph_core::facts::Owner::Gone;
+    match opened.state.phase {
+        _ if fs::exists(&home.tombstone(opened.run.id.as_str())) => Phase::Ended(Status::Cancelled),
+        Phase::Active if gone || opened.run.owner.is_none() => Phase::Orphaned,
+        phase @ (Phase::Active | Phase::Paused { .. } | Phase::Orphaned | Phase::Ended(_)) => phase,
+    }
+}
+
+/// What a person names on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    Run(RunId),
+    /// A session that only adopted files hold.
+    Session(SessionId),
+}
+
+/// A run's id, or a session's: then the run that owns it.
+pub fn named(home: &Home, name: &str) -> Result<Named, ControlError> {
+    let unknown = || ControlError::Unknown(text::line(name, 130));
+    if let Some(run) = RunId::parse(name)
+        && fs::exists(home.run(&run).directory())
+    {
+        return Ok(Named::Run(run));
+    }
+    let session = SessionId::parse(name).ok_or_else(unknown)?;
+    match holder::pointer(home, &session)? {
+        Some(pointer) => Ok(Named::Run(pointer.run)),
+        None if fs::exists(&home.state(&session)) || fs::exists(&home.held_journal(&session)) => {
+            Ok(Named::Session(session))
+        }
+        None => Err(unknown()),
+    }
+}
+
+/// A tombstone first: from that moment on the session is free, whatever happens to the rest.
+pub fn cancel(
+    home: &Home,
+    name: &Named,
+    caller: Caller,
+    deadline: &Deadline,
+) -> Result<(), ControlError> {
+    match name {
+        Named::Session(session) => {
+            if caller == Caller::Agent {
+                return Err(ControlError::FromTheAgent { action: "cancel" });
+            }
+            bury(home, session.as_str())
+        }
+        Named::Run(run) => {
+            by_person(home, run, caller, "cancel")?;
+            let opened = store::load(home, run)?;
+            if let Phase::Ended(status) = opened.state.phase {
+                return Err(ControlError::HasEnded { run: run.clone(), status });
+            }
+            bury(home, run.as_str())?;
+            store::transact(home, run, deadline, |_| Step::Write {
+                change: Change::Cancelled,
+                durability: Durability::Synced,
+                answer: (),
+            })?;
+            if let Some(session) = &opened.run.owner
+                && holder::pointer(home, session)?.is_some_and(|pointer| pointer.run == *run)
+            {
+                bury(home, session.as_str())?;
+                holder::point(
+                    home,
+                    session,
+                    &Pointer { v: VERSION, run: run.clone(), ended: Ended::Yes },
+                )?;
+            }
+            is_cancelled(home, run)
+        }
+    }
+}
+
+fn bury(home: &Home, id: &str) -> Result<(), ControlError> {
+    let path = home.tombstone(id);
+    if let Some(parent) = path.parent() {
+        fs::create_dir(parent)?;
+    }
+    fs::replace(
+        &path,
+        format!("{}\n", clock::rfc3339(clock::now_ms())).as_bytes(),
+        Durability::Synced,
+    )?;
+    Ok(())
+}
+
+/// Success is what a second look shows, not what the writes returned.
+fn is_cancelled(home: &Home, run: &RunId) -> Result<(), ControlError> {
+    let paths = home.run(run);
+    let remains = |path: PathBuf| Err(ControlError::NotCancelled { run: run.to_string(), path });
+    if !fs::exists(&home.tombstone(run.as_str())) {
+        return remains(home.tombstone(run.as_str()));
+    }
+    let opened = store::load(home, run)?;
+    if opened.state.phase != Phase::Ended(Status::Cancelled) {
+        return remains(paths.state());
+    }
+    match opened.run.owner {
+        Some(session) => match holder::pointer(home, &session)? {
+            Some(pointer) if pointer.run == *run && pointer.ended == Ended::No => {
+                remains(home.session(&session))
+            }
+            Some(_) | None => Ok(()),
+        },
+        None => Ok(()),
+    }
+}
+
+fn by_person(
+    home: &Home,
+    run: &RunId,
+    caller: Caller,
+    action: &'static str,
+) -> Result<(), ControlError> {
+    let below = store::load(home, run)?
+        .state
+        .process
+        .is_some_and(|process| owner::is_ancestor(process.pid));
+    if caller == Caller::Agent || below {
+        Err(ControlError::FromTheAgent { action })
+    } else {
+        Ok(())
+    }
+}
+
+/// Absolute, so that it means the same from wherever a later command is called.
+pub fn absolute(path: &Path, cwd: &Path) -> PathBuf {
+    fs::resolve(&cwd.join(path)).unwrap_or_else(|| cwd.join(path))
+}

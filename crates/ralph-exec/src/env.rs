@@ -1,0 +1,330 @@
+//! The only reader of the process environment, its arguments and its working directory.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+/// Parts of a variable's name that say its value is a secret.
+const SECRET_NAMES: [&[u8]; 6] =
+    [b"KEY", b"TOKEN", b"SECRET", b"PASSWORD", b"PASSWD", b"CREDENTIAL"];
+/// Shorter values are too likely to occur in innocent text.
+const SHORTEST_SECRET: usize = 8;
+/// All-digit values up to this length are counts and limits (`MAX_THINKING_TOKENS=10000000`), not secrets.
+const LONGEST_NUMBER: usize = 10;
+/// A longer run of path characters without a `/` is not a file name but something encoded.
+const LONGEST_PATH_PART: usize = 32;
+/// Settings that are long enough for a secret and are none.
+const WORDS: [&str; 10] = [
+    "disabled",
+    "external",
+    "internal",
+    "keychain",
+    "optional",
+    "password",
+    "required",
+    "standard",
+    "undefined",
+    "unlimited",
+];
+
+/// Where variables, arguments and the working directory come from. Each is looked up when asked for.
+#[derive(Clone, Debug)]
+pub struct Env {
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Process,
+    Pairs {
+        variables: Vec<(OsString, OsString)>,
+        current_dir: Option<PathBuf>,
+        args: Vec<OsString>,
+    },
+}
+
+impl Env {
+    pub fn from_process() -> Self {
+        Self { source: Source::Process }
+    }
+
+    /// An environment of exactly these variables, arguments and working directory, for tests.
+    pub fn from_pairs<K: Into<OsString>, V: Into<OsString>>(
+        variables: impl IntoIterator<Item = (K, V)>,
+        current_dir: Option<PathBuf>,
+        args: Vec<OsString>,
+    ) -> Self {
+        let variables =
+            variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { source: Source::Pairs { variables, current_dir, args } }
+    }
+
+    /// `$HOME`, when it is absolute.
+    pub fn home(&self) -> Option<PathBuf> {
+        self.path("HOME").filter(|home| home.is_absolute())
+    }
+
+    /// Where ralph keeps everything: `$RALPH_HOME`, else `$HOME/.ralph`.
+    pub fn ralph_home(&self) -> Option<PathBuf> {
+        match self.path("RALPH_HOME") {
+            Some(given) if given.is_absolute() => Some(given),
+            Some(given) => Some(self.current_dir()?.join(given)),
+            None => Some(self.home()?.join(".ralph")),
+        }
+    }
+
+    /// Whether the user switched ralph off for this process: `RALPH_OFF` is set to anything but `0`.
+    pub fn is_off(&self) -> bool {
+        self.get("RALPH_OFF").is_some_and(|value| value != "0")
+    }
+
+    pub fn loop_dir(&self) -> Option<PathBuf> {
+        self.path("RALPH_LOOP_DIR")
+    }
+
+    pub fn project_dir(&self) -> Option<PathBuf> {
+        self.path("CLAUDE_PROJECT_DIR")
+    }
+
+    /// `$CLAUDE_CONFIG_DIR`, else `$HOME/.claude`.
+    pub fn claude_config_dir(&self) -> Option<PathBuf> {
+        self.path("CLAUDE_CONFIG_DIR").or_else(|| Some(self.home()?.join(".claude")))
+    }
+
+    pub fn claude_pid(&self) -> Option<u32> {
+        self.get("CLAUDE_PID")?.to_str()?.parse().ok()
+    }
+
+    pub fn claude_session(&self) -> Option<String> {
+        self.get("CLAUDE_CODE_SESSION_ID")?.into_string().ok()
+    }
+
+    /// Whether an agent's shell started us, rather than a person's.
+    pub fn is_agent_shell(&self) -> bool {
+        self.get("CLAUDECODE").is_some()
+    }
+
+    pub fn no_color(&self) -> bool {
+        self.get("NO_COLOR").is_some()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this module is the door")]
+    pub fn current_dir(&self) -> Option<PathBuf> {
+        match &self.source {
+            Source::Process => std::env::current_dir().ok(),
+            Source::Pairs { current_dir, .. } => current_dir.clone(),
+        }
+    }
+
+    /// The arguments after the program's name.
+    pub fn args(&self) -> Vec<OsString> {
+        match &self.source {
+            Source::Process => std::env::args_os().skip(1).collect(),
+            Source::Pairs { args, .. } => args.clone(),
+        }
+    }
+
+    /// Values that must not reach a log, a prompt or a terminal.
+    pub fn secrets(&self) -> Vec<String> {
+        let mut secrets = Vec::new();
+        self.each(|name, value| {
+            if is_secret_name(name)
+                && let Some(value) = value.to_str()
+                && is_secret_value(value)
+            {
+                secrets.push(value.to_owned());
+            }
+        });
+        secrets
+    }
+
+    /// Names of the variables a child must not inherit: git's, because they redirect it to another repository;
+    /// ours, because a child is not part of the loop; and secrets.
+    pub(crate) fn withheld(&self) -> Vec<OsString> {
+        let mut withheld = Vec::new();
+        self.each(|name, _| {
+            let bytes = name.as_encoded_bytes();
+            if bytes.starts_with(b"GIT_") || bytes.starts_with(b"RALPH_") || is_secret_name(name) {
+                withheld.push(name.to_owned());
+            }
+        });
+        withheld
+    }
+
+    /// A variable that is set to something.
+    #[expect(clippy::disallowed_methods, reason = "this module is the door")]
+    fn get(&self, name: &str) -> Option<OsString> {
+        match &self.source {
+            Source::Process => std::env::var_os(name),
+            Source::Pairs { variables, .. } => variables
+                .iter()
+                .find(|(candidate, _)| candidate == name)
+                .map(|(_, value)| value.clone()),
+        }
+        .filter(|value| !value.is_empty())
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(PathBuf::from)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this module is the door")]
+    fn each(&self, mut visit: impl FnMut(&OsStr, &OsStr)) {
+        match &self.source {
+            Source::Process => std::env::vars_os().for_each(|(name, value)| visit(&name, &value)),
+            Source::Pairs { variables, .. } => {
+                for (name, value) in variables {
+                    visit(name, value);
+                }
+            }
+        }
+    }
+}
+
+/// What `RALPH_FAILPOINT` asks for. Release builds do not look.
+#[cfg(debug_assertions)]
+pub(crate) fn failpoint() -> Option<String> {
+    Env::from_process().get("RALPH_FAILPOINT")?.into_string().ok()
+}
+
+fn is_secret_name(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes().to_ascii_uppercase();
+    SECRET_NAMES.iter().any(|part| memchr::memmem::find(&name, part).is_some())
+}
+
+/// Errs on the side of hiding: only what is plainly a setting is let through.
+fn is_secret_value(value: &str) -> bool {
+    let is_number =
+        value.len() <= LONGEST_NUMBER && value.bytes().all(|byte| byte.is_ascii_digit());
+    let is_word = WORDS.iter().any(|word| value.eq_ignore_ascii_case(word));
+    value.chars().count() >= SHORTEST_SECRET && !is_number && !is_word && !is_plain_path(value)
+}
+
+fn is_plain_path(value: &str) -> bool {
+    let is_rooted = ["/", "~/", "./", "../"].iter().any(|start| value.starts_with(start));
+    is_rooted
+        && value.split('/').all(|part| {
+            part.len() <= LONGEST_PATH_PART
+                && part
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"._-~ @".contains(&byte))
+        })
+}
+
+/// What the crate's tests need to run themselves again in another environment.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::{Env, OsString, PathBuf};
+
+    pub(crate) fn program() -> PathBuf {
+        std::env::current_exe().unwrap()
+    }
+
+    pub(crate) fn variable(name: &str) -> Option<OsString> {
+        Env::from_process().get(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(variables: &[(&str, &str)]) -> Env {
+        Env::from_pairs(variables.iter().copied(), Some(PathBuf::from("/work/here")), Vec::new())
+    }
+
+    #[test]
+    fn ralph_home_comes_from_the_first_variable_that_says_something() {
+        for (variables, expected) in [
+            (&[("RALPH_HOME", "/state"), ("HOME", "/home/u")][..], Some("/state")),
+            (&[("RALPH_HOME", ""), ("HOME", "/home/u")], Some("/home/u/.ralph")),
+            (&[("RALPH_HOME", "state"), ("HOME", "/home/u")], Some("/work/here/state")),
+            (&[("HOME", "/home/u")], Some("/home/u/.ralph")),
+            (&[("HOME", "")], None),
+            (&[("HOME", "u")], None),
+            (&[], None),
+        ] {
+            assert_eq!(env(variables).ralph_home(), expected.map(PathBuf::from), "{variables:?}");
+        }
+        let nowhere = Env::from_pairs([("RALPH_HOME", "state")], None, Vec::new());
+        assert_eq!(nowhere.ralph_home(), None);
+    }
+
+    #[test]
+    fn off_means_set_and_not_zero() {
+        for (value, expected) in
+            [("1", true), ("yes", true), ("00", true), ("0", false), ("", false)]
+        {
+            assert_eq!(env(&[("RALPH_OFF", value)]).is_off(), expected, "{value:?}");
+        }
+        assert!(!env(&[]).is_off());
+    }
+
+    #[test]
+    fn the_host_is_read_where_it_speaks_and_absent_where_it_does_not() {
+        let inside = env(&[
+            ("HOME", "/home/u"),
+            ("CLAUDECODE", "1"),
+            ("CLAUDE_PID", "4021"),
+            ("CLAUDE_CODE_SESSION_ID", "5999882c"),
+            ("CLAUDE_PROJECT_DIR", "/repo"),
+            ("RALPH_LOOP_DIR", "/state/loop"),
+            ("NO_COLOR", "1"),
+        ]);
+        assert_eq!(inside.claude_pid(), Some(4021));
+        assert_eq!(inside.claude_session().as_deref(), Some("5999882c"));
+        assert_eq!(inside.project_dir(), Some(PathBuf::from("/repo")));
+        assert_eq!(inside.loop_dir(), Some(PathBuf::from("/state/loop")));
+        assert_eq!(inside.claude_config_dir(), Some(PathBuf::from("/home/u/.claude")));
+        assert!(inside.is_agent_shell() && inside.no_color());
+
+        let outside = env(&[("CLAUDE_PID", "-1"), ("CLAUDECODE", "")]);
+        assert_eq!(outside.claude_pid(), None);
+        assert_eq!(outside.claude_session(), None);
+        assert_eq!(outside.claude_config_dir(), None);
+        assert!(!outside.is_agent_shell() && !outside.no_color());
+        assert_eq!(outside.current_dir(), Some(PathBuf::from("/work/here")));
+        assert!(outside.args().is_empty());
+    }
+
+    #[test]
+    fn secrets_are_values_of_telling_names_that_are_not_plain_settings() {
+        for (name, value, expected) in [
+            ("ANTHROPIC_API_KEY", "sk-ant-0123456789", true),
+            ("github_token", "ghp_0123456789", true),
+            ("DB_PASSWORD", "correct horse", true),
+            ("MYSQL_PASSWD", "hunter2hunter2", true),
+            ("AWS_SECRET_ACCESS_KEY", "/abc+DEF/ghi012==", true),
+            ("API_KEY", "/0123456789abcdef0123456789abcdef0123", true),
+            ("PIN_TOKEN", "123456789012", true),
+            ("EDITOR", "sk-ant-0123456789", false),
+            ("API_KEY", "short", false),
+            ("MAX_THINKING_TOKENS", "10000000", false),
+            ("TOKEN_CHECK", "disabled", false),
+            ("TOKEN_CHECK", "Required", false),
+            ("SSH_KEY_FILE", "/home/u/.ssh/id_ed25519", false),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "~/gcloud/key.json", false),
+        ] {
+            let found = env(&[(name, value)]).secrets();
+            assert_eq!(found == [value], expected, "{name}={value}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn children_do_not_inherit_git_ralph_or_secrets() {
+        let withheld = env(&[
+            ("PATH", "/bin"),
+            ("GIT_DIR", "/elsewhere"),
+            ("GIT_CONFIG_COUNT", "1"),
+            ("RALPH_HOME", "/state"),
+            ("OPENAI_API_KEY", "x"),
+            ("LANG", "C"),
+        ])
+        .withheld();
+        assert_eq!(withheld, ["GIT_DIR", "GIT_CONFIG_COUNT", "RALPH_HOME", "OPENAI_API_KEY"]);
+    }
+
+    #[test]
+    fn the_process_has_a_working_directory() {
+        assert!(Env::from_process().current_dir().is_some());
+    }
+}

@@ -1,0 +1,83 @@
+//! Ralph's own trouble, told once. A hook never punishes the agent for it; the person finds it in `ralph status`.
+
+use crate::fs;
+use crate::paths::Home;
+use ralph_core::text;
+use serde::{Deserialize, Serialize};
+
+/// Past this many different faults, one more tells nobody anything.
+const MOST: usize = 200;
+const LARGEST: usize = 16 * 1024;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    pub v: u8,
+    pub at_ms: u64,
+    pub kind: Kind,
+    /// What is wrong, on what, in one line.
+    pub what: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The event on stdin was not one.
+    Input,
+    /// A file of ours or of another tool could not be read or written.
+    File,
+    /// A run that names no owner holds nobody.
+    Orphan,
+    /// Our own bug.
+    Controller,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::File => "file",
+            Self::Orphan => "orphan",
+            Self::Controller => "controller",
+        }
+    }
+}
+
+impl Fault {
+    pub fn new(kind: Kind, what: &str) -> Self {
+        let at_ms = crate::clock::now_ms();
+        Self { v: 1, at_ms, kind, what: text::line(what, 400), run: None, session: None }
+    }
+}
+
+/// Best effort: a disk that is full must not turn trouble into more trouble. The same fault is kept once.
+pub fn record(home: &Home, fault: &Fault) {
+    let key = blake3::hash(format!("{:?}\0{}\0{:?}", fault.kind, fault.what, fault.run).as_bytes());
+    let directory = home.faults();
+    let path = directory.join(format!("{}.json", &key.to_hex()[..16]));
+    if fs::exists(&path) || fs::list(&directory, MOST).is_ok_and(|names| names.len() >= MOST) {
+        return;
+    }
+    if let Ok(bytes) = serde_json::to_vec(fault)
+        && fs::create_dir(&directory).is_ok()
+    {
+        drop(fs::create_new(&path, &bytes));
+    }
+}
+
+/// Newest first.
+pub fn all(home: &Home) -> Vec<Fault> {
+    let directory = home.faults();
+    let names = fs::list(&directory, MOST).unwrap_or_default();
+    let mut faults: Vec<Fault> = names
+        .iter()
+        .filter_map(|name| {
+            serde_json::from_slice(&fs::read(&directory.join(name), LARGEST).ok()?).ok()
+        })
+        .collect();
+    faults.sort_by(|a, b| b.at_ms.cmp(&a.at_ms).then_with(|| a.what.cmp(&b.what)));
+    faults
+}

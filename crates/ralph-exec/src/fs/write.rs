@@ -1,0 +1,483 @@
+//! Changes to files. Every call that changes something is one `step`, so that tests can stop ralph between any two.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::failpoint::step;
+use super::{FileError, is_missing, open_regular};
+use crate::clock;
+
+/// How the names of files under construction begin.
+pub(super) const TEMPORARY: &str = ".ralph-tmp-";
+
+/// Attempts at a free name before something is clearly wrong with the directory.
+const NAME_ATTEMPTS: u32 = 100;
+
+/// For files that only ralph reads.
+const PRIVATE: u32 = 0o600;
+
+/// For files of the user's, before the umask.
+const ORDINARY: u32 = 0o666;
+
+/// What a change survives once it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of this process.
+    Cached,
+    /// A power failure.
+    Synced,
+}
+
+/// Makes a directory and the ones above it, for this user only. One that exists is left as it is.
+pub fn create_dir(path: &Path) -> Result<(), FileError> {
+    step(|| DirBuilder::new().recursive(true).mode(0o700).create(path))
+        .map_err(FileError::new("create the directory", path))
+}
+
+/// Puts `bytes` at `path`, whole or not at all.
+///
+/// After an error the old bytes are still there, unless the error is that the finished rename could not be
+/// synced: then the new ones are, and a power failure may bring the old ones back.
+pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), FileError> {
+    let put = || {
+        let temporary = Temporary::write(path, bytes, PRIVATE)?;
+        temporary.settle(durability)?;
+        temporary.rename_over(path)?;
+        sync_parent(path, durability)
+    };
+    put().map_err(FileError::new("write", path))
+}
+
+/// [`replace`] for a file of the user's: it keeps its permissions, and its owner where we may set one. A symbolic
+/// link stays a link, and the regular file it leads to is replaced.
+pub fn replace_keeping_mode(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let put = || {
+        let existing = match std::fs::symlink_metadata(path) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if is_missing(&error) => None,
+            Err(error) => return Err(error),
+        };
+        let Some(existing) = existing else {
+            let temporary = Temporary::write(path, bytes, ORDINARY)?;
+            temporary.settle(Durability::Synced)?;
+            temporary.rename_over(path)?;
+            return sync_parent(path, Durability::Synced);
+        };
+        let (target, existing) = if existing.is_symlink() {
+            let target = std::fs::canonicalize(path)?;
+            let metadata = std::fs::symlink_metadata(&target)?;
+            (target, metadata)
+        } else {
+            (path.to_owned(), existing)
+        };
+        if !existing.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        let temporary = Temporary::write(&target, bytes, PRIVATE)?;
+        let created = temporary.file.metadata()?;
+        if (created.uid(), created.gid()) != (existing.uid(), existing.gid()) {
+            // Only root may give files away; anybody else's change to a shared file becomes their file.
+            step(|| {
+                std::os::unix::fs::fchown(
+                    &temporary.file,
+                    Some(existing.uid()),
+                    Some(existing.gid()),
+                )
+            })
+            .ok();
+        }
+        let mode = Permissions::from_mode(existing.mode() & 0o7777);
+        step(|| temporary.file.set_permissions(mode))?;
+        temporary.settle(Durability::Synced)?;
+        temporary.rename_over(&target)?;
+        sync_parent(&target, Durability::Synced)
+    };
+    put().map_err(FileError::new("write", path))
+}
+
+/// Puts `bytes` at a path where nothing is, whole or not at all; `false` when something is there already.
+/// Not synced: what is claimed this way can be claimed again.
+pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
+    let put = || {
+        let mut temporary = Temporary::write(path, bytes, PRIVATE)?;
+        temporary.is_moved = move_to_free(&temporary.path, path)?;
+        Ok(temporary.is_moved)
+    };
+    put().map_err(FileError::new("create", path))
+}
+
+/// Adds `bytes` at the end of a file, which is made when missing, and returns the offset behind them.
+///
+/// One write, so that concurrent appends do not interleave. When the disk fills up half of it may be there:
+/// whoever holds the file's lock cuts that off with [`truncate`].
+pub fn append(path: &Path, bytes: &[u8], durability: Durability) -> Result<u64, FileError> {
+    let add = || {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(PRIVATE);
+        let (mut file, before) = step(|| open_regular(&mut options, path))?;
+        step(|| file.write_all(bytes))?;
+        match durability {
+            Durability::Cached => {}
+            Durability::Synced => {
+                step(|| file.sync_data())?;
+                if before.len() == 0 {
+                    sync_parent(path, durability)?;
+                }
+            }
+        }
+        if bytes.is_empty() {
+            return Ok(before.len());
+        }
+        file.stream_position()
+    };
+    add().map_err(FileError::new("append to", path))
+}
+
+/// Cuts a file down to `len` bytes. A file that is shorter is an error, never filled up.
+pub fn truncate(path: &Path, len: u64) -> Result<(), FileError> {
+    let cut = || {
+        let (file, metadata) = open_regular(OpenOptions::new().write(true), path)?;
+        if metadata.len() < len {
+            return Err(io::Error::other(format!("it is shorter than {len} bytes")));
+        }
+        step(|| file.set_len(len))
+    };
+    cut().map_err(FileError::new("truncate", path))
+}
+
+/// Moves something broken out of the way, to `<name>.quarantined-<stamp>`, with all its bytes.
+pub fn quarantine(path: &Path, stamp: u64) -> Result<PathBuf, FileError> {
+    let put_aside = || {
+        for attempt in 0..NAME_ATTEMPTS {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".quarantined-{stamp}"));
+            if attempt > 0 {
+                name.push(format!("-{attempt}"));
+            }
+            let aside = PathBuf::from(name);
+            if move_to_free(path, &aside)? {
+                return Ok(aside);
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    };
+    put_aside().map_err(FileError::new("quarantine", path))
+}
+
+/// Removes a file. One that is gone already is fine.
+pub fn remove_file(path: &Path) -> Result<(), FileError> {
+    match step(|| std::fs::remove_file(path)) {
+        Err(error) if is_missing(&error) => Ok(()),
+        removed => removed.map_err(FileError::new("remove", path)),
+    }
+}
+
+/// A file under construction beside the one it will become; removed unless it gets there.
+struct Temporary {
+    file: File,
+    path: PathBuf,
+    is_moved: bool,
+}
+
+impl Temporary {
+    fn write(target: &Path, bytes: &[u8], mode: u32) -> io::Result<Self> {
+        let mut temporary = Self::create(parent(target), mode)?;
+        step(|| temporary.file.write_all(bytes))?;
+        Ok(temporary)
+    }
+
+    fn create(directory: &Path, mode: u32) -> io::Result<Self> {
+        for _ in 0..NAME_ATTEMPTS {
+            let name = format!("{TEMPORARY}{}-{:016x}", std::process::id(), clock::nonce());
+            let path = directory.join(name);
+            let opened =
+                step(|| OpenOptions::new().write(true).create_new(true).mode(mode).open(&path));
+            match opened {
+                Ok(file) => {
+                    return Ok(Self { file, path, is_moved: false });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    fn settle(&self, durability: Durability) -> io::Result<()> {
+        match durability {
+            Durability::Cached => Ok(()),
+            Durability::Synced => step(|| self.file.sync_all()),
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this module is the door")]
+    fn rename_over(mut self, target: &Path) -> io::Result<()> {
+        step(|| std::fs::rename(&self.path, target))?;
+        self.is_moved = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.is_moved {
+            // The failure that brought us here is the one to report.
+            step(|| std::fs::remove_file(&self.path)).ok();
+        }
+    }
+}
+
+/// Whether `from` is now at `to`; not when something is there already.
+fn move_to_free(from: &Path, to: &Path) -> io::Result<bool> {
+    match step(|| Ok(rename_to_free(from, to)?)) {
+        Ok(()) => return Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) if !is_unsupported(&error) => return Err(error),
+        Err(_) => {}
+    }
+    match step(|| std::fs::hard_link(from, to)) {
+        Ok(()) => step(|| std::fs::remove_file(from)).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+fn rename_to_free(from: &Path, to: &Path) -> rustix::io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+fn rename_to_free(_: &Path, _: &Path) -> rustix::io::Result<()> {
+    Err(Errno::NOSYS)
+}
+
+/// File systems without this rename say `EINVAL` or `ENOTSUP`; old kernels and sandboxes say `ENOSYS` or `EPERM`.
+fn is_unsupported(error: &io::Error) -> bool {
+    [Errno::INVAL, Errno::NOTSUP, Errno::NOSYS, Errno::PERM]
+        .map(|errno| Some(errno.raw_os_error()))
+        .contains(&error.raw_os_error())
+}
+
+fn sync_parent(path: &Path, durability: Durability) -> io::Result<()> {
+    match durability {
+        Durability::Cached => Ok(()),
+        Durability::Synced => {
+            let directory = OpenOptions::new().read(true).open(parent(path))?;
+            match step(|| directory.sync_all()) {
+                // Some network and FUSE file systems cannot sync a directory and have nothing to lose by it.
+                Err(error) if is_unsupported(&error) => Ok(()),
+                synced => synced,
+            }
+        }
+    }
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::fs::{list, read, stat};
+
+    /// Everything in a directory, temporary files too.
+    pub(super) fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<_> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn mode(path: &Path) -> u32 {
+        stat(path).unwrap().mode
+    }
+
+    #[test]
+    fn replace_makes_a_private_file_and_leaves_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for (bytes, durability) in [
+            (&b"one"[..], Durability::Cached),
+            (b"", Durability::Synced),
+            (b"three", Durability::Synced),
+        ] {
+            replace(&path, bytes, durability).unwrap();
+            assert_eq!(read(&path, 10).unwrap(), bytes);
+        }
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(names(dir.path()), ["file"]);
+    }
+
+    #[test]
+    fn a_failed_replace_leaves_the_target_and_no_temporary_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("directory");
+        create_dir(&path.join("deep")).unwrap();
+        assert_eq!(mode(&path), 0o700);
+        for durability in [Durability::Cached, Durability::Synced] {
+            replace(&path, b"new", durability).unwrap_err();
+            assert_eq!(names(dir.path()), ["directory"]);
+        }
+        let below_nothing = dir.path().join("none/file");
+        assert!(replace(&below_nothing, b"new", Durability::Cached).unwrap_err().is_missing());
+    }
+
+    #[test]
+    fn a_users_file_keeps_its_mode_and_a_link_stays_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        let link = dir.path().join("link");
+        replace(&file, b"old", Durability::Cached).unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        symlink("file", &link).unwrap();
+
+        replace_keeping_mode(&link, b"new").unwrap();
+        assert_eq!(read(&file, 10).unwrap(), b"new");
+        assert_eq!(mode(&file), 0o640);
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+
+        replace_keeping_mode(&file, b"newer").unwrap();
+        assert_eq!((read(&link, 10).unwrap(), mode(&file)), (b"newer".to_vec(), 0o640));
+
+        replace_keeping_mode(&dir.path().join("fresh"), b"x").unwrap();
+        assert_eq!(names(dir.path()), ["file", "fresh", "link"]);
+    }
+
+    #[test]
+    fn a_users_link_to_nothing_or_to_a_directory_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, target) in [("dangling", "none"), ("directory", "."), ("device", "/dev/null")] {
+            let link = dir.path().join(name);
+            symlink(target, &link).unwrap();
+            replace_keeping_mode(&link, b"x").unwrap_err();
+            assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        }
+        replace_keeping_mode(dir.path(), b"x").unwrap_err();
+        assert_eq!(names(dir.path()), ["dangling", "device", "directory"]);
+    }
+
+    #[test]
+    fn create_new_never_replaces() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        assert!(create_new(&path, b"first").unwrap());
+        assert!(!create_new(&path, b"second").unwrap());
+        assert_eq!((read(&path, 10).unwrap(), mode(&path)), (b"first".to_vec(), 0o600));
+        let dangling = dir.path().join("dangling");
+        symlink("none", &dangling).unwrap();
+        assert!(!create_new(&dangling, b"x").unwrap());
+        assert_eq!(names(dir.path()), ["dangling", "file"]);
+    }
+
+    #[test]
+    fn append_returns_the_offset_behind_and_truncate_only_cuts() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        for (bytes, durability, offset) in [
+            (&b"one\n"[..], Durability::Synced, 4),
+            (b"", Durability::Cached, 4),
+            (b"three\n", Durability::Cached, 10),
+        ] {
+            assert_eq!(append(&path, bytes, durability).unwrap(), offset);
+        }
+        assert_eq!(mode(&path), 0o600);
+        truncate(&path, 4).unwrap();
+        truncate(&path, 4).unwrap();
+        truncate(&path, 5).unwrap_err();
+        assert_eq!(read(&path, 99).unwrap(), b"one\n");
+        assert!(truncate(&dir.path().join("none"), 0).unwrap_err().is_missing());
+    }
+
+    #[test]
+    fn quarantine_keeps_every_broken_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for (bytes, name) in [
+            (b"1", "file.quarantined-7"),
+            (b"2", "file.quarantined-7-1"),
+            (b"3", "file.quarantined-7-2"),
+        ] {
+            replace(&path, bytes, Durability::Cached).unwrap();
+            let aside = quarantine(&path, 7).unwrap();
+            assert_eq!(aside, dir.path().join(name));
+            assert_eq!(read(&aside, 10).unwrap(), bytes);
+        }
+        assert!(quarantine(&path, 7).unwrap_err().is_missing());
+        remove_file(&dir.path().join("file.quarantined-7")).unwrap();
+        remove_file(&dir.path().join("file.quarantined-7")).unwrap();
+        assert_eq!(list(dir.path(), 9).unwrap().len(), 2);
+    }
+}
+
+/// Failpoints exist in debug builds only.
+#[cfg(all(test, debug_assertions))]
+mod fault_tests {
+    use super::tests::names;
+    use super::*;
+    use crate::env;
+    use crate::fs::{list, read};
+    use crate::proc::{Ended, testing};
+
+    /// Create, write, sync, rename, sync the directory.
+    const STEPS: u32 = 5;
+
+    #[test]
+    #[ignore = "the fault tests run it in a process of its own"]
+    fn victim_replaces() {
+        let Some(directory) = env::testing::variable("TEST_DIRECTORY") else {
+            return;
+        };
+        replace(&PathBuf::from(directory).join("file"), b"new", Durability::Synced).unwrap();
+    }
+
+    fn victim(directory: &Path, fault: &str) -> Ended {
+        testing::rerun(
+            "fs::write::fault_tests::victim_replaces",
+            &[
+                ("TEST_DIRECTORY".as_ref(), directory.as_os_str()),
+                ("RALPH_FAILPOINT".as_ref(), fault.as_ref()),
+            ],
+        )
+    }
+
+    #[test]
+    fn a_full_disk_at_any_step_leaves_the_old_bytes_and_no_temporary_file() {
+        for step in 1..=STEPS + 1 {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("file");
+            replace(&path, b"old", Durability::Cached).unwrap();
+            let succeeded = testing::exit_code(&victim(dir.path(), &format!("enospc:{step}"))) == 0;
+            assert_eq!(succeeded, step > STEPS, "step {step}");
+            let expected = if step < STEPS { b"old" } else { b"new" };
+            assert_eq!(read(&path, 10).unwrap(), expected, "step {step}");
+            assert_eq!(names(dir.path()), ["file"], "step {step}");
+        }
+    }
+
+    #[test]
+    fn a_kill_at_any_point_leaves_the_old_bytes_or_the_new_ones() {
+        let renamed = 2 * (STEPS - 1);
+        for point in 1..=2 * STEPS + 1 {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("file");
+            replace(&path, b"old", Durability::Cached).unwrap();
+            let ended = victim(dir.path(), &format!("kill:{point}"));
+            let was_killed = matches!(ended, Ended::Signalled);
+            assert_eq!(was_killed, point <= 2 * STEPS, "point {point}: {ended:?}");
+            let expected = if point < renamed { b"old" } else { b"new" };
+            assert_eq!(read(&path, 10).unwrap(), expected, "point {point}");
+            assert_eq!(list(dir.path(), 9).unwrap(), ["file"], "point {point}");
+        }
+    }
+}

@@ -1,0 +1,572 @@
+//! What git knows about a project. Asks, never writes, and runs nothing a repository names where git lets us.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use blake3::Hasher;
+
+use crate::clock::Deadline;
+use crate::fs::{self, Kind, Stat};
+use crate::proc::{self, Ended, Limits, Spec};
+
+/// Enough for some hundred thousand changed paths.
+const OUTPUT_CAP: usize = 32 * 1024 * 1024;
+const CHANGED_NAMED: usize = 20;
+/// Files beyond these bounds count by size, time and inode instead of content.
+const FILE_BYTES: usize = 1024 * 1024;
+const ALL_BYTES: usize = 64 * 1024 * 1024;
+const ALL_FILES: usize = 4096;
+
+/// A repository's own configuration must not choose programs for us to run, and these are the ways `git status`
+/// could be made to:
+///
+/// - `core.fsmonitor` and hooks are switched off here. Empty, unlike `false`, also means off to git before 2.36.
+/// - Fetching missing objects of a partial clone would run transports, `core.sshCommand` and credential helpers:
+///   the environment in [`ask`] forbids both the fetch and every protocol.
+/// - A submodule is asked by a git of its own, which would follow the submodule's configuration:
+///   `--ignore-submodules=dirty` looks at its commit only.
+/// - Pagers, external diffs, text conversions, signature programs and aliases play no part in a status.
+///
+/// What remains are `filter.<name>.clean` and `filter.<name>.process`: git runs them on files whose attributes
+/// name them when size and time do not settle whether they changed. There is no option against filters in general,
+/// and without the honest ones (LFS) unchanged files would look changed. They run in the child's group, under its
+/// deadline, without secrets.
+const STATUS: [&str; 19] = [
+    "git",
+    "--no-pager",
+    "--no-optional-locks",
+    "-c",
+    "core.fsmonitor=",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "status.relativePaths=false",
+    "-c",
+    "status.showStash=false",
+    "status",
+    "--porcelain=v2",
+    "--branch",
+    "-z",
+    "--untracked-files=all",
+    "--ignore-submodules=dirty",
+    "--no-renames",
+    "--no-ahead-behind",
+];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GitState {
+    Known(Work),
+    NotARepository,
+    /// Why it cannot be told.
+    Unavailable(String),
+}
+
+/// The state of a whole repository. Submodules and nested repositories count by their commit or their presence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// The commit; `None` before the first one.
+    pub head: Option<String>,
+    /// The first paths that differ from the commit, relative to the repository.
+    pub changed: Vec<String>,
+    pub changed_count: usize,
+    /// Equal for equal commit, index and work tree.
+    pub fingerprint: [u8; 32],
+}
+
+/// The repository that `project` is in, without what is under the absolute directories `exclude`.
+pub fn status(project: &Path, exclude: &[PathBuf], deadline: &Deadline) -> GitState {
+    let Some(project) = fs::resolve(project) else {
+        return GitState::Unavailable(format!("cannot find `{}`", project.display()));
+    };
+    let Some(root) = project.ancestors().find(|ancestor| is_repository(ancestor)) else {
+        return GitState::NotARepository;
+    };
+    let survey = Survey { root, excluded: excluded(exclude), deadline };
+    match ask(root, deadline).and_then(|output| survey.work(&output)) {
+        Ok(work) => GitState::Known(work),
+        Err(why) => GitState::Unavailable(why),
+    }
+}
+
+/// A work tree has a `.git` directory or, as a linked one or a submodule, a `.git` file.
+fn is_repository(directory: &Path) -> bool {
+    let git = directory.join(".git");
+    match fs::stat(&git).map(|stat| stat.kind) {
+        Some(Kind::File) => true,
+        Some(Kind::Directory) => fs::stat_link(&git.join("HEAD")).is_some(),
+        Some(Kind::Symlink | Kind::Other) | None => false,
+    }
+}
+
+fn excluded(exclude: &[PathBuf]) -> Vec<PathBuf> {
+    let canonical = exclude.iter().filter_map(|path| fs::resolve(path));
+    exclude.iter().cloned().chain(canonical).collect()
+}
+
+fn ask(root: &Path, deadline: &Deadline) -> Result<Vec<u8>, String> {
+    // The configuration may name another work tree, and a broken `.git` would make git search further up.
+    let mut work_tree = OsStr::new("--work-tree=").to_owned();
+    work_tree.push(root);
+    let mut argv: Vec<&OsStr> = STATUS.map(OsStr::new).to_vec();
+    argv.insert(1, &work_tree);
+    let ceiling = root.parent().unwrap_or(root);
+    let env = [
+        ("GIT_CEILING_DIRECTORIES", ceiling.as_os_str()),
+        ("GIT_NO_LAZY_FETCH", OsStr::new("1")),
+        ("GIT_ALLOW_PROTOCOL", OsStr::new("none")),
+    ]
+    .map(|(name, value)| (OsStr::new(name), value));
+    let spec = Spec { argv: &argv, cwd: root, env: &env };
+    let limits = Limits { deadline: *deadline, keep: OUTPUT_CAP };
+    match proc::run(&spec, &limits) {
+        Ended::Exited { code: 0, stdout, truncated: false } => Ok(stdout),
+        Ended::Exited { code: 0, .. } => Err("there are too many changes to list".to_owned()),
+        Ended::Exited { code, .. } => Err(format!("`git status` exited with {code}")),
+        Ended::Signalled => Err("`git status` was killed".to_owned()),
+        Ended::TimedOut => Err(out_of_time()),
+        Ended::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err("git is not installed".to_owned())
+        }
+        Ended::CouldNotStart(error) => Err(format!("git does not start: {error}")),
+    }
+}
+
+fn out_of_time() -> String {
+    "`git status` did not finish in time".to_owned()
+}
+
+struct Survey<'a> {
+    root: &'a Path,
+    excluded: Vec<PathBuf>,
+    deadline: &'a Deadline,
+}
+
+impl Survey<'_> {
+    fn work(&self, output: &[u8]) -> Result<Work, String> {
+        let mut print = Print::default();
+        let mut work =
+            Work { head: None, changed: Vec::new(), changed_count: 0, fingerprint: [0; 32] };
+        for record in output.split(|&byte| byte == 0).filter(|r| !r.is_empty()) {
+            if let Some(head) = record.strip_prefix(b"# branch.oid ") {
+                work.head = (head != b"(initial)").then(|| lossy(head));
+                print.field(head);
+                continue;
+            }
+            if record.starts_with(b"#") {
+                continue;
+            }
+            let Some(path) = path_of(record) else {
+                return Err(format!("`git status` says `{}`", record.escape_ascii()));
+            };
+            let absolute = self.root.join(OsStr::from_bytes(path));
+            if self.is_excluded(&absolute) {
+                continue;
+            }
+            if self.deadline.is_over() {
+                return Err(out_of_time());
+            }
+            if work.changed.len() < CHANGED_NAMED {
+                work.changed.push(lossy(path));
+            }
+            work.changed_count += 1;
+            print.field(record);
+            print.content(&absolute);
+        }
+        work.fingerprint = print.hasher.finalize().into();
+        Ok(work)
+    }
+
+    fn is_excluded(&self, path: &Path) -> bool {
+        self.excluded.iter().any(|directory| path.starts_with(directory))
+    }
+}
+
+/// The path is the last field, and the only one that can contain spaces; a record's kind tells how many precede it.
+fn path_of(record: &[u8]) -> Option<&[u8]> {
+    let fields = match record.first()? {
+        b'?' => 2,
+        b'1' => 9,
+        b'u' => 11,
+        _ => return None,
+    };
+    record.splitn(fields, |&byte| byte == b' ').nth(fields - 1).filter(|path| !path.is_empty())
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The fingerprint in the making.
+#[derive(Default)]
+struct Print {
+    hasher: Hasher,
+    files: usize,
+    bytes: usize,
+}
+
+impl Print {
+    /// With its length, so that no two sequences of fields are the same bytes.
+    fn field(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.hasher.update(bytes);
+    }
+
+    fn number(&mut self, number: u64) {
+        self.hasher.update(&number.to_le_bytes());
+    }
+
+    fn content(&mut self, path: &Path) {
+        let Some(stat) = fs::stat_link(path) else {
+            return self.field(b"missing");
+        };
+        match stat.kind {
+            Kind::File => self.file(path, &stat),
+            Kind::Directory => self.field(b"directory"),
+            Kind::Symlink => {
+                self.field(b"symlink");
+                let target = fs::read_link(path).unwrap_or_default();
+                self.field(target.as_os_str().as_bytes());
+            }
+            Kind::Other => self.field(b"other"),
+        }
+    }
+
+    fn file(&mut self, path: &Path, stat: &Stat) {
+        let is_executable = stat.mode & 0o100 != 0;
+        self.number(is_executable.into());
+        if let Some(content) = self.read(path, stat) {
+            self.field(b"content");
+            self.field(&content);
+        } else {
+            self.field(b"metadata");
+            self.number(stat.len);
+            self.number(stat.modified_ns);
+            self.number(stat.inode);
+        }
+    }
+
+    /// The content of a file that is readable and within the bounds.
+    fn read(&mut self, path: &Path, stat: &Stat) -> Option<Vec<u8>> {
+        let len = usize::try_from(stat.len).ok()?;
+        if len > FILE_BYTES || self.files == ALL_FILES || self.bytes + len > ALL_BYTES {
+            return None;
+        }
+        let content = fs::read(path, FILE_BYTES).ok()?;
+        self.files += 1;
+        self.bytes += content.len();
+        Some(content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::env;
+    use crate::fs::Durability;
+    use crate::proc::testing;
+
+    struct Repository {
+        dir: tempfile::TempDir,
+    }
+
+    impl Repository {
+        fn empty() -> Self {
+            let repository = Self { dir: tempfile::tempdir().unwrap() };
+            repository.git(&["init", "--quiet"]);
+            repository
+        }
+
+        /// One commit of `kept` and `edited`.
+        fn with_commit() -> Self {
+            let repository = Self::empty();
+            repository.write("kept", "kept\n");
+            repository.write("edited", "first\n");
+            repository.commit();
+            repository
+        }
+
+        fn path(&self) -> &Path {
+            self.dir.path()
+        }
+
+        fn git(&self, arguments: &[&str]) {
+            let mut argv = vec!["git"];
+            for setting in ["user.name=t", "user.email=t@t", "commit.gpgsign=false"] {
+                argv.extend(["-c", setting]);
+            }
+            argv.extend(arguments);
+            testing::succeed(self.path(), &argv);
+        }
+
+        fn commit(&self) {
+            self.git(&["add", "--all"]);
+            self.git(&["commit", "--quiet", "--message=x"]);
+        }
+
+        fn write(&self, name: impl AsRef<Path>, text: &str) {
+            let path = self.path().join(name);
+            fs::create_dir(path.parent().unwrap()).unwrap();
+            fs::replace(&path, text.as_bytes(), Durability::Cached).unwrap();
+        }
+
+        fn work(&self) -> Work {
+            known(status(self.path(), &[], &generous()))
+        }
+    }
+
+    fn generous() -> Deadline {
+        Deadline::after(Duration::from_mins(1))
+    }
+
+    fn known(state: GitState) -> Work {
+        match state {
+            GitState::Known(work) => work,
+            GitState::NotARepository | GitState::Unavailable(_) => panic!("{state:?}"),
+        }
+    }
+
+    #[test]
+    fn each_kind_of_change_is_named_and_gives_a_fingerprint_of_its_own() {
+        type Change = fn(&Repository);
+        let changes: [(&str, Change, &[&str]); 8] = [
+            ("clean", |_| (), &[]),
+            ("unstaged", |r| r.write("edited", "2\n"), &["edited"]),
+            (
+                "staged",
+                |r| {
+                    r.write("edited", "2\n");
+                    r.git(&["add", "edited"]);
+                },
+                &["edited"],
+            ),
+            (
+                "staged and undone",
+                |r| {
+                    r.write("edited", "2\n");
+                    r.git(&["add", "edited"]);
+                    r.write("edited", "first\n");
+                },
+                &["edited"],
+            ),
+            ("untracked", |r| r.write("new/a", "a"), &["new/a"]),
+            ("other untracked", |r| r.write("new/a", "b"), &["new/a"]),
+            ("renamed", |r| r.git(&["mv", "kept", "moved"]), &["kept", "moved"]),
+            ("untracked link", |r| symlink("kept", r.path().join("link")).unwrap(), &["link"]),
+        ];
+        let mut seen: Vec<(&str, [u8; 32])> = Vec::new();
+        let repository = Repository::with_commit();
+        for (name, change, changed) in changes {
+            repository.git(&["reset", "--quiet", "--hard"]);
+            repository.git(&["clean", "--quiet", "-d", "--force"]);
+            change(&repository);
+            let work = repository.work();
+            assert_eq!(work.changed, changed, "{name}");
+            assert_eq!(work.changed_count, changed.len(), "{name}");
+            assert_eq!(work, repository.work(), "{name}");
+            for (other, fingerprint) in &seen {
+                assert_ne!(&work.fingerprint, fingerprint, "{name} and {other}");
+            }
+            seen.push((name, work.fingerprint));
+        }
+    }
+
+    #[test]
+    fn another_edit_changes_the_fingerprint_and_a_revert_restores_it() {
+        let repository = Repository::with_commit();
+        let clean = repository.work();
+        repository.write("edited", "second\n");
+        let once = repository.work();
+        repository.write("edited", "third!\n");
+        let twice = repository.work();
+        repository.write("edited", "second\n");
+        assert_eq!(repository.work(), once);
+        repository.write("edited", "first\n");
+        assert_eq!(repository.work(), clean);
+        assert_ne!(once.fingerprint, clean.fingerprint);
+        assert_ne!(once.fingerprint, twice.fingerprint);
+
+        repository.write("edited", "second\n");
+        repository.commit();
+        let committed = repository.work();
+        assert_ne!(committed.head, clean.head);
+        assert_ne!(committed.fingerprint, clean.fingerprint);
+        assert_eq!(committed.changed_count, 0);
+    }
+
+    #[test]
+    fn an_excluded_directory_does_not_count() {
+        let repository = Repository::with_commit();
+        let clean = repository.work();
+        repository.write(".ralph/state", "x");
+        repository.write(".ralphs", "y");
+        let link = tempfile::tempdir().unwrap();
+        let linked = link.path().join("project");
+        symlink(repository.path(), &linked).unwrap();
+        for project in [repository.path(), &linked] {
+            let work = known(status(project, &[project.join(".ralph")], &generous()));
+            assert_eq!(work.changed, [".ralphs"]);
+            let both = [project.join(".ralph"), project.join(".ralphs")];
+            assert_eq!(known(status(project, &both, &generous())), clean);
+        }
+    }
+
+    #[test]
+    fn a_repository_without_a_commit_has_no_head() {
+        let repository = Repository::empty();
+        assert_eq!(repository.work().head, None);
+        repository.write("file", "x");
+        assert_eq!(repository.work().changed, ["file"]);
+        repository.git(&["add", "file"]);
+        assert_eq!(repository.work().changed, ["file"]);
+    }
+
+    #[test]
+    fn a_subdirectory_speaks_for_its_repository() {
+        let repository = Repository::with_commit();
+        repository.write("deep/down/file", "x");
+        let below = repository.path().join("deep/down");
+        let work = known(status(&below, &[], &generous()));
+        assert_eq!(work.changed, ["deep/down/file"]);
+        assert_eq!(work, repository.work());
+    }
+
+    #[test]
+    fn many_changes_are_counted_and_few_are_named() {
+        let repository = Repository::empty();
+        for number in 0..30 {
+            repository.write(format!("{number:02}"), "x");
+        }
+        let work = repository.work();
+        assert_eq!((work.changed.len(), work.changed_count), (20, 30));
+    }
+
+    #[test]
+    fn a_large_file_counts_by_its_metadata() {
+        let repository = Repository::empty();
+        repository.write("large", &"x".repeat(FILE_BYTES + 1));
+        let before = repository.work();
+        assert_eq!(before, repository.work());
+        fs::append(&repository.path().join("large"), b"y", Durability::Cached).unwrap();
+        assert_ne!(before.fingerprint, repository.work().fingerprint);
+    }
+
+    #[test]
+    fn strange_names_are_read_whole() {
+        let repository = Repository::with_commit();
+        for (bytes, shown) in [
+            (&b"with space"[..], "with space"),
+            (b"with\nline", "with\nline"),
+            (b"\xff\xfe", "\u{fffd}\u{fffd}"),
+            (b"\"quoted\"", "\"quoted\""),
+            (b"-rf", "-rf"),
+        ] {
+            let name = Path::new(OsStr::from_bytes(bytes));
+            repository.write(name, "one");
+            let one = repository.work();
+            repository.write(name, "two");
+            let two = repository.work();
+            assert_eq!(two.changed, [shown]);
+            assert_ne!(one.fingerprint, two.fingerprint, "{shown}");
+            fs::remove_file(&repository.path().join(name)).unwrap();
+        }
+    }
+
+    #[test]
+    fn no_repository_and_a_broken_one_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(status(dir.path(), &[], &generous()), GitState::NotARepository);
+        fs::create_dir(&dir.path().join(".git")).unwrap();
+        assert_eq!(status(dir.path(), &[], &generous()), GitState::NotARepository);
+        fs::append(&dir.path().join(".git/HEAD"), b"nonsense", Durability::Cached).unwrap();
+        assert_eq!(
+            status(dir.path(), &[], &generous()),
+            GitState::Unavailable("`git status` exited with 128".to_owned())
+        );
+        let missing = dir.path().join("missing");
+        assert_eq!(
+            status(&missing, &[], &generous()),
+            GitState::Unavailable(format!("cannot find `{}`", missing.display()))
+        );
+    }
+
+    #[test]
+    fn no_time_is_unavailable_and_not_clean() {
+        let repository = Repository::with_commit();
+        let over = Deadline::after(Duration::ZERO);
+        assert_eq!(status(repository.path(), &[], &over), GitState::Unavailable(out_of_time()));
+    }
+
+    #[test]
+    fn a_hostile_configuration_runs_nothing() {
+        let repository = Repository::with_commit();
+        repository.write("hooks/post-index-change", "#!/bin/sh\ntouch pwned\n");
+        repository.git(&["add", "--all"]);
+        repository.git(&["update-index", "--chmod=+x", "hooks/post-index-change"]);
+        testing::succeed(repository.path(), &["chmod", "+x", "hooks/post-index-change"]);
+        for (name, value) in [
+            ("core.fsmonitor", "touch pwned; false"),
+            ("core.hooksPath", "hooks"),
+            ("core.pager", "touch pwned"),
+            ("pager.status", "touch pwned"),
+            ("diff.external", "touch pwned"),
+            ("core.worktree", "/"),
+        ] {
+            testing::succeed(
+                repository.path(),
+                &["git", "config", "--file=.git/config", name, value],
+            );
+        }
+        repository.write("edited", "2\n");
+        let work = repository.work();
+        assert_eq!(work.changed, ["edited", "hooks/post-index-change"]);
+        assert!(!repository.path().join("pwned").exists());
+    }
+
+    #[test]
+    #[ignore = "`git_variables_in_the_environment_are_ignored` runs it in a process of its own"]
+    fn victim_asks() {
+        let Some(project) = env::testing::variable("TEST_PROJECT") else {
+            return;
+        };
+        let work = known(status(Path::new(&project), &[], &generous()));
+        assert_eq!(work.changed, ["mine"]);
+    }
+
+    #[test]
+    fn git_variables_in_the_environment_are_ignored() {
+        let mine = Repository::with_commit();
+        mine.write("mine", "x");
+        let other = Repository::with_commit();
+        let other_git = other.path().join(".git");
+        let ended = testing::rerun(
+            "git::tests::victim_asks",
+            &[
+                ("TEST_PROJECT".as_ref(), mine.path().as_os_str()),
+                ("GIT_DIR".as_ref(), other_git.as_os_str()),
+                ("GIT_WORK_TREE".as_ref(), other.path().as_os_str()),
+                ("GIT_INDEX_FILE".as_ref(), "/nowhere".as_ref()),
+                ("GIT_CONFIG_COUNT".as_ref(), "broken".as_ref()),
+            ],
+        );
+        assert_eq!(testing::exit_code(&ended), 0);
+    }
+
+    #[test]
+    fn records_end_in_their_path() {
+        for (record, expected) in [
+            (&b"? a b"[..], Some(&b"a b"[..])),
+            (b"1 .M N... 100644 100644 100644 aaaa bbbb a b", Some(b"a b")),
+            (b"u UU N... 1 2 3 4 a b c d e", Some(b"d e")),
+            (b"1 .M N... 100644", None),
+            (b"? ", None),
+            (b"x", None),
+        ] {
+            assert_eq!(path_of(record), expected, "{}", record.escape_ascii());
+        }
+    }
+}

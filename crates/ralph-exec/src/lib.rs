@@ -1,0 +1,28 @@
+//! The part of ralph that does. [`pipeline`] is the way of an event; read it first.
+//!
+//! The outside has one door each: nothing but [`clock`], [`env`], [`fs`] and [`proc`] touches the clock, the
+//! environment, a file or a process. Everything is synchronous and bounded: every wait takes a
+//! [`clock::Deadline`] and every read a size.
+
+pub mod adopt;
+pub mod aftermath;
+pub mod clock;
+pub mod control;
+pub mod env;
+pub mod faults;
+pub mod fs;
+pub mod git;
+pub mod holder;
+pub mod journal;
+pub mod observe;
+pub mod overview;
+pub mod owner;
+pub mod paths;
+pub mod pipeline;
+pub mod proc;
+pub mod sources;
+pub mod stdin;
+pub mod store;
+pub mod surroundings;
+pub mod tail;
+pub mod world;

@@ -1,0 +1,118 @@
+//! What the transcript tells, read from where the last stop left off and never from its beginning.
+
+use crate::fs;
+use crate::tail::{self, Window};
+use crate::world::World;
+use ralph_core::event::Stop;
+use ralph_core::record::{Asked, Mark, Observed};
+use ralph_core::transcript::{self, LastAssistant};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// The first look reaches this far back; a task list further away than this was not looked at lately either.
+const FIRST_LOOK: u64 = 1024 * 1024;
+const FIRST_LOOK_FOR_LIST: u64 = 8 * 1024 * 1024;
+const STEP: usize = 128 * 1024;
+
+#[derive(Debug, Default)]
+pub struct Sight {
+    pub observed: Option<Observed>,
+    pub last: Option<LastAssistant>,
+    /// Tells one delivery of a stop from the next; `None` when there is no transcript to tell by.
+    pub delivery: Option<u64>,
+}
+
+/// A transcript that is missing, cut off or behind changes no decision: what it adds is simply absent.
+pub fn transcript(world: &World, stop: &Stop, before: Option<&Observed>, list: Asked) -> Sight {
+    let Some(path) = allowed(world, stop) else {
+        return Sight::default();
+    };
+    let Some(stat) = fs::stat(&path) else {
+        return Sight::default();
+    };
+    let before = before.filter(|before| before.inode == stat.inode && before.offset <= stat.len);
+    let mut seen = transcript::Observed::default();
+    let offset = match before {
+        Some(before) if stat.len - before.offset <= FIRST_LOOK_FOR_LIST => {
+            forward(&path, before.offset, stat.len, &mut seen)
+        }
+        Some(_) | None => {
+            backward(&path, stat.len, list, &mut seen);
+            stat.len
+        }
+    };
+    let kept = before.cloned().unwrap_or_default();
+    let observed = Observed {
+        inode: stat.inode,
+        offset,
+        context_tokens: seen.context_tokens.or(kept.context_tokens),
+        cost_micro_usd: seen.cost_usd.map(micro).or(kept.cost_micro_usd),
+        first_cost_micro_usd: kept.first_cost_micro_usd.or(seen.cost_usd.map(micro)),
+        checklist: match list {
+            Asked::Yes => seen.checklist.take().or(kept.checklist),
+            Asked::No => None,
+        },
+    };
+    let said = stop.said.as_deref().unwrap_or_default();
+    let prompt = stop.prompt.as_deref().unwrap_or_default();
+    let delivery = Mark::of(&[prompt.as_bytes(), said.as_bytes(), &[u8::from(stop.continuing)]])
+        .and(stat.inode)
+        .and(stat.len);
+    Sight { observed: Some(observed), last: seen.last_assistant, delivery: Some(delivery.0) }
+}
+
+/// The host says where its transcript is; only a file that really lies in the host's own directory is believed.
+fn allowed(world: &World, stop: &Stop) -> Option<PathBuf> {
+    let path = fs::resolve(stop.transcript.as_deref()?.as_ref())?;
+    let root = fs::resolve(&world.env.claude_config_dir()?)?;
+    path.starts_with(root).then_some(path)
+}
+
+fn forward(path: &std::path::Path, from: u64, end: u64, seen: &mut transcript::Observed) -> u64 {
+    let mut offset = from;
+    while offset < end {
+        let Ok(chunk) =
+            tail::forward(path, offset, usize::try_from(FIRST_LOOK_FOR_LIST).unwrap_or(usize::MAX))
+        else {
+            break;
+        };
+        for line in chunk.lines() {
+            seen.add(transcript::observe(line));
+        }
+        if chunk.end == offset {
+            break;
+        }
+        offset = chunk.end;
+    }
+    offset
+}
+
+fn backward(path: &std::path::Path, end: u64, list: Asked, seen: &mut transcript::Observed) {
+    let most = if list == Asked::Yes { FIRST_LOOK_FOR_LIST } else { FIRST_LOOK };
+    let mut newest_first = Vec::new();
+    let mut found = transcript::Observed::default();
+    let visit = tail::backward(path, &Window { end, step: STEP, most }, |line| {
+        let line = transcript::observe(line);
+        found.add(line.clone());
+        newest_first.push(line);
+        let listed = list == Asked::No || found.checklist.is_some();
+        if found.context_tokens.is_some() && found.cost_usd.is_some() && listed {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    // What could not be read is simply not seen.
+    drop(visit);
+    newest_first.into_iter().rev().for_each(|line| seen.add(line));
+}
+
+fn micro(usd: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to a range that a u64 holds"
+    )]
+    let micro = (usd * 1e6).clamp(0.0, 1e15) as u64;
+    micro
+}

@@ -1,0 +1,166 @@
+//! Which process owns something, told apart from a later one with the same number.
+
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+use crate::fs;
+
+/// More than any `/proc/<pid>/stat`.
+const STAT_CAP: usize = 4096;
+/// Deeper than any honest chain of parents; numbers can be reused while we walk.
+const MOST_PARENTS: u32 = 64;
+
+/// A process, by its number and by when it started in clock ticks since boot. `started` is 0 where there is no
+/// `/proc` to ask. Comparable only within one boot and one process namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessMark {
+    pub pid: u32,
+    pub started: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alive {
+    Yes,
+    No,
+    /// Some process has this number; whether it is the same one cannot be told.
+    Unknown,
+}
+
+/// The mark of a running process; `None` when there is none with this number.
+pub fn mark(pid: u32) -> Option<ProcessMark> {
+    match look(pid) {
+        Look::Running(process) => Some(ProcessMark { pid, started: process.started }),
+        Look::Present => Some(ProcessMark { pid, started: 0 }),
+        Look::Gone => None,
+    }
+}
+
+pub fn is_alive(mark: &ProcessMark) -> Alive {
+    match look(mark.pid) {
+        Look::Gone => Alive::No,
+        Look::Running(process) if mark.started == process.started => Alive::Yes,
+        Look::Running(_) if mark.started != 0 => Alive::No,
+        Look::Running(_) | Look::Present => Alive::Unknown,
+    }
+}
+
+/// Whether that process started us, directly or through others. Without `/proc` only the direct parent is known.
+pub fn is_ancestor(pid: u32) -> bool {
+    let mut ancestor = std::os::unix::process::parent_id();
+    for _ in 0..MOST_PARENTS {
+        if ancestor == 0 {
+            return false;
+        }
+        if ancestor == pid {
+            return true;
+        }
+        let Some(process) = process(ancestor) else {
+            return false;
+        };
+        ancestor = process.parent;
+    }
+    false
+}
+
+enum Look {
+    Running(Process),
+    /// Somebody has this number, and nothing else is known.
+    Present,
+    Gone,
+}
+
+struct Process {
+    state: u8,
+    parent: u32,
+    started: u64,
+}
+
+fn look(pid: u32) -> Look {
+    match process(pid) {
+        // A zombie holds nothing any more.
+        Some(process) if matches!(process.state, b'Z' | b'X') => Look::Gone,
+        Some(process) => Look::Running(process),
+        None if !answers_signals(pid) => Look::Gone,
+        None => Look::Present,
+    }
+}
+
+/// Asks without `/proc`, which may be absent or hide the processes of others.
+fn answers_signals(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
+}
+
+fn process(pid: u32) -> Option<Process> {
+    let path = format!("/proc/{pid}/stat");
+    parse(&fs::read(Path::new(&path), STAT_CAP).ok()?)
+}
+
+/// The program's name, in parentheses, may itself contain spaces and parentheses: fields count from the last one.
+fn parse(stat: &[u8]) -> Option<Process> {
+    let fields = &stat[memchr::memrchr(b')', stat)? + 1..];
+    let mut fields = std::str::from_utf8(fields).ok()?.split_ascii_whitespace();
+    let state = *fields.next()?.as_bytes().first()?;
+    let parent = fields.next()?.parse().ok()?;
+    let started = fields.nth(17)?.parse().ok()?;
+    Some(Process { state, parent, started })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proc::testing;
+
+    #[test]
+    fn fields_are_counted_after_the_last_parenthesis() {
+        let rest = "S 41 7 7 0 -1 4194304 1 0 0 0 1 2 0 0 20 0 1 0 987654 1000 2 3";
+        for name in ["sh", "a b", "x) S 1 (y", ")", ""] {
+            let process = parse(format!("42 ({name}) {rest}\n").as_bytes()).unwrap();
+            assert_eq!(
+                (process.state, process.parent, process.started),
+                (b'S', 41, 987_654),
+                "{name}"
+            );
+        }
+        for broken in ["", "42 (sh", "42 (sh)", "42 (sh) S 41 7", "42 (sh) S x 7"] {
+            assert!(parse(broken.as_bytes()).is_none(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn we_are_alive_and_an_earlier_holder_of_our_number_is_not() {
+        let us = mark(std::process::id()).unwrap();
+        for (started, expected) in
+            [(us.started, Alive::Yes), (us.started + 1, Alive::No), (0, Alive::Unknown)]
+        {
+            let mark = ProcessMark { started, ..us };
+            assert_eq!(is_alive(&mark), expected, "{started}");
+        }
+        for pid in [0, u32::MAX] {
+            assert_eq!(mark(pid), None);
+            assert_eq!(is_alive(&ProcessMark { pid, started: 1 }), Alive::No);
+        }
+    }
+
+    #[test]
+    fn a_process_that_ended_is_gone() {
+        let output = testing::succeed(Path::new("/"), &["sh", "-c", "cat /proc/$$/stat; echo $$"]);
+        let text = String::from_utf8(output).unwrap();
+        let (stat, pid) = text.trim_end().rsplit_once('\n').unwrap();
+        let ended = ProcessMark {
+            pid: pid.parse().unwrap(),
+            started: parse(stat.as_bytes()).unwrap().started,
+        };
+        assert_eq!(is_alive(&ended), Alive::No);
+    }
+
+    #[test]
+    fn parents_are_ancestors_and_we_are_not_our_own() {
+        assert!(is_ancestor(std::os::unix::process::parent_id()));
+        assert!(!is_ancestor(std::process::id()));
+        assert!(!is_ancestor(0));
+        assert!(!is_ancestor(u32::MAX));
+    }
+}

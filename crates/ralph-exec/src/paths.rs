@@ -1,0 +1,89 @@
+//! Every path below ralph's home. Only checked ids become part of one.
+
+use ralph_core::id::{RunId, SessionId};
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Debug)]
+pub struct Home(PathBuf);
+
+impl Home {
+    pub fn new(root: PathBuf) -> Self {
+        Self(root)
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+
+    /// Which run owns the session: the first thing every stop looks for.
+    pub fn session(&self, session: &SessionId) -> PathBuf {
+        self.0.join("sessions").join(session.as_str())
+    }
+
+    /// Files that any tool may write about a session.
+    pub fn state(&self, session: &SessionId) -> PathBuf {
+        self.0.join("state").join(session.as_str())
+    }
+
+    pub fn runs(&self) -> PathBuf {
+        self.0.join("runs")
+    }
+
+    pub fn run(&self, run: &RunId) -> RunPaths {
+        RunPaths(self.runs().join(run.as_str()))
+    }
+
+    /// What was decided in a session that only adopted files hold.
+    pub fn held_journal(&self, session: &SessionId) -> PathBuf {
+        self.0.join("held").join(session.as_str()).join("journal.jsonl")
+    }
+
+    /// Tombstones stand apart from what they bury: nothing that re-creates a run removes them.
+    pub fn tombstone(&self, id: &str) -> PathBuf {
+        self.0.join("cancelled").join(id)
+    }
+
+    /// Who took over a loop directory that named no owner.
+    pub fn adoption(&self, directory: &Path) -> PathBuf {
+        let hash = blake3::hash(directory.as_os_str().as_encoded_bytes());
+        self.0.join("adopted").join(&hash.to_hex()[..32])
+    }
+
+    pub fn faults(&self) -> PathBuf {
+        self.0.join("faults")
+    }
+
+    /// While this file exists, nobody is held.
+    pub fn kill_switch(&self) -> PathBuf {
+        self.0.join("off")
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct RunPaths(PathBuf);
+
+impl RunPaths {
+    pub fn directory(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn run(&self) -> PathBuf {
+        self.0.join("run.json")
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.0.join("state.json")
+    }
+
+    pub fn journal(&self) -> PathBuf {
+        self.0.join("journal.jsonl")
+    }
+
+    pub fn goal(&self) -> PathBuf {
+        self.0.join("goal.txt")
+    }
+
+    pub fn lock(&self) -> PathBuf {
+        self.0.join("lock")
+    }
+}

@@ -1,0 +1,367 @@
+//! The only place that starts processes.
+//!
+//! No threads and one deadline. A child gets a process group of its own, and the group ends with it: nobody waits
+//! for a grandchild that keeps the pipe open. Only a process that leaves the group (`setsid`) outlives its run,
+//! and then nothing of ours is attached to it.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use crate::clock::{self, Deadline};
+use crate::env::Env;
+
+/// How long a killed child may take to disappear. One that hangs in the kernel is left to it.
+const REAP: Duration = Duration::from_millis(500);
+/// How often to look whether a child has ended that says nothing and closes nothing.
+const FIRST_LOOK: Duration = Duration::from_micros(200);
+const LONGEST_LOOK: Duration = Duration::from_millis(20);
+const BLOCK: usize = 16 * 1024;
+/// The most a pipe can still hold when its writers have ended.
+const FULL_PIPE: usize = 1024 * 1024;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Spec<'a> {
+    /// The program, looked up in `PATH`, and its arguments.
+    pub argv: &'a [&'a OsStr],
+    pub cwd: &'a Path,
+    /// Variables on top of what the child inherits, which is everything but `GIT_*`, `RALPH_*` and secrets.
+    pub env: &'a [(&'a OsStr, &'a OsStr)],
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub deadline: Deadline,
+    /// Bytes of output to keep. What follows is read and dropped, so that the child can finish.
+    pub keep: usize,
+}
+
+#[derive(Debug)]
+pub enum Ended {
+    Exited {
+        code: i32,
+        stdout: Vec<u8>,
+        truncated: bool,
+    },
+    Signalled,
+    TimedOut,
+    /// It was not started, or cannot be followed.
+    CouldNotStart(io::Error),
+}
+
+/// Runs a program to its end or to the deadline, whichever is sooner. Its standard input is empty, and its
+/// standard error is not kept.
+pub fn run(spec: &Spec<'_>, limits: &Limits) -> Ended {
+    if limits.deadline.is_over() {
+        return Ended::TimedOut;
+    }
+    let mut child = match spawn(spec) {
+        Ok(child) => child,
+        Err(error) => return Ended::CouldNotStart(error),
+    };
+    match follow(&mut child, limits) {
+        Ok(ended) => ended,
+        Err(error) => {
+            kill(&mut child);
+            Ended::CouldNotStart(error)
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this module is the door")]
+fn spawn(spec: &Spec<'_>) -> io::Result<Child> {
+    let Some((program, arguments)) = spec.argv.split_first() else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let mut command = Command::new(program);
+    // Removing names, rather than passing a whole environment, lets the standard library use `posix_spawn`.
+    for name in Env::from_process().withheld() {
+        command.env_remove(name);
+    }
+    command
+        .args(arguments)
+        .current_dir(spec.cwd)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("LC_ALL", "C")
+        .envs(spec.env.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+}
+
+fn follow(child: &mut Child, limits: &Limits) -> io::Result<Ended> {
+    let pipe = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    ioctl_fionbio(&pipe, true)?;
+    let mut output =
+        Output { pipe: Some(pipe), bytes: Vec::new(), truncated: false, keep: limits.keep };
+    let mut look = FIRST_LOOK;
+    while !has_ended(child)? {
+        let left = limits.deadline.remaining();
+        if left.is_zero() {
+            kill(child);
+            return Ok(Ended::TimedOut);
+        }
+        look = match output.collect(look.min(left)) {
+            Collected::Something => FIRST_LOOK,
+            Collected::Nothing => (look * 2).min(LONGEST_LOOK),
+        };
+    }
+    // Before the child is reaped: until then its number, which names the group, cannot become somebody else's.
+    kill_group(child);
+    output.collect_rest();
+    let Some(status) = child.try_wait()? else {
+        return Err(io::ErrorKind::WouldBlock.into());
+    };
+    Ok(match status.code() {
+        Some(code) => Ended::Exited { code, stdout: output.bytes, truncated: output.truncated },
+        None => Ended::Signalled,
+    })
+}
+
+/// Whether there is an exit status to collect; leaves it there.
+fn has_ended(child: &Child) -> io::Result<bool> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    match waitid(WaitId::Pid(Pid::from_child(child)), options) {
+        Ok(status) => Ok(status.is_some()),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn kill_group(child: &Child) {
+    // It fails when nobody is left to kill, which is what it is for.
+    kill_process_group(Pid::from_child(child), Signal::KILL).ok();
+}
+
+fn kill(child: &mut Child) {
+    kill_group(child);
+    let bound = Deadline::after(REAP);
+    let mut look = FIRST_LOOK;
+    while matches!(child.try_wait(), Ok(None)) && !bound.is_over() {
+        clock::pause(look);
+        look = (look * 2).min(LONGEST_LOOK);
+    }
+}
+
+enum Collected {
+    Something,
+    Nothing,
+}
+
+struct Output {
+    /// Until it is closed at the other end.
+    pipe: Option<ChildStdout>,
+    bytes: Vec<u8>,
+    truncated: bool,
+    keep: usize,
+}
+
+impl Output {
+    /// Waits for output or for its end, at most `wait`.
+    fn collect(&mut self, wait: Duration) -> Collected {
+        let Some(pipe) = &self.pipe else {
+            clock::pause(wait);
+            return Collected::Nothing;
+        };
+        let mut polled = [PollFd::new(pipe, PollFlags::IN)];
+        let timeout = Timespec {
+            tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: wait.subsec_nanos().into(),
+        };
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => Collected::Nothing,
+            Ok(_) => {
+                self.read();
+                Collected::Something
+            }
+            Err(_) => {
+                self.pipe = None;
+                Collected::Nothing
+            }
+        }
+    }
+
+    /// Takes what is in the pipe, without waiting for more.
+    fn collect_rest(&mut self) {
+        for _ in 0..FULL_PIPE / BLOCK {
+            if self.read() == 0 {
+                return;
+            }
+        }
+    }
+
+    fn read(&mut self) -> usize {
+        let Some(pipe) = &mut self.pipe else {
+            return 0;
+        };
+        let mut block = [0; BLOCK];
+        match pipe.read(&mut block) {
+            Ok(0) => {
+                self.pipe = None;
+                0
+            }
+            Ok(count) => {
+                let room = self.keep - self.bytes.len();
+                self.bytes.extend_from_slice(&block[..count.min(room)]);
+                self.truncated |= count > room;
+                count
+            }
+            Err(error) => {
+                let passing = [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted];
+                if !passing.contains(&error.kind()) {
+                    self.pipe = None;
+                }
+                0
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::{Deadline, Duration, Ended, Limits, OsStr, Path, Spec, run};
+    use crate::env;
+
+    pub(crate) fn generous() -> Limits {
+        Limits { deadline: Deadline::after(Duration::from_mins(1)), keep: 1024 * 1024 }
+    }
+
+    /// The output of a program that has to succeed.
+    pub(crate) fn succeed<S: AsRef<OsStr>>(cwd: &Path, argv: &[S]) -> Vec<u8> {
+        let argv: Vec<&OsStr> = argv.iter().map(AsRef::as_ref).collect();
+        let spec = Spec { argv: &argv, cwd, env: &[] };
+        let ended = run(&spec, &generous());
+        let Ended::Exited { code: 0, stdout, .. } = ended else { panic!("{argv:?}: {ended:?}") };
+        stdout
+    }
+
+    /// Runs one ignored test of this crate in a process of its own.
+    pub(crate) fn rerun(test: &str, env: &[(&OsStr, &OsStr)]) -> Ended {
+        let program = env::testing::program();
+        let arguments = ["--exact", test, "--ignored", "--quiet"].map(OsStr::new);
+        let mut argv = vec![program.as_os_str()];
+        argv.extend(arguments);
+        let spec = Spec { argv: &argv, cwd: Path::new("/"), env };
+        run(&spec, &generous())
+    }
+
+    pub(crate) fn exit_code(ended: &Ended) -> i32 {
+        match ended {
+            Ended::Exited { code, .. } => *code,
+            Ended::Signalled | Ended::TimedOut | Ended::CouldNotStart(_) => panic!("{ended:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limits: &Limits) -> Ended {
+        let argv = ["sh", "-c", script].map(OsStr::new);
+        let spec = Spec { argv: &argv, cwd: Path::new("/"), env: &[] };
+        run(&spec, limits)
+    }
+
+    #[test]
+    fn a_program_ends_in_one_of_four_ways() {
+        for (script, expected) in [
+            ("echo out; echo err >&2", "exit 0: out\n"),
+            ("printf half; exit 3", "exit 3: half"),
+            ("cat", "exit 0: "),
+            ("pwd", "exit 0: /\n"),
+            ("exec 1>&-; exit 4", "exit 4: "),
+            ("kill -9 $$", "signalled"),
+            ("echo $LC_ALL $GIT_OPTIONAL_LOCKS", "exit 0: C 0\n"),
+        ] {
+            let ended = match shell(script, &testing::generous()) {
+                Ended::Exited { code, stdout, truncated: false } => {
+                    format!("exit {code}: {}", String::from_utf8(stdout).unwrap())
+                }
+                Ended::Signalled => "signalled".to_owned(),
+                ended @ (Ended::Exited { .. } | Ended::TimedOut | Ended::CouldNotStart(_)) => {
+                    format!("{ended:?}")
+                }
+            };
+            assert_eq!(ended, expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_missing_program_or_directory_could_not_start() {
+        for (program, cwd) in [("ralph-no-such-program", "/"), ("true", "/no/such/place")] {
+            let spec = Spec { argv: &[program.as_ref()], cwd: cwd.as_ref(), env: &[] };
+            let ended = run(&spec, &testing::generous());
+            assert!(
+                matches!(&ended, Ended::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound),
+                "{ended:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_deadline_ends_a_child_and_the_grandchild_that_holds_its_output() {
+        let bound = Deadline::after(Duration::from_secs(20));
+        for script in [
+            "sleep 60 & wait",
+            "exec sleep 60",
+            "trap '' TERM; sleep 60; sleep 60",
+            "exec 1>&-; sleep 60",
+            "yes",
+        ] {
+            let limits =
+                Limits { deadline: Deadline::after(Duration::from_millis(100)), keep: 1024 };
+            let ended = shell(script, &limits);
+            assert!(matches!(ended, Ended::TimedOut), "{script}: {ended:?}");
+        }
+        assert!(!bound.is_over());
+    }
+
+    #[test]
+    fn a_grandchild_neither_delays_the_answer_nor_outlives_it() {
+        let bound = Deadline::after(Duration::from_secs(20));
+        let ended = shell("sleep 60 & echo $!", &testing::generous());
+        let Ended::Exited { code: 0, stdout, .. } = ended else { panic!("{ended:?}") };
+        let grandchild: i32 = String::from_utf8(stdout).unwrap().trim().parse().unwrap();
+        let grandchild = Pid::from_raw(grandchild).unwrap();
+        while is_running(grandchild) {
+            assert!(!bound.is_over());
+        }
+    }
+
+    fn is_running(pid: Pid) -> bool {
+        crate::owner::mark(pid.as_raw_nonzero().get().cast_unsigned()).is_some()
+    }
+
+    #[test]
+    fn output_beyond_the_cap_is_dropped_and_said_to_be() {
+        let script = "head -c 300000 /dev/zero; exit 5";
+        for (keep, kept, cut) in [(0, 0, true), (299_999, 299_999, true), (300_000, 300_000, false)]
+        {
+            let limits = Limits { keep, ..testing::generous() };
+            let ended = shell(script, &limits);
+            let Ended::Exited { code: 5, stdout, truncated } = ended else { panic!("{ended:?}") };
+            assert_eq!((stdout.len(), truncated), (kept, cut), "{keep}");
+        }
+    }
+
+    #[test]
+    fn no_time_means_no_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = dir.path().join("made");
+        let spec =
+            Spec { argv: &["touch".as_ref(), made.as_os_str()], cwd: Path::new("/"), env: &[] };
+        let limits = Limits { deadline: Deadline::after(Duration::ZERO), keep: 0 };
+        assert!(matches!(run(&spec, &limits), Ended::TimedOut));
+        assert!(!made.exists());
+    }
+}

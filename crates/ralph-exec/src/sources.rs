@@ -1,0 +1,281 @@
+//! Gathers the evidence: every source of requirements is read here and nowhere else.
+
+use crate::adopt::{self, LoopState};
+use crate::faults::{self, Fault, Kind};
+use crate::fs;
+use crate::git::{self, GitState};
+use crate::observe::Sight;
+use crate::world::World;
+use ralph_core::claim;
+use ralph_core::event::Stop;
+use ralph_core::facts::{Evidence, Tree};
+use ralph_core::id::SessionId;
+use ralph_core::record::{Asked, Origin, Run};
+use ralph_core::requirement::{
+    Evidence as Proof, Failure, Finding, Requirement, Stage, Standing, Weight,
+};
+use ralph_core::source::checklist;
+use ralph_core::source::{Garbled, features, loop_file, orchestrator, quality_gate, tasks};
+use ralph_core::text;
+use std::path::{Path, PathBuf};
+
+const LARGEST_FILE: usize = 4 * 1024 * 1024;
+const MOST_TASKS: usize = 5_000;
+
+/// What a run demands, on the tree as it is now.
+pub fn for_run(world: &World, run: &Run, stop: &Stop, sight: &Sight) -> Evidence {
+    let mut evidence = Evidence { requirements: Vec::new(), tree: Tree::Unknown, own_limit: None };
+    for directory in &run.features {
+        feature_list(run, Path::new(directory), &mut evidence);
+    }
+    if let Some(promise) = &run.promise {
+        evidence.requirements.push(promised(promise, stop));
+    }
+    if run.checklist == Asked::Yes {
+        evidence.requirements.push(ticked(stop, sight));
+    }
+    let files = run.owner.as_ref().map(|session| session_files(world, session)).unwrap_or_default();
+    let exclude: Vec<PathBuf> = run.features.iter().map(PathBuf::from).collect();
+    let work = git::status(Path::new(&run.project), &exclude, &world.deadline);
+    if let GitState::Known(work) = &work
+        && let Some(first) = work.fingerprint.first_chunk()
+    {
+        evidence.tree = Tree::Known(u64::from_le_bytes(*first));
+    }
+    evidence.requirements.extend(uncommitted(&files, &work));
+    evidence.requirements.extend(files.requirements);
+    if evidence.requirements.iter().all(|one| one.weight == Weight::Advisory) {
+        evidence.requirements.push(unmeasured());
+    }
+    evidence
+}
+
+/// What other tools wrote about a session that no run of ours owns.
+pub fn for_files(world: &World, session: &SessionId, project: Option<&Path>) -> Evidence {
+    let files = session_files(world, session);
+    let asks_git =
+        files.orchestrator == Present::Yes || files.requirements.iter().any(Requirement::is_unmet);
+    let work = match project {
+        Some(project) if asks_git => git::status(project, &[], &world.deadline),
+        Some(_) | None => GitState::NotARepository,
+    };
+    let uncommitted = uncommitted(&files, &work);
+    let mut requirements = files.requirements;
+    requirements.extend(uncommitted);
+    Evidence { requirements, tree: Tree::Unknown, own_limit: None }
+}
+
+fn feature_list(run: &Run, directory: &Path, evidence: &mut Evidence) {
+    let many = run.features.len() > 1;
+    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let state = match LoopState::read(directory) {
+        Ok(state) => state,
+        Err(error) => {
+            let name =
+                if many { format!("{name}: feature list") } else { "feature list".to_string() };
+            let next = format!("Make `{}` valid again", directory.join(adopt::FEATURES).display());
+            evidence.requirements.push(requirement(
+                name,
+                Standing::Unknown(crate::holder::describe(&error)),
+                next,
+            ));
+            return;
+        }
+    };
+    let complete = run.origin == Origin::Adopted && state.is_complete();
+    if run.origin == Origin::Adopted && state.progress.iteration >= state.limit() {
+        let (iteration, limit) = (state.progress.iteration, state.limit());
+        evidence.own_limit = Some(format!(
+            "REACHED_LIMIT: `{}` is at iteration {iteration} of {limit}",
+            adopt::PROGRESS
+        ));
+    }
+    let mut requirements = state.list.requirements();
+    if requirements.is_empty() && complete {
+        requirements.push(requirement(
+            "feature list".to_string(),
+            Standing::Met(Proof::Claimed),
+            String::new(),
+        ));
+    }
+    for mut one in requirements {
+        if complete {
+            one.standing = Standing::Met(Proof::Claimed);
+        }
+        if many {
+            one.name = format!("{name}: {}", one.name);
+        }
+        evidence.requirements.push(one);
+    }
+}
+
+fn promised(promise: &str, stop: &Stop) -> Requirement {
+    let kept = stop.said.as_deref().is_some_and(|said| claim::promised(said, promise));
+    let standing = if kept {
+        Standing::Met(Proof::Claimed)
+    } else {
+        Standing::Unmet(Failure::new("not given yet".to_string()))
+    };
+    let promise = text::line(promise, 200);
+    let next = format!(
+        "When, and only when, the goal is really reached, end your message with the line <promise>{promise}</promise>"
+    );
+    requirement("promise".to_string(), standing, next)
+}
+
+fn ticked(stop: &Stop, sight: &Sight) -> Requirement {
+    let said = stop.said.as_deref().and_then(checklist::from_markdown);
+    let known = sight.observed.as_ref().and_then(|observed| observed.checklist.clone());
+    if let Some(list) = said.or(known) {
+        return list.requirement();
+    }
+    let why = "no task list was found in the conversation".to_string();
+    let next = "Write the task list as `- [ ]` lines and tick what is done".to_string();
+    requirement("checklist".to_string(), Standing::Unmet(Failure::new(why)), next)
+}
+
+fn unmeasured() -> Requirement {
+    let why = "nothing measures this goal, so only its limits end the run".to_string();
+    let next = "Go on with the goal and improve what is there".to_string();
+    requirement("goal".to_string(), Standing::Unmet(Failure::new(why)), next)
+}
+
+#[derive(Debug, Default)]
+struct SessionFiles {
+    requirements: Vec<Requirement>,
+    orchestrator: Present,
+    r#loop: Present,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Present {
+    Yes,
+    #[default]
+    No,
+}
+
+fn session_files(world: &World, session: &SessionId) -> SessionFiles {
+    let directory = world.home.state(session);
+    let mut files = SessionFiles::default();
+    if !fs::exists(&directory) {
+        return files;
+    }
+    let tell = |what: &str| {
+        let session = Some(session.to_string());
+        faults::record(&world.home, &Fault { session, ..Fault::new(Kind::File, what) });
+    };
+    if let Some(it) = adopted(&directory.join("orchestrator.json"), orchestrator::read, &tell) {
+        files.orchestrator = Present::Yes;
+        files.requirements.push(it.requirement());
+    }
+    if let Some(it) = adopted(&directory.join("loop.json"), loop_file::read, &tell) {
+        let requirement = it.requirement();
+        files.r#loop = if requirement.is_some() { Present::Yes } else { Present::No };
+        files.requirements.extend(requirement);
+    }
+    if let Some(it) = adopted(&directory.join("quality-gate.json"), quality_gate::read, &tell) {
+        files.requirements.extend(it.requirement());
+    }
+    files.requirements.extend(task_files(&directory.join("tasks"), &tell));
+    files
+}
+
+/// Reported, never held against the agent: a file that cannot be read says neither yes nor no.
+fn adopted<T>(
+    path: &Path,
+    read: fn(&[u8]) -> Result<T, Garbled>,
+    tell: &dyn Fn(&str),
+) -> Option<T> {
+    match fs::read_opt(path, LARGEST_FILE) {
+        Ok(bytes) => match read(&bytes?) {
+            Ok(value) => Some(value),
+            Err(garbled) => {
+                tell(&format!("cannot read `{}`: {}", path.display(), garbled.why));
+                None
+            }
+        },
+        Err(error) => {
+            tell(&crate::holder::describe(&error));
+            None
+        }
+    }
+}
+
+fn task_files(directory: &Path, tell: &dyn Fn(&str)) -> Option<Requirement> {
+    if !fs::exists(directory) {
+        return None;
+    }
+    let names = match fs::list(directory, MOST_TASKS) {
+        Ok(names) => names,
+        Err(error) => {
+            tell(&crate::holder::describe(&error));
+            return None;
+        }
+    };
+    let tasks: Vec<_> = names
+        .iter()
+        .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "json"))
+        .filter_map(|name| adopted(&directory.join(name), tasks::read, tell))
+        .collect();
+    tasks::requirement(&tasks)
+}
+
+fn uncommitted(files: &SessionFiles, work: &GitState) -> Option<Requirement> {
+    let weight = match (&files.orchestrator, &files.r#loop) {
+        (Present::Yes, _) => Weight::Required,
+        (Present::No, Present::Yes) => Weight::Advisory,
+        (Present::No, Present::No) => return None,
+    };
+    let standing = match work {
+        GitState::NotARepository | GitState::Unavailable(_) => return None,
+        GitState::Known(work) if work.changed_count == 0 => Standing::Met(Proof::Measured),
+        GitState::Known(work) => {
+            let noun = if work.changed_count == 1 {
+                "1 path is".to_string()
+            } else {
+                format!("{} paths are", work.changed_count)
+            };
+            let findings = work
+                .changed
+                .iter()
+                .map(|path| Finding { place: None, message: path.clone() })
+                .collect();
+            Standing::Unmet(Failure { findings, ..Failure::new(format!("{noun} not committed")) })
+        }
+    };
+    let next = "Commit what belongs to the work".to_string();
+    Some(Requirement {
+        weight,
+        stage: Stage::Quality,
+        ..requirement("uncommitted changes".to_string(), standing, next)
+    })
+}
+
+fn requirement(name: String, standing: Standing, next: String) -> Requirement {
+    Requirement { name, stage: Stage::Correctness, standing, weight: Weight::Required, next }
+}
+
+/// Writes the loop directory's own view of a run that was just decided.
+pub fn advance(run: &Run, iteration: u32) -> Result<(), fs::FileError> {
+    rewrite(run, |bytes| ralph_core::source::progress::with_iteration(bytes, iteration))
+}
+
+pub fn finish(run: &Run, status: &str) -> Result<(), fs::FileError> {
+    rewrite(run, |bytes| ralph_core::source::progress::with_status(bytes, status))
+}
+
+fn rewrite(run: &Run, edit: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<(), fs::FileError> {
+    for directory in &run.features {
+        let path = Path::new(directory).join(adopt::PROGRESS);
+        if let Some(bytes) = fs::read_opt(&path, adopt::LARGEST_LIST)?
+            && let Some(edited) = edit(&bytes)
+        {
+            fs::replace_keeping_mode(&path, &edited)?;
+        }
+    }
+    Ok(())
+}
+
+pub fn readable(directory: &Path) -> Result<features::FeatureList, adopt::AdoptError> {
+    LoopState::read(directory).map(|state| state.list)
+}

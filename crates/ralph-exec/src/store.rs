@@ -1,0 +1,365 @@
+//! Runs on disk: `journal.jsonl` is the truth, `run.json` and `state.json` are what it amounts to.
+//!
+//! Reading takes no lock and repairs nothing. [`transact`] does both: it locks, brings what it finds back in
+//! line with the journal, and appends one entry.
+
+use crate::clock::Deadline;
+use crate::fs::{self, Durability, FileError, Lock, LockError};
+use crate::journal::{self, Break};
+use crate::paths::{Home, RunPaths};
+use ralph_core::id::RunId;
+use ralph_core::record::{Change, Entry, Restored, Run, VERSION};
+use ralph_core::run::State;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+const LARGEST_RUN: usize = 1024 * 1024;
+const LARGEST_STATE: usize = 16 * 1024 * 1024;
+const LARGEST_ENTRY: usize = 4 * 1024 * 1024;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error("there is no run `{0}`")]
+    NoSuchRun(String),
+    #[error("`{}` was written by a newer ralph (format {version})", path.display())]
+    Newer { path: PathBuf, version: u8 },
+    #[error("neither `{}` nor what was made from it can be read", path.display())]
+    Unreadable { path: PathBuf },
+}
+
+/// `state.json`: the fold, and how far in the journal it got.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct StateFile {
+    v: u8,
+    /// Hash of the journal's last line.
+    head: String,
+    last_start: u64,
+    journal_length: u64,
+    /// Hash of `run.json`.
+    seal: String,
+    state: State,
+}
+
+/// A run as it stands, and what had to be done about it.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    pub run: Run,
+    pub state: State,
+    /// Somebody else wrote here, in one line.
+    pub tampering: Option<String>,
+    position: Position,
+    repair: Repair,
+}
+
+#[derive(Clone, Debug)]
+struct Position {
+    head: String,
+    length: u64,
+    last_start: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Repair {
+    Nothing,
+    /// The journal stands; what is made from it is written again.
+    Rewrite,
+    /// The journal is damaged; it is kept aside and a new one begins from the state.
+    Restart,
+}
+
+pub fn load(home: &Home, id: &RunId) -> Result<Opened, StoreError> {
+    let paths = home.run(id);
+    let run_bytes = fs::read_opt(&paths.run(), LARGEST_RUN)?;
+    let state_bytes = fs::read_opt(&paths.state(), LARGEST_STATE)?;
+    let file: Option<StateFile> =
+        state_bytes.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
+    newer(&paths.run(), run_bytes.as_deref())?;
+    newer(&paths.state(), state_bytes.as_deref())?;
+    if let (Some(run_bytes), Some(file)) = (&run_bytes, &file)
+        && journal::hash(run_bytes) == file.seal
+        && let Ok(run) = serde_json::from_slice(run_bytes)
+        && let Some(opened) = follow(&paths, run, file)
+    {
+        return Ok(opened);
+    }
+    reconcile(&paths, run_bytes.as_deref(), file)
+}
+
+/// The ordinary way: the state is as far as the journal, or a little behind it after a crash.
+fn follow(paths: &RunPaths, run: Run, file: &StateFile) -> Option<Opened> {
+    let Ok(bytes) = fs::read_range(&paths.journal(), file.last_start, LARGEST_ENTRY) else {
+        return None;
+    };
+    let known =
+        usize::try_from(file.journal_length.saturating_sub(file.last_start)).unwrap_or(usize::MAX);
+    let (last, rest) = bytes.split_at_checked(known)?;
+    let counted = serde_json::from_slice::<Counted>(last).is_ok_and(|last| {
+        last.seq.saturating_add(1) == file.state.seq && last.iteration == file.state.iteration
+    });
+    if !counted || journal::hash(last) != file.head {
+        return None;
+    }
+    let read = journal::parse(rest, file.journal_length, &file.head);
+    let mut state = file.state.clone();
+    read.entries.iter().for_each(|entry| state.apply(entry));
+    let caught_up = !read.entries.is_empty() || read.broken.is_some();
+    match read.broken {
+        Some(Break::Chain { .. }) => None,
+        Some(Break::Torn) | None => Some(Opened {
+            run,
+            state,
+            tampering: None,
+            position: Position {
+                head: read.head,
+                length: read.end,
+                last_start: if read.entries.is_empty() { file.last_start } else { read.last_start },
+            },
+            repair: if caught_up { Repair::Rewrite } else { Repair::Nothing },
+        }),
+    }
+}
+
+/// Just enough of an entry to see whether the state agrees with it.
+#[derive(Deserialize)]
+struct Counted {
+    seq: u64,
+    iteration: u32,
+}
+
+/// Something does not fit. The higher count is believed: nobody gains iterations by breaking a file.
+fn reconcile(
+    paths: &RunPaths,
+    run_bytes: Option<&[u8]>,
+    file: Option<StateFile>,
+) -> Result<Opened, StoreError> {
+    let read = match journal::read(&paths.journal()) {
+        Ok(read) => Some(read),
+        Err(error) if error.is_missing() => None,
+        Err(error) => return Err(error.into()),
+    };
+    if run_bytes.is_none() && read.is_none() {
+        let name = paths.directory().file_name().unwrap_or_default();
+        return Err(StoreError::NoSuchRun(name.to_string_lossy().into_owned()));
+    }
+    let run: Option<Run> = run_bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
+    let replayed = read.as_ref().and_then(|read| State::replay(&read.entries));
+    let intact =
+        read.as_ref().is_some_and(|read| !matches!(read.broken, Some(Break::Chain { .. })));
+    match (replayed, file, run) {
+        (Some((sealed, state)), file, run)
+            if intact
+                && file.as_ref().is_none_or(|file| file.state.iteration <= state.iteration) =>
+        {
+            let tampering = match (&run, &file) {
+                (Some(run), _) if *run != sealed => {
+                    Some("`run.json` was changed after the start".to_string())
+                }
+                (_, Some(file)) if !is_prefix(file, &state) => {
+                    Some("`state.json` does not agree with the journal".to_string())
+                }
+                (None | Some(_), None | Some(_)) => None,
+            };
+            let read = read.ok_or_else(|| StoreError::Unreadable { path: paths.journal() })?;
+            let position =
+                Position { head: read.head, length: read.end, last_start: read.last_start };
+            Ok(Opened { run: sealed, state, tampering, position, repair: Repair::Rewrite })
+        }
+        (Some((run, state)), None, _)
+        | (Some((run, _)), Some(StateFile { state, .. }), _)
+        | (None, Some(StateFile { state, .. }), Some(run)) => {
+            let position = Position { head: String::new(), length: 0, last_start: 0 };
+            let tampering = Some("`journal.jsonl` is damaged or gone".to_string());
+            Ok(Opened { run, state, tampering, position, repair: Repair::Restart })
+        }
+        (None, _, _) => Err(StoreError::Unreadable { path: paths.journal() }),
+    }
+}
+
+/// A state that is merely behind is what a crash leaves; any other difference is an edit.
+fn is_prefix(file: &StateFile, state: &State) -> bool {
+    file.state.seq < state.seq || file.state == *state
+}
+
+fn newer(path: &std::path::Path, bytes: Option<&[u8]>) -> Result<(), StoreError> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        v: u8,
+    }
+    let version = bytes
+        .and_then(|bytes| serde_json::from_slice::<Versioned>(bytes).ok())
+        .map_or(0, |it| it.v);
+    if version > VERSION {
+        Err(StoreError::Newer { path: path.to_path_buf(), version })
+    } else {
+        Ok(())
+    }
+}
+
+/// What to do under the lock, and what to tell the caller.
+#[derive(Debug)]
+pub enum Step<T> {
+    Write { change: Change, durability: Durability, answer: T },
+    Leave(T),
+}
+
+pub fn transact<T>(
+    home: &Home,
+    id: &RunId,
+    deadline: &Deadline,
+    step: impl FnOnce(&Opened) -> Step<T>,
+) -> Result<T, StoreError> {
+    let paths = home.run(id);
+    let _lock: Lock = fs::lock(&paths.lock(), deadline)?;
+    let mut opened = load(home, id)?;
+    mend(&paths, &mut opened)?;
+    match step(&opened) {
+        Step::Leave(answer) => Ok(answer),
+        Step::Write { change, durability, answer } => {
+            append(&paths, &mut opened, change, durability)?;
+            Ok(answer)
+        }
+    }
+}
+
+fn mend(paths: &RunPaths, opened: &mut Opened) -> Result<(), StoreError> {
+    match opened.repair {
+        Repair::Nothing => return Ok(()),
+        Repair::Rewrite => {
+            quarantine_unreadable(paths)?;
+            // A torn last line was never acted on; left in place it would swallow the next one.
+            fs::truncate(&paths.journal(), opened.position.length)?;
+            write_run(paths, &opened.run)?;
+        }
+        Repair::Restart => {
+            quarantine_unreadable(paths)?;
+            if fs::exists(&paths.journal()) {
+                fs::quarantine(&paths.journal(), crate::clock::now_ms())?;
+            }
+            write_run(paths, &opened.run)?;
+            let change = Change::Restored(Box::new(Restored {
+                run: opened.run.clone(),
+                state: opened.state.clone(),
+            }));
+            append(paths, opened, change, Durability::Synced)?;
+        }
+    }
+    opened.repair = Repair::Nothing;
+    Ok(())
+}
+
+fn quarantine_unreadable(paths: &RunPaths) -> Result<(), StoreError> {
+    let stamp = crate::clock::now_ms();
+    let garbled = |bytes: &Option<Vec<u8>>, parses: fn(&[u8]) -> bool| {
+        bytes.as_deref().is_some_and(|bytes| !parses(bytes))
+    };
+    if garbled(&fs::read_opt(&paths.state(), LARGEST_STATE)?, |bytes| {
+        serde_json::from_slice::<StateFile>(bytes).is_ok()
+    }) {
+        fs::quarantine(&paths.state(), stamp)?;
+    }
+    if garbled(&fs::read_opt(&paths.run(), LARGEST_RUN)?, |bytes| {
+        serde_json::from_slice::<Run>(bytes).is_ok()
+    }) {
+        fs::quarantine(&paths.run(), stamp)?;
+    }
+    Ok(())
+}
+
+fn write_run(paths: &RunPaths, run: &Run) -> Result<(), StoreError> {
+    let bytes = run_bytes(run);
+    if fs::read_opt(&paths.run(), LARGEST_RUN)?.as_deref() != Some(&bytes) {
+        fs::replace(&paths.run(), &bytes, Durability::Synced)?;
+    }
+    Ok(())
+}
+
+fn run_bytes(run: &Run) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(run).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+fn append(
+    paths: &RunPaths,
+    opened: &mut Opened,
+    change: Change,
+    durability: Durability,
+) -> Result<(), StoreError> {
+    let mut entry = Entry {
+        v: VERSION,
+        seq: opened.state.seq,
+        at_ms: crate::clock::now_ms(),
+        prev: opened.position.head.clone(),
+        iteration: 0,
+        change,
+    };
+    let mut after = opened.state.clone();
+    after.apply(&entry);
+    entry.iteration = after.iteration;
+    let line = journal::line(&entry);
+    if let Err(error) = fs::append(&paths.journal(), &line, durability) {
+        // Half a line on a full disk would be taken for a crash later; take it back while we know better.
+        drop(fs::truncate(&paths.journal(), opened.position.length));
+        return Err(error.into());
+    }
+    opened.position = Position {
+        head: journal::hash(&line),
+        length: opened.position.length + line.len() as u64,
+        last_start: opened.position.length,
+    };
+    opened.state = after;
+    // From here on the entry counts: a state that cannot be written is rebuilt from the journal.
+    drop(write_state(paths, opened, durability));
+    Ok(())
+}
+
+fn write_state(paths: &RunPaths, opened: &Opened, durability: Durability) -> Result<(), FileError> {
+    let file = StateFile {
+        v: VERSION,
+        head: opened.position.head.clone(),
+        last_start: opened.position.last_start,
+        journal_length: opened.position.length,
+        seal: journal::hash(&run_bytes(&opened.run)),
+        state: opened.state.clone(),
+    };
+    let bytes = serde_json::to_vec(&file).unwrap_or_default();
+    fs::replace(&paths.state(), &bytes, durability)
+}
+
+/// Makes the run's directory and its first entry. `false` when the id is taken.
+pub fn create(
+    home: &Home,
+    run: &Run,
+    goal: &[u8],
+    deadline: &Deadline,
+) -> Result<bool, StoreError> {
+    let paths = home.run(&run.id);
+    fs::create_dir(paths.directory())?;
+    let _lock = fs::lock(&paths.lock(), deadline)?;
+    if fs::exists(&paths.journal()) {
+        return Ok(false);
+    }
+    fs::replace(&paths.goal(), goal, Durability::Synced)?;
+    write_run(&paths, run)?;
+    let position = Position { head: String::new(), length: 0, last_start: 0 };
+    let state = State::new(run);
+    let mut opened =
+        Opened { run: run.clone(), state, tampering: None, position, repair: Repair::Nothing };
+    append(&paths, &mut opened, Change::Started(Box::new(run.clone())), Durability::Synced)?;
+    Ok(true)
+}
+
+/// Every run there is, by id. What does not look like a run is passed over.
+pub fn list(home: &Home) -> Result<Vec<RunId>, FileError> {
+    const MOST: usize = 100_000;
+    let names = match fs::list(&home.runs(), MOST) {
+        Ok(names) => names,
+        Err(error) if error.is_missing() => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    Ok(names.iter().filter_map(|name| RunId::parse(name.to_str()?)).collect())
+}

@@ -1,0 +1,152 @@
+//! Facts about the world around one stop.
+
+use crate::clock;
+use crate::faults::{self, Fault, Kind};
+use crate::fs;
+use crate::holder::{describe, tilde};
+use crate::observe::Sight;
+use crate::owner::{self, Alive};
+use crate::store::{Opened, StoreError};
+use crate::world::World;
+use ralph_core::decide::Decision;
+use ralph_core::event::{Stop, Trouble};
+use ralph_core::facts::{Facts, Off, Owner};
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::reason::Telling;
+use ralph_core::record::{Decided, Mark, Origin, Process, Run};
+use ralph_core::redact::Redactor;
+use ralph_core::verdict::Verdict;
+use std::path::Path;
+
+/// Without a process to ask about, silence for this long means that nobody is there.
+pub const SILENCE_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// As much of a goal as a first block shows.
+const SHOWN_GOAL: usize = 16 * 1024;
+
+pub fn facts(world: &World, stop: &Stop, opened: &Opened, sight: &Sight) -> Facts {
+    let now_ms = world.now_ms();
+    let observed = sight.observed.as_ref();
+    Facts {
+        off: off(world, opened.run.id.as_str()),
+        owner: owner_of(opened, now_ms, process(world)),
+        delivery: sight.delivery,
+        trouble: api_error(stop, sight),
+        tampering: opened.tampering.clone(),
+        spent_micro_usd: observed
+            .and_then(|it| Some(it.cost_micro_usd?.saturating_sub(it.first_cost_micro_usd?))),
+        ..Facts::quiet(now_ms)
+    }
+}
+
+pub fn facts_without_run(world: &World, session: &SessionId) -> Facts {
+    Facts { off: off(world, session.as_str()), ..Facts::quiet(world.now_ms()) }
+}
+
+fn off(world: &World, id: &str) -> Option<Off> {
+    if fs::exists(&world.home.tombstone(id)) {
+        Some(Off::Cancelled)
+    } else if fs::exists(&world.home.kill_switch()) {
+        Some(Off::KillSwitch)
+    } else {
+        None
+    }
+}
+
+pub fn owner_of(opened: &Opened, now_ms: u64, caller: Option<Process>) -> Owner {
+    match (opened.state.process, caller) {
+        (Some(known), Some(caller)) if known == caller => Owner::Present,
+        (Some(known), _) => {
+            match owner::is_alive(&owner::ProcessMark { pid: known.pid, started: known.started }) {
+                Alive::Yes | Alive::Unknown => Owner::Present,
+                Alive::No => Owner::Gone,
+            }
+        }
+        (None, None) if now_ms.saturating_sub(opened.state.last_seen_ms) > SILENCE_MS => {
+            Owner::Gone
+        }
+        (None, None | Some(_)) => Owner::Present,
+    }
+}
+
+fn process(world: &World) -> Option<Process> {
+    let mark = owner::mark(world.env.claude_pid()?)?;
+    Some(Process { pid: mark.pid, started: mark.started })
+}
+
+/// The transcript lags, so an error in it counts only when the event shows the very same text.
+fn api_error(stop: &Stop, sight: &Sight) -> Option<Trouble> {
+    let last = sight.last.as_ref().filter(|last| last.api_error)?;
+    let same = stop.said.as_deref().is_none_or(|said| Some(said) == last.text.as_deref());
+    same.then_some(Trouble::Server)
+}
+
+/// A run that another session owns is none of this one's business; one that nobody owns is reported, once.
+pub fn not_the_owner(world: &World, run: &Run) -> Verdict {
+    if run.owner.is_none() {
+        let what = format!("run {} names no owner, so it holds nobody", run.id);
+        faults::record(
+            &world.home,
+            &Fault { run: Some(run.id.to_string()), ..Fault::new(Kind::Orphan, &what) },
+        );
+    }
+    Verdict::Allow
+}
+
+pub fn trouble(world: &World, run: &RunId, error: &StoreError) {
+    faults::record(
+        &world.home,
+        &Fault { run: Some(run.to_string()), ..Fault::new(Kind::File, &describe(error)) },
+    );
+}
+
+/// What is said once only, with the first block.
+#[derive(Debug, Default)]
+pub struct Words {
+    goal: Option<String>,
+    adopted: Option<String>,
+}
+
+impl Words {
+    pub fn telling<'a>(&'a self, redactor: &'a Redactor) -> Telling<'a> {
+        let Self { goal, adopted } = self;
+        let (goal, adopted) = (goal.as_deref(), adopted.as_deref());
+        Telling { redactor, nonce: clock::nonce(), goal, adopted }
+    }
+}
+
+pub fn words(world: &World, opened: &Opened) -> Words {
+    let Opened { run, state, .. } = opened;
+    if state.iteration != run.first_iteration {
+        return Words::default();
+    }
+    let goal = (run.goal_bytes > 0)
+        .then(|| fs::read_range(&world.home.run(&run.id).goal(), 0, SHOWN_GOAL).ok())
+        .flatten()
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let adopted = (run.origin == Origin::Adopted).then(|| {
+        let directory = run.features.first().map(String::as_str).unwrap_or_default();
+        let shown = tilde(Path::new(directory), world.env.home().as_deref());
+        format!(
+            "ralph now holds this session, and no other, to `{shown}` (run {}). \
+             A person can let go with `ralph cancel {}`",
+            run.id, run.id
+        )
+    });
+    Words { goal, adopted }
+}
+
+pub fn record(world: &World, decision: Decision, before: &Opened, sight: &Sight) -> Decided {
+    Decided {
+        rule: decision.rule,
+        outcome: decision.outcome,
+        because: decision.because,
+        mark: decision.mark,
+        delivery: sight.delivery.map(Mark),
+        report: decision.report,
+        observed: sight.observed.clone(),
+        process: process(world),
+        tampering: before.tampering.clone(),
+        took_ms: 0,
+    }
+}

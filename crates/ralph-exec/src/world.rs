@@ -1,0 +1,29 @@
+//! The outside, built once in `main` and passed on: no statics, so one process can host many worlds.
+
+use crate::clock::{self, Deadline};
+use crate::env::Env;
+use crate::paths::Home;
+use ralph_core::id::RunId;
+use std::sync::{Arc, OnceLock};
+
+#[derive(Debug)]
+pub struct World {
+    pub env: Env,
+    pub home: Home,
+    /// When the answer must be out, whatever is still missing.
+    pub deadline: Deadline,
+    /// The run that is being decided about, for whoever has to say what broke.
+    pub in_hand: Arc<OnceLock<RunId>>,
+}
+
+impl World {
+    /// `None` when neither `RALPH_HOME` nor `HOME` says where things are kept.
+    pub fn new(env: Env, deadline: Deadline) -> Option<Self> {
+        let home = Home::new(env.ralph_home()?);
+        Some(Self { env, home, deadline, in_hand: Arc::default() })
+    }
+
+    pub fn now_ms(&self) -> u64 {
+        clock::now_ms()
+    }
+}

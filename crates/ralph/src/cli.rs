@@ -1,0 +1,221 @@
+//! The command line as people type it.
+
+use crate::cmd;
+use crate::report::Failure;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use ralph_core::limits;
+use ralph_exec::env::Env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const ABOUT: &str = "Lets a coding agent stop when the work is done";
+
+const LONG_ABOUT: &str = "\
+Lets a coding agent stop when the work is done.
+
+A coding agent calls `ralph hook` when it wants to stop. While a run holds its session, ralph
+decides: not done yet, and here is what is missing; or done, out of limits, stuck. Every run ends,
+and every decision can be explained.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ralph start --session 5999882c-e786-462c-84d4-07d1c65b5e76 --goal-file goal.md
+  ralph status
+  ralph why k7f2
+  ralph cancel k7f2
+
+Nobody is held while `RALPH_OFF=1` is set or the file `~/.ralph/off` exists.";
+
+#[derive(Parser)]
+#[command(name = "ralph", version, about = ABOUT, long_about = LONG_ABOUT, after_help = EXAMPLES)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Hold a session to a goal until it is reached, out of limits or stuck
+    Start(Start),
+    /// Show the runs there are and how they stand
+    Status(Status),
+    /// Explain every decision of a run or session, newest first
+    Why(Why),
+    /// Show the journal of a run
+    Log(Log),
+    /// Let the agent stop freely until the run is resumed
+    Pause(OneRun),
+    /// Hold the agent again, after a pause or when the run was orphaned
+    Resume(OneRun),
+    /// End a run; its session is free at once and for good
+    Cancel(OneRun),
+    /// Answer one hook event of a coding agent (called by the agent's host)
+    #[command(disable_help_flag = true)]
+    Hook {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        args: Vec<String>,
+    },
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Examples:\n  ralph completions bash > ~/.local/share/bash-completion/completions/ralph\n  ralph completions zsh > ~/.zfunc/_ralph"
+    )]
+    Completions { shell: Shell },
+    /// Print the manual page
+    #[command(after_help = "Examples:\n  ralph man > ~/.local/share/man/man1/ralph.1")]
+    Man,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph start --session 5999882c-e786-462c-84d4-07d1c65b5e76 --goal-file goal.md
+  echo 'make the parser handle nested quotes' | ralph start --goal-file - --max-iterations 10
+  ralph start --features .claude/data/ralph-loops/csv --max-duration 2h")]
+pub(crate) struct Start {
+    /// The session to hold; inside an agent's shell, its own
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Read the goal from this file, or from stdin with `-`
+    #[arg(long, value_name = "FILE")]
+    pub goal_file: Option<PathBuf>,
+    /// How often the agent may be held; 0 is without limit
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    pub max_iterations: u32,
+    /// How long the run may take, such as `90m` or `8h`; `0s` is without limit
+    #[arg(long, value_name = "DURATION", default_value = "8h", value_parser = duration)]
+    pub max_duration: u64,
+    /// How much the session may spend from now on, in USD; 0 is without limit
+    #[arg(long, value_name = "USD", default_value = "20", value_parser = micro_usd)]
+    pub max_cost_usd: u64,
+    /// End the run when this many stops in a row brought nothing new
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub stuck_after: u32,
+    /// The agent ends the run by closing a message with `<promise>TEXT</promise>`
+    #[arg(long, value_name = "TEXT")]
+    pub completion_promise: Option<String>,
+    /// A directory with `feature_list.json` (and `progress.txt`); may be given more than once
+    #[arg(long, value_name = "DIR")]
+    pub features: Vec<PathBuf>,
+    /// Every item of the conversation's newest task list must be ticked
+    #[arg(long)]
+    pub checklist: bool,
+    /// The project; by default the current directory
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph status\n  ralph status --all --json | jq '.runs[].status'"
+)]
+pub(crate) struct Status {
+    /// Only this run, or the run of this session
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: Option<String>,
+    /// Also runs that ended more than a day ago
+    #[arg(long)]
+    pub all: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph why\n  ralph why k7f2 --last 1\n  ralph why 5999882c-e786-462c-84d4-07d1c65b5e76 --json"
+)]
+pub(crate) struct Why {
+    /// A run or a session; without one, the run that was active last
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: Option<String>,
+    /// Only this many decisions
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub last: usize,
+    /// Print one JSON object per decision
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph log k7f2\n  ralph log --follow\n  ralph log k7f2 --json | jq .change"
+)]
+pub(crate) struct Log {
+    /// A run or a session; without one, the run that was active last
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: Option<String>,
+    /// Go on printing what is added, until interrupted or the run ends
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct OneRun {
+    /// A run, or the session that it holds
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn duration(text: &str) -> Result<u64, String> {
+    if text == "0" {
+        return Ok(0);
+    }
+    limits::parse_duration(text)
+        .ok_or_else(|| "a duration such as `90m` or `8h` is needed".to_string())
+}
+
+fn micro_usd(text: &str) -> Result<u64, String> {
+    let wrong = || "an amount such as `20` or `1.50` is needed".to_string();
+    let usd: f64 = text.trim_start_matches('$').parse().map_err(|_| wrong())?;
+    if !(0.0..=1e9).contains(&usd) {
+        return Err(wrong());
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be between 0 and 1e15"
+    )]
+    let micro = (usd * 1e6).round() as u64;
+    Ok(micro)
+}
+
+pub(crate) fn run(env: &Env) -> ExitCode {
+    let cli = match Cli::try_parse_from(std::iter::once("ralph".into()).chain(env.args())) {
+        Ok(cli) => cli,
+        Err(error) => return crate::usage::answer(&error),
+    };
+    let done = match cli.command {
+        Command::Start(start) => cmd::start::run(env, &start),
+        Command::Status(status) => cmd::status::run(env, &status),
+        Command::Why(why) => cmd::why::run(env, &why),
+        Command::Log(log) => cmd::log::run(env, &log),
+        Command::Pause(run) => cmd::control::pause(env, &run),
+        Command::Resume(run) => cmd::control::resume(env, &run),
+        Command::Cancel(run) => cmd::control::cancel(env, &run),
+        Command::Completions { shell } => {
+            cmd::generate::completions(shell, &mut Cli::command());
+            Ok(())
+        }
+        Command::Man => cmd::generate::man(Cli::command()),
+        // Taken before the command line is parsed; clap knows it for the sake of the help.
+        Command::Hook { .. } => Ok(()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            Failure::print(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `ralph pause`, `resume`, `cancel`.
+
+use super::{caller, home};
+use crate::cli::OneRun;
+use crate::report::Failure;
+use crate::term;
+use ralph_core::id::RunId;
+use ralph_exec::clock::Deadline;
+use ralph_exec::control::{self, Named};
+use ralph_exec::env::Env;
+use ralph_exec::paths::Home;
+use serde::Serialize;
+use std::time::Duration;
+
+/// A person waits this long for a run that another process is working on.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Serialize)]
+struct Done<'a> {
+    v: u8,
+    name: &'a str,
+    status: &'static str,
+}
+
+pub(crate) fn pause(env: &Env, args: &OneRun) -> Result<(), Failure> {
+    let home = home(env)?;
+    let run = run_named(&home, &args.name, "paused")?;
+    control::pause(&home, &run, caller(env), &Deadline::after(PATIENCE))?;
+    say(args, run.as_str(), "paused", &format!("`ralph resume {run}` holds it again"));
+    Ok(())
+}
+
+pub(crate) fn resume(env: &Env, args: &OneRun) -> Result<(), Failure> {
+    let home = home(env)?;
+    let run = run_named(&home, &args.name, "resumed")?;
+    control::resume(&home, &run, caller(env), &Deadline::after(PATIENCE))?;
+    say(args, run.as_str(), "active", "its session is held at the next stop");
+    Ok(())
+}
+
+pub(crate) fn cancel(env: &Env, args: &OneRun) -> Result<(), Failure> {
+    let home = home(env)?;
+    let named = control::named(&home, &args.name)?;
+    control::cancel(&home, &named, caller(env), &Deadline::after(PATIENCE))?;
+    let name = match &named {
+        Named::Run(run) => run.as_str(),
+        Named::Session(session) => session.as_str(),
+    };
+    say(args, name, "cancelled", "its session is free; nothing was deleted");
+    Ok(())
+}
+
+fn run_named(home: &Home, name: &str, done: &'static str) -> Result<RunId, Failure> {
+    match control::named(home, name)? {
+        Named::Run(run) => Ok(run),
+        Named::Session(session) => Err(Failure::new(
+            &format!("no run owns session `{session}`, so there is nothing to be {done}"),
+            &format!("only files of other tools hold it; `ralph cancel {session}` lets it go"),
+        )),
+    }
+}
+
+fn say(args: &OneRun, name: &str, status: &'static str, next: &str) {
+    if args.json {
+        super::print_json(&Done { v: 1, name, status });
+    } else {
+        term::out(&format!("{}  {status}; {next}\n", term::paint(term::BOLD, name)));
+    }
+}

@@ -1,0 +1,113 @@
+//! `ralph log`: the journal, line by line.
+
+use super::home;
+use crate::cli::Log;
+use crate::report::Failure;
+use crate::term;
+use crate::wording;
+use ralph_core::id::RunId;
+use ralph_core::record::{Change, Entry};
+use ralph_core::run::{Phase, State};
+use ralph_exec::clock;
+use ralph_exec::env::Env;
+use ralph_exec::overview;
+use ralph_exec::paths::Home;
+use serde::Serialize;
+use std::time::Duration;
+
+/// How soon a new line is shown; a person does not see the difference to at once.
+const LOOK: Duration = Duration::from_millis(200);
+
+#[derive(Serialize)]
+struct EntryJson<'a> {
+    v: u8,
+    name: &'a str,
+    seq: u64,
+    at: String,
+    iteration: u32,
+    prev: &'a str,
+    change: &'a Change,
+}
+
+pub(crate) fn run(env: &Env, args: &Log) -> Result<(), Failure> {
+    let home = home(env)?;
+    let Some(history) = overview::history(&home, args.name.as_deref())? else {
+        return Err(Failure::new(
+            "there is no run yet",
+            "`ralph start --help` shows how to begin one",
+        ));
+    };
+    if let Some(broken) = &history.broken
+        && !args.json
+    {
+        term::err(&super::why::broken_line(broken));
+    }
+    if !print(args, &history.name, &history.entries) || !args.follow {
+        return Ok(());
+    }
+    match RunId::parse(&history.name) {
+        Some(run) => follow(&home, args, &run, history.entries.len()),
+        None => Ok(()),
+    }
+}
+
+fn follow(home: &Home, args: &Log, run: &RunId, mut shown: usize) -> Result<(), Failure> {
+    loop {
+        let history = overview::of_run(home, run)?;
+        let new = history.entries.get(shown..).unwrap_or_default();
+        if !print(args, &history.name, new) || !goes_on(&history.entries) {
+            return Ok(());
+        }
+        shown = history.entries.len().max(shown);
+        clock::pause(LOOK);
+    }
+}
+
+fn goes_on(entries: &[Entry]) -> bool {
+    State::replay(entries).is_none_or(|(_, state)| !matches!(state.phase, Phase::Ended(_)))
+}
+
+/// `false` when nobody reads any more.
+fn print(args: &Log, name: &str, entries: &[Entry]) -> bool {
+    entries.iter().all(|entry| {
+        if args.json {
+            super::print_json(&EntryJson {
+                v: 1,
+                name,
+                seq: entry.seq,
+                at: clock::rfc3339(entry.at_ms),
+                iteration: entry.iteration,
+                prev: &entry.prev,
+                change: &entry.change,
+            })
+        } else {
+            term::out(&line(entry))
+        }
+    })
+}
+
+fn line(entry: &Entry) -> String {
+    let what = match &entry.change {
+        Change::Started(run) => {
+            format!("started    {} ({})", run.title, wording::limits(&run.limits))
+        }
+        Change::Restored(_) => {
+            "restored   the journal was damaged or gone and begins anew".to_string()
+        }
+        Change::Decided(decided) => {
+            format!(
+                "{:<10} {} (rule `{}`)",
+                wording::outcome(decided),
+                decided.because,
+                decided.rule.name()
+            )
+        }
+        Change::Trouble { class } => {
+            format!("trouble    the turn ended by {}", ralph_core::text::line(class, 60))
+        }
+        Change::Paused => "paused".to_string(),
+        Change::Resumed => "resumed".to_string(),
+        Change::Cancelled => "cancelled".to_string(),
+    };
+    format!("{}  {what}\n", wording::when(entry.at_ms))
+}

@@ -1,0 +1,32 @@
+//! One file per command: arguments → one library call → print.
+
+pub(crate) mod control;
+pub(crate) mod generate;
+pub(crate) mod log;
+pub(crate) mod start;
+pub(crate) mod status;
+pub(crate) mod why;
+
+use crate::report::Failure;
+use ralph_exec::control::Caller;
+use ralph_exec::env::Env;
+use ralph_exec::paths::Home;
+
+fn home(env: &Env) -> Result<Home, Failure> {
+    let hint = "set `HOME`, or `RALPH_HOME` to the directory to use";
+    env.ralph_home()
+        .map(Home::new)
+        .ok_or_else(|| Failure::new("it is not known where runs are kept", hint))
+}
+
+fn caller(env: &Env) -> Caller {
+    if env.is_agent_shell() { Caller::Agent } else { Caller::Person }
+}
+
+/// One object on one line.
+fn print_json(value: &impl serde::Serialize) -> bool {
+    // What ralph prints is made of strings, numbers and lists of them; serialising it cannot fail.
+    let mut line = serde_json::to_string(value).unwrap_or_default();
+    line.push('\n');
+    crate::term::out(&line)
+}

@@ -1,0 +1,148 @@
+//! `ralph start`.
+
+use super::home;
+use crate::cli::Start;
+use crate::report::Failure;
+use crate::{term, wording};
+use ralph_core::id::SessionId;
+use ralph_core::limits::Limits;
+use ralph_core::record::{Asked, Run};
+use ralph_exec::clock::{self, Deadline};
+use ralph_exec::control::{self, Order};
+use ralph_exec::env::Env;
+use ralph_exec::{fs, stdin};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// A goal is a text, not a data set.
+const LARGEST_GOAL: usize = 4 * 1024 * 1024;
+
+#[derive(Serialize)]
+struct StartJson<'a> {
+    v: u8,
+    run: &'a str,
+    session: &'a str,
+    project: &'a str,
+    max_iterations: Option<u32>,
+    max_duration_ms: Option<u64>,
+    max_cost_usd: Option<f64>,
+    stuck_after: u32,
+    features: &'a [String],
+    completion_promise: Option<&'a str>,
+    checklist: bool,
+    goal_bytes: u64,
+    started_at: String,
+    cancel: String,
+}
+
+pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
+    let home = home(env)?;
+    let here = env.current_dir().ok_or_else(|| {
+        Failure::new("the current directory is gone", "change to a directory that exists")
+    })?;
+    let project = directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?;
+    let mut features = Vec::new();
+    for named in &args.features {
+        let named = directory(named, &here)?;
+        if !features.contains(&named) {
+            features.push(named);
+        }
+    }
+    let order = Order {
+        session: session(env, args)?,
+        project,
+        goal: goal(args, &here)?,
+        limits: Limits {
+            max_iterations: (args.max_iterations > 0).then_some(args.max_iterations),
+            max_duration_ms: (args.max_duration > 0).then_some(args.max_duration),
+            max_cost_micro_usd: (args.max_cost_usd > 0).then_some(args.max_cost_usd),
+            stuck_after: args.stuck_after,
+            ..Limits::DEFAULT
+        },
+        features,
+        promise: promise(args)?,
+        checklist: if args.checklist { Asked::Yes } else { Asked::No },
+    };
+    let run = control::start(&home, &order, &Deadline::after(super::control::PATIENCE))?;
+    if args.json {
+        print_json(&run);
+    } else {
+        print(&run);
+    }
+    Ok(())
+}
+
+fn session(env: &Env, args: &Start) -> Result<SessionId, Failure> {
+    let named = args.session.clone().or_else(|| env.claude_session());
+    let hint = "give `--session ID`; in Claude Code, `/status` shows the session's id";
+    let named = named.ok_or_else(|| Failure::new("it is not said which session to hold", hint))?;
+    SessionId::parse(&named).ok_or_else(|| {
+        let what = format!("`{}` cannot be a session id", ralph_core::text::line(&named, 130));
+        Failure::new(&what, "an id is 1 to 128 letters, digits, `_` and `-`")
+    })
+}
+
+fn goal(args: &Start, here: &Path) -> Result<Vec<u8>, Failure> {
+    let goal = match &args.goal_file {
+        None => return Ok(Vec::new()),
+        Some(path) if path == Path::new("-") => stdin::read_all(std::io::stdin(), LARGEST_GOAL)
+            .map_err(|error| Failure::because("cannot read the goal from stdin", &error))?,
+        Some(path) => fs::read(&here.join(path), LARGEST_GOAL)?,
+    };
+    if goal.trim_ascii().is_empty() {
+        let hint = "write what is to be reached, or leave `--goal-file` out";
+        return Err(Failure::new("the goal is empty", hint));
+    }
+    Ok(goal)
+}
+
+fn promise(args: &Start) -> Result<Option<String>, Failure> {
+    match &args.completion_promise {
+        Some(promise) if promise.trim().is_empty() || promise.chars().count() > 200 => {
+            let what = "`--completion-promise` needs 1 to 200 characters";
+            Err(Failure::new(
+                what,
+                "choose a short phrase that the agent would not write by chance",
+            ))
+        }
+        promise => Ok(promise.clone()),
+    }
+}
+
+fn directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
+    let what = || format!("`{}` is not a directory", path.display());
+    let resolved = fs::resolve(&here.join(path)).filter(|path| fs::is_directory(path));
+    resolved.ok_or_else(|| Failure::new(&what(), "check the path"))
+}
+
+fn print(run: &Run) {
+    let owner = run.owner.as_ref().map(SessionId::as_str).unwrap_or_default();
+    let mut out =
+        format!("{}  started     {}\n", term::paint(term::BOLD, run.id.as_str()), run.title);
+    out.push_str(&format!("      session {owner}\n"));
+    out.push_str(&format!("      limits  {}\n", wording::limits(&run.limits)));
+    for (label, value) in wording::contract(run) {
+        out.push_str(&format!("      {label:<7} {value}\n"));
+    }
+    out.push_str(&format!("      stop it with `ralph cancel {}`\n", run.id));
+    term::out(&out);
+}
+
+fn print_json(run: &Run) {
+    super::print_json(&StartJson {
+        v: 1,
+        run: run.id.as_str(),
+        session: run.owner.as_ref().map(SessionId::as_str).unwrap_or_default(),
+        project: &run.project,
+        max_iterations: run.limits.max_iterations,
+        max_duration_ms: run.limits.max_duration_ms,
+        max_cost_usd: run.limits.max_cost_micro_usd.map(wording::usd),
+        stuck_after: run.limits.stuck_after,
+        features: &run.features,
+        completion_promise: run.promise.as_deref(),
+        checklist: run.checklist == Asked::Yes,
+        goal_bytes: run.goal_bytes,
+        started_at: clock::rfc3339(run.started_ms),
+        cancel: format!("ralph cancel {}", run.id),
+    });
+}

@@ -1,0 +1,268 @@
+//! `ralph status`.
+
+use super::home;
+use crate::cli::Status;
+use crate::report::Failure;
+use crate::term::{self, paint};
+use crate::wording;
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::record::Line;
+use ralph_core::run::Phase;
+use ralph_exec::clock;
+use ralph_exec::control::{self, Named};
+use ralph_exec::env::Env;
+use ralph_exec::faults::{self, Fault};
+use ralph_exec::fs;
+use ralph_exec::holder::describe;
+use ralph_exec::overview::{self, RunView, Unreadable};
+use ralph_exec::paths::Home;
+use serde::Serialize;
+
+const A_DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const SHOWN_FAULTS: usize = 10;
+
+#[derive(Serialize)]
+struct Overview<'a> {
+    v: u8,
+    /// Why nobody is held at all, if so.
+    off: Option<&'static str>,
+    runs: Vec<RunJson<'a>>,
+    unreadable: Vec<UnreadableJson<'a>>,
+    faults: Vec<FaultJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct RunJson<'a> {
+    run: &'a str,
+    status: &'static str,
+    title: &'a str,
+    session: Option<&'a str>,
+    project: &'a str,
+    iteration: u32,
+    max_iterations: Option<u32>,
+    elapsed_ms: u64,
+    max_duration_ms: Option<u64>,
+    spent_usd: Option<f64>,
+    max_cost_usd: Option<f64>,
+    context_tokens: Option<u64>,
+    trouble: Option<&'a str>,
+    tampering: Option<&'a str>,
+    requirements: u32,
+    unmet: u32,
+    unknown: u32,
+    open: &'a [Line],
+    started_at: String,
+    last_seen_at: String,
+}
+
+#[derive(Serialize)]
+struct UnreadableJson<'a> {
+    run: &'a str,
+    why: String,
+}
+
+#[derive(Serialize)]
+struct FaultJson<'a> {
+    at: String,
+    kind: &'static str,
+    what: &'a str,
+    run: Option<&'a str>,
+    session: Option<&'a str>,
+}
+
+pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
+    let home = home(env)?;
+    let (mut runs, mut unreadable) = overview::runs(&home)?;
+    if let Some(name) = &args.name {
+        let run = match control::named(&home, name)? {
+            Named::Run(run) => run,
+            Named::Session(session) => return Err(no_run(&session)),
+        };
+        runs.retain(|view| view.opened.run.id == run);
+        unreadable.retain(|one| one.run == run);
+    }
+    let now_ms = clock::now_ms();
+    let all = runs.len();
+    if !args.all && args.name.is_none() {
+        runs.retain(|view| !is_old(view, now_ms));
+    }
+    let faults = faults::all(&home);
+    let off = off(env, &home);
+    if args.json {
+        print_json(off, &runs, &unreadable, &faults);
+    } else {
+        print(&Shown {
+            off,
+            runs: &runs,
+            left_out: all - runs.len(),
+            unreadable: &unreadable,
+            faults: &faults,
+        });
+    }
+    Ok(())
+}
+
+fn no_run(session: &SessionId) -> Failure {
+    let hint = format!("`ralph why {session}` shows what was decided");
+    Failure::new(&format!("only files of other tools hold session `{session}`"), &hint)
+}
+
+fn is_old(view: &RunView, now_ms: u64) -> bool {
+    matches!(view.phase, Phase::Ended(_))
+        && now_ms.saturating_sub(view.opened.state.last_seen_ms) > A_DAY_MS
+}
+
+fn off(env: &Env, home: &Home) -> Option<&'static str> {
+    if env.is_off() {
+        Some("`RALPH_OFF` is set")
+    } else if fs::exists(&home.kill_switch()) {
+        Some("the file `off` is in ralph's home")
+    } else {
+        None
+    }
+}
+
+struct Shown<'a> {
+    off: Option<&'static str>,
+    runs: &'a [RunView],
+    left_out: usize,
+    unreadable: &'a [Unreadable],
+    faults: &'a [Fault],
+}
+
+fn print(shown: &Shown<'_>) {
+    let mut out = String::new();
+    if let Some(why) = shown.off {
+        out.push_str(&format!("{} nobody is held: {why}\n\n", paint(term::ODD, "?")));
+    }
+    for view in shown.runs {
+        out.push_str(&paragraph(view, shown.faults));
+    }
+    for one in shown.unreadable {
+        let id = paint(term::BOLD, one.run.as_str());
+        out.push_str(&format!("{id}  unreadable  {}\n", describe(&one.error)));
+    }
+    if shown.runs.is_empty() && shown.unreadable.is_empty() {
+        out.push_str(match shown.left_out {
+            0 => "no runs; `ralph start --help` shows how to begin one\n",
+            _ => "no runs since yesterday\n",
+        });
+    }
+    if shown.left_out > 0 {
+        out.push_str(&format!("{} older; `ralph status --all` shows them\n", shown.left_out));
+    }
+    let general: Vec<_> = shown.faults.iter().filter(|fault| fault.run.is_none()).collect();
+    if !general.is_empty() {
+        out.push_str("\ntrouble that ralph had, newest first:\n");
+        for fault in general.iter().take(SHOWN_FAULTS) {
+            out.push_str(&fault_line(fault));
+        }
+        if general.len() > SHOWN_FAULTS {
+            out.push_str(&format!(
+                "  and {} more: `ralph status --json`\n",
+                general.len() - SHOWN_FAULTS
+            ));
+        }
+    }
+    term::out(&out);
+}
+
+fn paragraph(view: &RunView, faults: &[Fault]) -> String {
+    let (run, state) = (&view.opened.run, &view.opened.state);
+    let now_ms = clock::now_ms();
+    let id = paint(term::BOLD, run.id.as_str());
+    let word = wording::standing(state, view.phase);
+    if let Phase::Ended(_) = view.phase {
+        let ago = wording::ago(now_ms, state.last_seen_ms);
+        let noun = if state.iteration == 1 { "iteration" } else { "iterations" };
+        let spent = wording::spent(state).map(|it| format!(", {}", ralph_core::limits::money(it)));
+        let spent = spent.unwrap_or_default();
+        return format!(
+            "{id}  {word:<11} {}  ({ago}, {} {noun}{spent})\n",
+            run.title, state.iteration
+        );
+    }
+    let mut out = format!("{id}  {word:<11} {}\n", run.title);
+    out.push_str(&format!("      {}\n", wording::progress(run, state, now_ms)));
+    if let Some(report) = &state.report {
+        out.push_str(&format!("      {}\n", wording::report(report)));
+    }
+    if view.phase == Phase::Orphaned {
+        out.push_str(&format!(
+            "      nobody is held; `ralph resume {}` takes it up again\n",
+            run.id
+        ));
+    }
+    if let Some(what) = &view.opened.tampering {
+        out.push_str(&format!("      {} {what}\n", paint(term::BAD, "✗")));
+    }
+    for fault in faults.iter().filter(|fault| fault.run.as_deref() == Some(run.id.as_str())) {
+        out.push_str(&format!("    {}", fault_line(fault)));
+    }
+    out
+}
+
+fn fault_line(fault: &Fault) -> String {
+    let what = ralph_core::text::line(&fault.what, 400);
+    format!(
+        "  {} {}  {} trouble: {what}\n",
+        paint(term::ODD, "?"),
+        wording::when(fault.at_ms),
+        fault.kind.name()
+    )
+}
+
+fn print_json(
+    off: Option<&'static str>,
+    runs: &[RunView],
+    unreadable: &[Unreadable],
+    faults: &[Fault],
+) {
+    let now_ms = clock::now_ms();
+    super::print_json(&Overview {
+        v: 1,
+        off,
+        runs: runs.iter().map(|view| run_json(view, now_ms)).collect(),
+        unreadable: unreadable
+            .iter()
+            .map(|one| UnreadableJson { run: RunId::as_str(&one.run), why: describe(&one.error) })
+            .collect(),
+        faults: faults
+            .iter()
+            .map(|fault| FaultJson {
+                at: clock::rfc3339(fault.at_ms),
+                kind: fault.kind.name(),
+                what: &fault.what,
+                run: fault.run.as_deref(),
+                session: fault.session.as_deref(),
+            })
+            .collect(),
+    });
+}
+
+fn run_json(view: &RunView, now_ms: u64) -> RunJson<'_> {
+    let (run, state) = (&view.opened.run, &view.opened.state);
+    let report = state.report.as_ref();
+    RunJson {
+        run: run.id.as_str(),
+        status: wording::standing(state, view.phase),
+        title: &run.title,
+        session: run.owner.as_ref().map(SessionId::as_str),
+        project: &run.project,
+        iteration: state.iteration,
+        max_iterations: run.limits.max_iterations,
+        elapsed_ms: state.elapsed_ms(now_ms),
+        max_duration_ms: run.limits.max_duration_ms,
+        spent_usd: wording::spent(state).map(wording::usd),
+        max_cost_usd: run.limits.max_cost_micro_usd.map(wording::usd),
+        context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
+        trouble: state.trouble.as_deref(),
+        tampering: view.opened.tampering.as_deref(),
+        requirements: report.map_or(0, |report| report.total),
+        unmet: report.map_or(0, |report| report.unmet),
+        unknown: report.map_or(0, |report| report.unknown),
+        open: report.map_or(&[], |report| &report.lines),
+        started_at: clock::rfc3339(run.started_ms),
+        last_seen_at: clock::rfc3339(state.last_seen_ms),
+    }
+}

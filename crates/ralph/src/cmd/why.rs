@@ -1,0 +1,161 @@
+//! `ralph why`: the rule that fired and the facts it saw, for every decision.
+
+use super::home;
+use crate::cli::Why;
+use crate::report::Failure;
+use crate::term::{self, paint};
+use crate::wording;
+use ralph_core::limits;
+use ralph_core::record::{Change, Decided, Entry, Line, Outcome};
+use ralph_exec::clock;
+use ralph_exec::env::Env;
+use ralph_exec::journal::Break;
+use ralph_exec::overview::{self, History};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct DecisionJson<'a> {
+    v: u8,
+    name: &'a str,
+    at: String,
+    outcome: &'static str,
+    rule: &'static str,
+    because: &'a str,
+    charged: bool,
+    iteration_before: u32,
+    iteration_after: u32,
+    requirements: u32,
+    unmet: u32,
+    unknown: u32,
+    open: &'a [Line],
+    met: &'a [String],
+    state: Option<String>,
+    tampering: Option<&'a str>,
+    reason: Option<&'a str>,
+    took_ms: u64,
+}
+
+pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
+    let home = home(env)?;
+    let Some(history) = overview::history(&home, args.name.as_deref())? else {
+        let hint = "`ralph start --help` shows how to begin a run";
+        return Err(Failure::new("nothing was decided yet", hint));
+    };
+    let decisions: Vec<_> =
+        history.entries.iter().filter_map(decision).rev().take(args.last).collect();
+    if args.json {
+        for (entry, decided) in &decisions {
+            if !super::print_json(&json(&history, entry, decided)) {
+                break;
+            }
+        }
+        return Ok(());
+    }
+    let mut out = String::new();
+    if let Some(broken) = &history.broken {
+        out.push_str(&broken_line(broken));
+    }
+    if decisions.is_empty() {
+        let name = &history.name;
+        out.push_str(&format!(
+            "nothing was decided about `{name}` yet: its session has not stopped\n"
+        ));
+    }
+    for (entry, decided) in decisions {
+        out.push_str(&paragraph(entry, decided));
+    }
+    term::out(&out);
+    Ok(())
+}
+
+fn decision(entry: &Entry) -> Option<(&Entry, &Decided)> {
+    match &entry.change {
+        Change::Decided(decided) => Some((entry, decided)),
+        Change::Started(_)
+        | Change::Restored(_)
+        | Change::Trouble { .. }
+        | Change::Paused
+        | Change::Resumed
+        | Change::Cancelled => None,
+    }
+}
+
+pub(crate) fn broken_line(broken: &Break) -> String {
+    let what = match broken {
+        Break::Torn => {
+            "the last line was being written when a process died; it counts for nothing".to_string()
+        }
+        Break::Chain { line } => {
+            format!("the journal was changed: line {line} does not follow from the one before it")
+        }
+    };
+    format!("{} {what}\n", paint(term::ODD, "?"))
+}
+
+fn paragraph(entry: &Entry, decided: &Decided) -> String {
+    let charged = match decided.outcome {
+        Outcome::Blocked { .. } => format!("iteration {}", entry.iteration),
+        Outcome::Allowed | Outcome::Repeated | Outcome::Orphaned | Outcome::Ended(_) => {
+            "not charged".to_string()
+        }
+    };
+    let mut out = format!(
+        "{}  {:<9} rule {:<14} {}   {}\n",
+        wording::when(entry.at_ms),
+        wording::outcome(decided),
+        format!("`{}`", decided.rule.name()),
+        decided.because,
+        paint(term::DIM, &format!("{charged} · {}", limits::duration(decided.took_ms))),
+    );
+    if let Some(what) = &decided.tampering {
+        out.push_str(&format!("          {} {what}\n", paint(term::BAD, "✗")));
+    }
+    let Some(report) = &decided.report else { return out };
+    for line in report.lines.iter().take(12) {
+        out.push_str(&format!(
+            "          {} {:<20} {}\n",
+            wording::mark(line.standing),
+            line.name,
+            line.note
+        ));
+    }
+    let open = report.unmet + report.unknown;
+    if open > 12 {
+        out.push_str(&format!("          {} and {} more\n", paint(term::BAD, "✗"), open - 12));
+    }
+    let met = report.total.saturating_sub(open);
+    if met > 0 {
+        let names = report.met.iter().take(6).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let rest = if met > 6 { format!(" and {} more", met - 6) } else { String::new() };
+        out.push_str(&format!("          {} {names}{rest}\n", paint(term::GOOD, "✓")));
+    }
+    out
+}
+
+fn json<'a>(history: &'a History, entry: &Entry, decided: &'a Decided) -> DecisionJson<'a> {
+    let report = decided.report.as_ref();
+    let reason = match &decided.outcome {
+        Outcome::Blocked { reason } => Some(reason.as_str()),
+        Outcome::Allowed | Outcome::Repeated | Outcome::Orphaned | Outcome::Ended(_) => None,
+    };
+    DecisionJson {
+        v: 1,
+        name: &history.name,
+        at: clock::rfc3339(entry.at_ms),
+        outcome: wording::outcome(decided),
+        rule: decided.rule.name(),
+        because: &decided.because,
+        charged: reason.is_some(),
+        iteration_before: entry.iteration.saturating_sub(u32::from(reason.is_some())),
+        iteration_after: entry.iteration,
+        requirements: report.map_or(0, |report| report.total),
+        unmet: report.map_or(0, |report| report.unmet),
+        unknown: report.map_or(0, |report| report.unknown),
+        open: report.map_or(&[], |report| &report.lines),
+        met: report.map_or(&[], |report| &report.met),
+        state: decided.mark.map(|mark| format!("{:016x}", mark.0)),
+        tampering: decided.tampering.as_deref(),
+        reason,
+        took_ms: decided.took_ms,
+    }
+}

@@ -1,0 +1,148 @@
+//! Facts as the person at the terminal reads them.
+
+use crate::term::{self, paint};
+use ralph_core::limits::{self, Limits, money};
+use ralph_core::record::{Asked, Decided, Known, Outcome, Report, Run};
+use ralph_core::run::{Phase, State};
+use ralph_exec::clock;
+
+pub(crate) fn limits(limits: &Limits) -> String {
+    let mut parts = Vec::new();
+    parts.extend(limits.max_iterations.map(|most| format!("{most} iterations")));
+    parts.extend(limits.max_duration_ms.map(limits::duration));
+    parts.extend(limits.max_cost_micro_usd.map(money));
+    if limits.stuck_after != u32::MAX {
+        parts.push(format!("stuck after {} stops without anything new", limits.stuck_after));
+    }
+    parts.join(" · ")
+}
+
+/// What the run is held to, as label and value.
+pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
+    let mut lines: Vec<_> = run.features.iter().map(|path| ("list", format!("`{path}`"))).collect();
+    if let Some(promise) = &run.promise {
+        lines.push((
+            "promise",
+            format!("<promise>{}</promise>", ralph_core::text::line(promise, 200)),
+        ));
+    }
+    if run.checklist == Asked::Yes {
+        lines.push(("tasks", "every item of the newest task list".to_string()));
+    }
+    if lines.is_empty() {
+        lines.push((
+            "note",
+            "nothing measures this goal, so only the limits end the run".to_string(),
+        ));
+    }
+    lines
+}
+
+/// One word for how a run stands.
+pub(crate) fn standing(state: &State, phase: Phase) -> &'static str {
+    match phase {
+        Phase::Ended(status) => status.name(),
+        Phase::Paused { .. } => "paused",
+        Phase::Orphaned => "orphaned",
+        Phase::Active if state.trouble.is_some() => "trouble",
+        Phase::Active if state.answer.is_some() => "held",
+        Phase::Active if state.report.is_some() || state.delivery.is_some() => "let go",
+        Phase::Active => "armed",
+    }
+}
+
+pub(crate) fn progress(run: &Run, state: &State, now_ms: u64) -> String {
+    let mut parts = Vec::new();
+    if let Some(owner) = &run.owner {
+        parts.push(format!("claude {}", owner.short()));
+    }
+    parts.push(match run.limits.max_iterations {
+        Some(most) => format!("iteration {} of {most}", state.iteration),
+        None => format!("iteration {}", state.iteration),
+    });
+    let elapsed = limits::duration(state.elapsed_ms(now_ms));
+    parts.push(match run.limits.max_duration_ms {
+        Some(most) => format!("{elapsed} of {}", limits::duration(most)),
+        None => elapsed,
+    });
+    if let Some(spent) = spent(state) {
+        parts.push(match run.limits.max_cost_micro_usd {
+            Some(most) => format!("{} of {}", money(spent), money(most)),
+            None => money(spent),
+        });
+    }
+    if let Some(tokens) = state.observed.as_ref().and_then(|observed| observed.context_tokens) {
+        parts.push(format!("context {tokens} tokens"));
+    }
+    if let Some(trouble) = &state.trouble {
+        parts.push(format!("last turn ended by {}", ralph_core::text::line(trouble, 60)));
+    }
+    parts.join(" · ")
+}
+
+pub(crate) fn spent(state: &State) -> Option<u64> {
+    let observed = state.observed.as_ref()?;
+    Some(observed.cost_micro_usd?.saturating_sub(observed.first_cost_micro_usd?))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an amount of money is far below 2^53 millionths")]
+pub(crate) fn usd(micro: u64) -> f64 {
+    micro as f64 / 1e6
+}
+
+/// The report of the last look, on one line.
+pub(crate) fn report(report: &Report) -> String {
+    let mut parts: Vec<String> = report
+        .met
+        .iter()
+        .take(4)
+        .map(|name| format!("{} {name}", paint(term::GOOD, "✓")))
+        .collect();
+    let met = report.total.saturating_sub(report.unmet + report.unknown);
+    let shown = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+    if met > shown {
+        parts.push(format!("{} {} more", paint(term::GOOD, "✓"), met - shown));
+    }
+    for line in report.lines.iter().take(4) {
+        let findings = match line.findings {
+            0 => String::new(),
+            1 => " (1 finding)".to_string(),
+            count => format!(" ({count} findings)"),
+        };
+        parts.push(format!("{} {}{findings}", mark(line.standing), line.name));
+    }
+    let open = report.unmet + report.unknown;
+    if open > 4 {
+        parts.push(format!("{} {} more", paint(term::BAD, "✗"), open - 4));
+    }
+    parts.join("  ")
+}
+
+pub(crate) fn mark(known: Known) -> String {
+    match known {
+        Known::Unmet => paint(term::BAD, "✗"),
+        Known::Unknown => paint(term::ODD, "?"),
+        Known::Advisory => paint(term::DIM, "·"),
+    }
+}
+
+pub(crate) fn outcome(decided: &Decided) -> &'static str {
+    match decided.outcome {
+        Outcome::Allowed | Outcome::Orphaned => "let go",
+        Outcome::Blocked { .. } => "held",
+        Outcome::Repeated => "as before",
+        Outcome::Ended(status) => status.name(),
+    }
+}
+
+pub(crate) fn ago(now_ms: u64, then_ms: u64) -> String {
+    match now_ms.saturating_sub(then_ms) {
+        0..60_000 => "just now".to_string(),
+        passed => format!("{} ago", limits::duration(passed)),
+    }
+}
+
+/// The time of day, with the date in front where it is another day's.
+pub(crate) fn when(ms: u64) -> String {
+    clock::local_time(ms)
+}
