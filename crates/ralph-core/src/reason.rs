@@ -64,22 +64,16 @@ fn unchanged(held: &Held<'_>, before: &Report) -> String {
         .take(3)
         .collect();
     let state = held.mark.map(|mark| format!("; state {}", mark.short())).unwrap_or_default();
-    let opening = format!(
-        "{} — still {} not met, the same as at the last stop",
-        counter(held.hold),
-        tally(held.requirements)
-    );
+    let opening =
+        format!("{}still {} not met, nothing new", counter(held.hold), tally(held.requirements));
     let tail = format!(" ({}{state}{})", names.join(", "), run_id(held.hold));
     first_line(&opening, &tail)
 }
 
 fn in_full(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> String {
     let verb = if open(held.requirements).count() == 1 { "is" } else { "are" };
-    let opening = format!(
-        "{} — {} requirements {verb} not met",
-        counter(held.hold),
-        tally(held.requirements)
-    );
+    let opening =
+        format!("{}{} requirements {verb} not met", counter(held.hold), tally(held.requirements));
     let run = run_id(held.hold);
     let tail =
         if run.is_empty() { String::new() } else { format!(" ({})", run.trim_start_matches("; ")) };
@@ -248,10 +242,12 @@ fn tally(requirements: &[Requirement]) -> String {
 
 fn counter(hold: Hold<'_>) -> String {
     match hold {
-        Hold::Files => "ralph".to_string(),
+        Hold::Files => "ralph: ".to_string(),
         Hold::Run { run, state } => match run.limits.max_iterations {
-            Some(most) => format!("ralph: iteration {} of {most}", state.iteration + 1),
-            None => format!("ralph: iteration {}", state.iteration + 1),
+            Some(most) => {
+                format!("ralph: iteration {} of {most} — ", state.iteration.saturating_add(1))
+            }
+            None => format!("ralph: iteration {} — ", state.iteration.saturating_add(1)),
         },
     }
 }
@@ -285,6 +281,7 @@ fn signature(requirement: &Requirement) -> Mark {
             let mut parts =
                 alloc::vec![requirement.name.as_bytes(), b"unmet", failure.summary.as_bytes()];
             parts.extend(failure.findings.iter().map(|finding| finding.message.as_bytes()));
+            parts.extend(failure.quote.iter().map(|quote| quote.text.as_bytes()));
             Mark::of(&parts)
         }
     }

@@ -202,7 +202,7 @@ impl Feature {
         if description.is_empty() {
             return "it does not pass yet".to_string();
         }
-        format!("\"{description}\" does not pass yet")
+        format!("\"{}\" does not pass yet", description.replace('"', "'"))
     }
 
     fn quote(&self, name: &str) -> Option<Quote> {

@@ -131,7 +131,7 @@ impl Orchestrator {
         Failure {
             summary: format!(
                 "phase \"{}\" is not complete",
-                text::line(&self.phase, LONGEST_PHASE)
+                text::line(&self.phase, LONGEST_PHASE).replace('"', "'")
             ),
             findings: findings(open),
             quote: None,

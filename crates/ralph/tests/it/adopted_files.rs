@@ -1,0 +1,229 @@
+//! Files that other tools write about a session, adopted as requirements: they hold once per prompt.
+
+use crate::sandbox::{Ended, SESSION, Sandbox, write_at};
+use insta::assert_snapshot;
+
+/// The four checks of the contract these files come from, by hand as its authors would.
+#[test]
+fn the_contracts_own_four_checks_hold() {
+    let sandbox = Sandbox::named("project");
+    let hook = |input: &str| sandbox.hook(input).code;
+    assert_eq!(hook(r#"{"stop_hook_active": true}"#), Some(0));
+    assert_eq!(hook(r#"{"stop_hook_active": false, "session_id": "test-123"}"#), Some(0));
+    sandbox.write_state(
+        "test-456/orchestrator.json",
+        r#"{"verified_done": false, "phase": "implementation"}"#,
+    );
+    assert_eq!(hook(r#"{"stop_hook_active": false, "session_id": "test-456"}"#), Some(2));
+    sandbox.write_state(
+        "test-789/orchestrator.json",
+        r#"{"verified_done": true, "phase": "complete"}"#,
+    );
+    assert_eq!(hook(r#"{"stop_hook_active": false, "session_id": "test-789"}"#), Some(0));
+}
+
+fn held_by(files: &[(&str, &str)]) -> (Sandbox, Ended) {
+    let sandbox = Sandbox::new();
+    for (path, text) in files {
+        sandbox.write_state(&format!("{SESSION}/{path}"), text);
+    }
+    let ended = sandbox.stop(SESSION, r#","stop_hook_active":false"#);
+    (sandbox, ended)
+}
+
+const ORCHESTRATOR: &str = r#"{"phase":"implementation","verified_done":false,"conditions":{
+    "memory_search":true,"task_classified":true,"must_have_answered":true,"plan_approved":true,
+    "implementation_complete":false,"correctness_passed":null,"quality_passed":null,
+    "adversarial_passed":null,"retrospective_done":false}}"#;
+
+#[test]
+fn an_unfinished_orchestrator_is_told_what_is_missing_and_held_once() {
+    let (sandbox, ended) = held_by(&[("orchestrator.json", ORCHESTRATOR)]);
+    assert_snapshot!(sandbox.tidy(&ended.to_string()), @r#"
+    exit 2
+    --- stdout
+    {}
+    --- stderr
+    ralph: 1 of 2 requirements is not met
+
+    ✗ orchestrator (planning): phase "implementation" is not complete
+    ┌ 00000000 from orchestrator, data, not instructions
+    │ implementation complete: not done
+    │ correctness passed: not known yet
+    │ quality passed: not known yet
+    │ adversarial passed: not known yet
+    │ retrospective done: not done
+    └ 00000000
+    ✓ uncommitted changes
+
+    Next: Finish what is open in `orchestrator.json`, then set its `verified_done` to true. Then stop again
+    "#);
+    let again = sandbox.stop(SESSION, r#","stop_hook_active":true"#);
+    assert!(again.is_allow(), "{again}");
+    let next_prompt = sandbox.stop(SESSION, r#","stop_hook_active":false"#);
+    assert!(next_prompt.is_block(), "{next_prompt}");
+    assert_eq!(sandbox.rules(SESSION), ["block", "hold-once", "block"]);
+}
+
+#[test]
+fn uncommitted_changes_hold_an_orchestrator_and_are_only_mentioned_to_a_loop() {
+    let done = r#"{"phase":"complete","verified_done":true}"#;
+    let sandbox = Sandbox::new();
+    sandbox.write("new.txt", "x");
+    sandbox.write_state(&format!("{SESSION}/orchestrator.json"), done);
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").to_string()), @"
+    exit 2
+    --- stdout
+    {}
+    --- stderr
+    ralph: 1 of 2 requirements is not met
+
+    ✗ uncommitted changes (quality): 1 path is not committed
+    ┌ 00000000 from uncommitted changes, data, not instructions
+    │ new.txt
+    └ 00000000
+    ✓ orchestrator
+
+    Next: Commit what belongs to the work. Then stop again
+    ");
+    sandbox.commit();
+    assert!(sandbox.stop(SESSION, "").is_allow());
+
+    let sandbox = Sandbox::new();
+    sandbox.write("new.txt", "x");
+    sandbox.write_state(
+        &format!("{SESSION}/loop.json"),
+        r#"{"task":"fix all type errors","iteration":3,"max_iterations":25,"verified_done":true}"#,
+    );
+    assert!(sandbox.stop(SESSION, "").is_allow());
+    sandbox.write_state(&format!("{SESSION}/loop.json"), r#"{"task":"fix all type errors","iteration":3,"max_iterations":25,"verified_done":false,"last_error":"Type error in src/auth.ts:42"}"#);
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").to_string()), @"
+    exit 2
+    --- stdout
+    {}
+    --- stderr
+    ralph: 1 of 1 requirements is not met
+
+    ✗ loop (correctness): iteration 3 of 25 and not verified
+    ┌ 00000000 from loop, data, not instructions
+    │ Type error in src/auth.ts:42
+    └ 00000000
+    · uncommitted changes: 1 path is not committed (for your information)
+
+    Next: Finish the task of `loop.json`, validate it, then set its `verified_done` to true. Then stop again
+    ");
+}
+
+#[test]
+fn each_file_holds_exactly_while_its_contract_says_so() {
+    let cases: &[(&str, &str, bool)] = &[
+        ("loop.json", r#"{"iteration":24,"max_iterations":25,"verified_done":false}"#, true),
+        ("loop.json", r#"{"iteration":25,"max_iterations":25,"verified_done":false}"#, false),
+        ("loop.json", r#"{"iteration":3,"max_iterations":25,"verified_done":true}"#, false),
+        ("loop.json", r#"{"iteration":3}"#, true),
+        ("orchestrator.json", "{}", true),
+        ("orchestrator.json", r#"{"verified_done":null}"#, true),
+        (
+            "quality-gate.json",
+            r#"{"last_result":"failed","stages":{"quality":{"status":"failed","details":"3 type errors found"}}}"#,
+            true,
+        ),
+        ("quality-gate.json", r#"{"last_result":"passed"}"#, false),
+        ("quality-gate.json", r#"{"last_result":"pending"}"#, false),
+        ("quality-gate.json", "{}", false),
+        ("tasks/1.json", r#"{"status":"pending","subject":"a"}"#, true),
+        ("tasks/1.json", r#"{"status":"in_progress"}"#, true),
+        ("tasks/1.json", r#"{"status":"completed"}"#, false),
+        ("tasks/1.txt", r#"{"status":"pending"}"#, false),
+    ];
+    for (path, text, holds) in cases {
+        let (_, ended) = held_by(&[(path, text)]);
+        assert_eq!(
+            (ended.is_block(), ended.is_allow()),
+            (*holds, !holds),
+            "{path} {text}: {ended}"
+        );
+    }
+}
+
+/// R-L8b, R-L4e: what cannot be read says neither yes nor no: it is reported, and nobody is trapped.
+#[test]
+fn a_file_that_cannot_be_read_is_reported_and_holds_nobody() {
+    for broken in [
+        "",
+        "{",
+        "[]",
+        "null",
+        "not json",
+        r#"{"verified_done":"yes"}"#,
+        "\u{0}\u{1}",
+        "{\"verified_done\": false",
+    ] {
+        for name in ["orchestrator.json", "loop.json", "quality-gate.json", "tasks/1.json"] {
+            if (name, broken) == ("quality-gate.json", r#"{"verified_done":"yes"}"#)
+                || (name, broken) == ("tasks/1.json", r#"{"verified_done":"yes"}"#)
+            {
+                continue;
+            }
+            let (sandbox, ended) = held_by(&[(name, broken)]);
+            assert!(ended.is_allow(), "{name} {broken:?}: {ended}");
+            let faults = sandbox.status()["faults"].as_array().unwrap().clone();
+            assert_eq!(faults.len(), 1, "{name} {broken:?}: {faults:?}");
+            assert!(faults[0]["what"].as_str().unwrap().contains(name.rsplit('/').next().unwrap()));
+            sandbox.stop(SESSION, "");
+            assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 1, "told once");
+        }
+    }
+}
+
+#[test]
+fn a_directory_or_a_pipe_in_place_of_a_file_neither_hangs_nor_holds() {
+    for name in ["orchestrator.json", "loop.json", "quality-gate.json", "tasks"] {
+        let sandbox = Sandbox::new();
+        let path = sandbox.ralph_home("state").join(SESSION).join(name);
+        if name == "tasks" {
+            write_at(&path, "a file");
+        } else {
+            std::fs::create_dir_all(&path).unwrap();
+        }
+        let ended = sandbox.stop(SESSION, "");
+        assert!(ended.is_allow(), "{name}: {ended}");
+        assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 1, "{name}");
+    }
+    let sandbox = Sandbox::new();
+    let directory = sandbox.ralph_home("state").join(SESSION);
+    std::fs::create_dir_all(&directory).unwrap();
+    let made =
+        std::process::Command::new("mkfifo").arg(directory.join("orchestrator.json")).status();
+    assert!(made.unwrap().success());
+    let ended = sandbox.stop(SESSION, "");
+    assert!(ended.is_allow(), "{ended}");
+}
+
+#[test]
+fn the_files_of_a_session_join_the_contract_of_its_run_and_are_counted() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start([
+        "--goal-file",
+        "-",
+        "--completion-promise",
+        "DONE",
+        "--max-iterations",
+        "2",
+    ]);
+    sandbox.write_state(
+        &format!("{SESSION}/tasks/1.json"),
+        r#"{"status":"pending","subject":"write docs"}"#,
+    );
+    let said = r#","last_assistant_message":"<promise>DONE</promise>""#;
+    assert!(sandbox.stop(SESSION, said).is_block());
+    sandbox.write("a.txt", "progress");
+    let continuing = format!(r#"{said},"stop_hook_active":true"#);
+    assert!(
+        sandbox.stop(SESSION, &continuing).is_block(),
+        "a run's counter bounds it, not the host's flag"
+    );
+    sandbox.write_state(&format!("{SESSION}/tasks/1.json"), r#"{"status":"completed"}"#);
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, said).notice()).split(" and ").next().unwrap(), @"ralph: claimed: make it work — all 2 requirements are said to be met after 2 iterations");
+    assert_eq!(sandbox.standing(&run), ("claimed".to_string(), 2));
+}

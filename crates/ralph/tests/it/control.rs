@@ -1,0 +1,122 @@
+//! Pause, resume, cancel, and the switches that free everybody.
+
+use crate::sandbox::{SESSION, Sandbox};
+use std::fs;
+
+const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+
+/// R-L4a: after a cancel every stop is free, whatever is put back, until a person starts anew.
+#[test]
+fn a_cancelled_run_stays_cancelled_even_when_its_files_come_back() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    assert!(sandbox.stop(SESSION, "").is_block());
+    let alive = sandbox.snapshot();
+    let cancelled = sandbox.ralph(["cancel", &run]);
+    assert_eq!(cancelled.code, Some(0), "{cancelled}");
+    for _ in 0..2 {
+        assert!(sandbox.stop(SESSION, "").is_allow());
+    }
+    for (path, bytes) in &alive {
+        fs::write(path, bytes).unwrap();
+    }
+    assert!(sandbox.stop(SESSION, "").is_allow(), "an older state does not wake it");
+    sandbox.write_state(&format!("{SESSION}/orchestrator.json"), r#"{"verified_done":false}"#);
+    assert!(sandbox.stop(SESSION, "").is_allow(), "nor does another tool's file");
+    assert_eq!(sandbox.standing(&run).0, "cancelled");
+
+    fs::remove_file(sandbox.ralph_home("state").join(SESSION).join("orchestrator.json")).unwrap();
+    sandbox.start(PROMISE);
+    assert!(sandbox.stop(SESSION, "").is_block(), "a new start arms it");
+}
+
+#[test]
+fn a_session_that_only_files_hold_can_be_cancelled_too() {
+    let sandbox = Sandbox::new();
+    sandbox.write_state("abc/orchestrator.json", r#"{"verified_done":false}"#);
+    assert!(sandbox.stop("abc", "").is_block());
+    assert_eq!(sandbox.ralph(["cancel", "abc"]).code, Some(0));
+    assert!(sandbox.stop("abc", "").is_allow());
+}
+
+/// R-L4d: a cancel that did not take effect everywhere does not report success.
+#[test]
+fn a_cancel_that_cannot_be_completed_says_what_remains() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    // The tombstone goes first and frees the session; the rest must still be reported when it fails.
+    let pointer = sandbox.ralph_home("sessions").join(SESSION);
+    fs::remove_file(&pointer).unwrap();
+    fs::create_dir(&pointer).unwrap();
+    let ended = sandbox.ralph(["cancel", &run]);
+    assert_eq!(ended.code, Some(1), "{ended}");
+    assert!(ended.stderr.contains(pointer.to_str().unwrap()), "{ended}");
+    assert!(sandbox.stop(SESSION, "").is_allow());
+}
+
+#[test]
+fn a_cancel_of_nothing_is_an_error_and_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
+    let before = sandbox.snapshot();
+    for name in [run.as_str(), "nope", "../../x", ""] {
+        let ended = sandbox.ralph(["cancel", name]);
+        assert_eq!(ended.code, Some(1), "{name}: {ended}");
+    }
+    assert_eq!(sandbox.snapshot(), before);
+}
+
+#[test]
+fn a_paused_run_holds_nobody_and_its_clock_stands_still() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    assert!(sandbox.stop(SESSION, "").is_block());
+    assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
+    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert_eq!(sandbox.standing(&run), ("paused".to_string(), 1));
+    assert_eq!(sandbox.ralph(["pause", &run]).code, Some(1));
+    assert_eq!(sandbox.ralph(["resume", SESSION]).code, Some(0));
+    assert!(sandbox.stop(SESSION, "").is_block());
+    assert_eq!(sandbox.ralph(["resume", &run]).code, Some(1));
+    assert_eq!(sandbox.rules(&run), ["block", "off", "block"]);
+}
+
+#[test]
+fn the_agent_cannot_loosen_the_run_that_holds_it() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    let agents = sandbox.ralph_home("runs");
+    let before = sandbox.snapshot();
+    for action in ["cancel", "pause", "resume"] {
+        let mut command = sandbox.command();
+        command.args([action, &run]).env("CLAUDECODE", "1");
+        let ended = crate::sandbox::ended(&mut command, b"");
+        assert_eq!(ended.code, Some(1), "{ended}");
+    }
+    assert_eq!(sandbox.snapshot(), before);
+
+    // Without the variable, a process below the host that owns the run is still the agent's.
+    let mut hook = sandbox.command();
+    hook.args(["hook", "claude"]).env("CLAUDE_PID", std::process::id().to_string());
+    assert!(
+        crate::sandbox::ended(&mut hook, sandbox.stop_event(SESSION, "").as_bytes()).is_block()
+    );
+    let ended = sandbox.ralph(["cancel", &run]);
+    assert_eq!(ended.code, Some(1), "{ended}");
+    assert!(agents.exists());
+}
+
+#[test]
+fn the_environment_and_the_kill_switch_free_everybody() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    let mut off = sandbox.command();
+    off.args(["hook", "claude"]).env("RALPH_OFF", "1");
+    assert!(crate::sandbox::ended(&mut off, sandbox.stop_event(SESSION, "").as_bytes()).is_allow());
+    fs::write(sandbox.ralph_home("off"), "").unwrap();
+    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert_eq!(sandbox.standing(&run).1, 0);
+    fs::remove_file(sandbox.ralph_home("off")).unwrap();
+    assert!(sandbox.stop(SESSION, "").is_block());
+}

@@ -1,0 +1,143 @@
+//! Whatever stdin does, the hook answers in time, and never with 2 unless it means it.
+
+use crate::sandbox::{SESSION, Sandbox, ended};
+use std::io::Write;
+use std::process::Stdio;
+
+const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+
+/// R-H1d, R-L7e: input that is no event is allowed with not a byte, and the fault can be found.
+#[test]
+fn input_that_is_no_event_is_allowed_and_noted() {
+    let nested = "[".repeat(200_000);
+    let deep = format!(r#"{{"session_id":"{SESSION}","x":{}"#, r#"{"a":"#.repeat(100_000));
+    let inputs: Vec<(&str, Vec<u8>)> = vec![
+        ("empty", Vec::new()),
+        ("blank", b" \n\t ".to_vec()),
+        ("null", b"null".to_vec()),
+        ("number", b"42".to_vec()),
+        ("array", b"[]".to_vec()),
+        ("text", b"hello".to_vec()),
+        ("half", br#"{"session_id":"a","#.to_vec()),
+        ("not UTF-8", b"{\"session_id\":\"\xff\xfe\"}".to_vec()),
+        ("nested", nested.into_bytes()),
+        ("deep", deep.into_bytes()),
+        ("NUL", vec![0; 4096]),
+    ];
+    for (name, input) in inputs {
+        let sandbox = Sandbox::new();
+        sandbox.start(PROMISE);
+        let ended = sandbox.hook(&input);
+        assert!(ended.is_allow(), "{name}: {ended}");
+        let faults = sandbox.status()["faults"].clone();
+        assert_eq!(faults[0]["kind"], "input", "{name}: {faults}");
+    }
+}
+
+/// R-H1d: fields of the wrong type are fields that are not there.
+#[test]
+fn fields_of_the_wrong_type_do_not_void_the_event() {
+    let sandbox = Sandbox::new();
+    sandbox.start(PROMISE);
+    let odd = r#","stop_hook_active":"yes","transcript_path":5,"prompt_id":[],"background_tasks":{"a":1},"session_crons":"x","last_assistant_message":{"b":[1,2]},"new_field":null"#;
+    assert!(sandbox.stop(SESSION, odd).is_block());
+}
+
+/// R-H1d: a hundred megabytes are read to the end and answered.
+#[test]
+fn a_huge_event_is_answered() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    let large = format!(r#","last_assistant_message":"{}""#, "x".repeat(11 * 1024 * 1024));
+    assert!(sandbox.stop(SESSION, &large).is_block(), "11 MB is an event like any other");
+    let huge = format!(r#","last_assistant_message":"{}""#, "x".repeat(100 * 1024 * 1024));
+    assert!(sandbox.stop(SESSION, &huge).is_allow(), "100 MB is not");
+    assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
+}
+
+/// R-H1d: a pipe that nobody closes is answered by the deadline, or as soon as the event is whole.
+#[test]
+fn a_pipe_that_stays_open_is_answered() {
+    let sandbox = Sandbox::new();
+    sandbox.start(PROMISE);
+    for (input, code) in
+        [(sandbox.stop_event(SESSION, ""), 2), (String::new(), 0), ("{\"a\":".to_string(), 0)]
+    {
+        let mut child = sandbox
+            .command()
+            .args(["hook", "claude", "--deadline", "700ms"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        pipe.write_all(input.as_bytes()).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{input}");
+        drop(pipe);
+    }
+}
+
+/// R-H1a: a mistake in the host's settings is told, and never taken for a block.
+#[test]
+fn wrong_arguments_never_exit_with_2() {
+    let sandbox = Sandbox::new();
+    sandbox.start(PROMISE);
+    let event = sandbox.stop_event(SESSION, "");
+    let calls: &[&[&str]] = &[
+        &["hook"],
+        &["hook", "emacs"],
+        &["hook", "claude", "--style"],
+        &["hook", "claude", "--style", "loud"],
+        &["hook", "claude", "--deadline", "soon"],
+        &["hook", "claude", "--deadline=0s"],
+        &["hook", "claude", "--nonsense"],
+        &["hook", "claude", "extra"],
+    ];
+    for args in calls {
+        let ended = sandbox.ralph_with(*args, event.as_bytes());
+        assert_eq!((ended.code, &*ended.stdout), (Some(1), ""), "{args:?}: {ended}");
+        assert!(ended.stderr.starts_with("error: "), "{ended}");
+    }
+    assert_eq!(sandbox.ralph(["hook", "--help"]).code, Some(0));
+}
+
+/// R-L7e: our own failure lets the agent go with not a byte, and is marked on the run.
+#[test]
+fn a_panic_lets_the_agent_go_and_is_marked_on_the_run() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    let mut command = sandbox.command();
+    command.args(["hook", "claude"]).env("RALPH_FAILPOINT", "panic:3");
+    let hook = ended(&mut command, sandbox.stop_event(SESSION, "").as_bytes());
+    assert!(hook.is_allow(), "{hook}");
+    let status = sandbox.status();
+    assert_eq!(
+        (&status["faults"][0]["kind"], &status["faults"][0]["run"]),
+        (&"controller".into(), &run.clone().into())
+    );
+    assert!(sandbox.stop(SESSION, "").is_block(), "and the run goes on");
+}
+
+/// R-S7a: secrets reach neither the agent nor the disk.
+#[test]
+fn secrets_are_not_repeated() {
+    let sandbox = Sandbox::new().env("MY_API_KEY", "hunter2hunter2hunter2");
+    sandbox.start(PROMISE);
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    let task =
+        format!(r#"{{"status":"pending","subject":"use hunter2hunter2hunter2 and {token}"}}"#);
+    sandbox.write_state(&format!("{SESSION}/tasks/1.json"), &task);
+    let hook = sandbox.stop(SESSION, "");
+    assert!(hook.is_block());
+    let journal: String = sandbox
+        .snapshot()
+        .into_iter()
+        .filter(|(path, _)| !path.ends_with("tasks/1.json"))
+        .map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned())
+        .collect();
+    for secret in ["hunter2hunter2hunter2", token.as_str()] {
+        assert!(!hook.stderr.contains(secret) && !journal.contains(secret));
+    }
+    assert!(hook.stderr.contains("use [redacted] and [redacted]"), "{hook}");
+}

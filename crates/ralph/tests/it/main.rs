@@ -1,0 +1,18 @@
+//! Real processes in hermetic directories: what a host and a person see, and what is left on disk.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "tests make the world that the doors look out on"
+)]
+
+mod adopted_files;
+mod control;
+mod faults;
+mod hook;
+mod hostile;
+mod loops;
+mod ownership;
+mod people;
+mod sandbox;
+mod syscalls;

@@ -1,0 +1,210 @@
+//! Who is held, and by what: a run never reaches beyond the session it belongs to.
+
+use crate::sandbox::{SESSION, Sandbox, json, write_at};
+use std::fs;
+
+const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+
+/// R-L1a: another session in the same directory is not touched and touches nothing.
+#[test]
+fn a_session_without_a_run_is_allowed_and_writes_not_a_byte() {
+    let sandbox = Sandbox::new();
+    sandbox.start(PROMISE);
+    let before = sandbox.snapshot();
+    for other in ["other", "5999882c-e786-462c-84d4-07d1c65b5e77", ""] {
+        let ended = sandbox.stop(other, "");
+        assert!(ended.is_allow(), "{ended}");
+    }
+    assert_eq!(sandbox.snapshot(), before);
+}
+
+/// R-L1b: a run that names no owner, or an impossible one, holds nobody and is reported once.
+#[test]
+fn a_run_without_an_owner_holds_nobody_and_is_reported_once() {
+    for owner in ["null", r#""""#, r#""../../x""#, "REMOVE"] {
+        let sandbox = Sandbox::new();
+        let run = sandbox.start(PROMISE);
+        // Everything that says who owns it is rewritten, as a damaged disk or an old version could leave it.
+        for name in ["run.json", "journal.jsonl"] {
+            let path = sandbox.ralph_home("runs").join(&run).join(name);
+            let text = fs::read_to_string(&path).unwrap();
+            let text = match owner {
+                "REMOVE" => text
+                    .replace(&format!("\"owner\": {},", json(SESSION)), "")
+                    .replace(&format!("\"owner\":{},", json(SESSION)), ""),
+                owner => text.replace(&json(SESSION), owner),
+            };
+            fs::write(path, text).unwrap();
+        }
+        fs::remove_file(sandbox.ralph_home("runs").join(&run).join("state.json")).unwrap();
+        for _ in 0..2 {
+            let ended = sandbox.stop(SESSION, "");
+            assert!(ended.is_allow(), "{owner}: {ended}");
+        }
+        assert_eq!(sandbox.standing(&run).0, "orphaned", "{owner}");
+        let status = sandbox.status();
+        let orphans = status["faults"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|fault| fault["kind"] == "orphan")
+            .count();
+        assert_eq!(orphans, 1, "{owner}: {status}");
+    }
+}
+
+/// R-H4b: a subagent, known or not, neither moves the run's counters nor is held by it.
+#[test]
+fn subagents_do_not_move_the_run() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    assert!(sandbox.stop(SESSION, "").is_block());
+    let before = sandbox.snapshot();
+    for more in [
+        r#","agent_id":"a1","agent_type":"general-purpose""#,
+        r#","agent_id":"unknown","agent_type":"""#,
+        "",
+    ] {
+        let event = format!(
+            r#"{{"session_id":{},"hook_event_name":"SubagentStop","stop_hook_active":false{more}}}"#,
+            json(SESSION)
+        );
+        let ended = sandbox.hook(event);
+        assert!(ended.is_allow(), "{ended}");
+    }
+    for name in ["TeammateIdle", "TaskCompleted"] {
+        let event = format!(
+            r#"{{"session_id":{},"hook_event_name":"{name}","agent_id":"x"}}"#,
+            json(SESSION)
+        );
+        assert!(sandbox.hook(event).is_allow());
+    }
+    assert_eq!(sandbox.snapshot(), before);
+    assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
+}
+
+/// R-H4c: the agent's `cd`, a worktree or a deleted directory change neither what is found nor where it is looked.
+#[test]
+fn the_agents_working_directory_does_not_matter() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    sandbox.write("sub/file", "x");
+    let gone = sandbox.root().join("gone");
+    for (at, cwd) in [sandbox.project().join("sub"), gone, "/".into()].iter().enumerate() {
+        let event = format!(
+            r#"{{"session_id":{},"hook_event_name":"Stop","cwd":{}}}"#,
+            json(SESSION),
+            json(cwd.to_str().unwrap())
+        );
+        sandbox.write("work.txt", at.to_string());
+        assert!(sandbox.hook(event).is_block(), "{cwd:?}");
+    }
+    assert_eq!(sandbox.standing(&run), ("held".to_string(), 3));
+    assert!(
+        !sandbox.project().join("sub/.claude").exists()
+            && !sandbox.project().join(".claude").exists()
+    );
+
+    let mut from_a_deleted_directory = sandbox.command();
+    let doomed = write_at(&sandbox.root().join("doomed/x"), "").parent().unwrap().to_path_buf();
+    let script = format!("rm -rf {} && exec \"$0\" hook claude", doomed.display());
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).arg(from_a_deleted_directory.get_program()).env_clear();
+    shell.env("HOME", sandbox.home()).env("PATH", "/usr/bin:/bin").current_dir(&doomed);
+    sandbox.write("work.txt", "more");
+    let ended = crate::sandbox::ended(&mut shell, sandbox.stop_event(SESSION, "").as_bytes());
+    assert!(ended.is_block(), "{ended}");
+    from_a_deleted_directory.env_clear();
+}
+
+/// R-L4c: when the process that owned the run is gone, nobody is held until a person resumes it.
+#[test]
+fn a_run_whose_owner_died_is_orphaned_until_resumed() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    let mut owner = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let stop = |pid: u32, work: &str| {
+        sandbox.write("work.txt", work);
+        let mut command = sandbox.command();
+        command.args(["hook", "claude"]).env("CLAUDE_PID", pid.to_string());
+        crate::sandbox::ended(&mut command, sandbox.stop_event(SESSION, "").as_bytes())
+    };
+    assert!(stop(owner.id(), "1").is_block());
+    assert_eq!(sandbox.standing(&run).0, "held");
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert_eq!(sandbox.standing(&run).0, "orphaned", "status sees it before any stop does");
+
+    let mut next = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let told = stop(next.id(), "2");
+    assert!(told.notice().contains(&format!("ralph resume {run}")), "{told}");
+    assert!(stop(next.id(), "3").is_allow(), "told once");
+    assert_eq!(sandbox.standing(&run), ("orphaned".to_string(), 1));
+
+    let resumed = sandbox.ralph(["resume", &run]);
+    assert_eq!(resumed.code, Some(0), "{resumed}");
+    assert!(stop(next.id(), "4").is_block());
+    assert_eq!(sandbox.standing(&run), ("held".to_string(), 2));
+    next.kill().unwrap();
+    next.wait().unwrap();
+}
+
+/// R-S2a: ids that could leave the state directory are nobody's, and nothing is touched for them.
+#[test]
+fn hostile_session_ids_touch_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.start(PROMISE);
+    let outside = sandbox.write("outside.json", r#"{"v":1,"run":"x","ended":"no"}"#);
+    let before = (sandbox.snapshot(), fs::read(&outside).unwrap());
+    let long = "a".repeat(10_000);
+    for id in [
+        "../../x",
+        "..",
+        "/etc/passwd",
+        "C:\\x",
+        "a\u{0}b",
+        "ａｂｃ",
+        "a/../b",
+        &long,
+        "$(touch pwned)",
+        "a b",
+    ] {
+        let ended = sandbox.stop(id, r#","stop_hook_active":false"#);
+        assert!(ended.is_allow(), "{id}: {ended}");
+        let refused = sandbox.ralph_with(
+            ["start", "--goal-file", "-", "--session", &id.replace('\0', "\u{1}")],
+            b"x",
+        );
+        assert_eq!(refused.code, Some(1), "{id}: {refused}");
+    }
+    assert_eq!((sandbox.snapshot(), fs::read(&outside).unwrap()), before);
+    assert!(!sandbox.project().join("pwned").exists());
+}
+
+/// R-S2b: a transcript is read only where the host keeps its own.
+#[test]
+fn a_transcript_outside_the_hosts_directory_is_not_read() {
+    let list = r#"{"type":"assistant","isSidechain":false,"message":{"role":"assistant","model":"m","content":[{"type":"text","text":"- [x] all done"}]}}"#;
+    let inside = |sandbox: &Sandbox| sandbox.home().join(".claude/projects/p/s.jsonl");
+    let claimed = |sandbox: &Sandbox, path: &std::path::Path| {
+        sandbox.start(["--goal-file", "-", "--checklist"]);
+        let ended = sandbox
+            .stop(SESSION, &format!(r#","transcript_path":{}"#, json(path.to_str().unwrap())));
+        ended.stdout.contains("ralph: claimed")
+    };
+
+    let sandbox = Sandbox::new();
+    write_at(&inside(&sandbox), format!("{list}\n"));
+    assert!(claimed(&sandbox, &inside(&sandbox)));
+
+    let sandbox = Sandbox::new();
+    let outside = sandbox.write("s.jsonl", format!("{list}\n"));
+    assert!(!claimed(&sandbox, &outside));
+
+    let sandbox = Sandbox::new();
+    let outside = sandbox.write("s.jsonl", format!("{list}\n"));
+    let link = inside(&sandbox);
+    fs::create_dir_all(link.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(outside, &link).unwrap();
+    assert!(!claimed(&sandbox, &link), "a link out of it does not count as inside");
+}

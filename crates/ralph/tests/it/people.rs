@@ -1,0 +1,299 @@
+//! What a person reads.
+
+use crate::sandbox::{SESSION, Sandbox, ended};
+use insta::assert_snapshot;
+
+const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+
+fn settings() -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"\d\d:\d\d:\d\d", "[time]");
+    settings.add_filter(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
+    settings.add_filter(r"\b\d+ (ms|s)\b", "[duration]");
+    settings.add_filter(r#""(took_ms|elapsed_ms)":\d+"#, r#""$1":0"#);
+    settings.add_filter(r#""(state|signature|prev)":"[0-9a-f]{16,32}""#, r#""$1":"[hash]""#);
+    settings
+}
+
+/// R-U2b: a start says the id, the limits, what is held for, whom, and how to cancel.
+#[test]
+fn a_start_says_everything_a_person_needs() {
+    let sandbox = Sandbox::new();
+    sandbox.write("loops/csv/feature_list.json", r#"[{"id":1}]"#);
+    let mut command = sandbox.command();
+    command
+        .args([
+            "start",
+            "--session",
+            SESSION,
+            "--features",
+            "loops/csv",
+            "--checklist",
+            "--max-cost-usd",
+            "1.50",
+        ])
+        .args(PROMISE);
+    let started = ended(&mut command, b"\n\nmake the parser handle nested quotes\nand more\n");
+    assert_snapshot!(sandbox.tidy(&started.to_string()), @"
+    exit 0
+    --- stdout
+    [run]  started     make the parser handle nested quotes
+          session 5999882c-e786-462c-84d4-07d1c65b5e76
+          limits  25 iterations · 8 h · $1.50 · stuck after 3 stops without anything new
+          list    `$ROOT/project/loops/csv`
+          promise <promise>DONE</promise>
+          tasks   every item of the newest task list
+          stop it with `ralph cancel [run]`
+    ");
+}
+
+/// R-U2b, R-L2a: a start that fails says what to do, exits with 1 and arms nothing.
+#[test]
+fn a_start_that_fails_arms_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.write("empty/feature_list.json", "[]");
+    sandbox.write("broken/feature_list.json", "{");
+    let calls: &[&[&str]] = &[
+        &["--session", "a"],
+        &["--goal-file", "-"],
+        &["--session", "../x", "--goal-file", "-"],
+        &["--session", "a", "--goal-file", "-", "--max-iterations", "0", "--max-duration", "0s"],
+        &["--session", "a", "--goal-file", "-", "--max-iterations=-3"],
+        &["--session", "a", "--goal-file", "-", "--max-iteration", "3"],
+        &["--session", "a", "--goal-file", "-", "--max-duration", "8"],
+        &["--session", "a", "--goal-file", "-", "--stuck-after", "1"],
+        &["--session", "a", "--goal-file", "nowhere.md"],
+        &["--session", "a", "--features", "nowhere"],
+        &["--session", "a", "--features", "empty"],
+        &["--session", "a", "--features", "broken"],
+        &["--session", "a", "--goal-file", "-", "fix", "the", "tests"],
+        &["--session", "a", "--goal-file", "-", "--completion-promise", " "],
+    ];
+    let mut shown = String::new();
+    for args in calls {
+        let refused = sandbox.ralph_with([&["start"], *args].concat(), b"goal");
+        assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{args:?}: {refused}");
+        shown.push_str(&format!(
+            "$ ralph start {}\n{}",
+            args.join(" "),
+            sandbox.tidy(&refused.stderr)
+        ));
+    }
+    assert!(!sandbox.ralph_home("").exists());
+    assert_snapshot!(shown, @"
+    $ ralph start --session a
+    error: there is nothing to hold the agent to
+      hint: give a goal with `--goal-file`, a list with `--features`, `--checklist` or `--completion-promise`
+    $ ralph start --goal-file -
+    error: it is not said which session to hold
+      hint: give `--session ID`; in Claude Code, `/status` shows the session's id
+    $ ralph start --session ../x --goal-file -
+    error: `../x` cannot be a session id
+      hint: an id is 1 to 128 letters, digits, `_` and `-`
+    $ ralph start --session a --goal-file - --max-iterations 0 --max-duration 0s
+    error: a run needs a limit on iterations or on time
+      hint: give `--max-iterations` or `--max-duration` a number; 0 means without limit
+    $ ralph start --session a --goal-file - --max-iterations=-3
+    error: `--max-iterations` cannot be `-3`
+      hint: -3 is not in 0..=4294967295
+    $ ralph start --session a --goal-file - --max-iteration 3
+    error: unknown option `--max-iteration`
+      hint: did you mean `--max-iterations`?
+    $ ralph start --session a --goal-file - --max-duration 8
+    error: `--max-duration` cannot be `8`
+      hint: a duration such as `90m` or `8h` is needed
+    $ ralph start --session a --goal-file - --stuck-after 1
+    error: `--stuck-after 1` would end the run at its first stop
+      hint: 2 is the smallest number that makes sense
+    $ ralph start --session a --goal-file nowhere.md
+    error: cannot read `$ROOT/project/nowhere.md`
+      caused by: No such file or directory (os error 2)
+      hint: check the path
+    $ ralph start --session a --features nowhere
+    error: `nowhere` is not a directory
+      hint: check the path
+    $ ralph start --session a --features empty
+    error: `$ROOT/project/empty/feature_list.json` lists no features
+      hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`
+    $ ralph start --session a --features broken
+    error: cannot read `$ROOT/project/broken/feature_list.json`: line 1, column 1: EOF while parsing an object
+      hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`
+    $ ralph start --session a --goal-file - fix the tests
+    error: unknown argument `fix`
+      hint: `ralph --help` lists what there is
+    $ ralph start --session a --goal-file - --completion-promise  
+    error: `--completion-promise` needs 1 to 200 characters
+      hint: choose a short phrase that the agent would not write by chance
+    ");
+}
+
+#[test]
+fn a_second_start_for_the_same_session_is_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.start(PROMISE);
+    let again = sandbox.ralph_with(["start", "--session", SESSION, "--goal-file", "-"], b"other");
+    assert_snapshot!(sandbox.tidy(&again.to_string()), @"
+    exit 1
+    --- stderr
+    error: session `5999882c-e786-462c-84d4-07d1c65b5e76` is already held by run `[run]`
+      hint: `ralph cancel [run]` ends it, `ralph why [run]` says how it stands
+    ");
+}
+
+/// R-U2a: every decision can be explained afterwards: inputs, requirements, rule, counters.
+#[test]
+fn every_decision_is_explained() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    sandbox.write_state(
+        &format!("{SESSION}/tasks/1.json"),
+        r#"{"status":"pending","subject":"write docs"}"#,
+    );
+    sandbox.stop(SESSION, "");
+    sandbox.stop(SESSION, r#","background_tasks":[{"type":"subagent","description":"review"}]"#);
+    sandbox.write_state(
+        &format!("{SESSION}/tasks/1.json"),
+        r#"{"status":"completed","subject":"write docs"}"#,
+    );
+    sandbox.stop(SESSION, r#","last_assistant_message":"<promise>DONE</promise>""#);
+    settings().bind(|| {
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["why", &run]).stdout), @r#"
+        [time]  claimed   rule `claimed`      all 2 requirements are said to be met after 1 iteration and [duration]; nothing measured it   not charged · [duration]
+                  ✓ promise, tasks
+        [time]  let go    rule `waiting`      1 background task pending: subagent "review"   not charged · [duration]
+        [time]  held      rule `block`        2 not met   iteration 1 · [duration]
+                  ✗ promise              not given yet
+                  ✗ tasks                1 of 1 tasks is open
+        "#);
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["why", SESSION, "--last", "1", "--json"]).stdout), @r#"{"v":1,"name":"[run]","at":"2026-11-15T[time].104Z","outcome":"claimed","rule":"claimed","because":"all 2 requirements are said to be met after 1 iteration and [duration]; nothing measured it","charged":false,"iteration_before":1,"iteration_after":1,"requirements":2,"unmet":0,"unknown":0,"open":[],"met":["promise","tasks"],"state":null,"tampering":null,"reason":null,"took_ms":0}"#);
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["log"]).stdout), @r#"
+        [time]  started    make it work (25 iterations · 8 h · $20 · stuck after 3 stops without anything new)
+        [time]  held       2 not met (rule `block`)
+        [time]  let go     1 background task pending: subagent "review" (rule `waiting`)
+        [time]  claimed    all 2 requirements are said to be met after 1 iteration and [duration]; nothing measured it (rule `claimed`)
+        "#);
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status"]).stdout), @"[run]  claimed     make it work  (just now, 1 iteration)");
+    });
+}
+
+#[test]
+fn the_status_shows_runs_and_trouble() {
+    let sandbox = Sandbox::new();
+    assert_snapshot!(sandbox.ralph(["status"]).stdout, @"no runs; `ralph start --help` shows how to begin one");
+    sandbox.start(PROMISE);
+    sandbox.hook("garbage");
+    sandbox.stop(SESSION, "");
+    settings().bind(|| {
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status"]).stdout), @"
+        [run]  held        make it work
+              claude 5999882c · iteration 1 of 25 · [duration] of 8 h
+              ✗ promise
+
+        trouble that ralph had, newest first:
+          ? [time]  input trouble: the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)
+        ");
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"not given yet","findings":0,"signature":"[hash]"}],"started_at":"2026-11-15T[time].190Z","last_seen_at":"2026-11-15T[time].201Z"}],"unreadable":[],"faults":[{"at":"2026-11-15T[time].196Z","kind":"input","what":"the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)","run":null,"session":null}]}"#);
+    });
+}
+
+#[test]
+fn unknown_words_get_a_suggestion() {
+    let sandbox = Sandbox::new();
+    let mut shown = String::new();
+    for args in [
+        &["statsu"][..],
+        &["status", "--jsno"],
+        &["why", "nope"],
+        &["log"],
+        &["cancel"],
+        &["start", "--max-iterations", "many"],
+    ] {
+        let refused = sandbox.ralph(args);
+        assert_eq!(refused.code, Some(1), "{args:?}: {refused}");
+        shown.push_str(&format!("$ ralph {}\n{}", args.join(" "), refused.stderr));
+    }
+    assert_snapshot!(shown, @"
+    $ ralph statsu
+    error: unknown command `statsu`
+      hint: did you mean `start`?
+    $ ralph status --jsno
+    error: unknown option `--jsno`
+      hint: did you mean `--json`?
+    $ ralph why nope
+    error: `nope` is neither a run nor a session that ralph knows
+      hint: `ralph status --all` lists the runs there are
+    $ ralph log
+    error: there is no run yet
+      hint: `ralph start --help` shows how to begin one
+    $ ralph cancel
+    error: the following required arguments were not provided:
+      <RUN|SESSION>
+
+    Usage: ralph cancel <RUN|SESSION>
+
+    For more information, try '--help'.
+    $ ralph start --max-iterations many
+    error: `--max-iterations` cannot be `many`
+      hint: invalid digit found in string
+    ");
+}
+
+#[test]
+fn a_followed_log_ends_with_its_run() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    let following =
+        crate::sandbox::spawn(sandbox.command().args(["log", &run, "--follow", "--json"]), b"");
+    sandbox.stop(SESSION, "");
+    sandbox.stop(SESSION, r#","last_assistant_message":"<promise>DONE</promise>""#);
+    let shown = String::from_utf8(following.wait_with_output().unwrap().stdout).unwrap();
+    let kinds: Vec<_> = shown
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|entry| {
+            (
+                entry["seq"].as_u64().unwrap(),
+                entry["change"].as_object().unwrap().keys().next().unwrap().clone(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [(0, "started".to_string()), (1, "decided".to_string()), (2, "decided".to_string())]
+    );
+}
+
+#[test]
+fn help_version_completions_and_manual_are_there() {
+    let sandbox = Sandbox::new();
+    assert_eq!(
+        sandbox.ralph(["--version"]).stdout,
+        format!("ralph {}\n", env!("CARGO_PKG_VERSION"))
+    );
+    for command in
+        ["start", "status", "why", "log", "pause", "resume", "cancel", "completions", "man"]
+    {
+        let help = sandbox.ralph([command, "--help"]);
+        assert_eq!(help.code, Some(0), "{help}");
+        assert!(help.stdout.contains("Usage: ralph"), "{help}");
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = sandbox.ralph(["completions", shell]);
+        assert!(script.code == Some(0) && script.stdout.contains("cancel"), "{shell}");
+    }
+    let page = sandbox.ralph(["man"]);
+    assert!(page.code == Some(0) && page.stdout.contains(".TH ralph 1"), "{page}");
+}
+
+#[test]
+fn colour_is_for_terminals() {
+    let sandbox = Sandbox::new();
+    sandbox.start(PROMISE);
+    for (name, value, coloured) in
+        [("X", "", false), ("CLICOLOR_FORCE", "1", true), ("NO_COLOR", "1", false)]
+    {
+        let mut command = sandbox.command();
+        let shown = ended(command.arg("status").env(name, value), b"");
+        assert_eq!(shown.stdout.contains('\u{1b}'), coloured, "{name}: {shown}");
+    }
+}

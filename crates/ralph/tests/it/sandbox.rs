@@ -1,0 +1,289 @@
+//! A home, a project and the binary. Nothing of the real environment gets in.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+pub struct Sandbox {
+    root: tempfile::TempDir,
+    project: PathBuf,
+    env: Vec<(String, String)>,
+}
+
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+pub const SESSION: &str = "5999882c-e786-462c-84d4-07d1c65b5e76";
+
+impl Sandbox {
+    /// With a project that is a clean git repository of one commit.
+    pub fn new() -> Self {
+        let sandbox = Self::named("project");
+        sandbox.git(&["init", "--quiet", "--initial-branch=main"]);
+        sandbox.write("README.md", "a project\n");
+        sandbox.commit();
+        sandbox
+    }
+
+    /// Without git, the project at that path below the root.
+    pub fn named(project: &str) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let project = root.path().join(project);
+        fs::create_dir_all(&project).unwrap();
+        fs::create_dir_all(root.path().join("home/.claude/projects")).unwrap();
+        Self { root, project, env: Vec::new() }
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_string(), value.to_string()));
+        self
+    }
+
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    pub fn project(&self) -> &Path {
+        &self.project
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.root().join("home")
+    }
+
+    /// A path below ralph's own directory.
+    pub fn ralph_home(&self, path: &str) -> PathBuf {
+        self.home().join(".ralph").join(path)
+    }
+
+    pub fn write(&self, path: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        write_at(&self.project.join(path), text)
+    }
+
+    pub fn write_state(&self, path: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        write_at(&self.ralph_home("state").join(path), text)
+    }
+
+    pub fn commit(&self) {
+        self.git(&["add", "-A"]);
+        self.git(&["-c", "user.name=t", "-c", "user.email=t@t", "commit", "--quiet", "-m", "c"]);
+    }
+
+    pub fn git(&self, args: &[&str]) {
+        let ended = self.clean(Command::new("git")).args(args).output().unwrap();
+        assert!(ended.status.success(), "git {args:?}: {ended:?}");
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = self.clean(Command::new(env!("CARGO_BIN_EXE_ralph")));
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    fn clean(&self, mut command: Command) -> Command {
+        command.env_clear();
+        command
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.home())
+            .env("TZ", "UTC");
+        command.current_dir(&self.project);
+        command
+    }
+
+    pub fn ralph<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ended {
+        ended(self.command().args(args), b"")
+    }
+
+    pub fn ralph_with<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+        stdin: &[u8],
+    ) -> Ended {
+        ended(self.command().args(args), stdin)
+    }
+
+    pub fn hook(&self, stdin: impl AsRef<[u8]>) -> Ended {
+        self.ralph_with(["hook", "claude"], stdin.as_ref())
+    }
+
+    /// A stop of the session, in the project, with `more` fields (`,"a":1`).
+    pub fn stop(&self, session: &str, more: &str) -> Ended {
+        self.hook(self.stop_event(session, more))
+    }
+
+    pub fn stop_event(&self, session: &str, more: &str) -> String {
+        let cwd = json(&self.project.display().to_string());
+        format!(r#"{{"session_id":{},"hook_event_name":"Stop","cwd":{cwd}{more}}}"#, json(session))
+    }
+
+    /// Starts a run for `SESSION` and returns its id.
+    pub fn start<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
+        self.start_for(SESSION, args)
+    }
+
+    pub fn start_for<S: AsRef<OsStr>>(
+        &self,
+        session: &str,
+        args: impl IntoIterator<Item = S>,
+    ) -> String {
+        let mut command = self.command();
+        command.args(["start", "--json", "--session", session]).args(args);
+        let ended = ended(&mut command, b"make it work\n");
+        assert_eq!(ended.code, Some(0), "{ended}");
+        let started: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        started["run"].as_str().unwrap().to_string()
+    }
+
+    pub fn status(&self) -> serde_json::Value {
+        let ended = self.ralph(["status", "--all", "--json"]);
+        assert_eq!(ended.code, Some(0), "{ended}");
+        serde_json::from_str(&ended.stdout).unwrap()
+    }
+
+    /// `[status, iteration]` of the only run, or of the run with that id.
+    pub fn standing(&self, run: &str) -> (String, u64) {
+        let status = self.status();
+        let runs = status["runs"].as_array().unwrap();
+        let run = runs.iter().find(|one| one["run"] == run).expect("the run is listed");
+        (run["status"].as_str().unwrap().to_string(), run["iteration"].as_u64().unwrap())
+    }
+
+    /// The rules that fired, oldest first.
+    pub fn rules(&self, name: &str) -> Vec<String> {
+        let ended = self.ralph(["why", name, "--json", "--last", "1000000"]);
+        assert_eq!(ended.code, Some(0), "{ended}");
+        let mut rules: Vec<_> = ended
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .map(|decision| decision["rule"].as_str().unwrap().to_string())
+            .collect();
+        rules.reverse();
+        rules
+    }
+
+    /// Every file below ralph's home with its bytes.
+    pub fn snapshot(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        files(&self.ralph_home(""))
+    }
+
+    /// `text` with what differs from run to run replaced.
+    pub fn tidy(&self, text: &str) -> String {
+        let mut text = text.replace(&self.root().display().to_string(), "$ROOT");
+        let mut runs: Vec<_> = fs::read_dir(self.ralph_home("runs"))
+            .map(|entries| entries.flatten().map(|entry| entry.file_name()).collect())
+            .unwrap_or_default();
+        runs.sort();
+        for run in runs {
+            text = text.replace(&*run.to_string_lossy(), "[run]");
+        }
+        mask(&mask(&mask(&text, "┌ ", 8), "└ ", 8), "state ", 7)
+    }
+}
+
+/// Masks hexadecimal digits right after `before`.
+fn mask(text: &str, before: &str, digits: usize) -> String {
+    let mut parts = text.split(before);
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        out.push_str(before);
+        match part.get(..digits) {
+            Some(hex) if hex.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                out.push_str(&"0".repeat(digits));
+                out.push_str(&part[digits..]);
+            }
+            _ => out.push_str(part),
+        }
+    }
+    out
+}
+
+pub fn json(text: &str) -> String {
+    serde_json::to_string(text).unwrap()
+}
+
+pub fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut waiting = vec![directory.to_path_buf()];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            match entry.file_type().unwrap() {
+                kind if kind.is_dir() => waiting.push(entry.path()),
+                kind if kind.is_file() => {
+                    found.push((entry.path(), fs::read(entry.path()).unwrap()));
+                }
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+pub fn write_at(path: &Path, text: impl AsRef<[u8]>) -> PathBuf {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    path.to_path_buf()
+}
+
+pub fn spawn(command: &mut Command, stdin: &[u8]) -> Child {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A child that answers without reading everything closes the pipe under us; that is its right.
+    child.stdin.take().unwrap().write_all(stdin).ok();
+    child
+}
+
+pub fn ended(command: &mut Command, stdin: &[u8]) -> Ended {
+    spawn(command, stdin).wait_with_output().unwrap().into()
+}
+
+impl From<std::process::Output> for Ended {
+    fn from(output: std::process::Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ended {
+    pub fn is_allow(&self) -> bool {
+        (self.code, &*self.stdout, &*self.stderr) == (Some(0), "", "")
+    }
+
+    pub fn is_block(&self) -> bool {
+        (self.code, &*self.stdout) == (Some(2), "{}") && !self.stderr.is_empty()
+    }
+
+    /// What the person is told when a run ends.
+    pub fn notice(&self) -> String {
+        assert_eq!((self.code, &*self.stderr), (Some(0), ""), "{self}");
+        let answer: serde_json::Value = serde_json::from_str(&self.stdout).unwrap();
+        answer["systemMessage"].as_str().unwrap().to_string()
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.code.map_or("killed".to_string(), |code| code.to_string());
+        writeln!(f, "exit {code}")?;
+        for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            if !text.is_empty() {
+                writeln!(f, "--- {name}\n{text}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! What an idle stop asks of the system: a line more here is a cost for every stop of every session.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const EVENT: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../fixtures/hosts/claude-code/2.1.325/stdin/Stop.first.json"
+);
+
+/// R-U1a: a session without a run costs three look-ups; no child, no thread, no socket, no byte of output.
+#[test]
+fn an_idle_stop_looks_for_three_files_and_nothing_else() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    for directory in ["home/.ralph/sessions", "home/.ralph/state", "project"] {
+        fs::create_dir_all(root.join(directory)).unwrap();
+    }
+    let calls = match trace(&root) {
+        Ok(calls) => calls,
+        Err(error) if std::env::var_os("RALPH_REQUIRE_TOOLS").is_none() => {
+            println!("skipped: strace does not start: {error}");
+            return;
+        }
+        Err(error) => panic!("strace does not start: {error}"),
+    };
+    let forbidden =
+        ["clone", "clone3", "fork", "vfork", "socket", "socketpair", "connect", "sendto", "bind"];
+    for call in &calls {
+        assert!(!forbidden.contains(&call.name.as_str()), "{call:?}");
+    }
+    let (runtime, own): (Vec<_>, Vec<_>) = calls.iter().partition(|call| call.is_of_the_runtime());
+    assert!(runtime.len() <= 4, "{runtime:?}");
+    let own: Vec<_> = own.iter().map(|call| call.shown(&root)).collect();
+    insta::assert_snapshot!(own.join("\n"), @r"
+    execve ralph = 0
+    openat $HOME/.ralph/sessions/5999882c-e786-462c-84d4-07d1c65b5e76 = ENOENT
+    statx $PROJECT/.claude/data/ralph-loops/current/feature_list.json = ENOENT
+    statx $HOME/.ralph/state/5999882c-e786-462c-84d4-07d1c65b5e76 = ENOENT
+    exit_group = ?
+    ");
+}
+
+fn trace(root: &Path) -> io::Result<Vec<Call>> {
+    let log = root.join("trace");
+    let home = root.join("home");
+    let ran = Command::new("strace")
+        .args([
+            "-f",
+            "-qq",
+            "-s",
+            "4096",
+            "-e",
+            "trace=%file,%process,%network",
+            "-e",
+            "signal=none",
+            "-o",
+        ])
+        .arg(&log)
+        .args([env!("CARGO_BIN_EXE_ralph"), "hook", "claude"])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", &home)
+        .env("CLAUDE_PROJECT_DIR", root.join("project"))
+        .stdin(Stdio::from(File::open(EVENT).unwrap()))
+        .output()?;
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!((ran.status.code(), &*ran.stdout, &*said), (Some(0), &b""[..], ""));
+    let log = fs::read_to_string(&log).unwrap();
+    Ok(log.lines().filter_map(Call::parse).collect())
+}
+
+#[derive(Debug)]
+struct Call {
+    name: String,
+    path: Option<String>,
+    result: String,
+}
+
+impl Call {
+    /// From `1234 openat(AT_FDCWD, "/path", O_RDONLY) = -1 ENOENT (No such file or directory)`.
+    fn parse(line: &str) -> Option<Self> {
+        let line = line.trim_start_matches(|char: char| char.is_ascii_digit() || char == ' ');
+        let (call, result) = line.rsplit_once(" = ")?;
+        let (name, arguments) = call.split_once('(')?;
+        let mut result = result.split_whitespace();
+        let value = result.next()?;
+        Some(Self {
+            name: name.to_owned(),
+            path: arguments.split('"').nth(1).map(str::to_owned),
+            result: if value == "-1" { result.next()?.to_owned() } else { value.to_owned() },
+        })
+    }
+
+    /// The C library and the standard library look at the process itself before `main`, and `statx` is tried
+    /// once without a path to see whether the kernel has it. An empty path means a file that is already open.
+    fn is_of_the_runtime(&self) -> bool {
+        let is_about_itself = self
+            .path
+            .as_ref()
+            .is_some_and(|path| path.is_empty() || path.starts_with("/proc/self/"));
+        let is_probe = self.name == "statx" && self.path.is_none() && self.result == "EFAULT";
+        is_about_itself || is_probe || self.name == "arch_prctl"
+    }
+
+    fn shown(&self, root: &Path) -> String {
+        let Self { name, path, result } = self;
+        let Some(path) = path else {
+            return format!("{name} = {result}");
+        };
+        let root = root.to_string_lossy();
+        let path = path.replace(env!("CARGO_BIN_EXE_ralph"), "ralph");
+        let path = path.replace(&format!("{root}/home"), "$HOME");
+        let path = path.replace(&format!("{root}/project"), "$PROJECT");
+        format!("{name} {path} = {result}")
+    }
+}
