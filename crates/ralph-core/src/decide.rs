@@ -8,6 +8,7 @@ use crate::facts::{Declared, Driver, Evidence, Facts, Off, Owner, Tree, Trust};
 use crate::limits;
 use crate::reason::{self, Held, Telling};
 use crate::record::{Mark, OnTampering, Origin, Outcome, Report, Rule, Run};
+use crate::redact::Redactor;
 use crate::requirement::{Evidence as Proof, Requirement, Standing};
 use crate::run::{Phase, State, Tampered};
 use crate::status::Status;
@@ -47,6 +48,25 @@ pub struct Decision {
     pub because: String,
     pub mark: Option<Mark>,
     pub report: Option<Report>,
+}
+
+impl Decision {
+    /// Whether the run ends the way it was meant to.
+    pub fn is_success(&self) -> bool {
+        matches!(self.outcome, Outcome::Ended(Status::Verified | Status::Claimed))
+    }
+
+    /// What the person and the journal get to see; the reason of a block is redacted where it is made.
+    pub fn redacted(mut self, redactor: &Redactor) -> Self {
+        self.because = redactor.redact(&self.because);
+        match &mut self.verdict {
+            Verdict::AllowNoting(notice) | Verdict::End { notice, .. } => {
+                *notice = redactor.redact(notice);
+            }
+            Verdict::Allow | Verdict::Block { .. } => {}
+        }
+        self
+    }
 }
 
 /// Rows `off` to `untrusted`.

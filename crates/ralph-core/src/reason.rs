@@ -306,7 +306,7 @@ pub fn report(requirements: &[Requirement], redactor: &Redactor) -> Report {
         met: requirements
             .iter()
             .filter(|one| one.is_required() && matches!(one.standing, Standing::Met(_)))
-            .map(|one| one.name.clone())
+            .map(|one| redactor.redact(&one.name))
             .take(KEPT_NAMES)
             .collect(),
     }

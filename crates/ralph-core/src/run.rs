@@ -169,7 +169,10 @@ impl State {
 
     /// Time on the run's own clock: pauses do not count, and a clock set back takes nothing off.
     pub fn elapsed_ms(&self, now_ms: u64) -> u64 {
-        let now_ms = now_ms.max(self.last_seen_ms);
+        let now_ms = match self.phase {
+            Phase::Ended(_) => self.last_seen_ms,
+            Phase::Active | Phase::Paused { .. } | Phase::Orphaned => now_ms.max(self.last_seen_ms),
+        };
         let pausing = match self.phase {
             Phase::Paused { since_ms } => now_ms.saturating_sub(since_ms),
             Phase::Active | Phase::Orphaned | Phase::Ended(_) => 0,

@@ -1,6 +1,7 @@
 //! Loop directories (`feature_list.json`, `progress.txt`) that name no owner. The first session to stop in the
 //! project takes one over, exactly once; no second session is ever captured.
 
+use crate::control;
 use crate::fs::{self, FileError};
 use crate::holder::{self, Ended, Pointer};
 use crate::store::{self, StoreError};
@@ -102,7 +103,9 @@ fn is_free(world: &World, binding: &Binding, claim: &Claim) -> bool {
     match binding {
         Binding::Found(_) => false,
         Binding::Named(_) => match store::load(&world.home, &claim.run) {
-            Ok(opened) => matches!(opened.state.phase, Phase::Ended(_) | Phase::Orphaned),
+            Ok(opened) => {
+                matches!(control::phase(&world.home, &opened), Phase::Ended(_) | Phase::Orphaned)
+            }
             Err(StoreError::NoSuchRun(_)) => true,
             Err(_) => false,
         },
@@ -113,11 +116,8 @@ fn put_claim(world: &World, path: &Path, session: &SessionId) -> Result<Option<C
     if let Some(parent) = path.parent() {
         fs::create_dir(parent)?;
     }
-    let claim = Claim {
-        v: VERSION,
-        run: crate::control::new_id(&world.home),
-        session: session.to_string(),
-    };
+    let claim =
+        Claim { v: VERSION, run: control::new_id(&world.home), session: session.to_string() };
     let bytes = serde_json::to_vec(&claim).unwrap_or_default();
     if fs::create_new(path, &bytes)? {
         return Ok(Some(claim));

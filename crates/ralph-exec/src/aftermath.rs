@@ -7,8 +7,8 @@ use crate::store::Opened;
 use crate::world::World;
 use crate::{clock, journal, sources};
 use ralph_core::decide::Decision;
-use ralph_core::id::SessionId;
-use ralph_core::record::{Change, Decided, Entry, Outcome, Run, VERSION};
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::record::{Change, Decided, Entry, Outcome, Rule, Run, VERSION};
 use ralph_core::source::loop_file;
 use ralph_core::status::Status;
 use ralph_core::text;
@@ -58,7 +58,18 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
     }
 }
 
+/// A run whose files are gone is told of once; after that its session is nobody's.
+pub fn forget(world: &World, session: &SessionId, run: &RunId) {
+    let pointer = Pointer { v: VERSION, run: run.clone(), ended: Ended::Yes };
+    if let Err(error) = holder::point(&world.home, session, &pointer) {
+        faults::record(&world.home, &Fault::new(Kind::File, &holder::describe(&error)));
+    }
+}
+
 pub fn of_files(world: &World, session: &SessionId, decision: &Decision) {
+    if decision.rule == Rule::Off {
+        return;
+    }
     let entry = Entry {
         v: VERSION,
         seq: 0,
@@ -113,7 +124,15 @@ impl<'a> View<'a> {
             task: &run.title,
             iteration,
             max_iterations: run.limits.max_iterations,
-            validation_result: if verified { "passed" } else { "failed" },
+            validation_result: match decision.outcome {
+                Outcome::Ended(Status::Verified) => "passed",
+                Outcome::Ended(Status::Claimed) => "claimed",
+                Outcome::Allowed
+                | Outcome::Blocked { .. }
+                | Outcome::Repeated
+                | Outcome::Orphaned
+                | Outcome::Ended(_) => "failed",
+            },
             last_error: first.map(|line| text::line(&format!("{}: {}", line.name, line.note), 300)),
             verified_done: verified,
             created_at: clock::rfc3339(run.started_ms),

@@ -69,6 +69,11 @@ pub fn local_time(ms: u64) -> String {
     format!("{:02}:{:02}:{:02}", local.hour(), local.minute(), local.second())
 }
 
+/// `2026-11-15` where the user is.
+pub fn local_date(ms: u64) -> String {
+    timestamp(ms).to_zoned(TimeZone::system()).date().to_string()
+}
+
 fn whole_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

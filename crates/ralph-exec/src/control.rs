@@ -10,6 +10,7 @@ use crate::{adopt, owner};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{Invalid, Limits};
 use ralph_core::record::{Asked, Change, OnTampering, Origin, Run, VERSION};
+use ralph_core::redact::Redactor;
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
 use ralph_core::text;
@@ -58,6 +59,8 @@ pub struct Order {
     pub features: Vec<PathBuf>,
     pub promise: Option<String>,
     pub checklist: Asked,
+    /// Values that must not show up in a title.
+    pub secrets: Vec<String>,
 }
 
 pub fn start(home: &Home, order: &Order, deadline: &Deadline) -> Result<Run, ControlError> {
@@ -128,7 +131,7 @@ fn sealed(id: RunId, order: &Order) -> Run {
         promise: order.promise.clone(),
         checklist: order.checklist,
         goal_bytes: order.goal.len() as u64,
-        title: text::line(&title, 80),
+        title: text::line(&Redactor::new(order.secrets.clone()).redact(&title), 80),
         on_tampering: OnTampering::Block,
     }
 }

@@ -81,3 +81,12 @@ pub fn all(home: &Home) -> Vec<Fault> {
     faults.sort_by(|a, b| b.at_ms.cmp(&a.at_ms).then_with(|| a.what.cmp(&b.what)));
     faults
 }
+
+/// What a person has read need not be told again.
+pub fn clear(home: &Home) -> Result<(), fs::FileError> {
+    let directory = home.faults();
+    for name in fs::list(&directory, MOST).unwrap_or_default() {
+        fs::remove_file(&directory.join(name))?;
+    }
+    Ok(())
+}

@@ -60,6 +60,7 @@ fn unclaimed(world: &World, stop: &Stop, session: &SessionId) -> Option<RunId> {
     };
     if !fs::exists(&binding.directory().join(adopt::FEATURES))
         || fs::exists(&world.home.tombstone(session.as_str()))
+        || fs::exists(&world.home.kill_switch())
     {
         return None;
     }

@@ -17,6 +17,8 @@ pub struct Read {
     pub last_start: u64,
     pub head: String,
     pub broken: Option<Break>,
+    /// What can be read beyond a broken link: not believed, but not forgotten either.
+    pub beyond: Vec<Entry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,16 +52,19 @@ pub fn parse(bytes: &[u8], offset: u64, head: &str) -> Read {
         last_start: offset,
         head: head.to_string(),
         broken: None,
+        beyond: Vec::new(),
     };
-    for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
+    for (number, line) in &mut lines {
         if !line.ends_with(b"\n") {
             read.broken = Some(Break::Torn);
             break;
         }
         match serde_json::from_slice::<Entry>(line) {
             Ok(entry) if entry.prev == read.head => read.entries.push(entry),
-            Ok(_) | Err(_) => {
+            unlinked => {
                 read.broken = Some(Break::Chain { line: number + 1 });
+                read.beyond.extend(unlinked.ok());
                 break;
             }
         }
@@ -67,5 +72,11 @@ pub fn parse(bytes: &[u8], offset: u64, head: &str) -> Read {
         read.end += line.len() as u64;
         read.head = hash(line);
     }
+    read.beyond.extend(lines.filter_map(|(_, line)| serde_json::from_slice(line).ok()));
     read
+}
+
+/// Whether every line still follows from the one before it.
+pub fn is_intact(path: &Path) -> Result<bool, FileError> {
+    Ok(!matches!(read(path)?.broken, Some(Break::Chain { .. })))
 }

@@ -43,8 +43,16 @@ pub fn runs(home: &Home) -> Result<(Vec<RunView>, Vec<Unreadable>), FileError> {
 #[derive(Debug)]
 pub struct History {
     pub name: String,
+    pub of: Of,
     pub entries: Vec<Entry>,
     pub broken: Option<Break>,
+}
+
+/// What is counted depends on whose history it is: files of other tools have no counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    Run,
+    Session,
 }
 
 /// The run or session of that name; without a name, the run that was active last.
@@ -64,7 +72,7 @@ pub fn history(home: &Home, name: Option<&str>) -> Result<Option<History>, Contr
 
 pub fn of_run(home: &Home, run: &RunId) -> Result<History, ControlError> {
     let read = journal::read(&home.run(run).journal())?;
-    Ok(History { name: run.to_string(), entries: read.entries, broken: read.broken })
+    Ok(History { name: run.to_string(), of: Of::Run, entries: read.entries, broken: read.broken })
 }
 
 fn of_session(home: &Home, session: &SessionId) -> Result<History, ControlError> {
@@ -73,5 +81,5 @@ fn of_session(home: &Home, session: &SessionId) -> Result<History, ControlError>
         .split(|byte| *byte == b'\n')
         .filter_map(|line| serde_json::from_slice(line).ok())
         .collect();
-    Ok(History { name: session.to_string(), entries, broken: None })
+    Ok(History { name: session.to_string(), of: Of::Session, entries, broken: None })
 }

@@ -62,7 +62,7 @@ fn on_stop(world: &World, stop: &Stop) -> Verdict {
             let began = Deadline::after(clock::NO_TIME);
             world.in_hand.get_or_init(|| run.clone());
             by_run(&Scene { world, stop, session, run: &run, began })
-                .unwrap_or_else(|error| let_go(world, &run, &error))
+                .unwrap_or_else(|error| let_go(world, session, &run, &error))
         }
     }
 }
@@ -78,7 +78,7 @@ struct Scene<'a> {
 
 fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
     let Scene { world, stop, session, .. } = scene;
-    loop {
+    while !world.deadline.is_over() {
         let seen = store::load(&world.home, scene.run)?;
         if seen.run.owner.as_ref() != Some(session) {
             return Ok(surroundings::not_the_owner(world, &seen.run));
@@ -95,6 +95,7 @@ fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
             return Ok(decision.verdict);
         }
     }
+    Ok(Verdict::Allow)
 }
 
 /// Others may have moved the run on while the evidence was gathered, so the decision is made on what is true
@@ -107,16 +108,25 @@ fn settle(
     let Scene { world, stop, run, began, .. } = scene;
     let redactor = Redactor::new(world.env.secrets());
     store::transact(&world.home, run, &world.deadline, |now| {
-        let facts = surroundings::facts(world, stop, now, sight);
-        let case = case(stop, now, &facts);
-        let decision = match (decide::plan(&case), evidence) {
-            (Plan::Answer(decision), _) => decision,
+        let mut facts = surroundings::facts(world, stop, now, sight);
+        let words = surroundings::words(world, now);
+        let decide = |facts: &Facts| match (decide::plan(&case(stop, now, facts)), evidence) {
+            (Plan::Answer(decision), _) => Some(decision),
+            (Plan::Verify, None) => None,
             (Plan::Verify, Some(evidence)) => {
-                let words = surroundings::words(world, now);
-                decide::conclude(&case, evidence, &words.telling(&redactor))
+                let telling = words.telling(&redactor);
+                Some(decide::conclude(&case(stop, now, facts), evidence, &telling))
             }
-            (Plan::Verify, None) => return Step::Leave(None),
         };
+        let Some(mut decision) = decide(&facts) else { return Step::Leave(None) };
+        if decision.is_success() && facts.tampering.is_none() {
+            facts.tampering = surroundings::edited_history(world, run);
+            if facts.tampering.is_some() {
+                let Some(again) = decide(&facts) else { return Step::Leave(None) };
+                decision = again;
+            }
+        }
+        let decision = decision.redacted(&redactor);
         let answer = Some((decision.clone(), now.clone()));
         let durability = match decision.outcome {
             _ if decision.rule == Rule::NotMine => return Step::Leave(answer),
@@ -126,7 +136,9 @@ fn settle(
             }
         };
         let took_ms = began.overdue_ms();
-        let decided = Decided { took_ms, ..surroundings::record(world, decision, now, sight) };
+        let tampering = facts.tampering;
+        let decided =
+            Decided { took_ms, tampering, ..surroundings::record(world, decision, sight) };
         Step::Write { change: Change::Decided(Box::new(decided)), durability, answer }
     })
 }
@@ -148,6 +160,7 @@ fn by_files(world: &World, stop: &Stop, session: &SessionId) -> Verdict {
             }
             let redactor = Redactor::new(world.env.secrets());
             decide::conclude(&case, &evidence, &Words::default().telling(&redactor))
+                .redacted(&redactor)
         }
     };
     aftermath::of_files(world, session, &decision);
@@ -172,8 +185,11 @@ fn on_failure(world: &World, failure: &StopFailure) -> Verdict {
 }
 
 /// Whatever broke, the agent may stop, the person is told, and the run is not called verified.
-fn let_go(world: &World, run: &RunId, error: &StoreError) -> Verdict {
+fn let_go(world: &World, session: &SessionId, run: &RunId, error: &StoreError) -> Verdict {
     surroundings::trouble(world, run, error);
+    if let StoreError::NoSuchRun(_) = error {
+        aftermath::forget(world, session, run);
+    }
     Verdict::AllowNoting(format!(
         "ralph: run {run} let the agent stop without a verdict: {}",
         holder::describe(error)

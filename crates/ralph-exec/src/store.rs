@@ -77,8 +77,7 @@ pub fn load(home: &Home, id: &RunId) -> Result<Opened, StoreError> {
     let state_bytes = fs::read_opt(&paths.state(), LARGEST_STATE)?;
     let file: Option<StateFile> =
         state_bytes.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
-    newer(&paths.run(), run_bytes.as_deref())?;
-    newer(&paths.state(), state_bytes.as_deref())?;
+    newer(&paths, [run_bytes.as_deref(), state_bytes.as_deref()])?;
     if let (Some(run_bytes), Some(file)) = (&run_bytes, &file)
         && journal::hash(run_bytes) == file.seal
         && let Ok(run) = serde_json::from_slice(run_bytes)
@@ -146,7 +145,7 @@ fn reconcile(
         return Err(StoreError::NoSuchRun(name.to_string_lossy().into_owned()));
     }
     let run: Option<Run> = run_bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
-    let replayed = read.as_ref().and_then(|read| State::replay(&read.entries));
+    let replayed = read.as_ref().and_then(replay);
     let intact =
         read.as_ref().is_some_and(|read| !matches!(read.broken, Some(Break::Chain { .. })));
     match (replayed, file, run) {
@@ -179,24 +178,39 @@ fn reconcile(
     }
 }
 
+/// Entries beyond a broken link may hide a change, but what they counted still counts.
+fn replay(read: &journal::Read) -> Option<(Run, State)> {
+    let (run, mut state) = State::replay(&read.entries)?;
+    for entry in &read.beyond {
+        state.apply(entry);
+        state.iteration = state.iteration.max(entry.iteration);
+    }
+    Some((run, state))
+}
+
 /// A state that is merely behind is what a crash leaves; any other difference is an edit.
 fn is_prefix(file: &StateFile, state: &State) -> bool {
     file.state.seq < state.seq || file.state == *state
 }
 
-fn newer(path: &std::path::Path, bytes: Option<&[u8]>) -> Result<(), StoreError> {
+/// A newer ralph writes its version into all three files. One file that says so alone was edited.
+fn newer(paths: &RunPaths, files: [Option<&[u8]>; 2]) -> Result<(), StoreError> {
     #[derive(Deserialize)]
     struct Versioned {
         v: u8,
     }
-    let version = bytes
-        .and_then(|bytes| serde_json::from_slice::<Versioned>(bytes).ok())
-        .map_or(0, |it| it.v);
-    if version > VERSION {
-        Err(StoreError::Newer { path: path.to_path_buf(), version })
-    } else {
-        Ok(())
+    let version = |bytes: &[u8]| {
+        serde_json::from_slice::<Versioned>(bytes).map_or(0, |versioned| versioned.v)
+    };
+    if files.into_iter().flatten().all(|bytes| version(bytes) <= VERSION) {
+        return Ok(());
     }
+    let journal = fs::read_range(&paths.journal(), 0, LARGEST_ENTRY)?;
+    let first = journal.split(|byte| *byte == b'\n').next().map_or(0, version);
+    if first > VERSION {
+        return Err(StoreError::Newer { path: paths.journal(), version: first });
+    }
+    Ok(())
 }
 
 /// What to do under the lock, and what to tell the caller.

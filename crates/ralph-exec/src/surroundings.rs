@@ -4,6 +4,7 @@ use crate::clock;
 use crate::faults::{self, Fault, Kind};
 use crate::fs;
 use crate::holder::{describe, tilde};
+use crate::journal;
 use crate::observe::Sight;
 use crate::owner::{self, Alive};
 use crate::store::{Opened, StoreError};
@@ -93,6 +94,15 @@ pub fn not_the_owner(world: &World, run: &Run) -> Verdict {
     Verdict::Allow
 }
 
+/// Looks at the whole journal, which only a run that is about to end well is worth.
+pub fn edited_history(world: &World, run: &RunId) -> Option<String> {
+    match journal::is_intact(&world.home.run(run).journal()) {
+        Ok(true) => None,
+        Ok(false) => Some("`journal.jsonl` was changed in the middle".to_string()),
+        Err(error) => Some(describe(&error)),
+    }
+}
+
 pub fn trouble(world: &World, run: &RunId, error: &StoreError) {
     faults::record(
         &world.home,
@@ -136,7 +146,7 @@ pub fn words(world: &World, opened: &Opened) -> Words {
     Words { goal, adopted }
 }
 
-pub fn record(world: &World, decision: Decision, before: &Opened, sight: &Sight) -> Decided {
+pub fn record(world: &World, decision: Decision, sight: &Sight) -> Decided {
     Decided {
         rule: decision.rule,
         outcome: decision.outcome,
@@ -146,7 +156,7 @@ pub fn record(world: &World, decision: Decision, before: &Opened, sight: &Sight)
         report: decision.report,
         observed: sight.observed.clone(),
         process: process(world),
-        tampering: before.tampering.clone(),
+        tampering: None,
         took_ms: 0,
     }
 }

@@ -120,6 +120,9 @@ pub(crate) struct Status {
     /// Also runs that ended more than a day ago
     #[arg(long)]
     pub all: bool,
+    /// Forget the trouble that was listed so far
+    #[arg(long)]
+    pub clear_trouble: bool,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

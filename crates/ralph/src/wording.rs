@@ -144,5 +144,6 @@ pub(crate) fn ago(now_ms: u64, then_ms: u64) -> String {
 
 /// The time of day, with the date in front where it is another day's.
 pub(crate) fn when(ms: u64) -> String {
-    clock::local_time(ms)
+    let (date, time) = (clock::local_date(ms), clock::local_time(ms));
+    if date == clock::local_date(clock::now_ms()) { time } else { format!("{date} {time}") }
 }

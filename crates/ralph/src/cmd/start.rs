@@ -62,6 +62,7 @@ pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
         features,
         promise: promise(args)?,
         checklist: if args.checklist { Asked::Yes } else { Asked::No },
+        secrets: env.secrets(),
     };
     let run = control::start(&home, &order, &Deadline::after(super::control::PATIENCE))?;
     if args.json {

@@ -87,6 +87,9 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
         runs.retain(|view| !is_old(view, now_ms));
     }
     let faults = faults::all(&home);
+    if args.clear_trouble {
+        faults::clear(&home)?;
+    }
     let off = off(env, &home);
     if args.json {
         print_json(off, &runs, &unreadable, &faults);

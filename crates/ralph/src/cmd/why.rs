@@ -10,7 +10,7 @@ use ralph_core::record::{Change, Decided, Entry, Line, Outcome};
 use ralph_exec::clock;
 use ralph_exec::env::Env;
 use ralph_exec::journal::Break;
-use ralph_exec::overview::{self, History};
+use ralph_exec::overview::{self, History, Of};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -62,7 +62,7 @@ pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
         ));
     }
     for (entry, decided) in decisions {
-        out.push_str(&paragraph(entry, decided));
+        out.push_str(&paragraph(&history, entry, decided));
     }
     term::out(&out);
     Ok(())
@@ -92,12 +92,16 @@ pub(crate) fn broken_line(broken: &Break) -> String {
     format!("{} {what}\n", paint(term::ODD, "?"))
 }
 
-fn paragraph(entry: &Entry, decided: &Decided) -> String {
+fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
     let charged = match decided.outcome {
-        Outcome::Blocked { .. } => format!("iteration {}", entry.iteration),
-        Outcome::Allowed | Outcome::Repeated | Outcome::Orphaned | Outcome::Ended(_) => {
-            "not charged".to_string()
+        Outcome::Blocked { .. } if history.of == Of::Run => {
+            format!("iteration {}", entry.iteration)
         }
+        Outcome::Blocked { .. }
+        | Outcome::Allowed
+        | Outcome::Repeated
+        | Outcome::Orphaned
+        | Outcome::Ended(_) => "not charged".to_string(),
     };
     let mut out = format!(
         "{}  {:<9} rule {:<14} {}   {}\n",
@@ -138,6 +142,7 @@ fn json<'a>(history: &'a History, entry: &Entry, decided: &'a Decided) -> Decisi
         Outcome::Blocked { reason } => Some(reason.as_str()),
         Outcome::Allowed | Outcome::Repeated | Outcome::Orphaned | Outcome::Ended(_) => None,
     };
+    let charged = reason.is_some() && history.of == Of::Run;
     DecisionJson {
         v: 1,
         name: &history.name,
@@ -145,8 +150,8 @@ fn json<'a>(history: &'a History, entry: &Entry, decided: &'a Decided) -> Decisi
         outcome: wording::outcome(decided),
         rule: decided.rule.name(),
         because: &decided.because,
-        charged: reason.is_some(),
-        iteration_before: entry.iteration.saturating_sub(u32::from(reason.is_some())),
+        charged,
+        iteration_before: entry.iteration.saturating_sub(u32::from(charged)),
         iteration_after: entry.iteration,
         requirements: report.map_or(0, |report| report.total),
         unmet: report.map_or(0, |report| report.unmet),

@@ -280,7 +280,18 @@ fn a_session_file_that_cannot_be_read_is_quarantined_and_frees_the_session() {
 #[test]
 fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
     type Edit = fn(&Sandbox, &str);
-    let edits: [(&str, Edit); 5] = [
+    let edits: [(&str, Edit); 7] = [
+        ("version raised", |sandbox, run| {
+            let path = run_file(sandbox, run, "run.json");
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(path, text.replace("\"v\": 1", "\"v\": 9")).unwrap();
+        }),
+        ("journal changed above its last line", |sandbox, run| {
+            let path = run_file(sandbox, run, "journal.jsonl");
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(path, text.replacen("\"took_ms\":", "\"took_ms\":7", 1)).unwrap();
+            fs::remove_file(run_file(sandbox, run, "state.json")).unwrap();
+        }),
         ("limits raised", |sandbox, run| {
             let path = run_file(sandbox, run, "run.json");
             let text = fs::read_to_string(&path).unwrap();
@@ -293,16 +304,12 @@ fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
             fs::write(path, text.replace("\"iteration\":2", "\"iteration\":0")).unwrap();
         }),
         ("journal gone", |sandbox, run| {
-            fs::remove_file(run_file(sandbox, run, "journal.jsonl")).unwrap()
+            fs::remove_file(run_file(sandbox, run, "journal.jsonl")).unwrap();
         }),
         ("journal shortened", |sandbox, run| {
             let path = run_file(sandbox, run, "journal.jsonl");
             let text = fs::read_to_string(&path).unwrap();
-            fs::write(
-                path,
-                text.lines().take(2).map(|line| format!("{line}\n")).collect::<String>(),
-            )
-            .unwrap();
+            fs::write(path, text.split_inclusive('\n').take(2).collect::<String>()).unwrap();
         }),
         ("journal rewritten", |sandbox, run| {
             let path = run_file(sandbox, run, "journal.jsonl");
@@ -338,11 +345,29 @@ fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
     }
 }
 
+/// An edit that no stop could have noticed is found when the run is about to end well.
+#[test]
+fn a_history_that_was_changed_in_the_middle_ends_in_review() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
+    assert!(sandbox.stop(SESSION, "").is_block());
+    sandbox.write("work.txt", "more");
+    assert!(sandbox.stop(SESSION, "").is_block());
+    let path = run_file(&sandbox, &run, "journal.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(path, text.replacen("make it work", "make it walk", 1)).unwrap();
+    let kept = r#","last_assistant_message":"<promise>DONE</promise>""#;
+    let hook = sandbox.stop(SESSION, kept);
+    assert!(hook.is_block(), "{hook}");
+    assert!(hook.stderr.contains("`journal.jsonl` was changed in the middle"), "{hook}");
+    assert!(sandbox.stop(SESSION, kept).notice().starts_with("ralph: needs_review"));
+}
+
 #[test]
 fn files_of_a_newer_ralph_are_left_alone() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(ENDLESS);
-    for name in ["run.json", "state.json"] {
+    for name in ["run.json", "state.json", "journal.jsonl"] {
         let path = run_file(&sandbox, &run, name);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(

@@ -1,6 +1,9 @@
 //! Real processes in hermetic directories: what a host and a person see, and what is left on disk.
 #![allow(
     clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::too_many_lines,
     clippy::unwrap_used,
     unreachable_pub,
     reason = "tests make the world that the doors look out on"

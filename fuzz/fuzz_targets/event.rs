@@ -1,0 +1,90 @@
+//! Whatever a host sends, nothing in it becomes a path or a control sequence, and exit code 2 means a block.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use ralph_core::event::Event;
+use ralph_core::host::{Host, Style};
+use ralph_core::id::SessionId;
+use ralph_core::status::Status;
+use ralph_core::text;
+use ralph_core::verdict::Verdict;
+use serde_json::Value;
+
+const STYLES: [Style; 3] = [Style::Exit2, Style::Context, Style::Json];
+const CONTEXT_LIMIT: usize = 10_000;
+
+fuzz_target!(|data: &[u8]| {
+    match Host::Claude.parse(data) {
+        Ok(Event::Stop(stop)) => {
+            is_plain(stop.session.as_ref());
+            assert!(stop.pending.len() <= 200);
+            for pending in &stop.pending {
+                is_one_line(&pending.what, 120);
+            }
+            if let Some(trouble) = &stop.trouble {
+                is_one_line(trouble.name(), 60);
+            }
+        }
+        Ok(Event::SubagentStop(stop)) => is_plain(stop.session.as_ref()),
+        Ok(Event::StopFailure(failure)) => {
+            is_plain(failure.session.as_ref());
+            is_one_line(failure.class.name(), 60);
+        }
+        Ok(Event::Noted(noted)) => is_plain(noted.session.as_ref()),
+        Ok(Event::Unknown) => {}
+        Err(malformed) => is_one_line(&malformed.why, 120),
+    }
+    let said = String::from_utf8_lossy(data).into_owned();
+    for style in STYLES {
+        allows(style, &said);
+        blocks(style, &said);
+    }
+});
+
+fn is_plain(session: Option<&SessionId>) {
+    if let Some(session) = session {
+        let id = session.as_str();
+        assert!(!id.is_empty() && id.len() <= 128);
+        assert!(!id.contains(['/', '\\', '.', '\0']));
+        assert_eq!(SessionId::parse(id).as_ref(), Some(session));
+    }
+}
+
+fn is_one_line(text: &str, most: usize) {
+    assert!(text.chars().count() <= most, "{text:?}");
+    assert!(!text.chars().any(char::is_control), "{text:?}");
+}
+
+fn allows(style: Style, said: &str) {
+    let reply = Host::Claude.render(style, &Verdict::Allow);
+    assert!(reply.stdout.is_empty() && reply.stderr.is_empty() && reply.exit == 0);
+    let notice = said.to_owned();
+    let status = Status::Verified;
+    for verdict in [Verdict::AllowNoting(notice.clone()), Verdict::End { status, notice }] {
+        let reply = Host::Claude.render(style, &verdict);
+        assert!(reply.stderr.is_empty() && reply.exit == 0);
+        let object: Value = serde_json::from_slice(&reply.stdout).unwrap();
+        assert_eq!(object["systemMessage"], said);
+        assert_eq!(object.as_object().unwrap().len(), 1);
+    }
+}
+
+fn blocks(style: Style, said: &str) {
+    let reply = Host::Claude.render(style, &Verdict::Block { reason: said.to_owned() });
+    let object: Value = serde_json::from_slice(&reply.stdout).unwrap();
+    match style {
+        Style::Exit2 => {
+            assert_eq!((reply.exit, &*reply.stderr), (2, said.as_bytes()));
+            assert_eq!(object, serde_json::json!({}));
+        }
+        Style::Json => {
+            assert_eq!((reply.exit, &*reply.stderr), (0, &b""[..]));
+            assert_eq!(object, serde_json::json!({ "decision": "block", "reason": said }));
+        }
+        Style::Context => {
+            assert_eq!((reply.exit, &*reply.stderr), (0, &b""[..]));
+            let context = &object["hookSpecificOutput"]["additionalContext"];
+            assert_eq!(*context, text::cut(said, CONTEXT_LIMIT));
+        }
+    }
+}

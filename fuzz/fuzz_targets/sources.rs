@@ -1,0 +1,139 @@
+//! Files that agents and other tools write: what is read from them is clean and bounded, a claim stays a claim,
+//! and a file that is edited keeps every byte that was not meant.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use ralph_core::claim;
+use ralph_core::requirement::{Evidence, Requirement, Standing};
+use ralph_core::source::{
+    Garbled, checklist, features, loop_file, orchestrator, progress, quality_gate, tasks,
+};
+use ralph_core::text;
+use std::collections::BTreeSet;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((choice, bytes)) = data.split_first() else {
+        return;
+    };
+    match choice % 8 {
+        0 => read(orchestrator::read(bytes), |it| is_a_claim(&it.requirement())),
+        1 => read(loop_file::read(bytes), |it| it.requirement().iter().for_each(is_a_claim)),
+        2 => read(quality_gate::read(bytes), |it| it.requirement().iter().for_each(is_a_claim)),
+        3 => read(tasks::read(bytes), |task| {
+            tasks::requirement(&[task.clone(), task]).iter().for_each(is_a_claim);
+        }),
+        4 => read(features::read(bytes), |list| feature_list(&list)),
+        5 => progress_file(bytes),
+        6 => task_list(&String::from_utf8_lossy(bytes)),
+        _ => promise(&String::from_utf8_lossy(bytes)),
+    }
+});
+
+fn read<T>(outcome: Result<T, Garbled>, check: impl FnOnce(T)) {
+    match outcome {
+        Ok(value) => check(value),
+        Err(garbled) => {
+            assert!(garbled.why.chars().count() <= 160);
+            is_clean(&garbled.why);
+        }
+    }
+}
+
+fn is_clean(line: &str) {
+    assert!(!line.chars().any(char::is_control), "{line:?}");
+}
+
+fn is_a_claim(requirement: &Requirement) {
+    assert!(!requirement.name.is_empty());
+    is_clean(&requirement.name);
+    is_clean(&requirement.next);
+    match &requirement.standing {
+        Standing::Met(evidence) => assert_eq!(*evidence, Evidence::Claimed),
+        Standing::Unmet(failure) => {
+            assert!(!failure.summary.is_empty());
+            is_clean(&failure.summary);
+            assert!(failure.findings.len() <= 50);
+            failure.findings.iter().for_each(|finding| is_clean(&finding.message));
+            if let Some(quote) = &failure.quote {
+                is_clean(&quote.label);
+                quote.text.lines().for_each(is_clean);
+            }
+        }
+        Standing::Unknown(why) => is_clean(why),
+    }
+}
+
+fn feature_list(list: &features::FeatureList) {
+    let requirements = list.requirements();
+    assert_eq!(requirements.len(), list.features.len());
+    let names: BTreeSet<_> = requirements.iter().map(|one| &one.name).collect();
+    assert_eq!(names.len(), requirements.len());
+    for (feature, requirement) in list.features.iter().zip(&requirements) {
+        is_a_claim(requirement);
+        assert_eq!(feature.passes, !requirement.is_unmet());
+    }
+    assert_eq!(list.next().is_none(), list.features.iter().all(|feature| feature.passes));
+    let told = requirements.iter().filter(|one| !one.next.is_empty()).count();
+    assert_eq!(told, usize::from(list.next().is_some()));
+}
+
+fn progress_file(bytes: &[u8]) {
+    let before = progress::read(bytes);
+    let iteration = bytes.iter().fold(7_u32, |sum, byte| sum.rotate_left(5) ^ u32::from(*byte));
+    if let Some(edited) = progress::with_iteration(bytes, iteration) {
+        let after = progress::read(&edited);
+        assert_eq!(after, progress::Progress { iteration, ..before.clone() });
+        only_differs_by(bytes, &edited, iteration.to_string().as_bytes());
+    } else {
+        assert_eq!(before.iteration, 0);
+    }
+    match progress::with_status(bytes, "COMPLETE") {
+        Some(edited) => {
+            let status = Some("COMPLETE".to_owned());
+            assert_eq!(progress::read(&edited), progress::Progress { status, ..before });
+            only_differs_by(bytes, &edited, b"COMPLETE");
+        }
+        None => assert_eq!(before.status, None),
+    }
+}
+
+fn only_differs_by(before: &[u8], after: &[u8], value: &[u8]) {
+    let pairs = before.iter().zip(after);
+    let same_start = pairs.take_while(|(a, b)| a == b).count();
+    let pairs = before.iter().rev().zip(after.iter().rev());
+    let same_end = pairs.take_while(|(a, b)| a == b).count();
+    let is_the_place = |start: usize| {
+        after[start..]
+            .strip_prefix(value)
+            .is_some_and(|rest| rest.len() <= same_end && start + rest.len() <= before.len())
+    };
+    assert!((0..=same_start).any(is_the_place), "{:?}", after.escape_ascii().to_string());
+}
+
+fn task_list(markdown: &str) {
+    let Some(list) = checklist::from_markdown(markdown) else {
+        return;
+    };
+    assert!(!list.items.is_empty());
+    is_a_claim(&list.requirement());
+    assert_eq!(list.requirement().is_unmet(), list.items.iter().any(|item| !item.done));
+    let tick = |done| if done { 'x' } else { ' ' };
+    let lines = list.items.iter().map(|item| format!("- [{}] {}", tick(item.done), item.text));
+    let shown = lines.collect::<Vec<_>>().join("\n");
+    assert_eq!(checklist::from_markdown(&shown), Some(list));
+}
+
+fn promise(text: &str) {
+    let (promise, said) = text.split_once('\n').unwrap_or(("ALL DONE", text));
+    let kept = claim::promised(said, promise);
+    if kept {
+        assert!(said.trim_end().ends_with("</promise>"));
+        assert!(!promise.trim().is_empty());
+    }
+    assert!(!claim::promised(&format!("{said}\nnot yet"), promise));
+    let plain = text::line(promise, 80);
+    if !plain.is_empty() && !plain.contains("promise>") {
+        assert!(claim::promised(&format!("<promise>{plain}</promise>"), &plain));
+        assert!(!claim::promised(&format!("`<promise>{plain}</promise>`"), &plain));
+    }
+}

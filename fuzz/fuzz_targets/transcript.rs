@@ -1,0 +1,49 @@
+//! A transcript adds up to the same whatever else is in it, and a line counts only as what it says it is.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use ralph_core::transcript::{self, Line, Observed};
+use serde_json::Value;
+
+fuzz_target!(|data: &[u8]| {
+    let mut seen = Observed::default();
+    let mut seen_among_noise = Observed::default();
+    for line in data.split(|byte| *byte == b'\n') {
+        let observed = transcript::observe(line);
+        is_what_it_says(line, &observed);
+        assert_eq!(transcript::observe(line), observed);
+        seen.add(observed.clone());
+        seen_among_noise.add(observed);
+        seen_among_noise.add(transcript::observe(br#"{"type":"user","message":"assistant"}"#));
+        seen_among_noise.add(Line::Other);
+    }
+    assert_eq!(seen, seen_among_noise);
+    assert!(seen.cost_usd.is_none_or(|usd| usd.is_finite() && usd >= 0.0));
+    if let Some(list) = &seen.checklist {
+        assert!(!list.items.is_empty());
+        for item in &list.items {
+            assert!(item.text.chars().count() <= 200);
+            assert!(!item.text.chars().any(char::is_control));
+        }
+    }
+});
+
+fn is_what_it_says(line: &[u8], observed: &Line) {
+    let Ok(value) = serde_json::from_slice::<Value>(line) else {
+        return;
+    };
+    match observed {
+        Line::Assistant(said) => {
+            assert_eq!(value["type"], "assistant");
+            assert_ne!(value["isSidechain"], true);
+            assert_eq!(said.api_error, value["isApiErrorMessage"] == true);
+            let usage = &value["message"]["usage"];
+            assert!(said.context_tokens.is_none() || usage["input_tokens"].is_u64());
+        }
+        Line::Cost { usd } => {
+            assert_eq!(value["type"], "cost-state");
+            assert_eq!(value["totalCostUSD"].as_f64(), Some(*usd));
+        }
+        Line::Other => {}
+    }
+}
