@@ -2,12 +2,12 @@
 
 use crate::cmd;
 use crate::report::Failure;
+use crate::{FAILURE, SUCCESS};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use ralph_core::limits;
 use ralph_exec::env::Env;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 const ABOUT: &str = "Lets a coding agent stop when the work is done";
 
@@ -62,9 +62,11 @@ enum Command {
         after_help = "Examples:\n  ralph completions bash > ~/.local/share/bash-completion/completions/ralph\n  ralph completions zsh > ~/.zfunc/_ralph"
     )]
     Completions { shell: Shell },
-    /// Print the manual page
-    #[command(after_help = "Examples:\n  ralph man > ~/.local/share/man/man1/ralph.1")]
-    Man,
+    /// Print the manual page, of ralph or of one of its commands
+    #[command(
+        after_help = "Examples:\n  ralph man > ~/.local/share/man/man1/ralph.1\n  ralph man start | man -l -"
+    )]
+    Man { command: Option<String> },
 }
 
 #[derive(Args)]
@@ -193,7 +195,7 @@ fn micro_usd(text: &str) -> Result<u64, String> {
     Ok(micro)
 }
 
-pub(crate) fn run(env: &Env) -> ExitCode {
+pub(crate) fn run(env: &Env) -> u8 {
     let cli = match Cli::try_parse_from(std::iter::once("ralph".into()).chain(env.args())) {
         Ok(cli) => cli,
         Err(error) => return crate::usage::answer(&error),
@@ -210,15 +212,15 @@ pub(crate) fn run(env: &Env) -> ExitCode {
             cmd::generate::completions(shell, &mut Cli::command());
             Ok(())
         }
-        Command::Man => cmd::generate::man(Cli::command()),
+        Command::Man { command } => cmd::generate::man(Cli::command(), command.as_deref()),
         // Taken before the command line is parsed; clap knows it for the sake of the help.
         Command::Hook { .. } => Ok(()),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => SUCCESS,
         Err(failure) => {
             Failure::print(&failure);
-            ExitCode::FAILURE
+            FAILURE
         }
     }
 }

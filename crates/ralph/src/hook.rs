@@ -1,6 +1,6 @@
 //! `ralph hook`: bytes in, bytes out. Never exits 2 except to block, and never leaves an agent waiting.
 
-use crate::{report, term};
+use crate::{FAILURE, SUCCESS, report, term};
 use ralph_core::host::{Host, Reply, Style};
 use ralph_core::id::RunId;
 use ralph_core::limits;
@@ -12,7 +12,6 @@ use ralph_exec::pipeline::{self, Call};
 use ralph_exec::stdin;
 use ralph_exec::world::World;
 use std::ffi::OsString;
-use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -56,24 +55,24 @@ enum Parsed {
     Wrong(String),
 }
 
-pub(crate) fn run(env: Env, args: &[OsString]) -> ExitCode {
+pub(crate) fn run(env: Env, args: &[OsString]) -> u8 {
     match parse(args) {
         Parsed::Run(options) => answer(env, &options),
         Parsed::Help => {
             term::out(HELP);
-            ExitCode::SUCCESS
+            SUCCESS
         }
         // 2 is the host's word for "block"; a mistake in its settings must not hold an agent for ever.
         Parsed::Wrong(why) => {
             term::err(&report::plain(&why, "`ralph hook --help` shows how it is called"));
-            ExitCode::FAILURE
+            FAILURE
         }
     }
 }
 
-fn answer(env: Env, options: &Options) -> ExitCode {
+fn answer(env: Env, options: &Options) -> u8 {
     let Some(world) = World::new(env, Deadline::after(options.deadline)) else {
-        return ExitCode::SUCCESS;
+        return SUCCESS;
     };
     contain_panics(world.home.clone(), world.in_hand.clone());
     let reply = match stdin::read(std::io::stdin(), &world.deadline) {
@@ -85,7 +84,7 @@ fn answer(env: Env, options: &Options) -> ExitCode {
         }
     };
     term::bytes(&reply.stderr, &reply.stdout);
-    ExitCode::from(reply.exit)
+    reply.exit
 }
 
 /// Our bug is not the agent's trouble: it is written down, and the agent may stop.

@@ -2,20 +2,20 @@
 
 use crate::report::Failure;
 use crate::term;
+use crate::{FAILURE, SUCCESS};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use std::process::ExitCode;
 
 /// Exit code 1, not clap's 2: 2 means "block" to a host and "limit reached" to a script.
-pub(crate) fn answer(error: &clap::Error) -> ExitCode {
+pub(crate) fn answer(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
         term::out(&error.render().ansi().to_string());
-        return ExitCode::SUCCESS;
+        return SUCCESS;
     }
     match failure(error) {
         Some(failure) => failure.print(),
         None => term::err(&error.render().ansi().to_string()),
     }
-    ExitCode::FAILURE
+    FAILURE
 }
 
 /// `None` leaves the words to clap.

@@ -119,7 +119,7 @@ pub fn stat_link(path: &Path) -> Option<Stat> {
 }
 
 pub fn exists(path: &Path) -> bool {
-    stat(path).is_some()
+    rustix::fs::access(path, rustix::fs::Access::EXISTS).is_ok()
 }
 
 pub fn is_directory(path: &Path) -> bool {

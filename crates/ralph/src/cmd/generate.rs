@@ -10,7 +10,17 @@ pub(crate) fn completions(shell: Shell, command: &mut clap::Command) {
     term::bytes(&[], &script);
 }
 
-pub(crate) fn man(command: clap::Command) -> Result<(), Failure> {
+pub(crate) fn man(all: clap::Command, name: Option<&str>) -> Result<(), Failure> {
+    let command = match name {
+        None => all,
+        Some(name) => {
+            let hint = "`ralph --help` lists the commands";
+            let missing = || Failure::new(&format!("there is no command `{name}`"), hint);
+            let one = all.find_subcommand(name).ok_or_else(missing)?;
+            let title: &'static str = format!("ralph-{}", one.get_name()).leak();
+            one.clone().name(title).bin_name(format!("ralph {name}"))
+        }
+    };
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
         .render(&mut page)

@@ -283,6 +283,9 @@ fn help_version_completions_and_manual_are_there() {
     }
     let page = sandbox.ralph(["man"]);
     assert!(page.code == Some(0) && page.stdout.contains(".TH ralph 1"), "{page}");
+    let page = sandbox.ralph(["man", "start"]);
+    assert!(page.code == Some(0) && page.stdout.contains(".TH ralph-start 1"), "{page}");
+    assert_eq!(sandbox.ralph(["man", "nope"]).code, Some(1));
 }
 
 #[test]
@@ -296,4 +299,41 @@ fn colour_is_for_terminals() {
         let shown = ended(command.arg("status").env(name, value), b"");
         assert_eq!(shown.stdout.contains('\u{1b}'), coloured, "{name}: {shown}");
     }
+}
+
+/// The reference is what `--help` says. `RALPH_GENERATE=1 cargo test` writes it anew.
+#[test]
+fn the_command_reference_is_current() {
+    let sandbox = Sandbox::new();
+    let mut page = String::from(
+        "# Commands\n\nWritten by `RALPH_GENERATE=1 cargo test -p ralph reference`. Do not edit.\n",
+    );
+    let commands = [
+        "",
+        "start",
+        "status",
+        "why",
+        "log",
+        "pause",
+        "resume",
+        "cancel",
+        "hook",
+        "completions",
+        "man",
+    ];
+    for command in commands {
+        let help = sandbox.ralph(command.split_whitespace().chain(["--help"]));
+        assert_eq!(help.code, Some(0), "{help}");
+        let title = format!("ralph {command}");
+        page.push_str(&format!("\n## `{}`\n\n```text\n{}```\n", title.trim(), help.stdout));
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+    if std::env::var_os("RALPH_GENERATE").is_some() {
+        std::fs::write(path, &page).unwrap();
+    }
+    assert_eq!(
+        std::fs::read_to_string(path).unwrap_or_default(),
+        page,
+        "docs/cli.md is out of date"
+    );
 }

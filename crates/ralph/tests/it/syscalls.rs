@@ -34,11 +34,11 @@ fn an_idle_stop_looks_for_three_files_and_nothing_else() {
     let (runtime, own): (Vec<_>, Vec<_>) = calls.iter().partition(|call| call.is_of_the_runtime());
     assert!(runtime.len() <= 4, "{runtime:?}");
     let own: Vec<_> = own.iter().map(|call| call.shown(&root)).collect();
-    insta::assert_snapshot!(own.join("\n"), @r"
+    insta::assert_snapshot!(own.join("\n"), @"
     execve ralph = 0
     openat $HOME/.ralph/sessions/5999882c-e786-462c-84d4-07d1c65b5e76 = ENOENT
-    statx $PROJECT/.claude/data/ralph-loops/current/feature_list.json = ENOENT
-    statx $HOME/.ralph/state/5999882c-e786-462c-84d4-07d1c65b5e76 = ENOENT
+    access $PROJECT/.claude/data/ralph-loops/current/feature_list.json = ENOENT
+    access $HOME/.ralph/state/5999882c-e786-462c-84d4-07d1c65b5e76 = ENOENT
     exit_group = ?
     ");
 }
