@@ -98,7 +98,7 @@ fn switched_off(case: &Case<'_>) -> Option<Decision> {
         return None;
     };
     match (state.phase, case.facts.owner) {
-        (Phase::Active, Owner::Present) => None,
+        (Phase::Active, Owner::Present) | (Phase::Ended(_), _) => None,
         (Phase::Active, Owner::Gone) => Some(Decision {
             outcome: Outcome::Orphaned,
             verdict: Verdict::AllowNoting(format!(
@@ -109,9 +109,6 @@ fn switched_off(case: &Case<'_>) -> Option<Decision> {
         }),
         (Phase::Paused { .. }, _) => Some(allow(Rule::Off, "paused".to_string())),
         (Phase::Orphaned, _) => Some(allow(Rule::Off, "orphaned".to_string())),
-        (Phase::Ended(status), _) => {
-            Some(allow(Rule::NotMine, format!("the run has ended: {}", status.name())))
-        }
     }
 }
 
@@ -281,17 +278,19 @@ fn all_met(ours: &Ours<'_>) -> Option<Decision> {
 fn tampered(ours: &Ours<'_>) -> Option<Decision> {
     match (ours.tampering()?, ours.run.on_tampering) {
         (what, OnTampering::EndInReview) => {
-            Some(end(Rule::Tampered, Status::NeedsReview, ours.run, text::line(what, 300)))
+            let what = reason::say(what, 300, ours.telling.redactor);
+            Some(end(Rule::Tampered, Status::NeedsReview, ours.run, what))
         }
         (_, OnTampering::Block) => None,
     }
 }
 
 fn gate_broken(ours: &Ours<'_>) -> Option<Decision> {
+    let redactor = ours.telling.redactor;
     ours.required().find_map(|one| match &one.standing {
-        Standing::Unknown(why) if was_unknown(ours.state, &one.name) => {
-            let why = text::line(&ours.telling.redactor.redact(why), 160);
-            let because = format!("{} could not be told twice running: {why}", one.name);
+        Standing::Unknown(why) if was_unknown(ours.state, &reason::name(one, redactor)) => {
+            let (name, why) = (reason::name(one, redactor), reason::say(why, 160, redactor));
+            let because = format!("{name} could not be told twice running: {why}");
             Some(end(Rule::GateBroken, Status::GateBroken, ours.run, because))
         }
         Standing::Unknown(_) | Standing::Met(_) | Standing::Unmet(_) => None,
@@ -303,7 +302,7 @@ fn limit(ours: &Ours<'_>) -> Option<Decision> {
     let own = ours.run.limits.used_up(ours.state.iteration, ours.elapsed_ms(), spent);
     let adopted = ours.evidence.own_limit.as_ref().filter(|_| ours.run.origin == Origin::Adopted);
     let what = match (adopted, own) {
-        (Some(limit), _) => text::line(limit, 120),
+        (Some(limit), _) => reason::say(limit, 120, ours.telling.redactor),
         (None, Some(used_up)) => used_up.to_string(),
         (None, None) => return None,
     };
@@ -318,7 +317,8 @@ fn stuck(ours: &Ours<'_>) -> Option<Decision> {
         return None;
     }
     let because = format!(
-        "{times} stops in a row brought nothing new (state {}), {} not met",
+        "the last {} stops brought nothing new (state {}), {} not met",
+        times.saturating_sub(1),
         mark.short(),
         ours.open()
     );
@@ -336,7 +336,8 @@ fn hold(ours: &Ours<'_>) -> Decision {
     let mark = ours.mark();
     let (rule, because) = match ours.tampering() {
         Some(what) => {
-            (Rule::Tampered, format!("{}; {} not met", text::line(what, 200), ours.open()))
+            let what = reason::say(what, 200, ours.telling.redactor);
+            (Rule::Tampered, format!("{what}; {} not met", ours.open()))
         }
         None => (Rule::Block, format!("{} not met", ours.open())),
     };

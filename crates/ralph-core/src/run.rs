@@ -23,7 +23,7 @@ pub struct State {
     pub seen: Vec<Mark>,
     /// How many stops in a row ended in a state seen before.
     pub stale: u32,
-    /// Stops in a row whose stop reason this version did not know.
+    /// Stops that were let go because this version did not know their reason.
     pub odd_stops: u32,
     pub delivery: Option<Mark>,
     pub answer: Option<String>,
@@ -93,17 +93,22 @@ impl State {
 
     pub fn apply(&mut self, entry: &Entry) {
         self.seq = entry.seq.saturating_add(1);
+        // An end is final, whatever was on its way when it came.
+        if let Phase::Ended(_) = self.phase {
+            return;
+        }
         self.last_seen_ms = self.last_seen_ms.max(entry.at_ms);
         match &entry.change {
             Change::Started(_) => {}
             Change::Restored(_) => self.tampered = Tampered::Yes,
             Change::Decided(decided) => self.decided(decided),
             Change::Trouble { class } => self.trouble = Some(class.clone()),
-            Change::Paused => self.phase = Phase::Paused { since_ms: entry.at_ms },
+            // On the run's own clock, which never goes back: a pause is no longer than it was.
+            Change::Paused => self.phase = Phase::Paused { since_ms: self.last_seen_ms },
             Change::Resumed => {
                 if let Phase::Paused { since_ms } = self.phase {
                     self.paused_ms =
-                        self.paused_ms.saturating_add(entry.at_ms.saturating_sub(since_ms));
+                        self.paused_ms.saturating_add(self.last_seen_ms.saturating_sub(since_ms));
                 }
                 self.phase = Phase::Active;
                 // Whoever resumes it is the owner's new process; the next stop tells which.
@@ -115,6 +120,9 @@ impl State {
     }
 
     fn decided(&mut self, decided: &Decided) {
+        if decided.tampering.is_some() {
+            self.tampered = Tampered::Yes;
+        }
         match &decided.outcome {
             Outcome::Repeated => return,
             Outcome::Allowed => self.answer = None,
@@ -122,17 +130,16 @@ impl State {
                 self.iteration = self.iteration.saturating_add(1);
                 self.answer = Some(reason.clone());
             }
-            Outcome::Orphaned => self.phase = Phase::Orphaned,
+            Outcome::Orphaned => {
+                self.phase = Phase::Orphaned;
+                self.answer = None;
+            }
             Outcome::Ended(status) => {
                 self.phase = Phase::Ended(*status);
                 self.answer = None;
             }
         }
-        if decided.tampering.is_some() {
-            self.tampered = Tampered::Yes;
-        }
-        self.odd_stops =
-            if decided.rule == Rule::OddStop { self.odd_stops.saturating_add(1) } else { 0 };
+        self.odd_stops = self.odd_stops.saturating_add(u32::from(decided.rule == Rule::OddStop));
         self.trouble = None;
         self.remember(decided.mark);
         self.delivery = decided.delivery;

@@ -154,5 +154,5 @@ fn view(world: &World, session: &SessionId, view: &View<'_>) -> Result<(), FileE
     fs::create_dir(&directory)?;
     let mut bytes = serde_json::to_vec_pretty(view).unwrap_or_default();
     bytes.push(b'\n');
-    fs::replace(&path, &bytes, Durability::Cached)
+    fs::overwrite(&path, &bytes)
 }

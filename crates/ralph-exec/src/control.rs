@@ -5,7 +5,7 @@ use crate::fs::{self, Durability, FileError};
 use crate::holder::{self, Ended, Pointer};
 use crate::paths::Home;
 use crate::sources;
-use crate::store::{self, Opened, Step, StoreError};
+use crate::store::{self, Opened, Step, StoreError, Transaction};
 use crate::{adopt, owner};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{Invalid, Limits};
@@ -202,9 +202,11 @@ fn change(
     change: impl FnOnce(Phase) -> Result<Change, ControlError>,
 ) -> Result<(), ControlError> {
     store::load(home, run)?;
-    store::transact(home, run, deadline, |opened| match change(phase(home, opened)) {
-        Ok(change) => Step::Write { change, durability: Durability::Synced, answer: Ok(()) },
-        Err(error) => Step::Leave(Err(error)),
+    store::transact(&Transaction { home, run, deadline, seen: None }, |opened| {
+        match change(phase(home, opened)) {
+            Ok(change) => Step::Write { change, durability: Durability::Synced, answer: Ok(()) },
+            Err(error) => Step::Leave(Err(error)),
+        }
     })?
 }
 
@@ -266,7 +268,7 @@ pub fn cancel(
                 return Err(ControlError::HasEnded { run: run.clone(), status });
             }
             bury(home, run.as_str())?;
-            store::transact(home, run, deadline, |_| Step::Write {
+            store::transact(&Transaction { home, run, deadline, seen: None }, |_| Step::Write {
                 change: Change::Cancelled,
                 durability: Durability::Synced,
                 answer: (),
@@ -307,8 +309,11 @@ fn is_cancelled(home: &Home, run: &RunId) -> Result<(), ControlError> {
         return remains(home.tombstone(run.as_str()));
     }
     let opened = store::load(home, run)?;
-    if opened.state.phase != Phase::Ended(Status::Cancelled) {
-        return remains(paths.state());
+    match opened.state.phase {
+        Phase::Ended(Status::Cancelled) => {}
+        // It came to an end of its own a moment earlier.
+        Phase::Ended(status) => return Err(ControlError::HasEnded { run: run.clone(), status }),
+        Phase::Active | Phase::Paused { .. } | Phase::Orphaned => return remains(paths.state()),
     }
     match opened.run.owner {
         Some(session) => match holder::pointer(home, &session)? {

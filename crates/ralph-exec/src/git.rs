@@ -110,7 +110,7 @@ fn ask(root: &Path, deadline: &Deadline) -> Result<Vec<u8>, String> {
     let mut work_tree = OsStr::new("--work-tree=").to_owned();
     work_tree.push(root);
     let mut argv: Vec<&OsStr> = STATUS.map(OsStr::new).to_vec();
-    argv.insert(1, &work_tree);
+    argv.splice(1..1, [OsStr::new("-C"), root.as_os_str(), &work_tree]);
     let ceiling = root.parent().unwrap_or(root);
     let env = [
         ("GIT_CEILING_DIRECTORIES", ceiling.as_os_str()),
@@ -118,7 +118,7 @@ fn ask(root: &Path, deadline: &Deadline) -> Result<Vec<u8>, String> {
         ("GIT_ALLOW_PROTOCOL", OsStr::new("none")),
     ]
     .map(|(name, value)| (OsStr::new(name), value));
-    let spec = Spec { argv: &argv, cwd: root, env: &env };
+    let spec = Spec { argv: &argv, cwd: None, env: &env };
     let limits = Limits { deadline: *deadline, keep: OUTPUT_CAP };
     match proc::run(&spec, &limits) {
         Ended::Exited { code: 0, stdout, truncated: false } => Ok(stdout),

@@ -79,6 +79,11 @@ impl RunPaths {
         self.0.join("journal.jsonl")
     }
 
+    /// The iterations charged, once more: the least that is believed when the other files are cut short.
+    pub fn count(&self) -> PathBuf {
+        self.0.join("count")
+    }
+
     pub fn goal(&self) -> PathBuf {
         self.0.join("goal.txt")
     }

@@ -8,7 +8,7 @@ use crate::faults::{self, Fault, Kind};
 use crate::fs::Durability;
 use crate::holder::{self, Holder};
 use crate::observe::Sight;
-use crate::store::{self, Opened, Step, StoreError};
+use crate::store::{self, Opened, Step, StoreError, Transaction};
 use crate::surroundings::Words;
 use crate::world::World;
 use crate::{aftermath, observe, sources, surroundings};
@@ -90,7 +90,7 @@ fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
             Plan::Answer(_) => None,
             Plan::Verify => Some(sources::for_run(world, &seen.run, stop, &sight)),
         };
-        if let Some((decision, before)) = settle(scene, &sight, evidence.as_ref())? {
+        if let Some((decision, before)) = settle(scene, &seen, &sight, evidence.as_ref())? {
             aftermath::of(world, session, &before, &decision);
             return Ok(decision.verdict);
         }
@@ -102,12 +102,14 @@ fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
 /// under the lock; nothing slow happens there. `None` when evidence is needed now and was not before.
 fn settle(
     scene: &Scene<'_>,
+    seen: &Opened,
     sight: &Sight,
     evidence: Option<&Evidence>,
 ) -> Result<Option<(Decision, Opened)>, StoreError> {
     let Scene { world, stop, run, began, .. } = scene;
     let redactor = Redactor::new(world.env.secrets());
-    store::transact(&world.home, run, &world.deadline, |now| {
+    let transaction = Transaction { seen: Some(seen), ..world.on(run) };
+    store::transact(&transaction, |now| {
         let mut facts = surroundings::facts(world, stop, now, sight);
         let words = surroundings::words(world, now);
         let decide = |facts: &Facts| match (decide::plan(&case(stop, now, facts)), evidence) {
@@ -174,8 +176,10 @@ fn on_failure(world: &World, failure: &StopFailure) -> Verdict {
     {
         let class = failure.class.name().to_string();
         let change = Change::Trouble { class };
-        let written = store::transact(&world.home, &pointer.run, &world.deadline, |_| {
-            Step::Write { change, durability: Durability::Cached, answer: () }
+        let written = store::transact(&world.on(&pointer.run), |_| Step::Write {
+            change,
+            durability: Durability::Cached,
+            answer: (),
         });
         if let Err(error) = written {
             surroundings::trouble(world, &pointer.run, &error);

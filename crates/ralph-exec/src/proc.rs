@@ -6,6 +6,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -31,7 +32,9 @@ const FULL_PIPE: usize = 1024 * 1024;
 pub struct Spec<'a> {
     /// The program, looked up in `PATH`, and its arguments.
     pub argv: &'a [&'a OsStr],
-    pub cwd: &'a Path,
+    /// Where it starts; `None` is where we are. Naming one costs a fork in a static binary, which cannot tell
+    /// `posix_spawn` to change directory.
+    pub cwd: Option<&'a Path>,
     /// Variables on top of what the child inherits, which is everything but `GIT_*`, `RALPH_*` and secrets.
     pub env: &'a [(&'a OsStr, &'a OsStr)],
 }
@@ -85,9 +88,11 @@ fn spawn(spec: &Spec<'_>) -> io::Result<Child> {
     for name in Env::from_process().withheld() {
         command.env_remove(name);
     }
+    if let Some(cwd) = spec.cwd {
+        command.current_dir(cwd);
+    }
     command
         .args(arguments)
-        .current_dir(spec.cwd)
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("LC_ALL", "C")
         .envs(spec.env.iter().copied())
@@ -103,6 +108,7 @@ fn follow(child: &mut Child, limits: &Limits) -> io::Result<Ended> {
     ioctl_fionbio(&pipe, true)?;
     let mut output =
         Output { pipe: Some(pipe), bytes: Vec::new(), truncated: false, keep: limits.keep };
+    let end = end_of(child);
     let mut look = FIRST_LOOK;
     while !has_ended(child)? {
         let left = limits.deadline.remaining();
@@ -110,7 +116,8 @@ fn follow(child: &mut Child, limits: &Limits) -> io::Result<Ended> {
             kill(child);
             return Ok(Ended::TimedOut);
         }
-        look = match output.collect(look.min(left)) {
+        let wait = if end.is_some() { left } else { look.min(left) };
+        look = match output.collect(wait, end.as_ref()) {
             Collected::Something => FIRST_LOOK,
             Collected::Nothing => (look * 2).min(LONGEST_LOOK),
         };
@@ -125,6 +132,18 @@ fn follow(child: &mut Child, limits: &Limits) -> io::Result<Ended> {
         Some(code) => Ended::Exited { code, stdout: output.bytes, truncated: output.truncated },
         None => Ended::Signalled,
     })
+}
+
+/// Something that can be polled for the end of the child; without it we have to look again and again.
+#[cfg(target_os = "linux")]
+fn end_of(child: &Child) -> Option<OwnedFd> {
+    use rustix::process::{PidfdFlags, pidfd_open};
+    pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_of(_: &Child) -> Option<OwnedFd> {
+    None
 }
 
 /// Whether there is an exit status to collect; leaves it there.
@@ -166,13 +185,16 @@ struct Output {
 }
 
 impl Output {
-    /// Waits for output or for its end, at most `wait`.
-    fn collect(&mut self, wait: Duration) -> Collected {
-        let Some(pipe) = &self.pipe else {
+    /// Waits for output, for its end or for the end of the child, at most `wait`.
+    fn collect(&mut self, wait: Duration, end: Option<&OwnedFd>) -> Collected {
+        let awaited =
+            || self.pipe.as_ref().map(AsFd::as_fd).into_iter().chain(end.map(AsFd::as_fd));
+        let mut polled: Vec<_> =
+            awaited().map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN)).collect();
+        if polled.is_empty() {
             clock::pause(wait);
             return Collected::Nothing;
-        };
-        let mut polled = [PollFd::new(pipe, PollFlags::IN)];
+        }
         let timeout = Timespec {
             tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: wait.subsec_nanos().into(),
@@ -238,7 +260,7 @@ pub(crate) mod testing {
     /// The output of a program that has to succeed.
     pub(crate) fn succeed<S: AsRef<OsStr>>(cwd: &Path, argv: &[S]) -> Vec<u8> {
         let argv: Vec<&OsStr> = argv.iter().map(AsRef::as_ref).collect();
-        let spec = Spec { argv: &argv, cwd, env: &[] };
+        let spec = Spec { argv: &argv, cwd: Some(cwd), env: &[] };
         let ended = run(&spec, &generous());
         let Ended::Exited { code: 0, stdout, .. } = ended else { panic!("{argv:?}: {ended:?}") };
         stdout
@@ -250,7 +272,7 @@ pub(crate) mod testing {
         let arguments = ["--exact", test, "--ignored", "--quiet"].map(OsStr::new);
         let mut argv = vec![program.as_os_str()];
         argv.extend(arguments);
-        let spec = Spec { argv: &argv, cwd: Path::new("/"), env };
+        let spec = Spec { argv: &argv, cwd: Some(Path::new("/")), env };
         run(&spec, &generous())
     }
 
@@ -268,7 +290,7 @@ mod tests {
 
     fn shell(script: &str, limits: &Limits) -> Ended {
         let argv = ["sh", "-c", script].map(OsStr::new);
-        let spec = Spec { argv: &argv, cwd: Path::new("/"), env: &[] };
+        let spec = Spec { argv: &argv, cwd: Some(Path::new("/")), env: &[] };
         run(&spec, limits)
     }
 
@@ -299,7 +321,7 @@ mod tests {
     #[test]
     fn a_missing_program_or_directory_could_not_start() {
         for (program, cwd) in [("ralph-no-such-program", "/"), ("true", "/no/such/place")] {
-            let spec = Spec { argv: &[program.as_ref()], cwd: cwd.as_ref(), env: &[] };
+            let spec = Spec { argv: &[program.as_ref()], cwd: Some(cwd.as_ref()), env: &[] };
             let ended = run(&spec, &testing::generous());
             assert!(
                 matches!(&ended, Ended::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound),
@@ -358,8 +380,11 @@ mod tests {
     fn no_time_means_no_process() {
         let dir = tempfile::tempdir().unwrap();
         let made = dir.path().join("made");
-        let spec =
-            Spec { argv: &["touch".as_ref(), made.as_os_str()], cwd: Path::new("/"), env: &[] };
+        let spec = Spec {
+            argv: &["touch".as_ref(), made.as_os_str()],
+            cwd: Some(Path::new("/")),
+            env: &[],
+        };
         let limits = Limits { deadline: Deadline::after(Duration::ZERO), keep: 0 };
         assert!(matches!(run(&spec, &limits), Ended::TimedOut));
         assert!(!made.exists());

@@ -270,10 +270,21 @@ fn rewrite(run: &Run, edit: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<(), fs:
         if let Some(bytes) = fs::read_opt(&path, adopt::LARGEST_LIST)?
             && let Some(edited) = edit(&bytes)
         {
-            fs::replace_keeping_mode(&path, &edited)?;
+            put(&path, &bytes, &edited)?;
         }
     }
     Ok(())
+}
+
+/// A number of as many digits is put over the old one: the file stays the same file, and that is cheaper too.
+fn put(path: &Path, before: &[u8], after: &[u8]) -> Result<(), fs::FileError> {
+    let differs = |(old, new): (&u8, &u8)| old != new;
+    let Some(from) = before.iter().zip(after).position(differs) else { return Ok(()) };
+    if before.len() != after.len() {
+        return fs::replace_keeping_mode(path, after);
+    }
+    let last = before.iter().zip(after).rposition(differs).unwrap_or(from);
+    fs::patch(path, from as u64, &after[from..=last])
 }
 
 pub fn readable(directory: &Path) -> Result<features::FeatureList, adopt::AdoptError> {

@@ -13,7 +13,8 @@ pub const LARGEST: usize = 32 * 1024 * 1024;
 
 /// A host that keeps the pipe open after a whole event is not waited for longer than this.
 const QUIET: Duration = Duration::from_millis(100);
-const BLOCK: usize = 64 * 1024;
+/// On the stack: an event fits, and touching more pages would be felt at every stop.
+const BLOCK: usize = 4 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StdinError {
@@ -28,7 +29,7 @@ pub enum StdinError {
 pub fn read(input: impl AsFd, deadline: &Deadline) -> Result<Vec<u8>, StdinError> {
     let mut bytes = Vec::new();
     let mut dropped = false;
-    let mut block = vec![0; BLOCK];
+    let mut block = [0; BLOCK];
     loop {
         match wait(&input, &bytes, deadline)? {
             Waited::Ready => {}

@@ -15,7 +15,11 @@ use std::path::PathBuf;
 
 const LARGEST_RUN: usize = 1024 * 1024;
 const LARGEST_STATE: usize = 16 * 1024 * 1024;
+const LARGEST_COUNT: usize = 64;
 const LARGEST_ENTRY: usize = 4 * 1024 * 1024;
+
+/// How many entries `state.json` may be behind. Reading that many is cheaper than replacing a file each time.
+const STATE_EVERY: u64 = 8;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -90,7 +94,7 @@ pub fn load(home: &Home, id: &RunId) -> Result<Opened, StoreError> {
 
 /// The ordinary way: the state is as far as the journal, or a little behind it after a crash.
 fn follow(paths: &RunPaths, run: Run, file: &StateFile) -> Option<Opened> {
-    let Ok(bytes) = fs::read_range(&paths.journal(), file.last_start, LARGEST_ENTRY) else {
+    let Ok(bytes) = fs::read_range(&paths.journal(), file.last_start, journal::LARGEST) else {
         return None;
     };
     let known =
@@ -105,7 +109,9 @@ fn follow(paths: &RunPaths, run: Run, file: &StateFile) -> Option<Opened> {
     let read = journal::parse(rest, file.journal_length, &file.head);
     let mut state = file.state.clone();
     read.entries.iter().for_each(|entry| state.apply(entry));
-    let caught_up = !read.entries.is_empty() || read.broken.is_some();
+    if count(paths) > state.iteration {
+        return None;
+    }
     match read.broken {
         Some(Break::Chain { .. }) => None,
         Some(Break::Torn) | None => Some(Opened {
@@ -117,7 +123,7 @@ fn follow(paths: &RunPaths, run: Run, file: &StateFile) -> Option<Opened> {
                 length: read.end,
                 last_start: if read.entries.is_empty() { file.last_start } else { read.last_start },
             },
-            repair: if caught_up { Repair::Rewrite } else { Repair::Nothing },
+            repair: if read.broken.is_some() { Repair::Rewrite } else { Repair::Nothing },
         }),
     }
 }
@@ -145,47 +151,72 @@ fn reconcile(
         return Err(StoreError::NoSuchRun(name.to_string_lossy().into_owned()));
     }
     let run: Option<Run> = run_bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
-    let replayed = read.as_ref().and_then(replay);
-    let intact =
-        read.as_ref().is_some_and(|read| !matches!(read.broken, Some(Break::Chain { .. })));
-    match (replayed, file, run) {
-        (Some((sealed, state)), file, run)
-            if intact
-                && file.as_ref().is_none_or(|file| file.state.iteration <= state.iteration) =>
-        {
-            let tampering = match (&run, &file) {
-                (Some(run), _) if *run != sealed => {
-                    Some("`run.json` was changed after the start".to_string())
-                }
-                (_, Some(file)) if !is_prefix(file, &state) => {
-                    Some("`state.json` does not agree with the journal".to_string())
-                }
-                (None | Some(_), None | Some(_)) => None,
-            };
-            let read = read.ok_or_else(|| StoreError::Unreadable { path: paths.journal() })?;
-            let position =
-                Position { head: read.head, length: read.end, last_start: read.last_start };
-            Ok(Opened { run: sealed, state, tampering, position, repair: Repair::Rewrite })
-        }
-        (Some((run, state)), None, _)
-        | (Some((run, _)), Some(StateFile { state, .. }), _)
-        | (None, Some(StateFile { state, .. }), Some(run)) => {
-            let position = Position { head: String::new(), length: 0, last_start: 0 };
-            let tampering = Some("`journal.jsonl` is damaged or gone".to_string());
-            Ok(Opened { run, state, tampering, position, repair: Repair::Restart })
-        }
-        (None, _, _) => Err(StoreError::Unreadable { path: paths.journal() }),
+    let count = count(paths);
+    if let Some(opened) = rebuild(read.as_ref(), run.as_ref(), file.as_ref())
+        && count <= opened.state.iteration
+    {
+        return Ok(opened);
     }
+    salvage(read.as_ref(), run, file)
+        .map(|mut opened| {
+            opened.state.iteration = opened.state.iteration.max(count);
+            opened
+        })
+        .ok_or_else(|| StoreError::Unreadable { path: paths.journal() })
 }
 
-/// Entries beyond a broken link may hide a change, but what they counted still counts.
-fn replay(read: &journal::Read) -> Option<(Run, State)> {
-    let (run, mut state) = State::replay(&read.entries)?;
-    for entry in &read.beyond {
-        state.apply(entry);
+/// What was counted, as far as the file tells: it is written last, so it is never ahead by itself.
+fn count(paths: &RunPaths) -> u32 {
+    let text = fs::read_opt(&paths.count(), LARGEST_COUNT).ok().flatten().unwrap_or_default();
+    std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+/// From a journal that is whole. `None` when it is not, or when the state has counted more than it tells.
+fn rebuild(
+    read: Option<&journal::Read>,
+    run: Option<&Run>,
+    file: Option<&StateFile>,
+) -> Option<Opened> {
+    let read = read.filter(|read| !matches!(read.broken, Some(Break::Chain { .. })))?;
+    let (sealed, state) = State::replay(&read.entries)?;
+    if file.is_some_and(|file| file.state.iteration > state.iteration) {
+        return None;
+    }
+    let tampering = match (run, file) {
+        (Some(run), _) if *run != sealed => Some("`run.json` was changed after the start"),
+        (_, Some(file)) if !is_prefix(file, &state) => {
+            Some("`state.json` does not agree with the journal")
+        }
+        (None | Some(_), None | Some(_)) => None,
+    };
+    let position =
+        Position { head: read.head.clone(), length: read.end, last_start: read.last_start };
+    let tampering = tampering.map(str::to_string);
+    Some(Opened { run: sealed, state, tampering, position, repair: Repair::Rewrite })
+}
+
+/// From whatever is left. Entries beyond a broken link may hide a change, but what they counted still counts.
+fn salvage(
+    read: Option<&journal::Read>,
+    run: Option<Run>,
+    file: Option<StateFile>,
+) -> Option<Opened> {
+    let replayed = read.and_then(|read| State::replay(&read.entries));
+    let (run, mut state) = match (replayed, file, run) {
+        (Some((run, state)), Some(file), _) if file.state.seq > state.seq => (run, file.state),
+        (Some(replayed), _, _) => replayed,
+        (None, Some(file), Some(run)) => (run, file.state),
+        (None, ..) => return None,
+    };
+    for entry in read.into_iter().flat_map(|read| read.entries.iter().chain(&read.beyond)) {
+        if entry.seq >= state.seq {
+            state.apply(entry);
+        }
         state.iteration = state.iteration.max(entry.iteration);
     }
-    Some((run, state))
+    let position = Position { head: String::new(), length: 0, last_start: 0 };
+    let tampering = Some("`journal.jsonl` is damaged or gone".to_string());
+    Some(Opened { run, state, tampering, position, repair: Repair::Restart })
 }
 
 /// A state that is merely behind is what a crash leaves; any other difference is an edit.
@@ -220,15 +251,26 @@ pub enum Step<T> {
     Leave(T),
 }
 
+/// Where, for how long, and from what was already seen of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Transaction<'a> {
+    pub home: &'a Home,
+    pub run: &'a RunId,
+    pub deadline: &'a Deadline,
+    /// A run that was loaded a moment ago need not be loaded again if its journal has not grown.
+    pub seen: Option<&'a Opened>,
+}
+
 pub fn transact<T>(
-    home: &Home,
-    id: &RunId,
-    deadline: &Deadline,
+    transaction: &Transaction<'_>,
     step: impl FnOnce(&Opened) -> Step<T>,
 ) -> Result<T, StoreError> {
-    let paths = home.run(id);
-    let _lock: Lock = fs::lock(&paths.lock(), deadline)?;
-    let mut opened = load(home, id)?;
+    let paths = transaction.home.run(transaction.run);
+    let _lock: Lock = fs::lock(&paths.lock(), transaction.deadline)?;
+    let mut opened = match transaction.seen {
+        Some(seen) if is_current(&paths, seen) => seen.clone(),
+        Some(_) | None => load(transaction.home, transaction.run)?,
+    };
     mend(&paths, &mut opened)?;
     match step(&opened) {
         Step::Leave(answer) => Ok(answer),
@@ -237,6 +279,11 @@ pub fn transact<T>(
             Ok(answer)
         }
     }
+}
+
+fn is_current(paths: &RunPaths, seen: &Opened) -> bool {
+    seen.repair == Repair::Nothing
+        && fs::stat(&paths.journal()).is_some_and(|stat| stat.len == seen.position.length)
 }
 
 fn mend(paths: &RunPaths, opened: &mut Opened) -> Result<(), StoreError> {
@@ -326,8 +373,12 @@ fn append(
         last_start: opened.position.length,
     };
     opened.state = after;
-    // From here on the entry counts: a state that cannot be written is rebuilt from the journal.
-    drop(write_state(paths, opened, durability));
+    drop(fs::overwrite(&paths.count(), format!("{:010}\n", opened.state.iteration).as_bytes()));
+    // From here on the entry counts. A state that is a little behind is caught up from the journal, so it need
+    // not be written every time; one that cannot be written is rebuilt from it.
+    if durability == Durability::Synced || entry.seq.is_multiple_of(STATE_EVERY) {
+        drop(write_state(paths, opened, durability));
+    }
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use crate::clock::{self, Deadline};
 use crate::env::Env;
 use crate::paths::Home;
+use crate::store::Transaction;
 use ralph_core::id::RunId;
 use std::sync::{Arc, OnceLock};
 
@@ -21,6 +22,10 @@ impl World {
     pub fn new(env: Env, deadline: Deadline) -> Option<Self> {
         let home = Home::new(env.ralph_home()?);
         Some(Self { env, home, deadline, in_hand: Arc::default() })
+    }
+
+    pub fn on<'a>(&'a self, run: &'a RunId) -> Transaction<'a> {
+        Transaction { home: &self.home, run, deadline: &self.deadline, seen: None }
     }
 
     pub fn now_ms(&self) -> u64 {

@@ -109,6 +109,10 @@ fn read<'a, T: Deserialize<'a>>(field: Field<'a>) -> Option<T> {
 
 pub fn parse(input: &[u8]) -> Result<Event, Malformed> {
     let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
+    // A list would be read as the fields in their order; only an object is an event.
+    if input.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Malformed { why: "it is a list, not the JSON object of an event".to_string() });
+    }
     let wire: Wire = serde_json::from_slice(input).map_err(|error| malformed(input, &error))?;
     let name: Option<Cow<str>> = read(wire.hook_event_name);
     let session = read::<String>(wire.session_id).and_then(|id| SessionId::parse(&id));

@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 
 pub use lock::{Lock, LockError, lock};
 pub use write::{
-    Durability, append, create_dir, create_new, quarantine, remove_file, replace,
+    Durability, append, create_dir, create_new, overwrite, patch, quarantine, remove_file, replace,
     replace_keeping_mode, truncate,
 };
 

@@ -2,7 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -95,6 +95,32 @@ pub fn replace_keeping_mode(path: &Path, bytes: &[u8]) -> Result<(), FileError> 
         temporary.settle(Durability::Synced)?;
         temporary.rename_over(&target)?;
         sync_parent(&target, Durability::Synced)
+    };
+    put().map_err(FileError::new("write", path))
+}
+
+/// Puts `bytes` over as many bytes of an existing file of the user's. So few that no reader sees half of them.
+pub fn patch(path: &Path, at: u64, bytes: &[u8]) -> Result<(), FileError> {
+    let put = || {
+        let (file, metadata) = open_regular(OpenOptions::new().write(true), path)?;
+        if metadata.len() < at.saturating_add(bytes.len() as u64) {
+            return Err(io::Error::other("it has become shorter"));
+        }
+        step(|| file.write_all_at(bytes, at))
+    };
+    put().map_err(FileError::new("write", path))
+}
+
+/// Puts `bytes` in place of the contents of a small file, without the cost of replacing it: an ext4 that sees a
+/// file replaced writes it out at once. A reader may see it half written, so it is for what can be lost.
+pub fn overwrite(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let put = || {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).mode(PRIVATE);
+        let (file, metadata) = step(|| open_regular(&mut options, path))?;
+        step(|| file.write_all_at(bytes, 0))?;
+        let length = bytes.len() as u64;
+        if metadata.len() > length { step(|| file.set_len(length)) } else { Ok(()) }
     };
     put().map_err(FileError::new("write", path))
 }

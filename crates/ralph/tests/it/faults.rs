@@ -225,13 +225,18 @@ fn a_journal_cut_at_any_byte_of_its_last_line_is_whole_again() {
         assert!(sandbox.stop(SESSION, "").is_block());
     }
     let journal = run_file(&sandbox, &run, "journal.jsonl");
-    let behind = fs::read(run_file(&sandbox, &run, "state.json")).unwrap();
+    let behind = ["state.json", "count"].map(|name| {
+        let path = run_file(&sandbox, &run, name);
+        (fs::read(&path).unwrap(), path)
+    });
     assert!(sandbox.stop(SESSION, "").is_block());
     let whole = fs::read(&journal).unwrap();
     let last = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
     for cut in (last..whole.len()).step_by(37).chain([last, whole.len() - 1]) {
         fs::write(&journal, &whole[..cut]).unwrap();
-        fs::write(run_file(&sandbox, &run, "state.json"), &behind).unwrap();
+        for (bytes, path) in &behind {
+            fs::write(path, bytes).unwrap();
+        }
         assert_eq!(iteration(&sandbox, &run), 3, "cut at {cut}");
         assert!(sandbox.stop(SESSION, "").is_block(), "cut at {cut}");
         assert_eq!(iteration(&sandbox, &run), 4, "cut at {cut}");
@@ -299,6 +304,9 @@ fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
                 .unwrap();
         }),
         ("count lowered", |sandbox, run| {
+            // What a person does is written through to the state at once.
+            assert_eq!(sandbox.ralph(["pause", run]).code, Some(0));
+            assert_eq!(sandbox.ralph(["resume", run]).code, Some(0));
             let path = run_file(sandbox, run, "state.json");
             let text = fs::read_to_string(&path).unwrap();
             fs::write(path, text.replace("\"iteration\":2", "\"iteration\":0")).unwrap();
@@ -353,6 +361,9 @@ fn a_history_that_was_changed_in_the_middle_ends_in_review() {
     assert!(sandbox.stop(SESSION, "").is_block());
     sandbox.write("work.txt", "more");
     assert!(sandbox.stop(SESSION, "").is_block());
+    // With the state up to date, no stop looks at the line that was changed.
+    assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
+    assert_eq!(sandbox.ralph(["resume", &run]).code, Some(0));
     let path = run_file(&sandbox, &run, "journal.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(path, text.replacen("make it work", "make it walk", 1)).unwrap();

@@ -45,7 +45,8 @@ fn the_first_session_to_stop_adopts_an_unowned_loop_and_is_told_once() {
     ✗ feature 3 (correctness): "Feature number 3" does not pass yet
     ✓ feature 1
 
-    Next: Implement feature 2, check it, then set its `passes` to true in `feature_list.json`. Then stop again
+    Next: Implement feature 2, check it, then set its `passes` to true in `feature_list.json`
+    Then stop again
     "#);
     assert_eq!(
         progress(&sandbox),
@@ -104,7 +105,8 @@ fn the_steps_of_the_next_feature_are_shown_when_its_turn_comes() {
     ✓ feature 1
 
     Since the last stop: 3 → 2 not met; done: feature 1.
-    Next: Implement feature 2, check it, then set its `passes` to true in `feature_list.json`. Then stop again
+    Next: Implement feature 2, check it, then set its `passes` to true in `feature_list.json`
+    Then stop again
     "#);
 }
 

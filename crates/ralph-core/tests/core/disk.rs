@@ -1,0 +1,99 @@
+//! What is on people's disks stays readable: a fixture of every format that was ever written.
+
+use ralph_core::record::{Change, Entry, Run, VERSION};
+use ralph_core::run::State;
+use serde::Serialize;
+use serde_json::Value;
+
+const RUN: &str = include_str!("../../../../fixtures/state/v1/run.json");
+const STATE: &str = include_str!("../../../../fixtures/state/v1/state.json");
+const JOURNAL: &str = include_str!("../../../../fixtures/state/v1/journal.jsonl");
+
+fn written(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap()
+}
+
+fn stored(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+fn journal() -> Vec<Entry> {
+    JOURNAL.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn format_1_is_read_and_written_as_it_was() {
+    let run: Run = serde_json::from_str(RUN).unwrap();
+    let state: State = serde_json::from_str(STATE).unwrap();
+    assert_eq!(written(&run), stored(RUN));
+    assert_eq!(written(&state), stored(STATE));
+    for (entry, line) in journal().iter().zip(JOURNAL.lines()) {
+        assert_eq!(written(entry), stored(line));
+    }
+}
+
+#[test]
+fn a_journal_of_format_1_amounts_to_its_state() {
+    let run: Run = serde_json::from_str(RUN).unwrap();
+    let state: State = serde_json::from_str(STATE).unwrap();
+    assert_eq!(State::replay(&journal()), Some((run, state)));
+    let counted: Vec<u32> = journal().iter().map(|entry| entry.iteration).collect();
+    let replayed: Vec<u32> = (1..=journal().len())
+        .map(|length| State::replay(&journal()[..length]).unwrap().1.iteration)
+        .collect();
+    assert_eq!(counted, replayed);
+    assert!(journal().iter().all(|entry| entry.v == VERSION));
+}
+
+/// A cancelled run and one whose journal was lost, which no single journal can hold both of.
+#[test]
+fn the_other_changes_of_format_1_are_read() {
+    let restored = format!(
+        r#"{{"v":1,"seq":11,"at_ms":1,"prev":"","iteration":2,"change":{{"restored":{{"run":{RUN},"state":{STATE}}}}}}}"#
+    );
+    let cancelled = r#"{"v":1,"seq":12,"at_ms":2,"prev":"x","iteration":2,"change":"cancelled"}"#;
+    let entries: Vec<Entry> = [restored.as_str(), cancelled]
+        .iter()
+        .map(|line| {
+            let entry: Entry = serde_json::from_str(line).unwrap();
+            assert_eq!(written(&entry), stored(line));
+            entry
+        })
+        .collect();
+    let (run, state) = State::replay(&entries).unwrap();
+    assert_eq!(written(&run), stored(RUN));
+    let mut expected = stored(STATE);
+    expected["seq"] = 13.into();
+    expected["phase"] = serde_json::json!({"ended": "cancelled"});
+    assert_eq!(written(&state), expected);
+}
+
+/// What a run's owner is called is read leniently: a file that names nobody holds nobody.
+#[test]
+fn an_owner_that_cannot_be_one_is_nobody() {
+    for owner in [Value::Null, "".into(), "../../etc/passwd".into(), "a b".into()] {
+        let mut run = stored(RUN);
+        run["owner"] = owner;
+        assert_eq!(serde_json::from_value::<Run>(run).unwrap().owner, None);
+    }
+    let mut run = stored(RUN);
+    run.as_object_mut().unwrap().remove("owner");
+    assert_eq!(serde_json::from_value::<Run>(run).unwrap().owner, None);
+}
+
+/// A field that a later version adds does not make today's reader fail.
+#[test]
+fn fields_of_tomorrow_are_passed_over() {
+    let mut state = stored(STATE);
+    state["mood"] = "hopeful".into();
+    let known: State = serde_json::from_value(state).unwrap();
+    assert_eq!(written(&known), stored(STATE));
+}
+
+#[test]
+fn a_journal_that_does_not_begin_like_one_is_nothing() {
+    let entries = journal();
+    assert_eq!(State::replay(&entries[1..]), None);
+    assert_eq!(State::replay(&[]), None);
+    assert!(matches!(entries[0].change, Change::Started(_)));
+}

@@ -1,0 +1,442 @@
+//! The wire: what the host sends is understood, whatever it is, and what it gets is exact to the byte.
+
+use crate::scenario::check;
+use ralph_core::event::{Event, Noted, Pending, PendingKind, Stop, StopFailure, SubagentStop};
+use ralph_core::host::{Host, Malformed, Reply, Style};
+use ralph_core::id::SessionId;
+use ralph_core::status::Status;
+use ralph_core::verdict::Verdict;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+const STYLES: [Style; 3] = [Style::Exit2, Style::Context, Style::Json];
+
+fn parse(input: &[u8]) -> Result<Event, Malformed> {
+    Host::Claude.parse(input)
+}
+
+fn payloads() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let captured = root.join("../../fixtures/hosts/claude-code/2.1.325/stdin");
+    let mut paths: Vec<_> =
+        captured.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+#[expect(clippy::disallowed_methods, reason = "a fixture of a few hundred bytes, in a test")]
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap()
+}
+
+fn shown(parsed: &Result<Event, Malformed>) -> String {
+    let session = |id: &Option<SessionId>| {
+        id.as_ref().map_or_else(|| "nobody".to_owned(), |id| id.short().to_owned())
+    };
+    match parsed {
+        Err(malformed) => format!("malformed: {}", malformed.why),
+        Ok(Event::Unknown) => "unknown".to_owned(),
+        Ok(Event::Noted(Noted { session: id, name })) => format!("{name} of {}", session(id)),
+        Ok(Event::StopFailure(StopFailure { session: id, class, agent })) => {
+            let of =
+                agent.as_ref().map_or_else(|| session(id), |agent| format!("subagent {agent}"));
+            format!("StopFailure of {of}: {class:?}")
+        }
+        Ok(Event::SubagentStop(SubagentStop { session: id, agent, agent_type, continuing })) => {
+            let (agent, kind) = (agent.as_deref().unwrap_or("?"), agent_type.as_deref());
+            format!(
+                "SubagentStop of {agent} ({}) in {}{}",
+                kind.unwrap_or("?"),
+                session(id),
+                if *continuing { ", continuing" } else { "" }
+            )
+        }
+        Ok(Event::Stop(stop)) => stop_shown(stop, &session(&stop.session)),
+    }
+}
+
+fn stop_shown(stop: &Stop, session: &str) -> String {
+    let mut out = format!("Stop of {session}");
+    for (name, value) in [("in", &stop.cwd), ("said", &stop.said)] {
+        if let Some(value) = value {
+            write!(out, ", {name} {:?}", ralph_core::text::cut(value, 40)).unwrap();
+        }
+    }
+    for (name, is_there) in [
+        ("continuing", stop.continuing),
+        ("with a transcript", stop.transcript.is_some()),
+        ("with a prompt", stop.prompt.is_some()),
+    ] {
+        if is_there {
+            write!(out, ", {name}").unwrap();
+        }
+    }
+    if let Some(trouble) = &stop.trouble {
+        write!(out, ", {trouble:?}").unwrap();
+    }
+    for Pending { kind, what } in &stop.pending {
+        let kind = match kind {
+            PendingKind::Background => "background",
+            PendingKind::WakeUp => "wake-up",
+        };
+        write!(out, ", {kind}: {what}").unwrap();
+    }
+    out
+}
+
+#[test]
+fn every_captured_payload_is_understood() {
+    let listed = payloads().iter().fold(String::new(), |mut out, path| {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        writeln!(out, "{name}: {}", shown(&parse(&read(path)))).unwrap();
+        out
+    });
+    check!(listed, @r#"
+    ConfigChange: ConfigChange of 3e486a58
+    CwdChanged: CwdChanged of 3e486a58
+    DirectoryAdded: DirectoryAdded of fde0faff
+    Elicitation: Elicitation of 0b232d43
+    FileChanged: FileChanged of d0ec159e
+    InstructionsLoaded: InstructionsLoaded of 3e486a58
+    MessageDisplay: MessageDisplay of 3e486a58
+    Notification.idle_prompt: Notification of 9d6458a8
+    Notification.permission_prompt: Notification of 9d6458a8
+    PermissionDenied: PermissionDenied of c2aaf8a2
+    PermissionRequest: PermissionRequest of 9d6458a8
+    PostCompact.auto: PostCompact of a7b63926
+    PostCompact.manual: PostCompact of eee0b9ec
+    PostModelSwitch: PostModelSwitch of 3e486a58
+    PostToolBatch: PostToolBatch of 3e486a58
+    PostToolUse: PostToolUse of 5999882c
+    PostToolUseFailure: PostToolUseFailure of 3e486a58
+    PreCompact.auto: PreCompact of a7b63926
+    PreCompact.manual: PreCompact of eee0b9ec
+    PreModelSwitch: PreModelSwitch of 3e486a58
+    PreToolUse.in-subagent: PreToolUse of b3ab9bb0
+    PreToolUse: PreToolUse of 5999882c
+    SessionEnd.clear: SessionEnd of 3e486a58
+    SessionEnd.other: SessionEnd of 5999882c
+    SessionEnd.prompt_input_exit: SessionEnd of 9d6458a8
+    SessionStart.clear: SessionStart of 20640e5e
+    SessionStart.compact: SessionStart of a7b63926
+    SessionStart.fork: SessionStart of 8edea9b1
+    SessionStart.resume: SessionStart of 11111111
+    SessionStart.startup: SessionStart of 5999882c
+    Setup: Setup of 4d8ff899
+    Stop.after-block: Stop of eadc0a6b, in "/home/user/project", said "second answer", continuing, with a transcript, with a prompt
+    Stop.background-shell: Stop of c5c6cb1e, in "/home/user/project", said "stopping while bg runs", with a transcript, with a prompt, background: shell "bg sleeper"
+    Stop.background-subagent: Stop of b3ab9bb0, in "/home/user/project", said "main done", with a transcript, with a prompt, background: subagent "sub task"
+    Stop.background-teammate: Stop of 4bb5ffef, in "/home/user/project", said "main waits", with a transcript, with a prompt, background: teammate "sub task"
+    Stop.cron: Stop of ad37c7da, in "/home/user/project", said "cron set", with a transcript, with a prompt, wake-up: 0 9 * * 1-5 "morning check"
+    Stop.cwd-changed-by-agent: Stop of 3e486a58, in "/home/user/project/sub", said "done one", with a transcript, with a prompt
+    Stop.first: Stop of 5999882c, in "/home/user/project", said "All finished.", with a transcript, with a prompt
+    Stop.scheduled-wakeup: Stop of 3964cc37, in "/home/user/project", said "wakeup set", with a transcript, with a prompt, wake-up: 9 7 * * * "wake up prompt"
+    StopFailure.connection: StopFailure of f6e232b6: Server
+    StopFailure.in-compaction-agent: StopFailure of subagent af6944d7c4a5f0ef1: ContextFull
+    StopFailure.rate_limit: StopFailure of b6acce88: RateLimit
+    SubagentStart: SubagentStart of b3ab9bb0
+    SubagentStop.after-block: SubagentStop of a992fcbb72ecc398e (general-purpose) in 1faf2caa, continuing
+    SubagentStop.background: SubagentStop of a01acfa246c42b25f (general-purpose) in b3ab9bb0
+    SubagentStop.teammate: SubagentStop of aalice-940901bbe553616e (alice) in 4bb5ffef
+    TaskCompleted: TaskCompleted of 74623afd
+    TaskCreated: TaskCreated of 74623afd
+    TeammateIdle: TeammateIdle of 4bb5ffef
+    UserPromptExpansion: UserPromptExpansion of 3e486a58
+    UserPromptSubmit: UserPromptSubmit of 5999882c
+    UserPromptSubmit.task-notification: UserPromptSubmit of c5c6cb1e
+    WorktreeCreate: WorktreeCreate of 002204a0
+    WorktreeRemove: WorktreeRemove of 002204a0
+    "#);
+}
+
+/// The payloads with which the seeds try a hook by hand.
+#[test]
+fn a_bare_flag_is_a_stop() {
+    let bare = [
+        r#"{"stop_hook_active": true}"#,
+        r#"{"stop_hook_active": false, "session_id": "test-456"}"#,
+        r#"{"stop_hook_active": "yes", "session_id": "test-456"}"#,
+        r#"{"stop_hook_active": null, "session_id": "test-456"}"#,
+        r#"{"session_id": "test-456"}"#,
+    ];
+    let listed = bare.iter().fold(String::new(), |mut out, payload| {
+        writeln!(out, "{payload}: {}", shown(&parse(payload.as_bytes()))).unwrap();
+        out
+    });
+    check!(listed, @r#"
+    {"stop_hook_active": true}: Stop of nobody, continuing
+    {"stop_hook_active": false, "session_id": "test-456"}: Stop of test-456
+    {"stop_hook_active": "yes", "session_id": "test-456"}: Stop of test-456
+    {"stop_hook_active": null, "session_id": "test-456"}: unknown
+    {"session_id": "test-456"}: unknown
+    "#);
+}
+
+/// R-L6a: the client's words for trouble, as it sends them.
+#[test]
+fn the_words_for_trouble_are_known() {
+    let words = [
+        "rate_limit",
+        "overloaded_error",
+        "authentication_failed",
+        "billing_error",
+        "invalid_request",
+        "model_not_found",
+        "prompt_too_long",
+        "max_output_tokens",
+        "server_error",
+        "aborted_streaming",
+        "end_turn",
+        "refusal",
+        "solar\u{1b}[31m_flare",
+        "",
+    ];
+    let listed = words.iter().fold(String::new(), |mut out, word| {
+        let word = serde_json::to_string(word).unwrap();
+        let failure = format!(r#"{{"hook_event_name":"StopFailure","error":{word}}}"#);
+        let stop = format!(r#"{{"hook_event_name":"Stop","stop_reason":{word}}}"#);
+        let (failure, stop) = (shown(&parse(failure.as_bytes())), shown(&parse(stop.as_bytes())));
+        writeln!(out, "{word}: {failure} | {stop}").unwrap();
+        out
+    });
+    check!(listed, @r#"
+    "rate_limit": StopFailure of nobody: RateLimit | Stop of nobody, RateLimit
+    "overloaded_error": StopFailure of nobody: Overloaded | Stop of nobody, Overloaded
+    "authentication_failed": StopFailure of nobody: Authentication | Stop of nobody, Authentication
+    "billing_error": StopFailure of nobody: Billing | Stop of nobody, Billing
+    "invalid_request": StopFailure of nobody: InvalidRequest | Stop of nobody, InvalidRequest
+    "model_not_found": StopFailure of nobody: InvalidRequest | Stop of nobody, InvalidRequest
+    "prompt_too_long": StopFailure of nobody: ContextFull | Stop of nobody, ContextFull
+    "max_output_tokens": StopFailure of nobody: OutputLimit | Stop of nobody, OutputLimit
+    "server_error": StopFailure of nobody: Server | Stop of nobody, Server
+    "aborted_streaming": StopFailure of nobody: Interrupted | Stop of nobody, Interrupted
+    "end_turn": StopFailure of nobody: Unknown("end_turn") | Stop of nobody
+    "refusal": StopFailure of nobody: Unknown("refusal") | Stop of nobody
+    "solar\u001b[31m_flare": StopFailure of nobody: Unknown("solar_flare") | Stop of nobody, Unknown("solar_flare")
+    "": StopFailure of nobody: Unknown("unknown") | Stop of nobody
+    "#);
+    let too_long = br#"{"hook_event_name":"StopFailure","error":"invalid_request","error_details":"400 prompt is too long: 9"}"#;
+    check!(shown(&parse(too_long)), @"StopFailure of nobody: ContextFull");
+}
+
+/// R-H1d: whatever arrives on stdin is an event or is not, and never the end of us.
+#[test]
+fn hostile_input_is_no_event() {
+    let inputs: [(&str, &[u8]); 22] = [
+        ("empty", b""),
+        ("blank", b" \r\n\t"),
+        ("a mark alone", b"\xef\xbb\xbf"),
+        ("null", b"null"),
+        ("true", b"true"),
+        ("number", b"42"),
+        ("string", b"\"Stop\""),
+        ("empty list", b"[]"),
+        (
+            "an event as a list",
+            br#"["Stop","s1",null,null,null,null,null,false,null,null,null,null,null,null]"#,
+        ),
+        ("empty object", b"{}"),
+        ("cut off", br#"{"hook_event_name":"Stop","session_id":"#),
+        ("two objects", b"{} {}"),
+        ("words after it", br#"{"hook_event_name":"Stop"} ok"#),
+        ("not utf-8", b"{\"hook_event_name\":\"Stop\",\"cwd\":\"\xff\xfe\"}"),
+        ("utf-16", b"\xff\xfe{\0}\0"),
+        ("a mark before it", b"\xef\xbb\xbf{\"hook_event_name\":\"Stop\",\"session_id\":\"s1\"}"),
+        ("duplicate keys", br#"{"hook_event_name":"Stop","session_id":"a","session_id":"b"}"#),
+        (
+            "unknown fields",
+            br#"{"hook_event_name":"Stop","session_id":"s1","new":{"a":[1]},"v":2}"#,
+        ),
+        ("unknown event", br#"{"hook_event_name":"Tomorrow","session_id":"s1"}"#),
+        ("half a surrogate", br#"{"hook_event_name":"Stop","session_id":"s1","cwd":"\ud800"}"#),
+        ("a path as id", br#"{"hook_event_name":"Stop","session_id":"../../etc"}"#),
+        ("a NUL in the id", br#"{"hook_event_name":"Stop","session_id":"s\u0000"}"#),
+    ];
+    let listed = inputs.iter().fold(String::new(), |mut out, (what, input)| {
+        writeln!(out, "{what}: {}", shown(&parse(input))).unwrap();
+        out
+    });
+    check!(listed, @"
+    empty: malformed: it is empty
+    blank: malformed: it is empty
+    a mark alone: malformed: it is empty
+    null: malformed: it is not the JSON object of an event (line 1, column 4)
+    true: malformed: it is not the JSON object of an event (line 1, column 4)
+    number: malformed: it is not the JSON object of an event (line 1, column 2)
+    string: malformed: it is not the JSON object of an event (line 1, column 6)
+    empty list: malformed: it is a list, not the JSON object of an event
+    an event as a list: malformed: it is a list, not the JSON object of an event
+    empty object: unknown
+    cut off: malformed: it ends too early
+    two objects: malformed: it is not the JSON object of an event (line 1, column 4)
+    words after it: malformed: it is not the JSON object of an event (line 1, column 28)
+    not utf-8: malformed: it is not the JSON object of an event (line 1, column 34)
+    utf-16: malformed: it is not the JSON object of an event (line 1, column 1)
+    a mark before it: Stop of s1
+    duplicate keys: malformed: it is not the JSON object of an event (line 1, column 55)
+    unknown fields: Stop of s1
+    unknown event: unknown
+    half a surrogate: Stop of s1
+    a path as id: Stop of nobody
+    a NUL in the id: Stop of nobody
+    ");
+}
+
+const FIELDS: [&str; 13] = [
+    "session_id",
+    "transcript_path",
+    "cwd",
+    "prompt_id",
+    "agent_id",
+    "agent_type",
+    "stop_hook_active",
+    "last_assistant_message",
+    "stop_reason",
+    "error",
+    "error_details",
+    "background_tasks",
+    "session_crons",
+];
+
+/// R-H1d: a surprise in one field is that field missing, and takes nothing from the others.
+#[test]
+fn a_field_of_a_surprising_type_is_absent() {
+    let wrong = ["null", "7", "-1e999", "[]", "{}", "[[[]]]", r#"[7, "x", null, {}]"#, "false"];
+    for event in ["Stop", "SubagentStop", "StopFailure", "PreToolUse"] {
+        let bare = format!(r#"{{"hook_event_name":"{event}"}}"#);
+        let bare = shown(&parse(bare.as_bytes()));
+        for field in FIELDS {
+            for value in wrong {
+                let payload = format!(r#"{{"{field}":{value},"hook_event_name":"{event}"}}"#);
+                let found = shown(&parse(payload.as_bytes()));
+                let odd_list = value.starts_with("[7") || value.starts_with("[[");
+                if event == "Stop" && field == "background_tasks" && odd_list {
+                    assert!(found.starts_with("Stop of nobody, background: "), "{payload}");
+                } else if event == "Stop" && field == "session_crons" && odd_list {
+                    assert!(found.starts_with("Stop of nobody, wake-up: "), "{payload}");
+                } else {
+                    assert_eq!(found, bare, "{payload}");
+                }
+            }
+        }
+    }
+    for value in wrong {
+        let payload = format!(r#"{{"hook_event_name":{value},"stop_hook_active":true}}"#);
+        assert_eq!(shown(&parse(payload.as_bytes())), "Stop of nobody, continuing", "{payload}");
+    }
+}
+
+/// R-H1d: neither depth nor length is a way in.
+#[test]
+fn deep_and_long_input_is_read_to_its_end() {
+    let deep = |open: &str, close: &str| [open.repeat(100_000), close.repeat(100_000)].concat();
+    let long = "ä\\u0000\\n".repeat(125_000);
+    for field in FIELDS {
+        for value in [
+            deep("[", "]"),
+            format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000)),
+            format!("\"{long}\""),
+            format!("[{}{{}}]", "{},".repeat(300_000)),
+        ] {
+            for event in ["Stop", "SubagentStop", "StopFailure"] {
+                let payload = format!(r#"{{"{field}":{value},"hook_event_name":"{event}"}}"#);
+                let Ok(event) = parse(payload.as_bytes()) else { panic!("{field}") };
+                if let Event::Stop(stop) = event {
+                    assert!(stop.pending.len() <= 100, "{field}");
+                    assert!(stop.pending.iter().all(|one| one.what.chars().count() <= 120));
+                }
+            }
+        }
+    }
+    let never_closed = format!(r#"{{"hook_event_name":{}"#, "[".repeat(1_000_000));
+    check!(shown(&parse(never_closed.as_bytes())), @"malformed: it ends too early");
+}
+
+#[test]
+fn no_prefix_and_no_changed_byte_of_a_payload_panics() {
+    for path in payloads() {
+        let good = read(&path);
+        let body = good.trim_ascii_end();
+        for length in 0..body.len() {
+            assert!(parse(&body[..length]).is_err(), "{}: {length}", path.display());
+        }
+        for at in 0..good.len() {
+            for byte in [0, b'"', b'[', b'}', b'9', 0xff] {
+                let mut changed = good.clone();
+                changed[at] = byte;
+                let why = parse(&changed).map_or_else(|malformed| malformed.why, |_| String::new());
+                assert!(why.len() <= 80, "{why}");
+            }
+        }
+    }
+}
+
+fn bytes(reply: &Reply) -> String {
+    format!(
+        "exit {} stdout {:?} stderr {:?}",
+        reply.exit,
+        String::from_utf8_lossy(&reply.stdout),
+        String::from_utf8_lossy(&reply.stderr)
+    )
+}
+
+/// R-H1a, R-U1c: every verdict in every style, to the byte. A plain allow is none.
+#[test]
+fn every_verdict_in_every_style() {
+    let verdicts = [
+        Verdict::Allow,
+        Verdict::AllowNoting("ralph: run k7f2 is orphaned".into()),
+        Verdict::Block { reason: "1 of 2 — \"tests\"\nno such file\u{1}".into() },
+        Verdict::End { status: Status::Verified, notice: "ralph: verified (run k7f2)".into() },
+        Verdict::End { status: Status::Stuck, notice: "ralph: stuck \\ (run k7f2)".into() },
+    ];
+    let mut listed = String::new();
+    for verdict in &verdicts {
+        for style in STYLES {
+            let reply = Host::Claude.render(style, verdict);
+            writeln!(listed, "{style:?}: {}", bytes(&reply)).unwrap();
+        }
+    }
+    check!(listed, @r#"
+    Exit2: exit 0 stdout "" stderr ""
+    Context: exit 0 stdout "" stderr ""
+    Json: exit 0 stdout "" stderr ""
+    Exit2: exit 0 stdout "{\"systemMessage\":\"ralph: run k7f2 is orphaned\"}" stderr ""
+    Context: exit 0 stdout "{\"systemMessage\":\"ralph: run k7f2 is orphaned\"}" stderr ""
+    Json: exit 0 stdout "{\"systemMessage\":\"ralph: run k7f2 is orphaned\"}" stderr ""
+    Exit2: exit 2 stdout "{}" stderr "1 of 2 — \"tests\"\nno such file\u{1}"
+    Context: exit 0 stdout "{\"hookSpecificOutput\":{\"hookEventName\":\"Stop\",\"additionalContext\":\"1 of 2 — \\\"tests\\\"\\nno such file\\u0001\"}}" stderr ""
+    Json: exit 0 stdout "{\"decision\":\"block\",\"reason\":\"1 of 2 — \\\"tests\\\"\\nno such file\\u0001\"}" stderr ""
+    Exit2: exit 0 stdout "{\"systemMessage\":\"ralph: verified (run k7f2)\"}" stderr ""
+    Context: exit 0 stdout "{\"systemMessage\":\"ralph: verified (run k7f2)\"}" stderr ""
+    Json: exit 0 stdout "{\"systemMessage\":\"ralph: verified (run k7f2)\"}" stderr ""
+    Exit2: exit 0 stdout "{\"systemMessage\":\"ralph: stuck \\\\ (run k7f2)\"}" stderr ""
+    Context: exit 0 stdout "{\"systemMessage\":\"ralph: stuck \\\\ (run k7f2)\"}" stderr ""
+    Json: exit 0 stdout "{\"systemMessage\":\"ralph: stuck \\\\ (run k7f2)\"}" stderr ""
+    "#);
+    for style in STYLES {
+        assert_eq!(Host::Claude.render(style, &Verdict::Allow), Reply::default());
+        for status in Status::ALL {
+            let end = Verdict::End { status, notice: "ralph".into() };
+            let reply = Host::Claude.render(style, &end);
+            assert_eq!(bytes(&reply), r#"exit 0 stdout "{\"systemMessage\":\"ralph\"}" stderr """#);
+        }
+    }
+}
+
+/// The client replaces a longer context with a preview and a path.
+#[test]
+fn a_context_is_never_longer_than_the_client_shows() {
+    let reply = Host::Claude.render(Style::Context, &Verdict::Block { reason: "ä".repeat(20_000) });
+    let value: serde_json::Value = serde_json::from_slice(&reply.stdout).unwrap();
+    let context = value["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert_eq!(context, format!("{}…", "ä".repeat(9_999)));
+}
+
+#[test]
+fn hosts_and_styles_have_names() {
+    let styles = ["exit2", "context", "json", "Exit2", ""].map(Style::parse_name);
+    let expected = [Some(Style::Exit2), Some(Style::Context), Some(Style::Json), None, None];
+    assert_eq!(styles, expected);
+    assert_eq!(["claude", "codex", ""].map(Host::parse_name), [Some(Host::Claude), None, None]);
+}

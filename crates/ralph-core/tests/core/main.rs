@@ -1,0 +1,14 @@
+//! The core from the outside: what it decides, what it says, what it reads and writes, and the laws it keeps.
+
+#[cfg(test)]
+mod disk;
+#[cfg(test)]
+mod host;
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod reason;
+#[cfg(test)]
+mod scenario;
+#[cfg(test)]
+mod table;

@@ -1,0 +1,625 @@
+//! The rows of the decision table: each can fire, each comes before the ones below it, and each does what it says.
+
+use crate::scenario::{At, Scenario, at, check, files, run, scenario};
+use ralph_core::event::{PendingKind, Trouble};
+use ralph_core::facts::{Declared, Driver, Off, Owner, Tree, Trust};
+use ralph_core::limits::Limits;
+use ralph_core::record::{Change, OnTampering, Origin, Rule, Run};
+use ralph_core::run::Phase;
+use ralph_core::status::Status;
+use ralph_core::verdict::Verdict;
+use std::fmt::Write;
+
+const NO_LIMIT: Limits = Limits { max_iterations: None, ..Limits::DEFAULT };
+const TWENTY_DOLLARS: u64 = 20_000_000;
+
+struct Row {
+    without: &'static str,
+    scenario: Scenario,
+}
+
+/// A stop at which every row of a run's table matches, then without the cause of the first row, then without
+/// that of the second, and so on down.
+fn rows_of_a_run() -> Vec<Row> {
+    let limits = Limits { stuck_after: 2, ..Limits::DEFAULT };
+    let before = Scenario::of(Run { limits, on_tampering: OnTampering::EndInReview, ..run() })
+        .stop(at(1).unmet("tests"))
+        .stop(at(1).unmet("tests").unknown("lint").delivery(7));
+    let odd = || Trouble::Unknown("solar_flare".into());
+    let all = at(1)
+        .unmet("tests")
+        .unknown("lint")
+        .off(Off::Environment)
+        .delivery(7)
+        .trouble(Trouble::RateLimit)
+        .pending(PendingKind::Background, "shell \"build\"")
+        .declared(Declared::NeedsHuman("which licence?".into()))
+        .trust(Trust::Missing("`ralph.toml`".into()))
+        .tampering("`run.json` was changed after the start")
+        .spent(TWENTY_DOLLARS)
+        .context(900, Driver::Runner);
+    let peels: [(&'static str, &dyn Fn(At) -> At); 13] = [
+        ("", &|at| at),
+        ("the switch", &|at| at.off(None)),
+        ("the same delivery", &|at| at.delivery(8)),
+        ("a word we know", &|at| at.trouble(odd())),
+        ("trouble", &|at| at.trouble(None)),
+        ("pending work", &|at| at.nothing_pending()),
+        ("a question", &|at| at.declared(None)),
+        ("mistrust", &|at| at.trust(Trust::Approved)),
+        ("tampering", &|at| at.tampering(None)),
+        ("the unknown", &|at| at.nothing_required().unmet("tests")),
+        ("the spending", &|at| at.spent(None)),
+        ("the known tree", &|at| at.tree(Tree::Known(2))),
+        ("the full context", &|at| at.context(100, Driver::Runner)),
+    ];
+    let mut stop = all;
+    let mut rows = Vec::new();
+    for (without, peel) in peels {
+        stop = peel(stop);
+        rows.push(Row { without, scenario: before.clone().stop(stop.clone()) });
+    }
+    rows
+}
+
+/// The same for a session about which there are only files.
+fn rows_of_files() -> Vec<Row> {
+    let all = at(1)
+        .unmet("tasks")
+        .off(Off::KillSwitch)
+        .trouble(Trouble::Overloaded)
+        .pending(PendingKind::WakeUp, "*/5 * * * *")
+        .trust(Trust::Missing("`ralph.toml`".into()))
+        .continuing(true);
+    let peels: [(&'static str, &dyn Fn(At) -> At); 7] = [
+        ("", &|at| at),
+        ("the switch", &|at| at.off(None)),
+        ("trouble", &|at| at.trouble(None)),
+        ("pending work", &|at| at.nothing_pending()),
+        ("mistrust", &|at| at.trust(Trust::Approved)),
+        ("an earlier block", &|at| at.continuing(false)),
+        ("anything open", &|at| at.nothing_required().claimed("tasks")),
+    ];
+    let mut stop = all;
+    let mut rows = Vec::new();
+    for (without, peel) in peels {
+        stop = peel(stop);
+        rows.push(Row { without, scenario: files().stop(stop.clone()) });
+    }
+    rows
+}
+
+/// What is met ends the run whatever is true of the rows below, and nothing follows an end.
+fn rows_of_ends() -> Vec<Row> {
+    let limits = Limits { max_iterations: Some(1), stuck_after: 2, ..Limits::DEFAULT };
+    let used_up = scenario().limits(limits).stop(at(1).unmet("tests"));
+    let last = |stop: At| stop.spent(TWENTY_DOLLARS).context(900, Driver::Runner);
+    let tampered = scenario().stop(at(1).unmet("tests").tampering("`run.json` was changed"));
+    vec![
+        Row { without: "", scenario: used_up.clone().stop(last(at(1).met("tests"))) },
+        Row { without: "measuring", scenario: used_up.clone().stop(last(at(1).claimed("tests"))) },
+        Row { without: "honesty", scenario: tampered.stop(last(at(1).met("tests"))) },
+        Row {
+            without: "an open run",
+            scenario: used_up.stop(last(at(1).met("tests"))).stop(at(1).unmet("tests")),
+        },
+    ]
+}
+
+fn shown(rows: &[Row]) -> String {
+    rows.iter().fold(String::new(), |mut out, row| {
+        writeln!(out, "without {:<18} {}", row.without, row.scenario.last()).unwrap();
+        out
+    })
+}
+
+#[test]
+fn the_first_row_that_matches_wins() {
+    check!(shown(&rows_of_a_run()), @r#"
+    without                    allow            rule off          2 charged  `RALPH_OFF` is set
+    without the switch         block            rule repeat       2 charged  the same stop was delivered again
+    without the same delivery  allow            rule host-trouble 2 charged  the turn ended by rate_limit
+    without a word we know     allow            rule odd-stop     2 charged  the turn ended by "solar_flare", which this version does not know
+    without trouble            allow            rule waiting      2 charged  1 background task pending: shell "build"
+    without pending work       end needs_human  rule needs-human  2 charged  which licence?
+    without a question         allow, noting    rule untrusted    2 charged  `ralph.toml`
+    without mistrust           end needs_review rule tampered     2 charged  `run.json` was changed after the start
+    without tampering          end gate_broken  rule gate-broken  2 charged  lint could not be told twice running: timed out after 5 min
+    without the unknown        end exhausted    rule limit        2 charged  its $20 are spent, 1 not met
+    without the spending       end stuck        rule stuck        2 charged  the last 1 stops brought nothing new (state 0e0cb64), 1 not met
+    without the known tree     allow            rule hand-over    2 charged  context is 90 % full
+    without the full context   block            rule block        3 charged  1 not met
+    "#);
+}
+
+#[test]
+fn the_first_row_that_matches_wins_for_files_too() {
+    check!(shown(&rows_of_files()), @"
+    without                    allow            rule off          0 charged  the kill switch file is there
+    without the switch         allow            rule host-trouble 0 charged  the turn ended by overloaded
+    without trouble            allow            rule waiting      0 charged  1 wake-up pending: */5 * * * *
+    without pending work       allow, noting    rule untrusted    0 charged  `ralph.toml`
+    without mistrust           allow            rule hold-once    0 charged  1 not met, and the files held this prompt once already
+    without an earlier block   block            rule block        0 charged  1 not met
+    without anything open      allow            rule claimed      0 charged  nothing is open in the files about this session
+    ");
+}
+
+/// R-L2e, R-L8c: a limit forbids the next iteration and never spoils the one that just ended.
+#[test]
+fn what_is_met_ends_the_run_before_any_limit_does() {
+    check!(shown(&rows_of_ends()), @"
+    without                    end verified     rule verified     1 charged  1 requirement is met after 1 iteration and 2 min
+    without measuring          end claimed      rule claimed      1 charged  1 requirement is said to be met after 1 iteration and 2 min; nothing measured it
+    without honesty            end needs_review rule tampered     1 charged  1 requirement is met after 1 iteration and 2 min, but ralph's own files were changed on the way
+    without an open run        end exhausted    rule limit        1 charged  its 1 iteration is used up, 1 not met
+    ");
+}
+
+#[test]
+fn every_rule_can_fire() {
+    let fired: Vec<Rule> = [rows_of_a_run(), rows_of_files(), rows_of_ends()]
+        .iter()
+        .flatten()
+        .map(|row| row.scenario.last().decision.rule)
+        .collect();
+    let never: Vec<Rule> = Rule::ALL.into_iter().filter(|rule| !fired.contains(rule)).collect();
+    assert_eq!(never, []);
+    let names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+    let written: Vec<String> =
+        Rule::ALL.iter().map(|rule| serde_json::to_string(rule).unwrap()).collect();
+    assert_eq!(written, names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>());
+}
+
+/// R-L9c: every end has a name and a code of its own, and what a table can end in is what is written down.
+#[test]
+fn the_ways_to_end_are_a_closed_set() {
+    let listed = Status::ALL.iter().fold(String::new(), |mut out, status| {
+        writeln!(out, "{} {}", status.name(), status.exit_code()).unwrap();
+        out
+    });
+    check!(listed, @"
+    verified 0
+    claimed 3
+    exhausted 2
+    stuck 4
+    needs_human 5
+    needs_review 6
+    gate_broken 7
+    rate_limited 8
+    cancelled 130
+    overridden 9
+    crashed 10
+    ");
+    for row in [rows_of_a_run(), rows_of_ends()].iter().flatten() {
+        let Scenario { state, .. } = &row.scenario;
+        let ends = match row.scenario.last().decision.verdict {
+            Verdict::End { status, .. } => Some(status),
+            Verdict::Allow | Verdict::AllowNoting(_) | Verdict::Block { .. } => None,
+        };
+        if let Some(status) = ends {
+            assert_eq!(state.phase, Phase::Ended(status), "{}", row.scenario);
+        }
+    }
+}
+
+/// R-L2b: the count is ralph's own. Whatever the host says about earlier blocks, N blocks are N.
+#[test]
+fn the_host_s_word_for_an_earlier_block_never_moves_the_count() {
+    for pattern in 0..32u32 {
+        let held = scenario().most(4).stops(5, |turn| {
+            at(u64::from(turn)).unmet("tests").continuing(pattern >> turn & 1 == 1)
+        });
+        insta::allow_duplicates! {
+            check!(held, @"
+            1  block            rule block        1 charged  1 not met
+            2  block            rule block        2 charged  1 not met
+            3  block            rule block        3 charged  1 not met
+            4  block            rule block        4 charged  1 not met
+            5  end exhausted    rule limit        4 charged  all 4 iterations are used up, 1 not met
+            ");
+        }
+    }
+}
+
+/// R-L2d, R-L10d: the same failures on the same tree three times are no progress, and the state is named.
+#[test]
+fn the_same_failures_on_the_same_tree_end_the_run() {
+    check!(scenario().stops(3, |_| at(1).unmet("tests")), @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule block        2 charged  1 not met
+    3  end stuck        rule stuck        2 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met
+    ");
+}
+
+#[test]
+fn fewer_failures_or_another_tree_are_progress() {
+    check!(
+        scenario()
+            .stop(at(1).unmet("tests").unmet("lint"))
+            .stop(at(1).unmet("tests").unmet("lint"))
+            .stop(at(1).unmet("tests"))
+            .stop(at(1).unmet("tests"))
+            .stop(at(2).unmet("tests"))
+            .stop(at(2).unmet("tests"))
+            .stop(at(2).unmet("tests")),
+        @"
+    1  block            rule block        1 charged  2 not met
+    2  block            rule block        2 charged  2 not met
+    3  block            rule block        3 charged  1 not met
+    4  block            rule block        4 charged  1 not met
+    5  block            rule block        5 charged  1 not met
+    6  block            rule block        6 charged  1 not met
+    7  end stuck        rule stuck        6 charged  the last 2 stops brought nothing new (state 2d077d5), 1 not met
+    "
+    );
+}
+
+#[test]
+fn trees_that_are_not_known_are_never_the_same() {
+    check!(scenario().most(4).stops(5, |_| at(1).tree(Tree::Unknown).unmet("tests")), @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule block        2 charged  1 not met
+    3  block            rule block        3 charged  1 not met
+    4  block            rule block        4 charged  1 not met
+    5  end exhausted    rule limit        4 charged  all 4 iterations are used up, 1 not met
+    ");
+}
+
+/// R-L10b, R-L10d: a tree that goes back and forth between two states makes no progress either.
+#[test]
+fn a_tree_that_alternates_ends_the_run() {
+    check!(scenario().stops(4, |turn| at(u64::from(turn % 2)).unmet("tests")), @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule block        2 charged  1 not met
+    3  block            rule block        3 charged  1 not met
+    4  end stuck        rule stuck        3 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met
+    ");
+}
+
+/// R-L10c: one piece after the other, each stop with the next one open, is progress for as long as it lasts.
+#[test]
+fn different_pieces_of_work_in_a_row_are_progress() {
+    check!(
+        scenario().stops(8, |turn| {
+            let done = (0..turn).fold(at(u64::from(turn)), |at, one| at.met(&format!("part {one}")));
+            (turn..8).fold(done, |at, one| at.unmet(&format!("part {one}")))
+        }),
+        @"
+    1  block            rule block        1 charged  8 not met
+    2  block            rule block        2 charged  7 not met
+    3  block            rule block        3 charged  6 not met
+    4  block            rule block        4 charged  5 not met
+    5  block            rule block        5 charged  4 not met
+    6  block            rule block        6 charged  3 not met
+    7  block            rule block        7 charged  2 not met
+    8  block            rule block        8 charged  1 not met
+    "
+    );
+}
+
+/// R-L2e, R-L8c: red at the last stop is `exhausted`, green is `verified`, said to be green is `claimed`.
+#[test]
+fn the_last_iteration_counts() {
+    let used_up = scenario().most(1).stop(at(1).unmet("tests"));
+    check!(used_up.clone().stop(at(2).unmet("tests")), @"
+    1  block            rule block        1 charged  1 not met
+    2  end exhausted    rule limit        1 charged  its 1 iteration is used up, 1 not met
+    ");
+    check!(used_up.clone().stop(at(2).met("tests")), @"
+    1  block            rule block        1 charged  1 not met
+    2  end verified     rule verified     1 charged  1 requirement is met after 1 iteration and 2 min
+    ");
+    check!(used_up.clone().stop(at(2).claimed("tests")), @"
+    1  block            rule block        1 charged  1 not met
+    2  end claimed      rule claimed      1 charged  1 requirement is said to be met after 1 iteration and 2 min; nothing measured it
+    ");
+    check!(used_up.stop(at(2).met("tests").unknown("lint")), @"
+    1  block            rule block        1 charged  1 not met
+    2  end exhausted    rule limit        1 charged  its 1 iteration is used up, 1 not met
+    ");
+}
+
+/// R-L2f: a hook that is registered twice delivers one stop twice; the answer is the same and is charged once.
+#[test]
+fn one_stop_delivered_twice_is_charged_once() {
+    let held = scenario()
+        .stop(at(1).unmet("tests").delivery(7))
+        .stop(at(1).unmet("tests").delivery(7))
+        .stop(at(1).met("tests").delivery(7))
+        .stop(at(2).unmet("tests").delivery(8));
+    check!(held, @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule repeat       1 charged  the same stop was delivered again
+    3  block            rule repeat       1 charged  the same stop was delivered again
+    4  block            rule block        2 charged  1 not met
+    ");
+    let reasons: Vec<_> = held.taken[..3].iter().map(|taken| &taken.decision.verdict).collect();
+    assert_eq!(reasons, [reasons[0]; 3]);
+
+    let allowed = scenario()
+        .stop(at(1).unmet("tests").delivery(7).pending(PendingKind::Background, "shell"))
+        .stop(at(1).unmet("tests").delivery(7));
+    check!(allowed, @"
+    1  allow            rule waiting      0 charged  1 background task pending: shell
+    2  allow            rule repeat       0 charged  the same stop was delivered again
+    ");
+}
+
+/// R-L2f: letting go because the owner is gone is an answer too, and the one before it is no longer the last.
+#[test]
+fn a_stop_that_found_no_owner_is_not_answered_with_an_older_block() {
+    check!(
+        scenario()
+            .stop(at(1).unmet("tests").delivery(7))
+            .stop(at(1).unmet("tests").delivery(8).owner(Owner::Gone))
+            .change(Change::Resumed)
+            .stop(at(1).unmet("tests").delivery(8)),
+        @"
+    1  block            rule block        1 charged  1 not met
+    2  allow, noting    rule off          1 charged  the process that owned the run is gone
+    3  allow            rule repeat       1 charged  the same stop was delivered again
+    "
+    );
+}
+
+/// R-L5a: what is pending brings the agent back by itself; it is not held meanwhile and not charged.
+#[test]
+fn a_stop_with_work_pending_is_let_go() {
+    let until = |until_ms| Declared::Waiting { until_ms, why: "the nightly build".into() };
+    check!(
+        scenario()
+            .stop(at(1).unmet("tests").pending(PendingKind::Background, "shell \"build\""))
+            .stop(at(1).unmet("tests").pending(PendingKind::WakeUp, "*/5 * * * *"))
+            .stop(
+                at(1)
+                    .unmet("tests")
+                    .pending(PendingKind::Background, "subagent \"review\"")
+                    .pending(PendingKind::WakeUp, "*/5 * * * *")
+            )
+            .stop(at(1).unmet("tests").declared(until(10_000_000)))
+            .stop(at(1).unmet("tests").declared(until(1)))
+            .stop(at(1).unmet("tests")),
+        @r#"
+    1  allow            rule waiting      0 charged  1 background task pending: shell "build"
+    2  allow            rule waiting      0 charged  1 wake-up pending: */5 * * * *
+    3  allow            rule waiting      0 charged  2 tasks or wake-ups pending: subagent "review"
+    4  allow            rule waiting      0 charged  the agent waits: the nightly build
+    5  block            rule block        1 charged  1 not met
+    6  block            rule block        2 charged  1 not met
+    "#
+    );
+}
+
+/// R-L6a: nobody is held because the host or its API failed, wherever that was seen, and nothing is charged.
+#[test]
+fn trouble_of_the_host_is_never_held_against_the_agent() {
+    let classes = [
+        Trouble::RateLimit,
+        Trouble::Overloaded,
+        Trouble::Authentication,
+        Trouble::Billing,
+        Trouble::ContextFull,
+        Trouble::OutputLimit,
+        Trouble::InvalidRequest,
+        Trouble::Server,
+        Trouble::Interrupted,
+    ];
+    let by_event = classes.iter().fold(scenario().most(1), |scenario, class| {
+        scenario.stop(at(1).unmet("tests").trouble(class.clone()))
+    });
+    check!(by_event, @"
+    1  allow            rule host-trouble 0 charged  the turn ended by rate_limit
+    2  allow            rule host-trouble 0 charged  the turn ended by overloaded
+    3  allow            rule host-trouble 0 charged  the turn ended by authentication
+    4  allow            rule host-trouble 0 charged  the turn ended by billing
+    5  allow            rule host-trouble 0 charged  the turn ended by context_full
+    6  allow            rule host-trouble 0 charged  the turn ended by output_limit
+    7  allow            rule host-trouble 0 charged  the turn ended by invalid_request
+    8  allow            rule host-trouble 0 charged  the turn ended by server
+    9  allow            rule host-trouble 0 charged  the turn ended by interrupted
+    ");
+    let by_transcript = classes.iter().fold(scenario().most(1), |scenario, class| {
+        let mut stop = at(1).unmet("tests");
+        stop.facts.trouble = Some(class.clone());
+        scenario.stop(stop)
+    });
+    assert_eq!(by_transcript.to_string(), by_event.to_string());
+    let recorded: Vec<_> = classes
+        .iter()
+        .map(|class| {
+            let class = class.name().to_owned();
+            scenario().change(Change::Trouble { class }).state.trouble.unwrap()
+        })
+        .collect();
+    check!(recorded.join(" "), @"rate_limit overloaded authentication billing context_full output_limit invalid_request server interrupted");
+}
+
+/// R-L6d: a stop reason that nobody knows is let go once; from then on the work decides.
+#[test]
+fn an_unknown_stop_reason_is_let_go_once() {
+    let odd = || Trouble::Unknown("solar_flare".into());
+    check!(scenario().stops(4, |turn| at(u64::from(turn)).unmet("tests").trouble(odd())), @r#"
+    1  allow            rule odd-stop     0 charged  the turn ended by "solar_flare", which this version does not know
+    2  block            rule block        1 charged  1 not met
+    3  block            rule block        2 charged  1 not met
+    4  block            rule block        3 charged  1 not met
+    "#);
+    check!(scenario().stops(2, |_| at(1).met("tests").trouble(odd())), @r#"
+    1  allow            rule odd-stop     0 charged  the turn ended by "solar_flare", which this version does not know
+    2  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 2 min
+    "#);
+}
+
+/// R-L10d: every breaker can be reached, and each says what it saw.
+#[test]
+fn every_breaker_ends_the_run() {
+    let adopted = Run { origin: Origin::Adopted, first_iteration: 9, ..run() };
+    let ends = [
+        scenario().most(1).stops(2, |turn| at(u64::from(turn)).unmet("tests")),
+        scenario().limits(NO_LIMIT).later(8 * 60 * 60 * 1000).stop(at(1).unmet("tests")),
+        scenario().stop(at(1).unmet("tests").spent(TWENTY_DOLLARS)),
+        Scenario::of(adopted).stop(at(1).unmet("tests").own_limit("`progress.txt` is at 9 of 9")),
+        scenario().stops(3, |_| at(1).unmet("tests")),
+        scenario().stops(4, |turn| at(u64::from(turn % 2)).unmet("tests")),
+        scenario().stops(2, |turn| at(u64::from(turn)).unknown("lint")),
+        scenario().stop(at(1).unmet("tests").declared(Declared::NeedsHuman("which?".into()))),
+        Scenario::of(Run { on_tampering: OnTampering::EndInReview, ..run() })
+            .stop(at(1).unmet("tests").tampering("`run.json` was changed")),
+    ];
+    let said = ends.iter().fold(String::new(), |mut out, end| {
+        let Verdict::End { notice, .. } = &end.last().decision.verdict else {
+            panic!("no end: {end}")
+        };
+        writeln!(out, "{notice}").unwrap();
+        out
+    });
+    check!(said, @"
+    ralph: exhausted: nested quotes — its 1 iteration is used up, 1 not met (run k7f2)
+    ralph: exhausted: nested quotes — its 8 h are over, 1 not met (run k7f2)
+    ralph: exhausted: nested quotes — its $20 are spent, 1 not met (run k7f2)
+    ralph: exhausted: nested quotes — `progress.txt` is at 9 of 9, 1 not met (run k7f2)
+    ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met (run k7f2)
+    ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met (run k7f2)
+    ralph: gate_broken: nested quotes — lint could not be told twice running: timed out after 5 min (run k7f2)
+    ralph: needs_human: nested quotes — which? (run k7f2)
+    ralph: needs_review: nested quotes — `run.json` was changed (run k7f2)
+    ");
+}
+
+/// A file's own limit binds only the run that was made from the file.
+#[test]
+fn the_limit_of_an_adopted_file_does_not_end_a_run_that_a_person_started() {
+    let adopted = "`progress.txt` is at 9 of 9";
+    check!(
+        scenario().stop(at(1).unmet("tests").own_limit(adopted)),
+        @"1  block            rule block        1 charged  1 not met"
+    );
+}
+
+#[test]
+fn an_unknown_that_is_told_in_between_breaks_nothing() {
+    check!(
+        scenario()
+            .stop(at(1).unknown("lint"))
+            .stop(at(2).unmet("lint"))
+            .stop(at(3).unknown("lint"))
+            .stop(at(4).unknown("lint").pending(PendingKind::Background, "shell"))
+            .stop(at(5).unknown("lint")),
+        @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule block        2 charged  1 not met
+    3  block            rule block        3 charged  1 not met
+    4  allow            rule waiting      3 charged  1 background task pending: shell
+    5  end gate_broken  rule gate-broken  3 charged  lint could not be told twice running: timed out after 5 min
+    "
+    );
+}
+
+#[test]
+fn a_person_alone_is_not_handed_over() {
+    check!(
+        scenario()
+            .stop(at(1).unmet("tests").context(800, Driver::Person))
+            .stop(at(2).unmet("tests").context(799, Driver::Runner))
+            .stop(at(3).unmet("tests").context(800, Driver::Runner)),
+        @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule block        2 charged  1 not met
+    3  allow            rule hand-over    2 charged  context is 80 % full
+    "
+    );
+}
+
+/// R-L4a, R-L11a: pauses do not count, what is paused or gone holds nobody, and what has ended stays so.
+#[test]
+fn a_run_that_is_off_holds_nobody() {
+    let hour = 60 * 60 * 1000;
+    check!(
+        scenario()
+            .change(Change::Paused)
+            .stop(at(1).unmet("tests"))
+            .later(20 * hour)
+            .change(Change::Resumed)
+            .stop(at(1).unmet("tests"))
+            .stop(at(2).unmet("tests").owner(Owner::Gone))
+            .stop(at(2).unmet("tests"))
+            .change(Change::Resumed)
+            .stop(at(3).unmet("tests"))
+            .stop(at(4).unmet("tests").off(Off::Cancelled))
+            .change(Change::Cancelled)
+            .stop(at(5).unmet("tests")),
+        @"
+    1  allow            rule off          0 charged  paused
+    2  block            rule block        1 charged  1 not met
+    3  allow, noting    rule off          1 charged  the process that owned the run is gone
+    4  allow            rule off          1 charged  orphaned
+    5  block            rule block        2 charged  1 not met
+    6  allow            rule off          2 charged  cancelled
+    7  block            rule block        2 charged  1 not met
+    "
+    );
+}
+
+#[test]
+fn a_run_that_was_tampered_with_is_never_verified() {
+    check!(
+        scenario()
+            .stop(at(1).unmet("tests").tampering("`run.json` was changed after the start"))
+            .stop(at(2).met("tests").tampering("`state.json` does not agree with the journal"))
+            .stop(at(2).met("tests")),
+        @"
+    1  block            rule tampered     1 charged  `run.json` was changed after the start; 1 not met
+    2  block            rule tampered     2 charged  `state.json` does not agree with the journal; 0 not met
+    3  end needs_review rule tampered     2 charged  1 requirement is met after 2 iterations and 3 min, but ralph's own files were changed on the way
+    "
+    );
+}
+
+/// Tampering that is seen while a stop is delivered again is seen all the same.
+#[test]
+fn tampering_is_remembered_whichever_rule_fires() {
+    check!(
+        scenario()
+            .stop(at(1).unmet("tests").delivery(7))
+            .stop(at(1).unmet("tests").delivery(7).tampering("`run.json` was changed"))
+            .stop(at(2).met("tests").delivery(8)),
+        @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule repeat       1 charged  the same stop was delivered again
+    3  end needs_review rule tampered     1 charged  1 requirement is met after 1 iteration and 3 min, but ralph's own files were changed on the way
+    "
+    );
+}
+
+/// A clock that is set back before a pause, and right again after it, takes nothing off the run's time.
+#[test]
+fn a_clock_set_back_around_a_pause_takes_nothing_off() {
+    let hour = 60 * 60 * 1000;
+    let mut scenario =
+        scenario().later(9 * hour).change(Change::Trouble { class: "server".into() });
+    scenario.now_ms -= 8 * hour;
+    check!(
+        scenario
+            .change(Change::Paused)
+            .later(8 * hour)
+            .change(Change::Resumed)
+            .stop(at(1).unmet("tests")),
+        @"1  end exhausted    rule limit        0 charged  its 8 h are over, 1 not met"
+    );
+}
+
+#[test]
+fn what_is_advisory_neither_holds_nor_counts() {
+    let advised = |stop: At| {
+        let mut stop = stop.unmet("style").unknown("spelling");
+        for one in stop.evidence.requirements.iter_mut().filter(|one| one.name.starts_with('s')) {
+            *one = crate::scenario::advisory(one.clone());
+        }
+        stop
+    };
+    check!(
+        scenario().stop(advised(at(1).met("build"))),
+        @"1  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min"
+    );
+}

@@ -1,0 +1,178 @@
+//! Commands that take turns, so that a noisy second falls on all of them alike.
+
+use crate::disk;
+use crate::shell::{self, Errand};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Caches fill and clocks rise before anything counts.
+const WARM_UP: u32 = 5;
+
+pub(crate) struct Racer {
+    pub(crate) name: String,
+    pub(crate) errand: Errand,
+    pub(crate) before: Before,
+    pub(crate) proof: Proof,
+    pub(crate) pace: Pace,
+    /// Files that each turn puts new ones in place of.
+    pub(crate) replaced: Vec<PathBuf>,
+    times: Vec<Duration>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    EveryRound,
+    /// Dear, and no budget hangs on it.
+    EveryTenth,
+}
+
+/// What happens before each turn, outside the measured time.
+pub(crate) enum Before {
+    Nothing,
+    /// These files are put back to what they were.
+    Restore(Vec<(PathBuf, Vec<u8>)>),
+    Append(PathBuf, Vec<u8>),
+}
+
+/// How it is known that a turn did what it is measured for.
+pub(crate) enum Proof {
+    Exit(i32),
+    /// It blocked, and this counter rose by one.
+    Charged(Counter),
+}
+
+pub(crate) enum Counter {
+    StateFile(PathBuf),
+    ProgressFile(PathBuf),
+}
+
+impl Racer {
+    pub(crate) fn new(name: &str, errand: Errand, proof: Proof) -> Self {
+        let name = name.to_owned();
+        Self {
+            name,
+            errand,
+            before: Before::Nothing,
+            proof,
+            pace: Pace::EveryRound,
+            replaced: Vec::new(),
+            times: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_judged(&self) -> bool {
+        self.pace == Pace::EveryRound
+    }
+
+    pub(crate) fn forget(&mut self) {
+        self.times.clear();
+    }
+
+    pub(crate) fn runs(&self) -> usize {
+        self.times.len()
+    }
+
+    /// The time that `percent` of the turns did not exceed, in milliseconds.
+    pub(crate) fn percentile(&self, percent: usize) -> f64 {
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        let last = times.len().saturating_sub(1);
+        times.get(last * percent / 100).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
+    }
+
+    fn turn(&mut self) -> Result<Duration> {
+        match &self.before {
+            Before::Nothing => {}
+            Before::Restore(files) => {
+                for (path, bytes) in files {
+                    disk::write(path, bytes)?;
+                }
+            }
+            Before::Append(path, bytes) => disk::append(path, bytes)?,
+        }
+        match &self.proof {
+            Proof::Exit(expected) => {
+                let (took, code) = shell::time(&self.errand)?;
+                ensure!(code == *expected, "it exited with {code} instead of {expected}");
+                Ok(took)
+            }
+            Proof::Charged(counter) => {
+                let before = counter.read()?;
+                let (took, code) = shell::time(&self.errand)?;
+                ensure!(code == 2, "it exited with {code} and did not block");
+                let after = counter.read()?;
+                ensure!(after == before + 1, "its counter went from {before} to {after}");
+                Ok(took)
+            }
+        }
+    }
+}
+
+impl Counter {
+    fn read(&self) -> Result<u64> {
+        match self {
+            Self::StateFile(path) => {
+                let file: Value = serde_json::from_slice(&disk::read(path)?)?;
+                file["state"]["iteration"].as_u64().context("the state has no counter")
+            }
+            Self::ProgressFile(path) => {
+                let text = disk::text(path)?;
+                let line = text.lines().find_map(|line| line.strip_prefix("- Iteration: "));
+                Ok(line.context("the progress file has no counter")?.trim().parse()?)
+            }
+        }
+    }
+}
+
+/// Keeps the files that turns replace, as further links in one directory.
+///
+/// Ext4 does not give out the number of a file that was deleted in the last seconds, and looks past every one of
+/// them for another. Stops are minutes apart; here they are not, and would pay for the deletions of all the others.
+pub(crate) struct Kept {
+    pub(crate) directory: PathBuf,
+    pub(crate) count: u64,
+}
+
+impl Kept {
+    fn keep(&mut self, files: &[PathBuf]) -> Result<()> {
+        for file in files.iter().filter(|file| file.exists()) {
+            disk::link(file, &self.directory.join(self.count.to_string()))?;
+            self.count += 1;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn run(racers: &mut [Racer], rounds: u32, kept: &mut Kept) -> Result<()> {
+    for round in 0..WARM_UP + rounds {
+        for racer in racers.iter_mut() {
+            if racer.pace == Pace::EveryTenth && round % 10 != 0 {
+                continue;
+            }
+            kept.keep(&racer.replaced)?;
+            let took = racer.turn().with_context(|| format!("{}, round {round}", racer.name))?;
+            if round >= WARM_UP {
+                racer.times.push(took);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_times_that_were_measured() {
+        let errand =
+            Errand { program: PathBuf::new(), args: vec![], env: vec![], stdin: PathBuf::new() };
+        let mut racer = Racer::new("any", errand, Proof::Exit(0));
+        assert!(racer.percentile(50).is_nan());
+        racer.times = [5, 1, 4, 2, 3].map(Duration::from_millis).to_vec();
+        let found = [0, 50, 90, 100].map(|percent| racer.percentile(percent).round());
+        assert_eq!(found.map(|time| time.to_string()), ["1", "3", "4", "5"]);
+    }
+}

@@ -1,0 +1,189 @@
+//! A home, a project and a host of their own, made for one measurement and gone after it.
+
+use crate::disk;
+use crate::shell::{self, Errand};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const PROJECT_FILES: usize = 500;
+const FEATURES: usize = 200;
+const FEATURES_DONE: usize = 100;
+const TASKS: usize = 20;
+const TASKS_DONE: usize = 5;
+/// Sessions of other days, which every look-up has to leave aside.
+const OTHER_SESSIONS: usize = 200;
+
+pub(crate) struct Stage {
+    pub(crate) directory: TempDir,
+    pub(crate) ralph: PathBuf,
+}
+
+impl Stage {
+    pub(crate) fn new(ralph: PathBuf) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("ralph-bench-").tempdir()?;
+        let stage = Self { directory, ralph };
+        for place in [stage.home(), stage.plain_project()] {
+            disk::directory(&place)?;
+        }
+        stage.lay_out_project()?;
+        stage.lay_out_others()?;
+        Ok(stage)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    pub(crate) fn ralph_home(&self) -> PathBuf {
+        self.path("home/.ralph")
+    }
+
+    pub(crate) fn loop_home(&self) -> PathBuf {
+        self.path("loops")
+    }
+
+    pub(crate) fn host_directory(&self) -> PathBuf {
+        self.path("home/.claude")
+    }
+
+    pub(crate) fn kept(&self) -> Result<PathBuf> {
+        let path = self.path("kept");
+        disk::directory(&path)?;
+        Ok(path)
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.path("project")
+    }
+
+    /// No repository: what a stop costs here, it costs itself.
+    pub(crate) fn plain_project(&self) -> PathBuf {
+        self.path("plain")
+    }
+
+    pub(crate) fn env(&self) -> Vec<(OsString, OsString)> {
+        let pair = |name: &str, value: OsString| (name.into(), value);
+        vec![
+            pair("HOME", self.home().into()),
+            pair("RALPH_HOME", self.ralph_home().into()),
+            pair("CLAUDE_CONFIG_DIR", self.host_directory().into()),
+            pair("LOOP_HOME", self.loop_home().into()),
+            pair("PATH", shell::path_variable()),
+        ]
+    }
+
+    pub(crate) fn errand(&self, program: &Path, args: &[&str], stdin: &Path) -> Errand {
+        let args = args.iter().map(OsString::from).collect();
+        Errand { program: program.to_path_buf(), args, env: self.env(), stdin: stdin.to_path_buf() }
+    }
+
+    /// A Stop of `session`, recorded from a real client, with the paths of this stage.
+    pub(crate) fn event(
+        &self,
+        session: &str,
+        project: &Path,
+        transcript: Option<&Path>,
+    ) -> Result<PathBuf> {
+        let recorded = fixtures().join("stdin/Stop.first.json");
+        let mut event: Value = serde_json::from_slice(&disk::read(&recorded)?)?;
+        let absent = self.host_directory().join("projects/none.jsonl");
+        event["session_id"] = session.into();
+        event["cwd"] = json!(project);
+        event["transcript_path"] = json!(transcript.unwrap_or(&absent));
+        let path = self.path("events").join(format!("{session}.json"));
+        disk::write(&path, &serde_json::to_vec(&event)?)?;
+        Ok(path)
+    }
+
+    /// Starts a run of ralph's and says where it is kept.
+    pub(crate) fn start(&self, session: &str, project: &Path, holding: &[&str]) -> Result<PathBuf> {
+        let unbounded = ["--max-iterations", "0", "--max-duration", "24h", "--max-cost-usd", "0"];
+        let patient = ["--stuck-after", "4000000000"];
+        let mut command = shell::command(&self.ralph);
+        command.env_clear().envs(self.env()).args(["start", "--session", session, "--project"]);
+        command.arg(project).args(holding).args(unbounded).args(patient);
+        shell::output(&mut command)?;
+        let pointer = disk::read(&self.ralph_home().join("sessions").join(session))?;
+        let pointer: Value = serde_json::from_slice(&pointer)?;
+        let run = pointer["run"].as_str().context("the session has no run")?;
+        Ok(self.ralph_home().join("runs").join(run))
+    }
+
+    fn lay_out_project(&self) -> Result<()> {
+        let project = self.project();
+        // Git reads a file again as long as it is no older than the index; real work trees are mostly older.
+        let long_ago = shell::now() - Duration::from_hours(1);
+        for number in 0..PROJECT_FILES {
+            let path = project.join(format!("src/part{}/file{number}.txt", number % 25));
+            disk::write(&path, format!("line of file {number}\n").repeat(100).as_bytes())?;
+            disk::set_modified(&path, long_ago)?;
+        }
+        let author = ["-c", "user.name=bench", "-c", "user.email=bench@example.invalid"];
+        for step in
+            [&["init", "--quiet"][..], &["add", "."], &["commit", "--quiet", "--message=all"]]
+        {
+            let mut git = shell::command("git");
+            git.env_clear().envs(self.env()).arg("-C").arg(&project).args(author).args(step);
+            shell::output(&mut git)?;
+        }
+        disk::write(&project.join("src/part0/file0.txt"), b"changed\n")?;
+        disk::write(&project.join("src/new.txt"), b"new\n")
+    }
+
+    fn lay_out_others(&self) -> Result<()> {
+        for number in 0..OTHER_SESSIONS {
+            let session = format!("other-{number}");
+            let pointer = json!({ "v": 1, "run": format!("past{number}"), "ended": "yes" });
+            let sessions = self.ralph_home().join("sessions");
+            disk::write(&sessions.join(&session), &serde_json::to_vec(&pointer)?)?;
+            disk::directory(&self.ralph_home().join("state").join(&session))?;
+            disk::write(&self.loop_home().join("sessions").join(&session), b"/nowhere\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// A directory as agents keep it: half of its features pass.
+pub(crate) fn features(directory: &Path) -> Result<()> {
+    let feature = |number: usize| {
+        json!({
+            "id": number,
+            "description": format!("The report of month {number} can be exported as CSV"),
+            "steps": ["Open the list", "Choose a month", "Export it", "Compare it with the page"],
+            "passes": number <= FEATURES_DONE,
+        })
+    };
+    let list = json!({ "features": (1..=FEATURES).map(feature).collect::<Vec<_>>() });
+    disk::write(&directory.join("feature_list.json"), &serde_json::to_vec_pretty(&list)?)?;
+    let progress = b"# Progress\n\n- Iteration: 0\n- Max Iterations: 0\n- Status: RUNNING\n";
+    disk::write(&directory.join("progress.txt"), progress)
+}
+
+pub(crate) fn tasks(state: &Path) -> Result<()> {
+    for number in 1..=TASKS {
+        let status = if number <= TASKS_DONE { "completed" } else { "pending" };
+        let task = json!({
+            "id": number.to_string(),
+            "subject": format!("Check the export of month {number}"),
+            "description": "Open it in a spreadsheet and compare the sums",
+            "status": status,
+            "blocks": [],
+            "blockedBy": [],
+        });
+        let path = state.join("tasks").join(format!("{number}.json"));
+        disk::write(&path, &serde_json::to_vec_pretty(&task)?)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn fixtures() -> PathBuf {
+    shell::root().join("fixtures/hosts/claude-code/2.1.325")
+}

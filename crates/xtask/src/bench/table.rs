@@ -1,0 +1,68 @@
+//! The numbers as people read them.
+
+use super::budget::{Judged, Outcome};
+use super::course::TRUE;
+use super::race::Racer;
+use std::fmt::Write as _;
+
+const HEADINGS: [&str; 7] =
+    ["command", "runs", "min ms", "median ms", "p90 ms", "median ÷ true", "min ÷ true"];
+
+fn rows(racers: &[Racer]) -> Vec<[String; 7]> {
+    let base = racers.iter().find(|racer| racer.name == TRUE);
+    let base = |percent| base.map_or(f64::NAN, |racer| racer.percentile(percent));
+    let row = |racer: &Racer| {
+        let [min, median, p90] = [0, 50, 90].map(|percent| racer.percentile(percent));
+        [
+            racer.name.clone(),
+            racer.runs().to_string(),
+            format!("{min:.2}"),
+            format!("{median:.2}"),
+            format!("{p90:.2}"),
+            format!("{:.2}", median / base(50)),
+            format!("{:.2}", min / base(0)),
+        ]
+    };
+    racers.iter().map(row).collect()
+}
+
+pub(crate) fn aligned(racers: &[Racer]) -> String {
+    let mut rows = rows(racers);
+    rows.insert(0, HEADINGS.map(str::to_owned));
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 7] = std::array::from_fn(width);
+    let mut out = String::new();
+    for row in &rows {
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let _ = match column {
+                0 => write!(out, "{cell:<width$}"),
+                _ => write!(out, "  {cell:>width$}"),
+            };
+        }
+        out.push('\n');
+    }
+    out
+}
+
+pub(crate) fn markdown(racers: &[Racer]) -> String {
+    let mut out =
+        format!("| {} |\n|---|{}\n", HEADINGS.join(" | "), "--:|".repeat(HEADINGS.len() - 1));
+    for row in rows(racers) {
+        let _ = writeln!(out, "| {} |", row.join(" | "));
+    }
+    out
+}
+
+pub(crate) fn budgets(judged: &[Judged]) -> String {
+    let mut out = String::new();
+    for Judged { what, found, limit, outcome } in judged {
+        let word = match outcome {
+            Outcome::Kept => "kept",
+            Outcome::Missed => "MISSED",
+            Outcome::NotMeasured => "not measured",
+        };
+        let _ = writeln!(out, "{word}: {what}: {found:.2} of at most {limit:.2}");
+    }
+    out
+}

@@ -1,0 +1,59 @@
+//! Transcripts as large as long sessions leave them, of recorded lines with ids of their own.
+
+use super::course::Size;
+use super::stage::{Stage, fixtures};
+use crate::disk;
+use anyhow::{Result, ensure};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const ID_LABELS: [&[u8]; 3] = [br#""uuid": ""#, br#""parentUuid": ""#, br#""promptId": ""#];
+const ID_DIGITS: usize = 8;
+/// A turn's worth: what an agent adds between two stops when it only answers.
+const LINES_PER_TURN: usize = 4;
+
+/// All recorded sessions, one after the other, and where the ids in them start.
+pub(crate) struct Recording {
+    bytes: Vec<u8>,
+    ids: Vec<usize>,
+}
+
+impl Recording {
+    pub(crate) fn read() -> Result<Self> {
+        let mut bytes = Vec::new();
+        for path in disk::list(&fixtures().join("transcripts"))? {
+            bytes.extend(disk::read(&path)?);
+            ensure!(bytes.ends_with(b"\n"), "`{}` ends in half a line", path.display());
+        }
+        let starts_id = |at: &usize| ID_LABELS.iter().any(|label| bytes[..*at].ends_with(label));
+        let ids = (0..bytes.len() - ID_DIGITS).filter(starts_id).collect();
+        Ok(Self { bytes, ids })
+    }
+
+    pub(crate) fn turn(&self) -> Vec<u8> {
+        let lines: Vec<_> = self.bytes.split_inclusive(|byte| *byte == b'\n').collect();
+        lines[lines.len().saturating_sub(LINES_PER_TURN)..].concat()
+    }
+
+    pub(crate) fn write(&self, stage: &Stage, size: &Size) -> Result<PathBuf> {
+        let path =
+            stage.host_directory().join("projects/bench").join(format!("{}.jsonl", size.bytes));
+        let mut file = disk::create(&path)?;
+        let mut bytes = self.bytes.clone();
+        let length = u64::try_from(bytes.len())?;
+        for round in 0..size.bytes.div_ceil(length) {
+            let digits = format!("{round:0ID_DIGITS$x}");
+            for id in &self.ids {
+                bytes[*id..*id + ID_DIGITS].copy_from_slice(digits.as_bytes());
+            }
+            file.write_all(&bytes)?;
+        }
+        file.flush()?;
+        Ok(path)
+    }
+}
+
+pub(crate) fn free_bytes(directory: &Path) -> Result<u64> {
+    let disk = rustix::fs::statvfs(directory)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}

@@ -1,0 +1,69 @@
+//! The only place that reads and writes files.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a developer's tool, on files that it made or git tracks"
+)]
+
+use anyhow::{Context, Result};
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::SystemTime;
+
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read `{}`", path.display()))
+}
+
+pub(crate) fn text(path: &Path) -> Result<String> {
+    Ok(String::from_utf8_lossy(&read(path)?).into_owned())
+}
+
+/// Makes the directories above it too.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        directory(parent)?;
+    }
+    fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+pub(crate) fn append(path: &Path, bytes: &[u8]) -> Result<()> {
+    let opened = OpenOptions::new().append(true).open(path);
+    let written = opened.and_then(|mut file| file.write_all(bytes));
+    written.with_context(|| format!("cannot append to `{}`", path.display()))
+}
+
+pub(crate) fn link(path: &Path, other: &Path) -> Result<()> {
+    fs::hard_link(path, other).with_context(|| format!("cannot link `{}`", path.display()))
+}
+
+pub(crate) fn directory(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).with_context(|| format!("cannot make `{}`", path.display()))
+}
+
+pub(crate) fn open(path: &Path) -> Result<File> {
+    File::open(path).with_context(|| format!("cannot open `{}`", path.display()))
+}
+
+pub(crate) fn create(path: &Path) -> Result<BufWriter<File>> {
+    if let Some(parent) = path.parent() {
+        directory(parent)?;
+    }
+    let file = File::create(path).with_context(|| format!("cannot make `{}`", path.display()))?;
+    Ok(BufWriter::with_capacity(4 * 1024 * 1024, file))
+}
+
+pub(crate) fn set_modified(path: &Path, time: SystemTime) -> Result<()> {
+    let opened = OpenOptions::new().write(true).open(path);
+    opened
+        .and_then(|file| file.set_modified(time))
+        .with_context(|| format!("cannot date `{}`", path.display()))
+}
+
+/// The files of a directory, by name.
+pub(crate) fn list(path: &Path) -> Result<Vec<std::path::PathBuf>> {
+    let entries =
+        fs::read_dir(path).with_context(|| format!("cannot list `{}`", path.display()))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}

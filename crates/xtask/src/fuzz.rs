@@ -1,0 +1,108 @@
+//! libFuzzer on a stable toolchain: the compiler's own coverage pass, and the runtime from `libfuzzer-sys`.
+
+use crate::{Fuzz, disk, say, shell};
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+pub(crate) const TARGETS: [&str; 5] = ["event", "sources", "transcript", "records", "text"];
+
+/// In the environment, so that they replace the flags of `.cargo/config.toml`: the fuzzer's C++ runtime is dynamic.
+const FLAGS: &str = "-C passes=sancov-module \
+    -C llvm-args=-sanitizer-coverage-level=4 \
+    -C llvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -C llvm-args=-sanitizer-coverage-pc-table \
+    -C llvm-args=-sanitizer-coverage-trace-compares \
+    --cfg fuzzing";
+
+/// Longer inputs find nothing that shorter ones do not, only later.
+const LONGEST: usize = 16 * 1024;
+const SECONDS_PER_INPUT: u32 = 10;
+
+pub(crate) fn run(options: &Fuzz) -> Result<()> {
+    ensure!(
+        shell::find("g++").is_some(),
+        "fuzzing needs g++ for libFuzzer's runtime; install it first"
+    );
+    let directory = build()?;
+    let named: Vec<_> = options.targets.iter().map(String::as_str).collect();
+    let targets = if named.is_empty() { TARGETS.to_vec() } else { named };
+    for target in targets {
+        let corpus = shell::root().join("fuzz/corpus").join(target);
+        plant(target, &corpus)?;
+        let executions = attack(&directory.join(target), &corpus, options.seconds)?;
+        say::out(&format!(
+            "{target}: {executions} executions in {} s, nothing broke",
+            options.seconds
+        ));
+    }
+    Ok(())
+}
+
+fn build() -> Result<PathBuf> {
+    let target_directory = shell::target_directory().join("fuzz");
+    let mut cargo = shell::cargo();
+    cargo.args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target-dir"]);
+    cargo.arg(&target_directory).env("RUSTFLAGS", FLAGS).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    ensure!(cargo.status()?.success(), "the fuzz targets do not build");
+    let version = shell::output(shell::command("rustc").arg("-vV"))?;
+    let version = String::from_utf8(version)?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(target_directory.join(host.context("rustc names no host")?).join("release"))
+}
+
+/// Recorded events and transcripts, and what lies in `fuzz/seeds`.
+fn plant(target: &str, corpus: &Path) -> Result<()> {
+    disk::directory(corpus)?;
+    let recorded = shell::root().join("fixtures/hosts/claude-code");
+    let mut seeds = Vec::new();
+    for version in disk::list(&recorded)? {
+        match target {
+            "event" => seeds.extend(disk::list(&version.join("stdin"))?),
+            "transcript" | "text" => seeds.extend(disk::list(&version.join("transcripts"))?),
+            _ => {}
+        }
+    }
+    let written_for_it = shell::root().join("fuzz/seeds").join(target);
+    if written_for_it.is_dir() {
+        seeds.extend(disk::list(&written_for_it)?);
+    }
+    for seed in seeds {
+        let name = seed.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let bytes = disk::read(&seed)?;
+        if bytes.len() <= LONGEST {
+            disk::write(&corpus.join(format!("seed-{name}")), &bytes)?;
+            continue;
+        }
+        let lines =
+            bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.len() <= LONGEST);
+        for (number, line) in lines.enumerate() {
+            disk::write(&corpus.join(format!("seed-{name}-{number}")), line)?;
+        }
+    }
+    Ok(())
+}
+
+fn attack(program: &Path, corpus: &Path, seconds: u32) -> Result<u64> {
+    let target = program.file_name().unwrap_or_default();
+    let artifacts = shell::root().join("fuzz/artifacts").join(target);
+    disk::directory(&artifacts)?;
+    let mut fuzzer = shell::command(program);
+    fuzzer.arg(format!("-max_total_time={seconds}"));
+    fuzzer.arg(format!("-timeout={SECONDS_PER_INPUT}"));
+    fuzzer.arg(format!("-max_len={LONGEST}"));
+    fuzzer.args(["-rss_limit_mb=2048", "-print_final_stats=1"]);
+    fuzzer.arg(format!("-artifact_prefix={}/", artifacts.display()));
+    let ran = fuzzer.arg(corpus).stdin(Stdio::null()).output()?;
+    let said = String::from_utf8_lossy(&ran.stderr);
+    if !ran.status.success() {
+        let input = said.lines().find_map(|line| line.split_once("Test unit written to "));
+        let input = input.map_or("(no input was kept)", |(_, path)| path);
+        let why = said.lines().filter(|line| !line.starts_with('#') && !line.contains("NEW_FUNC"));
+        let why = why.take(40).collect::<Vec<_>>().join("\n");
+        bail!("{} broke on `{input}`\n{why}", target.display());
+    }
+    let executions =
+        said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    Ok(executions.context("the fuzzer says not how often it ran")?.trim().parse()?)
+}

@@ -1,0 +1,83 @@
+//! `cargo xtask`: everything about the repository that is not the product.
+
+mod bench;
+mod disk;
+mod fuzz;
+mod say;
+mod shell;
+mod tidy;
+
+use clap::{Args, Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Measure, fuzz and tidy ralph",
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Measure against other commands, in one run and as ratios
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Feed the readers of foreign bytes whatever breaks them (needs g++)
+    #[command(
+        after_help = "Examples:\n  cargo xtask fuzz\n  cargo xtask fuzz --seconds 600 event sources"
+    )]
+    Fuzz(Fuzz),
+    /// Check sizes, words, names, links and that every requirement has a test
+    Tidy,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// Time `ralph hook` next to `/bin/true`, `git status` and the same hook in bash and Python
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench hook\n  cargo xtask bench hook --rounds 1000 --markdown\n  cargo xtask bench hook --check"
+    )]
+    Hook(Hook),
+}
+
+#[derive(Args)]
+struct Hook {
+    /// How often each cheap command runs; dear ones run less
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(20..))]
+    rounds: u32,
+    /// Print Markdown, for the README
+    #[arg(long)]
+    markdown: bool,
+    /// Fail when a budget is missed twice
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Args)]
+struct Fuzz {
+    /// How long each target runs
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    seconds: u32,
+    /// Only these targets; all of them by default
+    #[arg(value_name = "TARGET", value_parser = fuzz::TARGETS)]
+    targets: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().verb {
+        Verb::Bench(Bench::Hook(options)) => bench::hook(&options),
+        Verb::Fuzz(options) => fuzz::run(&options),
+        Verb::Tidy => tidy::run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say::err(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The only place that starts processes, reads the environment and looks at the clock.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a developer's tool has no use for the product's doors"
+)]
+
+use crate::disk;
+use anyhow::{Context, Result, bail, ensure};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Asked of cargo at run time: a target directory can outlive the checkout that it was first used for.
+pub(crate) fn root() -> PathBuf {
+    let here =
+        std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let here = PathBuf::from(here);
+    here.ancestors().nth(2).map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+pub(crate) fn target_directory() -> PathBuf {
+    let named = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    named.map_or_else(|| root().join("target"), |named| root().join(named))
+}
+
+pub(crate) fn path_variable() -> OsString {
+    std::env::var_os("PATH").unwrap_or_default()
+}
+
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = path_variable();
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(program))
+        .find(|file| file.is_file())
+}
+
+pub(crate) fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    Command::new(program)
+}
+
+/// What a command that must succeed says.
+pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
+    let Output { status, stdout, stderr } = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} failed, {status}\n{}", String::from_utf8_lossy(&stderr));
+    }
+    Ok(stdout)
+}
+
+/// One command of a race: everything it sees is named here.
+#[derive(Clone, Debug)]
+pub(crate) struct Errand {
+    /// Absolute: a name to look up would keep the standard library from using `posix_spawn`.
+    pub(crate) program: PathBuf,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) stdin: PathBuf,
+}
+
+/// From before it was started until it was over.
+pub(crate) fn time(errand: &Errand) -> Result<(Duration, i32)> {
+    ensure!(errand.program.is_absolute(), "`{}` is not absolute", errand.program.display());
+    let mut command = Command::new(&errand.program);
+    command
+        .args(&errand.args)
+        .env_clear()
+        .envs(errand.env.iter().map(|(name, value)| (name, value)));
+    command.stdin(disk::open(&errand.stdin)?).stdout(Stdio::null()).stderr(Stdio::null());
+    let began = Instant::now();
+    let status = command.status();
+    let took = began.elapsed();
+    let status = status.with_context(|| format!("cannot start `{}`", errand.program.display()))?;
+    let code = status.code().with_context(|| format!("{errand:?} was killed"))?;
+    Ok((took, code))
+}

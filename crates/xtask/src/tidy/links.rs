@@ -1,0 +1,45 @@
+//! A link between files of the repository leads somewhere.
+
+use super::Source;
+use crate::shell;
+use std::path::Path;
+
+pub(crate) fn check(source: &Source) -> Vec<String> {
+    let directory = Path::new(&source.path).parent().unwrap_or(Path::new(""));
+    let mut complaints = Vec::new();
+    let mut is_code = false;
+    for (number, line) in source.text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        }
+        for target in links(line).filter(|_| !is_code) {
+            let path = target.split('#').next().unwrap_or_default();
+            if !path.is_empty() && !shell::root().join(directory).join(path).exists() {
+                complaints.push(format!(
+                    "{}:{}: `{target}` leads nowhere",
+                    source.path,
+                    number + 1
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+/// The targets of a line's links that are not addresses.
+fn links(line: &str) -> impl Iterator<Item = &str> {
+    let targets = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+    targets.filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_not_followed() {
+        let line =
+            "[a](docs/a.md) and [b](../b.md#part), [c](https://example.org/c) [d](#here \"title\")";
+        assert_eq!(links(line).collect::<Vec<_>>(), ["docs/a.md", "../b.md#part", "#here"]);
+    }
+}

@@ -1,0 +1,51 @@
+//! Names that say nothing about what a thing does.
+
+use super::Source;
+
+const EMPTY_WORDS: [&str; 4] = ["Manager", "Helper", "Handler", "Utils"];
+const EMPTY_FILES: [&str; 4] = ["utils.rs", "util.rs", "helpers.rs", "helper.rs"];
+
+pub(crate) fn check(source: &Source) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let file = source.path.rsplit('/').next().unwrap_or_default();
+    if EMPTY_FILES.contains(&file) || source.path.contains("/utils/") {
+        complaints.push(format!("{}: name it after what it does", source.path));
+    }
+    for (number, line) in source.split().0.lines().enumerate() {
+        if let Some(name) = defined_type(line)
+            && EMPTY_WORDS.iter().any(|word| name.contains(word))
+        {
+            complaints.push(format!(
+                "{}:{}: `{name}` says not what it does",
+                source.path,
+                number + 1
+            ));
+        }
+    }
+    complaints
+}
+
+fn defined_type(line: &str) -> Option<&str> {
+    let mut words = line
+        .split(|char: char| !char.is_alphanumeric() && char != '_')
+        .filter(|word| !word.is_empty());
+    words.find(|word| matches!(*word, "struct" | "enum" | "trait" | "type"))?;
+    words.next().filter(|name| name.starts_with(char::is_uppercase))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_definitions_are_looked_at() {
+        for (line, expected) in [
+            ("pub(crate) struct LoopManager<'a> {", Some("LoopManager")),
+            ("enum Verdict {", Some("Verdict")),
+            ("let manager = Manager::new();", None),
+            ("/// The type of it.", None),
+        ] {
+            assert_eq!(defined_type(line), expected, "{line}");
+        }
+    }
+}

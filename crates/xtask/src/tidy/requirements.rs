@@ -1,0 +1,36 @@
+//! Every requirement that this version claims is named by a test.
+
+use super::Source;
+
+const CLAIMED: [&str; 43] = [
+    "L1a", "L1b", "L1d", "L2a", "L2b", "L2d", "L2e", "L2f", "L4a", "L4c", "L4d", "L4e", "L5a",
+    "L6a", "L6d", "L7e", "L8a", "L8b", "L8c", "L9c", "L10b", "L10c", "L10d", "H1a", "H1c", "H1d",
+    "H3a", "H3b", "H4b", "H4c", "D2a", "D4a", "D4b", "S2a", "S2b", "S6a", "S7a", "S7b", "U1a",
+    "U1b", "U1c", "U2a", "U2b",
+];
+
+pub(crate) fn check(sources: &[Source]) -> Vec<String> {
+    let tests = || sources.iter().filter(|source| source.is_rust()).map(|source| source.split().1);
+    let is_tested = |id: &str| tests().any(|test| names(test, id));
+    let untested = CLAIMED.into_iter().filter(|id| !is_tested(id));
+    untested.map(|id| format!("R-{id}: no test names it")).collect()
+}
+
+fn names(test: &str, id: &str) -> bool {
+    let name = format!("R-{id}");
+    test.match_indices(&name)
+        .any(|(at, _)| !test[at + name.len()..].starts_with(|char: char| char.is_alphanumeric()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_not_the_start_of_another() {
+        assert!(names("/// R-L1a: text", "L1a"));
+        assert!(names("R-L1a", "L1a"));
+        assert!(!names("R-L10b", "L1"));
+        assert!(!names("R-L1ab", "L1a"));
+    }
+}

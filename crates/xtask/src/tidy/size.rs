@@ -1,0 +1,16 @@
+//! A file that needs more than this is about more than one thing.
+
+use super::{Except, Source};
+
+const MOST_LINES: usize = 500;
+const WHAT: &str = "size";
+
+const EXCEPTIONS: &[Except] = &[];
+
+pub(crate) fn check(source: &Source) -> Option<String> {
+    let lines = source.split().0.lines().count();
+    let is_excepted = EXCEPTIONS.iter().any(|except| except.covers(source, WHAT));
+    (lines > MOST_LINES && !is_excepted).then(|| {
+        format!("{}: {lines} lines without tests, at most {MOST_LINES} are good", source.path)
+    })
+}

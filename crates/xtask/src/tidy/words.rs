@@ -1,0 +1,65 @@
+//! Words of somebody who narrates a plan, or leaves work behind.
+
+use super::{Except, Source};
+
+const BANNED: [&str; 7] = ["Step #", "per spec", "as requested", "for now", "TODO", "FIXME", "XXX"];
+
+const EXCEPTIONS: &[Except] = &[];
+
+pub(crate) fn check(source: &Source) -> Vec<String> {
+    if source.path == "crates/xtask/src/tidy/words.rs" {
+        return Vec::new();
+    }
+    let mut complaints = Vec::new();
+    for (number, line) in source.text.lines().enumerate() {
+        for word in BANNED.into_iter().filter(|word| contains(line, word)) {
+            if !EXCEPTIONS.iter().any(|except| except.covers(source, word)) {
+                complaints.push(format!(
+                    "{}:{}: `{word}`: {}",
+                    source.path,
+                    number + 1,
+                    line.trim()
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+/// As a word of its own; `#` stands for a digit. Phrases count in any case, capitals only as they are.
+fn contains(line: &str, word: &str) -> bool {
+    let is_phrase = !word.starts_with(char::is_uppercase);
+    let line = if is_phrase { line.to_lowercase() } else { line.to_owned() };
+    let (start, digit) = word.split_once('#').map_or((word, false), |(start, _)| (start, true));
+    line.match_indices(start).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + start.len()..].chars().next();
+        let ends = if digit {
+            after.is_some_and(|char| char.is_ascii_digit())
+        } else {
+            !after.is_some_and(char::is_alphanumeric)
+        };
+        ends && !before.is_some_and(char::is_alphanumeric)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_as_words() {
+        for (line, word, expected) in [
+            ("// Step 3: write it", "Step #", true),
+            ("enum Step { Write }", "Step #", false),
+            ("good enough For Now.", "for now", true),
+            ("what to wait for nowadays", "for now", false),
+            ("// TODO: all of it", "TODO", true),
+            ("the TodoWrite tool", "TODO", false),
+            ("mktemp XXXXXX", "XXX", false),
+            ("as specified per special rule", "per spec", false),
+        ] {
+            assert_eq!(contains(line, word), expected, "{line}");
+        }
+    }
+}
