@@ -91,6 +91,11 @@ pub fn conclude(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> 
 }
 
 fn switched_off(case: &Case<'_>) -> Option<Decision> {
+    if let Hold::Run { state, .. } = case.hold
+        && let Phase::Ended(status) = state.phase
+    {
+        return Some(allow(Rule::NotMine, format!("the run has ended: {}", status.name())));
+    }
     if let Some(off) = case.facts.off {
         return Some(allow(Rule::Off, Off::why(off).to_string()));
     }

@@ -83,8 +83,19 @@ impl Redactor {
         out
     }
 
+    /// Most characters begin nothing, and every one of every text is asked.
+    fn begins(&self, byte: u8) -> bool {
+        matches!(byte, b':' | b'-' | b'B' | b'b')
+            || SHAPES.iter().any(|shape| shape.prefix.as_bytes().first() == Some(&byte))
+            || self.known.iter().any(|secret| secret.as_bytes().first() == Some(&byte))
+    }
+
     /// The length of the secret that begins here, 0 for none.
     fn secret_at(&self, rest: &str, before: Option<char>) -> usize {
+        let first = rest.as_bytes().first().copied().unwrap_or_default();
+        if !self.begins(first) {
+            return 0;
+        }
         if let Some(secret) = self.known.iter().find(|secret| rest.starts_with(secret.as_str())) {
             return secret.len();
         }

@@ -5,6 +5,9 @@ use alloc::string::String;
 /// Removes what could steer a terminal or hide from a reader: ANSI sequences, control, bidirectional and
 /// zero-width characters. Line breaks stay; tabs become spaces.
 pub fn clean(text: &str) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
+        return text.into();
+    }
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(char) = chars.next() {

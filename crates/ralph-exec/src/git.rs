@@ -75,19 +75,46 @@ pub struct Work {
     pub fingerprint: [u8; 32],
 }
 
-/// The repository that `project` is in, without what is under the absolute directories `exclude`.
-pub fn status(project: &Path, exclude: &[PathBuf], deadline: &Deadline) -> GitState {
+/// A question to git that is being answered while we look at other things.
+#[derive(Debug)]
+pub enum Asking {
+    Running { root: PathBuf, git: proc::Running },
+    Answered(GitState),
+}
+
+/// Asks about the repository that `project` is in.
+pub fn ask(project: &Path, deadline: &Deadline) -> Asking {
     let Some(project) = fs::resolve(project) else {
-        return GitState::Unavailable(format!("cannot find `{}`", project.display()));
+        let why = format!("cannot find `{}`", project.display());
+        return Asking::Answered(GitState::Unavailable(why));
     };
     let Some(root) = project.ancestors().find(|ancestor| is_repository(ancestor)) else {
-        return GitState::NotARepository;
+        return Asking::Answered(GitState::NotARepository);
     };
-    let survey = Survey { root, excluded: excluded(exclude), deadline };
-    match ask(root, deadline).and_then(|output| survey.work(&output)) {
-        Ok(work) => GitState::Known(work),
-        Err(why) => GitState::Unavailable(why),
+    match start(root, deadline) {
+        Ok(git) => Asking::Running { root: root.to_path_buf(), git },
+        Err(ended) => Asking::Answered(GitState::Unavailable(why_not(&ended))),
     }
+}
+
+impl Asking {
+    /// The answer, without what is under the absolute directories `exclude`.
+    pub fn answer(self, exclude: &[PathBuf], deadline: &Deadline) -> GitState {
+        let (root, git) = match self {
+            Self::Running { root, git } => (root, git),
+            Self::Answered(state) => return state,
+        };
+        let ended = git.end();
+        let Ended::Exited { code: 0, stdout: output, truncated: false } = ended else {
+            return GitState::Unavailable(why_not(&ended));
+        };
+        let survey = Survey { root: &root, excluded: excluded(exclude), deadline };
+        survey.work(&output).map_or_else(GitState::Unavailable, GitState::Known)
+    }
+}
+
+pub fn status(project: &Path, exclude: &[PathBuf], deadline: &Deadline) -> GitState {
+    ask(project, deadline).answer(exclude, deadline)
 }
 
 /// A work tree has a `.git` directory or, as a linked one or a submodule, a `.git` file.
@@ -105,7 +132,7 @@ fn excluded(exclude: &[PathBuf]) -> Vec<PathBuf> {
     exclude.iter().cloned().chain(canonical).collect()
 }
 
-fn ask(root: &Path, deadline: &Deadline) -> Result<Vec<u8>, String> {
+fn start(root: &Path, deadline: &Deadline) -> Result<proc::Running, Ended> {
     // The configuration may name another work tree, and a broken `.git` would make git search further up.
     let mut work_tree = OsStr::new("--work-tree=").to_owned();
     work_tree.push(root);
@@ -120,16 +147,19 @@ fn ask(root: &Path, deadline: &Deadline) -> Result<Vec<u8>, String> {
     .map(|(name, value)| (OsStr::new(name), value));
     let spec = Spec { argv: &argv, cwd: None, env: &env };
     let limits = Limits { deadline: *deadline, keep: OUTPUT_CAP };
-    match proc::run(&spec, &limits) {
-        Ended::Exited { code: 0, stdout, truncated: false } => Ok(stdout),
-        Ended::Exited { code: 0, .. } => Err("there are too many changes to list".to_owned()),
-        Ended::Exited { code, .. } => Err(format!("`git status` exited with {code}")),
-        Ended::Signalled => Err("`git status` was killed".to_owned()),
-        Ended::TimedOut => Err(out_of_time()),
+    proc::start(&spec, &limits)
+}
+
+fn why_not(ended: &Ended) -> String {
+    match ended {
+        Ended::Exited { code: 0, .. } => "there are too many changes to list".to_owned(),
+        Ended::Exited { code, .. } => format!("`git status` exited with {code}"),
+        Ended::Signalled => "`git status` was killed".to_owned(),
+        Ended::TimedOut => out_of_time(),
         Ended::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err("git is not installed".to_owned())
+            "git is not installed".to_owned()
         }
-        Ended::CouldNotStart(error) => Err(format!("git does not start: {error}")),
+        Ended::CouldNotStart(error) => format!("git does not start: {error}"),
     }
 }
 

@@ -62,18 +62,39 @@ pub enum Ended {
 /// Runs a program to its end or to the deadline, whichever is sooner. Its standard input is empty, and its
 /// standard error is not kept.
 pub fn run(spec: &Spec<'_>, limits: &Limits) -> Ended {
+    start(spec, limits).map_or_else(|ended| ended, Running::end)
+}
+
+/// A program that is at work while we are. Dropped before its end, it is killed.
+#[derive(Debug)]
+pub struct Running {
+    child: Option<Child>,
+    limits: Limits,
+}
+
+/// Like [`run`], without waiting; the deadline counts from here.
+pub fn start(spec: &Spec<'_>, limits: &Limits) -> Result<Running, Ended> {
     if limits.deadline.is_over() {
-        return Ended::TimedOut;
+        return Err(Ended::TimedOut);
     }
-    let mut child = match spawn(spec) {
-        Ok(child) => child,
-        Err(error) => return Ended::CouldNotStart(error),
-    };
-    match follow(&mut child, limits) {
-        Ok(ended) => ended,
-        Err(error) => {
+    let child = spawn(spec).map_err(Ended::CouldNotStart)?;
+    Ok(Running { child: Some(child), limits: *limits })
+}
+
+impl Running {
+    pub fn end(mut self) -> Ended {
+        let Some(mut child) = self.child.take() else { return Ended::Signalled };
+        follow(&mut child, &self.limits).unwrap_or_else(|error| {
             kill(&mut child);
             Ended::CouldNotStart(error)
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            kill(child);
         }
     }
 }

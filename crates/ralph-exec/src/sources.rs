@@ -24,6 +24,8 @@ const MOST_TASKS: usize = 5_000;
 
 /// What a run demands, on the tree as it is now.
 pub fn for_run(world: &World, run: &Run, stop: &Stop, sight: &Sight) -> Evidence {
+    // Asked first and answered last: what else there is to read is read while git works.
+    let asking = git::ask(Path::new(&run.project), &world.deadline);
     let mut evidence = Evidence { requirements: Vec::new(), tree: Tree::Unknown, own_limit: None };
     for directory in &run.features {
         feature_list(run, Path::new(directory), &mut evidence);
@@ -36,7 +38,7 @@ pub fn for_run(world: &World, run: &Run, stop: &Stop, sight: &Sight) -> Evidence
     }
     let files = run.owner.as_ref().map(|session| session_files(world, session)).unwrap_or_default();
     let exclude: Vec<PathBuf> = run.features.iter().map(PathBuf::from).collect();
-    let work = git::status(Path::new(&run.project), &exclude, &world.deadline);
+    let work = asking.answer(&exclude, &world.deadline);
     if let GitState::Known(work) = &work
         && let Some(first) = work.fingerprint.first_chunk()
     {

@@ -32,10 +32,6 @@ pub(crate) fn append(path: &Path, bytes: &[u8]) -> Result<()> {
     written.with_context(|| format!("cannot append to `{}`", path.display()))
 }
 
-pub(crate) fn link(path: &Path, other: &Path) -> Result<()> {
-    fs::hard_link(path, other).with_context(|| format!("cannot link `{}`", path.display()))
-}
-
 pub(crate) fn directory(path: &Path) -> Result<()> {
     fs::create_dir_all(path).with_context(|| format!("cannot make `{}`", path.display()))
 }

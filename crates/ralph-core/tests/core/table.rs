@@ -152,7 +152,7 @@ fn what_is_met_ends_the_run_before_any_limit_does() {
     without                    end verified     rule verified     1 charged  1 requirement is met after 1 iteration and 2 min
     without measuring          end claimed      rule claimed      1 charged  1 requirement is said to be met after 1 iteration and 2 min; nothing measured it
     without honesty            end needs_review rule tampered     1 charged  1 requirement is met after 1 iteration and 2 min, but ralph's own files were changed on the way
-    without an open run        end exhausted    rule limit        1 charged  its 1 iteration is used up, 1 not met
+    without an open run        allow            rule not-mine     1 charged  the run has ended: verified
     ");
 }
 
@@ -556,7 +556,7 @@ fn a_run_that_is_off_holds_nobody() {
     4  allow            rule off          1 charged  orphaned
     5  block            rule block        2 charged  1 not met
     6  allow            rule off          2 charged  cancelled
-    7  block            rule block        2 charged  1 not met
+    7  allow            rule not-mine     2 charged  the run has ended: cancelled
     "
     );
 }

@@ -107,22 +107,11 @@ fn armed(stage: &Stage) -> Result<Racer> {
     let run = stage.start(ARMED_SESSION, &stage.project(), &holding)?;
     let event = stage.event(ARMED_SESSION, &stage.project(), None)?;
     let hook = stage.errand(&stage.ralph, &["hook", "claude"], &event);
-    let mut racer = charged(ARMED, hook, &run);
-    racer.replaced.push(view(stage, ARMED_SESSION));
-    racer.replaced.push(features.join("progress.txt"));
-    Ok(racer)
+    Ok(charged(ARMED, hook, &run))
 }
 
 fn charged(name: &str, hook: Errand, run: &Path) -> Racer {
-    let state = run.join("state.json");
-    let mut racer = Racer::new(name, hook, Proof::Charged(Counter::StateFile(state.clone())));
-    racer.replaced.push(state);
-    racer
-}
-
-/// What ralph writes about its run for other tools.
-fn view(stage: &Stage, session: &str) -> PathBuf {
-    stage.ralph_home().join("state").join(session).join("loop.json")
+    Racer::new(name, hook, Proof::Charged(Counter::CountFile(run.join("count"))))
 }
 
 fn looks(stage: &Stage, recording: &Recording, size: &Size) -> Result<[Racer; 2]> {
@@ -132,14 +121,14 @@ fn looks(stage: &Stage, recording: &Recording, size: &Size) -> Result<[Racer; 2]
         let run = stage.start(&session, &stage.plain_project(), &["--checklist"])?;
         let event = stage.event(&session, &stage.plain_project(), Some(&transcript))?;
         let hook = stage.errand(&stage.ralph, &["hook", "claude"], &event);
-        let mut racer = charged(&size.name(name), hook, &run);
-        racer.replaced.push(view(stage, &session));
-        Ok((racer, run))
+        Ok((charged(&size.name(name), hook, &run), run))
     };
     let (mut first, run) = look(FIRST_LOOK, "bench-first")?;
     let keep = |name: &str| Ok((run.join(name), disk::read(&run.join(name))?));
     first.before = Before::Restore(
-        [keep("state.json"), keep("journal.jsonl")].into_iter().collect::<Result<_>>()?,
+        [keep("state.json"), keep("journal.jsonl"), keep("count")]
+            .into_iter()
+            .collect::<Result<_>>()?,
     );
     let (mut next, _) = look(NEXT_LOOK, "bench-next")?;
     next.before = Before::Append(transcript.clone(), recording.turn());
@@ -181,7 +170,6 @@ fn scripts(stage: &Stage, language: &str, interpreter: &Path, script: &str) -> R
         let hook = stage.errand(interpreter, &[&script], &event);
         let mut racer = Racer::new(&format!("{language} hook, {name}"), hook, proof);
         racer.pace = Pace::EveryTenth;
-        racer.replaced.push(features.join("progress.txt"));
         Ok(racer)
     };
     let counter = Counter::ProgressFile(features.join("progress.txt"));

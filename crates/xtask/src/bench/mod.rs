@@ -9,7 +9,7 @@ mod transcript;
 
 use crate::{Hook, say, shell};
 use anyhow::{Context, Result, bail};
-use race::{Kept, Racer};
+use race::Racer;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -20,8 +20,7 @@ pub(crate) fn hook(options: &Hook) -> Result<()> {
     let ralph = build()?;
     let stage = stage::Stage::new(ralph)?;
     let mut racers = course::racers(&stage)?;
-    let mut kept = Kept { directory: stage.kept()?, count: 0 };
-    race::run(&mut racers, options.rounds, &mut kept)?;
+    race::run(&mut racers, options.rounds)?;
     let print = if options.markdown { table::markdown } else { table::aligned };
     say::out(&print(&racers));
     let mut judged = budget::judge(&racers);
@@ -29,7 +28,7 @@ pub(crate) fn hook(options: &Hook) -> Result<()> {
         say::err("a budget was missed; measuring again with more rounds");
         racers.retain(Racer::is_judged);
         racers.iter_mut().for_each(Racer::forget);
-        race::run(&mut racers, options.rounds.saturating_mul(SECOND_LOOK), &mut kept)?;
+        race::run(&mut racers, options.rounds.saturating_mul(SECOND_LOOK))?;
         say::out(&print(&racers));
         judged = budget::judge(&racers);
     }

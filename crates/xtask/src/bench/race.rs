@@ -3,7 +3,6 @@
 use crate::disk;
 use crate::shell::{self, Errand};
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,8 +15,6 @@ pub(crate) struct Racer {
     pub(crate) before: Before,
     pub(crate) proof: Proof,
     pub(crate) pace: Pace,
-    /// Files that each turn puts new ones in place of.
-    pub(crate) replaced: Vec<PathBuf>,
     times: Vec<Duration>,
 }
 
@@ -44,7 +41,8 @@ pub(crate) enum Proof {
 }
 
 pub(crate) enum Counter {
-    StateFile(PathBuf),
+    /// A file with nothing but the number in it.
+    CountFile(PathBuf),
     ProgressFile(PathBuf),
 }
 
@@ -57,7 +55,6 @@ impl Racer {
             before: Before::Nothing,
             proof,
             pace: Pace::EveryRound,
-            replaced: Vec::new(),
             times: Vec::new(),
         }
     }
@@ -113,10 +110,7 @@ impl Racer {
 impl Counter {
     fn read(&self) -> Result<u64> {
         match self {
-            Self::StateFile(path) => {
-                let file: Value = serde_json::from_slice(&disk::read(path)?)?;
-                file["state"]["iteration"].as_u64().context("the state has no counter")
-            }
+            Self::CountFile(path) => Ok(disk::text(path)?.trim().parse()?),
             Self::ProgressFile(path) => {
                 let text = disk::text(path)?;
                 let line = text.lines().find_map(|line| line.strip_prefix("- Iteration: "));
@@ -126,32 +120,12 @@ impl Counter {
     }
 }
 
-/// Keeps the files that turns replace, as further links in one directory.
-///
-/// Ext4 does not give out the number of a file that was deleted in the last seconds, and looks past every one of
-/// them for another. Stops are minutes apart; here they are not, and would pay for the deletions of all the others.
-pub(crate) struct Kept {
-    pub(crate) directory: PathBuf,
-    pub(crate) count: u64,
-}
-
-impl Kept {
-    fn keep(&mut self, files: &[PathBuf]) -> Result<()> {
-        for file in files.iter().filter(|file| file.exists()) {
-            disk::link(file, &self.directory.join(self.count.to_string()))?;
-            self.count += 1;
-        }
-        Ok(())
-    }
-}
-
-pub(crate) fn run(racers: &mut [Racer], rounds: u32, kept: &mut Kept) -> Result<()> {
+pub(crate) fn run(racers: &mut [Racer], rounds: u32) -> Result<()> {
     for round in 0..WARM_UP + rounds {
         for racer in racers.iter_mut() {
             if racer.pace == Pace::EveryTenth && round % 10 != 0 {
                 continue;
             }
-            kept.keep(&racer.replaced)?;
             let took = racer.turn().with_context(|| format!("{}, round {round}", racer.name))?;
             if round >= WARM_UP {
                 racer.times.push(took);

@@ -54,12 +54,6 @@ impl Stage {
         self.path("home/.claude")
     }
 
-    pub(crate) fn kept(&self) -> Result<PathBuf> {
-        let path = self.path("kept");
-        disk::directory(&path)?;
-        Ok(path)
-    }
-
     pub(crate) fn project(&self) -> PathBuf {
         self.path("project")
     }
