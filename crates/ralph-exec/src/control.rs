@@ -115,7 +115,10 @@ fn sealed(id: RunId, order: &Order) -> Run {
     let first = first.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let title = match (first, names.is_empty()) {
         ("", false) => format!("the features of {}", names.join(", ")),
-        ("", true) => "what was agreed".to_string(),
+        ("", true) => match (&order.promise, order.checklist) {
+            (Some(promise), _) => format!("promise \"{promise}\""),
+            (None, Asked::Yes | Asked::No) => "the conversation's task list".to_string(),
+        },
         (first, _) => first.to_string(),
     };
     Run {
@@ -229,21 +232,49 @@ pub enum Named {
     Session(SessionId),
 }
 
-/// A run's id, or a session's: then the run that owns it.
+/// A run's id, or a session's: then the run that owns it. The beginning of a session's id is enough when no other
+/// begins so.
 pub fn named(home: &Home, name: &str) -> Result<Named, ControlError> {
     let unknown = || ControlError::Unknown(text::line(name, 130));
-    if let Some(run) = RunId::parse(name)
-        && fs::exists(home.run(&run).directory())
-    {
-        return Ok(Named::Run(run));
+    let lower = name.to_ascii_lowercase();
+    for run in [name, &lower].into_iter().filter_map(RunId::parse) {
+        if fs::exists(home.run(&run).directory()) {
+            return Ok(Named::Run(run));
+        }
     }
     let session = SessionId::parse(name).ok_or_else(unknown)?;
-    match holder::pointer(home, &session)? {
-        Some(pointer) => Ok(Named::Run(pointer.run)),
-        None if fs::exists(&home.state(&session)) || fs::exists(&home.held_journal(&session)) => {
-            Ok(Named::Session(session))
+    if let Some(named) = of_session(home, &session)? {
+        return Ok(named);
+    }
+    let session = beginning(home, name).ok_or_else(unknown)?;
+    of_session(home, &session)?.ok_or_else(unknown)
+}
+
+fn of_session(home: &Home, session: &SessionId) -> Result<Option<Named>, ControlError> {
+    Ok(match holder::pointer(home, session)? {
+        Some(pointer) => Some(Named::Run(pointer.run)),
+        None if fs::exists(&home.state(session)) || fs::exists(&home.held_journal(session)) => {
+            Some(Named::Session(session.clone()))
         }
-        None => Err(unknown()),
+        None => None,
+    })
+}
+
+fn beginning(home: &Home, name: &str) -> Option<SessionId> {
+    const LEAST: usize = 4;
+    const MOST: usize = 100_000;
+    let known = [home.sessions(), home.held()].into_iter().flat_map(|directory| {
+        fs::list(&directory, MOST)
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|name| name.into_string().ok())
+    });
+    let mut found: Vec<_> = known.filter(|known| known.starts_with(name)).collect();
+    found.sort();
+    found.dedup();
+    match found.as_slice() {
+        [one] if name.len() >= LEAST => SessionId::parse(one),
+        _ => None,
     }
 }
 

@@ -63,11 +63,11 @@ impl Env {
         self.path("HOME").filter(|home| home.is_absolute())
     }
 
-    /// Where ralph keeps everything: `$RALPH_HOME`, else `$HOME/.ralph`.
+    /// Where ralph keeps everything: `$RALPH_HOME`, else `$HOME/.ralph`. A relative one is refused, because it would
+    /// be another place in every directory that the agent changes to.
     pub fn ralph_home(&self) -> Option<PathBuf> {
         match self.path("RALPH_HOME") {
-            Some(given) if given.is_absolute() => Some(given),
-            Some(given) => Some(self.current_dir()?.join(given)),
+            Some(given) => given.is_absolute().then_some(given),
             None => Some(self.home()?.join(".ralph")),
         }
     }

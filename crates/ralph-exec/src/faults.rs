@@ -1,12 +1,16 @@
 //! Ralph's own trouble, told once. A hook never punishes the agent for it; the person finds it in `ralph status`.
 
+use crate::env::Env;
 use crate::fs;
 use crate::paths::Home;
+use ralph_core::redact::Redactor;
 use ralph_core::text;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// Past this many different faults, one more tells nobody anything.
 const MOST: usize = 200;
+const FAR_TOO_MANY: usize = 1_000_000;
 const LARGEST: usize = 16 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,25 +57,43 @@ impl Fault {
     }
 }
 
-/// Best effort: a disk that is full must not turn trouble into more trouble. The same fault is kept once.
+/// Best effort: a disk that is full must not turn trouble into more trouble. The same fault is kept once, and the
+/// oldest makes room for the newest.
 pub fn record(home: &Home, fault: &Fault) {
-    let key = blake3::hash(format!("{:?}\0{}\0{:?}", fault.kind, fault.what, fault.run).as_bytes());
+    let what = Redactor::new(Env::from_process().secrets()).redact(&fault.what);
+    let fault = Fault { what, ..fault.clone() };
+    // Numbers differ from one time to the next; what is wrong does not.
+    let key: String = fault.what.chars().filter(|char| !char.is_ascii_digit()).collect();
+    let key = blake3::hash(format!("{:?}\0{key}\0{:?}", fault.kind, fault.run).as_bytes());
     let directory = home.faults();
     let path = directory.join(format!("{}.json", &key.to_hex()[..16]));
-    if fs::exists(&path) || fs::list(&directory, MOST).is_ok_and(|names| names.len() >= MOST) {
+    if fs::exists(&path) {
         return;
     }
-    if let Ok(bytes) = serde_json::to_vec(fault)
+    make_room(&directory);
+    if let Ok(bytes) = serde_json::to_vec(&fault)
         && fs::create_dir(&directory).is_ok()
     {
         drop(fs::create_new(&path, &bytes));
     }
 }
 
+fn make_room(directory: &Path) {
+    let names = fs::list(directory, FAR_TOO_MANY).unwrap_or_default();
+    if names.len() < MOST {
+        return;
+    }
+    let mut paths: Vec<_> = names.iter().map(|name| directory.join(name)).collect();
+    paths.sort_by_key(|path| fs::stat(path).map_or(0, |stat| stat.modified_ns));
+    for path in &paths[..=paths.len() - MOST] {
+        drop(fs::remove_file(path));
+    }
+}
+
 /// Newest first.
 pub fn all(home: &Home) -> Vec<Fault> {
     let directory = home.faults();
-    let names = fs::list(&directory, MOST).unwrap_or_default();
+    let names = fs::list(&directory, FAR_TOO_MANY).unwrap_or_default();
     let mut faults: Vec<Fault> = names
         .iter()
         .filter_map(|name| {
@@ -82,11 +104,12 @@ pub fn all(home: &Home) -> Vec<Fault> {
     faults
 }
 
-/// What a person has read need not be told again.
-pub fn clear(home: &Home) -> Result<(), fs::FileError> {
+/// What a person has read need not be told again. How many there were.
+pub fn clear(home: &Home) -> Result<usize, fs::FileError> {
     let directory = home.faults();
-    for name in fs::list(&directory, MOST).unwrap_or_default() {
+    let names = fs::list(&directory, FAR_TOO_MANY).unwrap_or_default();
+    for name in &names {
         fs::remove_file(&directory.join(name))?;
     }
-    Ok(())
+    Ok(names.len())
 }

@@ -22,6 +22,7 @@ pub mod pipeline;
 pub mod proc;
 pub mod sources;
 pub mod stdin;
+pub mod stdio;
 pub mod store;
 pub mod surroundings;
 pub mod tail;

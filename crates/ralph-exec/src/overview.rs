@@ -39,6 +39,30 @@ pub fn runs(home: &Home) -> Result<(Vec<RunView>, Vec<Unreadable>), FileError> {
     Ok((runs, unreadable))
 }
 
+/// A session that only files of other tools hold, as it stood at its last stop.
+#[derive(Debug)]
+pub struct HeldView {
+    pub session: SessionId,
+    pub last: Entry,
+}
+
+/// Sessions without a run that something was decided about, the latest first.
+pub fn held(home: &Home) -> Vec<HeldView> {
+    const MOST: usize = 10_000;
+    let names = fs::list(&home.held(), MOST).unwrap_or_default();
+    let mut held: Vec<_> = names
+        .iter()
+        .filter_map(|name| SessionId::parse(name.to_str()?))
+        .filter(|session| !fs::exists(&home.tombstone(session.as_str())))
+        .filter_map(|session| {
+            let last = of_session(home, &session).ok()?.entries.pop()?;
+            Some(HeldView { session, last })
+        })
+        .collect();
+    held.sort_by_key(|view| std::cmp::Reverse(view.last.at_ms));
+    held
+}
+
 /// What was decided about a run or a session, oldest first.
 #[derive(Debug)]
 pub struct History {
@@ -55,13 +79,17 @@ pub enum Of {
     Session,
 }
 
-/// The run or session of that name; without a name, the run that was active last.
+/// The run or session of that name; without a name, whatever was decided about last.
 pub fn history(home: &Home, name: Option<&str>) -> Result<Option<History>, ControlError> {
     let named = match name {
         Some(name) => control::named(home, name)?,
-        None => match runs(home)?.0.into_iter().next() {
-            Some(view) => Named::Run(view.opened.run.id),
-            None => return Ok(None),
+        None => match (runs(home)?.0.into_iter().next(), held(home).into_iter().next()) {
+            (Some(run), Some(held)) if held.last.at_ms > run.opened.state.last_seen_ms => {
+                Named::Session(held.session)
+            }
+            (Some(run), _) => Named::Run(run.opened.run.id),
+            (None, Some(held)) => Named::Session(held.session),
+            (None, None) => return Ok(None),
         },
     };
     Ok(Some(match named {

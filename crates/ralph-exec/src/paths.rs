@@ -17,7 +17,7 @@ impl Home {
 
     /// Which run owns the session: the first thing every stop looks for.
     pub fn session(&self, session: &SessionId) -> PathBuf {
-        self.0.join("sessions").join(session.as_str())
+        self.sessions().join(session.as_str())
     }
 
     /// Files that any tool may write about a session.
@@ -33,9 +33,17 @@ impl Home {
         RunPaths(self.runs().join(run.as_str()))
     }
 
+    pub fn held(&self) -> PathBuf {
+        self.0.join("held")
+    }
+
+    pub fn sessions(&self) -> PathBuf {
+        self.0.join("sessions")
+    }
+
     /// What was decided in a session that only adopted files hold.
     pub fn held_journal(&self, session: &SessionId) -> PathBuf {
-        self.0.join("held").join(session.as_str()).join("journal.jsonl")
+        self.held().join(session.as_str()).join("journal.jsonl")
     }
 
     /// Tombstones stand apart from what they bury: nothing that re-creates a run removes them.

@@ -137,7 +137,8 @@ fn ticked(stop: &Stop, sight: &Sight) -> Requirement {
 }
 
 fn unmeasured() -> Requirement {
-    let why = "nothing measures this goal, so only its limits end the run".to_string();
+    let why = "nothing measures this goal; its limits end the run, or stops that bring nothing new"
+        .to_string();
     let next = "Go on with the goal and improve what is there".to_string();
     requirement("goal".to_string(), Standing::Unmet(Failure::new(why)), next)
 }

@@ -20,7 +20,7 @@ and every decision can be explained.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ralph start --session 5999882c-e786-462c-84d4-07d1c65b5e76 --goal-file goal.md
+  ralph start --session 5999882c-e786-462c-84d4-07d1c65b5e76 --features csv
   ralph status
   ralph why k7f2
   ralph cancel k7f2
@@ -29,7 +29,7 @@ Nobody is held while `RALPH_OFF=1` is set or the file `~/.ralph/off` exists.";
 
 #[derive(Parser)]
 #[command(name = "ralph", version, about = ABOUT, long_about = LONG_ABOUT, after_help = EXAMPLES)]
-#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -37,7 +37,7 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Hold a session to a goal until it is reached, out of limits or stuck
+    /// Hold a session to what is agreed, until it is met, out of limits or stuck
     Start(Start),
     /// Show the runs there are and how they stand
     Status(Status),
@@ -49,14 +49,10 @@ enum Command {
     Pause(OneRun),
     /// Hold the agent again, after a pause or when the run was orphaned
     Resume(OneRun),
-    /// End a run; its session is free at once and for good
+    /// End a run; its session is free at once, until somebody starts another
     Cancel(OneRun),
     /// Answer one hook event of a coding agent (called by the agent's host)
-    #[command(disable_help_flag = true)]
-    Hook {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-        args: Vec<String>,
-    },
+    Hook(Hook),
     /// Print a completion script for a shell
     #[command(
         after_help = "Examples:\n  ralph completions bash > ~/.local/share/bash-completion/completions/ralph\n  ralph completions zsh > ~/.zfunc/_ralph"
@@ -64,7 +60,7 @@ enum Command {
     Completions { shell: Shell },
     /// Print the manual page, of ralph or of one of its commands
     #[command(
-        after_help = "Examples:\n  ralph man > ~/.local/share/man/man1/ralph.1\n  ralph man start | man -l -"
+        after_help = "Examples:\n  mkdir -p ~/.local/share/man/man1\n  ralph man > ~/.local/share/man/man1/ralph.1\n  ralph man start | man -l -"
     )]
     Man { command: Option<String> },
 }
@@ -72,9 +68,11 @@ enum Command {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ralph start --session 5999882c-e786-462c-84d4-07d1c65b5e76 --goal-file goal.md
-  echo 'make the parser handle nested quotes' | ralph start --goal-file - --max-iterations 10
-  ralph start --features .claude/data/ralph-loops/csv --max-duration 2h")]
+  ralph start --session 5999882c-e786-462c-84d4-07d1c65b5e76 --features .claude/data/ralph-loops/csv
+  echo 'make the parser handle nested quotes' | ralph start --goal-file - --completion-promise DONE
+  ralph start --goal-file goal.md --checklist --max-iterations 10 --max-duration 2h
+
+Inside an agent's shell `--session` is known; elsewhere it has to be given.")]
 pub(crate) struct Start {
     /// The session to hold; inside an agent's shell, its own
     #[arg(long, value_name = "ID")]
@@ -83,7 +81,7 @@ pub(crate) struct Start {
     #[arg(long, value_name = "FILE")]
     pub goal_file: Option<PathBuf>,
     /// How often the agent may be held; 0 is without limit
-    #[arg(long, value_name = "N", default_value_t = 25)]
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = count)]
     pub max_iterations: u32,
     /// How long the run may take, such as `90m` or `8h`; `0s` is without limit
     #[arg(long, value_name = "DURATION", default_value = "8h", value_parser = duration)]
@@ -92,7 +90,7 @@ pub(crate) struct Start {
     #[arg(long, value_name = "USD", default_value = "20", value_parser = micro_usd)]
     pub max_cost_usd: u64,
     /// End the run when this many stops in a row brought nothing new
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = count)]
     pub stuck_after: u32,
     /// The agent ends the run by closing a message with `<promise>TEXT</promise>`
     #[arg(long, value_name = "TEXT")]
@@ -139,8 +137,8 @@ pub(crate) struct Why {
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
     /// Only this many decisions
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub last: usize,
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = at_least_one)]
+    pub last: u32,
     /// Print one JSON object per decision
     #[arg(long)]
     pub json: bool,
@@ -162,7 +160,24 @@ pub(crate) struct Log {
     pub json: bool,
 }
 
+/// Read in `hook.rs`, before this is: here for the help and the completions.
 #[derive(Args)]
+struct Hook {
+    /// The agent that calls
+    #[arg(value_name = "HOST", value_parser = ["claude"])]
+    host: String,
+    /// How a block is said
+    #[arg(long, value_name = "STYLE", value_parser = ["exit2", "context", "json"])]
+    style: Option<String>,
+    /// Answer within this time, whatever happens
+    #[arg(long, value_name = "DURATION")]
+    deadline: Option<String>,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph pause k7f2\n  ralph resume k7f2\n  ralph cancel 5999882c"
+)]
 pub(crate) struct OneRun {
     /// A run, or the session that it holds
     #[arg(value_name = "RUN|SESSION")]
@@ -170,6 +185,15 @@ pub(crate) struct OneRun {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+fn count(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "a whole number is needed".to_string())
+}
+
+fn at_least_one(text: &str) -> Result<u32, String> {
+    count(text)
+        .and_then(|count| if count > 0 { Ok(count) } else { Err("1 is the least".to_string()) })
 }
 
 fn duration(text: &str) -> Result<u64, String> {
@@ -192,13 +216,20 @@ fn micro_usd(text: &str) -> Result<u64, String> {
         reason = "checked to be between 0 and 1e15"
     )]
     let micro = (usd * 1e6).round() as u64;
-    Ok(micro)
+    if micro == 0 && usd > 0.0 {
+        Err("that is less than a millionth".to_string())
+    } else {
+        Ok(micro)
+    }
 }
 
 pub(crate) fn run(env: &Env) -> u8 {
     let cli = match Cli::try_parse_from(std::iter::once("ralph".into()).chain(env.args())) {
         Ok(cli) => cli,
-        Err(error) => return crate::usage::answer(&error),
+        Err(error) => {
+            let first = env.args().first().map(|first| first.to_string_lossy().into_owned());
+            return crate::usage::answer(&error, &Cli::command(), first.as_deref());
+        }
     };
     let done = match cli.command {
         Command::Start(start) => cmd::start::run(env, &start),
@@ -208,13 +239,10 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Pause(run) => cmd::control::pause(env, &run),
         Command::Resume(run) => cmd::control::resume(env, &run),
         Command::Cancel(run) => cmd::control::cancel(env, &run),
-        Command::Completions { shell } => {
-            cmd::generate::completions(shell, &mut Cli::command());
-            Ok(())
-        }
+        Command::Completions { shell } => cmd::generate::completions(shell, &mut Cli::command()),
         Command::Man { command } => cmd::generate::man(Cli::command(), command.as_deref()),
         // Taken before the command line is parsed; clap knows it for the sake of the help.
-        Command::Hook { .. } => Ok(()),
+        Command::Hook(Hook { .. }) => Ok(()),
     };
     match done {
         Ok(()) => SUCCESS,

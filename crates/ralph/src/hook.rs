@@ -10,6 +10,7 @@ use ralph_exec::faults::{self, Fault, Kind};
 use ralph_exec::paths::Home;
 use ralph_exec::pipeline::{self, Call};
 use ralph_exec::stdin;
+use ralph_exec::stdio::Descriptors;
 use ralph_exec::world::World;
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
@@ -55,11 +56,14 @@ enum Parsed {
     Wrong(String),
 }
 
-pub(crate) fn run(env: Env, args: &[OsString]) -> u8 {
+pub(crate) fn run(env: Env, args: &[OsString], descriptors: Descriptors) -> u8 {
     match parse(args) {
+        // An event that cannot be read, or an answer that cannot be heard: then nobody is held.
+        Parsed::Run(_) if descriptors == Descriptors::Missing => SUCCESS,
         Parsed::Run(options) => answer(env, &options),
         Parsed::Help => {
-            term::out(HELP);
+            // Nobody waits for help that cannot be written.
+            drop(term::out(HELP));
             SUCCESS
         }
         // 2 is the host's word for "block"; a mistake in its settings must not hold an agent for ever.
@@ -83,8 +87,8 @@ fn answer(env: Env, options: &Options) -> u8 {
             Reply::default()
         }
     };
-    term::bytes(&reply.stderr, &reply.stdout);
-    reply.exit
+    // A block whose reason nobody can read would hold the agent without a word.
+    if term::bytes(&reply.stderr, &reply.stdout) { reply.exit } else { SUCCESS }
 }
 
 /// Our bug is not the agent's trouble: it is written down, and the agent may stop.
@@ -119,7 +123,7 @@ fn parse(args: &[OsString]) -> Parsed {
             "--style" => match attached.or_else(|| args.next().map(Into::into)) {
                 Some(value) => match Style::parse_name(&value) {
                     Some(known) => style = known,
-                    None => return wrong("unknown style", &value),
+                    None => return wrong("the style can be exit2, context or json, not", &value),
                 },
                 None => return wrong("no value for", "--style"),
             },
@@ -133,7 +137,7 @@ fn parse(args: &[OsString]) -> Parsed {
             _ if name.starts_with('-') => return wrong("unknown option", name),
             name if host.is_none() => match Host::parse_name(name) {
                 Some(known) => host = Some(known),
-                None => return wrong("unknown host", name),
+                None => return wrong("the host can be claude, not", name),
             },
             _ => return wrong("unexpected argument", name),
         }

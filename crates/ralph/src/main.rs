@@ -10,6 +10,7 @@ mod usage;
 mod wording;
 
 use ralph_exec::env::Env;
+use ralph_exec::stdio;
 
 const SUCCESS: u8 = 0;
 /// 2 would mean "block" to a host and "limit reached" to a script.
@@ -17,7 +18,7 @@ const FAILURE: u8 = 1;
 
 /// The C entry point, where the arguments reach `std` without Rust's own start-up: that reads `/proc/self/maps`
 /// and sets up signal stacks, a tenth of what a hook costs when nobody is held. It also leaves SIGPIPE alone, so
-/// that `ralph log | head` ends the way people know.
+/// that `ralph log | head` ends the way people know. What it does against closed descriptors, `stdio` does.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(
     unsafe_code,
@@ -34,11 +35,12 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run() -> u8 {
+    let descriptors = stdio::secure();
     let env = Env::from_process();
     let args = env.args();
     // Before anything is initialised: a hook runs at every stop of every session.
     match args.split_first() {
-        Some((first, rest)) if first == "hook" => hook::run(env, rest),
+        Some((first, rest)) if first == "hook" => hook::run(env, rest, descriptors),
         Some(_) | None => cli::run(&env),
     }
 }

@@ -1,5 +1,6 @@
 //! The only place that prints.
 
+use crate::report::Failure;
 use anstyle::{AnsiColor, Style};
 use std::io::Write;
 
@@ -9,25 +10,40 @@ pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 pub(crate) const ODD: Style = AnsiColor::Yellow.on_default();
 
-/// To stdout; colour is dropped for pipes and `NO_COLOR`. `false` when the reader has gone away, which is no error.
-pub(crate) fn out(text: &str) -> bool {
-    anstream::stdout().lock().write_all(text.as_bytes()).is_ok()
+/// Whether somebody still reads what is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    There,
+    Gone,
+}
+
+/// To stdout; colour is dropped for pipes and `NO_COLOR`. A reader that has gone away is no error; a disk that is
+/// full is.
+pub(crate) fn out(text: &str) -> Result<Reader, Failure> {
+    let mut stdout = anstream::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(Reader::There),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Failure::because("cannot write the output", &error)),
+    }
 }
 
 pub(crate) fn err(text: &str) {
     drop(anstream::stderr().lock().write_all(text.as_bytes()));
 }
 
-/// Exactly these bytes, for a host. The reason goes first: a host may act as soon as stdout ends.
-pub(crate) fn bytes(stderr: &[u8], stdout: &[u8]) {
+/// Exactly these bytes, for a host. The reason goes first: a host may act as soon as stdout ends. `false` when they
+/// could not all be written.
+pub(crate) fn bytes(stderr: &[u8], stdout: &[u8]) -> bool {
+    let mut said = true;
     if !stderr.is_empty() {
-        drop(std::io::stderr().lock().write_all(stderr));
+        said &= std::io::stderr().lock().write_all(stderr).is_ok();
     }
     if !stdout.is_empty() {
         let mut out = std::io::stdout().lock();
-        drop(out.write_all(stdout));
-        drop(out.flush());
+        said &= out.write_all(stdout).and_then(|()| out.flush()).is_ok();
     }
+    said
 }
 
 /// `text` in `style`, for [`out`] and [`err`].

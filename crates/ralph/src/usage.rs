@@ -4,14 +4,20 @@ use crate::report::Failure;
 use crate::term;
 use crate::{FAILURE, SUCCESS};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use ralph_core::text;
 
 /// Exit code 1, not clap's 2: 2 means "block" to a host and "limit reached" to a script.
-pub(crate) fn answer(error: &clap::Error) -> u8 {
+pub(crate) fn answer(error: &clap::Error, command: &clap::Command, first: Option<&str>) -> u8 {
     if !error.use_stderr() {
-        term::out(&error.render().ansi().to_string());
-        return SUCCESS;
+        return match term::out(&error.render().ansi().to_string()) {
+            Ok(_) => SUCCESS,
+            Err(failure) => {
+                failure.print();
+                FAILURE
+            }
+        };
     }
-    match failure(error) {
+    match failure(error, command, first) {
         Some(failure) => failure.print(),
         None => term::err(&error.render().ansi().to_string()),
     }
@@ -23,33 +29,94 @@ pub(crate) fn answer(error: &clap::Error) -> u8 {
     clippy::wildcard_enum_match_arm,
     reason = "clap's kinds are open; the rest keeps clap's words"
 )]
-fn failure(error: &clap::Error) -> Option<Failure> {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
-        Some(ContextValue::Strings(texts)) => texts.first().cloned(),
-        Some(_) | None => None,
+fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) -> Option<Failure> {
+    let texts = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        Some(_) | None => Vec::new(),
     };
-    let help = "`ralph --help` lists what there is".to_string();
-    let similar = |kind| text(kind).map(|name| format!("did you mean `{name}`?"));
+    let text = |kind| texts(kind).into_iter().next();
+    // `<RUN|SESSION>...` and `--session <ID>` as people know them.
+    let plain = |name: String| {
+        name.split(' ').next().unwrap_or_default().trim_matches(['<', '>']).to_string()
+    };
+    let known = first.filter(|first| command.find_subcommand(first).is_some());
+    let help = match known {
+        Some(name) => format!("`ralph {name} --help` lists what there is"),
+        None => "`ralph --help` lists what there is".to_string(),
+    };
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let name = text(ContextKind::InvalidArg)?;
+            let similar = text(ContextKind::SuggestedArg);
+            let hint = match (name.starts_with('-'), similar) {
+                (_, Some(similar)) => format!("did you mean `{similar}`?"),
+                (false, None) if known == Some("start") => {
+                    "a goal is given with `--goal-file FILE`, or on stdin with `--goal-file -`"
+                        .to_string()
+                }
+                (_, None) => help,
+            };
             let noun = if name.starts_with('-') { "option" } else { "argument" };
-            let hint = similar(ContextKind::SuggestedArg).unwrap_or(help);
-            Some(Failure::new(&format!("unknown {noun} `{name}`"), &hint))
+            Some(Failure::new(&format!("unknown {noun} `{}`", text::line(&name, 80)), &hint))
         }
         ErrorKind::InvalidSubcommand => {
             let name = text(ContextKind::InvalidSubcommand)?;
-            let hint = similar(ContextKind::SuggestedSubcommand).unwrap_or(help);
-            Some(Failure::new(&format!("unknown command `{name}`"), &hint))
+            let hint = nearest(&name, command).map(|near| format!("did you mean `{near}`?"));
+            let what = format!("unknown command `{}`", text::line(&name, 80));
+            Some(Failure::new(&what, &hint.unwrap_or(help)))
         }
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
-            let (name, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
-            let name = name.split(' ').next().unwrap_or_default().to_string();
+            let name = plain(text(ContextKind::InvalidArg)?);
+            let value = text(ContextKind::InvalidValue).unwrap_or_default();
+            let choices = texts(ContextKind::ValidValue).join(", ");
             let why = std::error::Error::source(error).map(ToString::to_string);
-            let hint = why.unwrap_or_else(|| format!("`ralph --help` says what `{name}` takes"));
-            Some(Failure::new(&format!("`{name}` cannot be `{value}`"), &hint))
+            let hint = match (why, choices.is_empty()) {
+                (Some(why), _) => why,
+                (None, false) => format!("it can be {choices}"),
+                (None, true) => help,
+            };
+            let what = if value.is_empty() {
+                format!("`{name}` needs a value")
+            } else {
+                format!("`{name}` cannot be `{}`", text::line(&value, 80))
+            };
+            Some(Failure::new(&what, &hint))
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let name = plain(text(ContextKind::InvalidArg)?);
+            Some(Failure::new(&format!("`{name}` is missing"), &help))
+        }
+        ErrorKind::TooManyValues => {
+            let name = plain(text(ContextKind::InvalidArg)?);
+            Some(Failure::new(&format!("`{name}` takes no value"), &help))
         }
         _ => None,
     }
+}
+
+/// The command that takes the fewest changed letters to get to, if they are few.
+fn nearest<'a>(name: &str, command: &'a clap::Command) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    command
+        .get_subcommands()
+        .map(|command| (distance(&name, command.get_name()), command.get_name()))
+        .min()
+        .filter(|(distance, _)| *distance <= 2)
+        .map(|(_, name)| name)
+}
+
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (at, char) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (column, other) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(char != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
 }

@@ -6,6 +6,11 @@ use ralph_core::record::{Asked, Decided, Known, Outcome, Report, Run};
 use ralph_core::run::{Phase, State};
 use ralph_exec::clock;
 
+/// Whatever a file says, on one line that cannot steer a terminal.
+pub(crate) fn safe(foreign: &str) -> String {
+    ralph_core::text::line(foreign, 400)
+}
+
 pub(crate) fn limits(limits: &Limits) -> String {
     let mut parts = Vec::new();
     parts.extend(limits.max_iterations.map(|most| format!("{most} iterations")));
@@ -19,7 +24,8 @@ pub(crate) fn limits(limits: &Limits) -> String {
 
 /// What the run is held to, as label and value.
 pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
-    let mut lines: Vec<_> = run.features.iter().map(|path| ("list", format!("`{path}`"))).collect();
+    let mut lines: Vec<_> =
+        run.features.iter().map(|path| ("list", format!("`{}`", safe(path)))).collect();
     if let Some(promise) = &run.promise {
         lines.push((
             "promise",
@@ -28,12 +34,6 @@ pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
     }
     if run.checklist == Asked::Yes {
         lines.push(("tasks", "every item of the newest task list".to_string()));
-    }
-    if lines.is_empty() {
-        lines.push((
-            "note",
-            "nothing measures this goal, so only the limits end the run".to_string(),
-        ));
     }
     lines
 }
@@ -96,7 +96,7 @@ pub(crate) fn report(report: &Report) -> String {
         .met
         .iter()
         .take(4)
-        .map(|name| format!("{} {name}", paint(term::GOOD, "✓")))
+        .map(|name| format!("{} {}", paint(term::GOOD, "✓"), safe(name)))
         .collect();
     let met = report.total.saturating_sub(report.unmet + report.unknown);
     let shown = u32::try_from(parts.len()).unwrap_or(u32::MAX);
@@ -109,7 +109,7 @@ pub(crate) fn report(report: &Report) -> String {
             1 => " (1 finding)".to_string(),
             count => format!(" ({count} findings)"),
         };
-        parts.push(format!("{} {}{findings}", mark(line.standing), line.name));
+        parts.push(format!("{} {}{findings}", mark(line.standing), safe(&line.name)));
     }
     let open = report.unmet + report.unknown;
     if open > 4 {

@@ -122,6 +122,11 @@ pub fn exists(path: &Path) -> bool {
     rustix::fs::access(path, rustix::fs::Access::EXISTS).is_ok()
 }
 
+/// A pipe, a device or a socket: something that may never end.
+pub fn is_special(path: &Path) -> bool {
+    stat(path).is_some_and(|stat| stat.kind == Kind::Other)
+}
+
 pub fn is_directory(path: &Path) -> bool {
     stat(path).is_some_and(|stat| stat.kind == Kind::Directory)
 }

@@ -26,16 +26,14 @@ pub(crate) fn pause(env: &Env, args: &OneRun) -> Result<(), Failure> {
     let home = home(env)?;
     let run = run_named(&home, &args.name, "paused")?;
     control::pause(&home, &run, caller(env), &Deadline::after(PATIENCE))?;
-    say(args, run.as_str(), "paused", &format!("`ralph resume {run}` holds it again"));
-    Ok(())
+    say(args, run.as_str(), "paused", &format!("`ralph resume {run}` holds it again"))
 }
 
 pub(crate) fn resume(env: &Env, args: &OneRun) -> Result<(), Failure> {
     let home = home(env)?;
     let run = run_named(&home, &args.name, "resumed")?;
     control::resume(&home, &run, caller(env), &Deadline::after(PATIENCE))?;
-    say(args, run.as_str(), "active", "its session is held at the next stop");
-    Ok(())
+    say(args, run.as_str(), "active", "its session is held at the next stop")
 }
 
 pub(crate) fn cancel(env: &Env, args: &OneRun) -> Result<(), Failure> {
@@ -46,8 +44,7 @@ pub(crate) fn cancel(env: &Env, args: &OneRun) -> Result<(), Failure> {
         Named::Run(run) => run.as_str(),
         Named::Session(session) => session.as_str(),
     };
-    say(args, name, "cancelled", "its session is free; nothing was deleted");
-    Ok(())
+    say(args, name, "cancelled", "its session is free; nothing was deleted")
 }
 
 fn run_named(home: &Home, name: &str, done: &'static str) -> Result<RunId, Failure> {
@@ -60,10 +57,11 @@ fn run_named(home: &Home, name: &str, done: &'static str) -> Result<RunId, Failu
     }
 }
 
-fn say(args: &OneRun, name: &str, status: &'static str, next: &str) {
+fn say(args: &OneRun, name: &str, status: &'static str, next: &str) -> Result<(), Failure> {
     if args.json {
-        super::print_json(&Done { v: 1, name, status });
+        super::print_json(&Done { v: 1, name, status })?;
     } else {
-        term::out(&format!("{}  {status}; {next}\n", term::paint(term::BOLD, name)));
+        term::out(&format!("{}  {status}; {next}\n", term::paint(term::BOLD, name)))?;
     }
+    Ok(())
 }

@@ -4,10 +4,11 @@ use crate::report::Failure;
 use crate::term;
 use clap_complete::Shell;
 
-pub(crate) fn completions(shell: Shell, command: &mut clap::Command) {
+pub(crate) fn completions(shell: Shell, command: &mut clap::Command) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, command, "ralph", &mut script);
-    term::bytes(&[], &script);
+    term::out(&String::from_utf8_lossy(&script))?;
+    Ok(())
 }
 
 pub(crate) fn man(all: clap::Command, name: Option<&str>) -> Result<(), Failure> {
@@ -25,6 +26,6 @@ pub(crate) fn man(all: clap::Command, name: Option<&str>) -> Result<(), Failure>
     clap_mangen::Man::new(command)
         .render(&mut page)
         .map_err(|error| Failure::because("cannot make the manual page", &error))?;
-    term::bytes(&[], &page);
+    term::out(&String::from_utf8_lossy(&page))?;
     Ok(())
 }

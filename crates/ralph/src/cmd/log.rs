@@ -3,8 +3,8 @@
 use super::home;
 use crate::cli::Log;
 use crate::report::Failure;
-use crate::term;
-use crate::wording;
+use crate::term::{self, Reader};
+use crate::wording::{self, safe};
 use ralph_core::id::RunId;
 use ralph_core::record::{Change, Entry};
 use ralph_core::run::{Phase, State};
@@ -42,7 +42,8 @@ pub(crate) fn run(env: &Env, args: &Log) -> Result<(), Failure> {
     {
         term::err(&super::why::broken_line(broken));
     }
-    if !print(args, &history.name, &history.entries) || !args.follow {
+    let reader = print(args, &history.name, &history.entries)?;
+    if reader == Reader::Gone || !args.follow {
         return Ok(());
     }
     match RunId::parse(&history.name) {
@@ -55,7 +56,8 @@ fn follow(home: &Home, args: &Log, run: &RunId, mut shown: usize) -> Result<(), 
     loop {
         let history = overview::of_run(home, run)?;
         let new = history.entries.get(shown..).unwrap_or_default();
-        if !print(args, &history.name, new) || !goes_on(&history.entries) {
+        let reader = print(args, &history.name, new)?;
+        if reader == Reader::Gone || !goes_on(&history.entries) {
             return Ok(());
         }
         shown = history.entries.len().max(shown);
@@ -67,10 +69,9 @@ fn goes_on(entries: &[Entry]) -> bool {
     State::replay(entries).is_none_or(|(_, state)| !matches!(state.phase, Phase::Ended(_)))
 }
 
-/// `false` when nobody reads any more.
-fn print(args: &Log, name: &str, entries: &[Entry]) -> bool {
-    entries.iter().all(|entry| {
-        if args.json {
+fn print(args: &Log, name: &str, entries: &[Entry]) -> Result<Reader, Failure> {
+    for entry in entries {
+        let reader = if args.json {
             super::print_json(&EntryJson {
                 v: 1,
                 name,
@@ -79,26 +80,31 @@ fn print(args: &Log, name: &str, entries: &[Entry]) -> bool {
                 iteration: entry.iteration,
                 prev: &entry.prev,
                 change: &entry.change,
-            })
+            })?
         } else {
-            term::out(&line(entry))
+            term::out(&line(entry))?
+        };
+        if reader == Reader::Gone {
+            return Ok(reader);
         }
-    })
+    }
+    Ok(Reader::There)
 }
 
 fn line(entry: &Entry) -> String {
     let what = match &entry.change {
         Change::Started(run) => {
-            format!("started    {} ({})", run.title, wording::limits(&run.limits))
+            format!("started    {} ({})", safe(&run.title), wording::limits(&run.limits))
         }
         Change::Restored(_) => {
-            "restored   the journal was damaged or gone and begins anew".to_string()
+            "restored   the journal was damaged or gone; what was left of it is kept beside it"
+                .to_string()
         }
         Change::Decided(decided) => {
             format!(
                 "{:<10} {} (rule `{}`)",
                 wording::outcome(decided),
-                decided.because,
+                safe(&decided.because),
                 decided.rule.name()
             )
         }

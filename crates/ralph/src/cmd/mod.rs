@@ -8,12 +8,13 @@ pub(crate) mod status;
 pub(crate) mod why;
 
 use crate::report::Failure;
+use crate::term::Reader;
 use ralph_exec::control::Caller;
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
 
 fn home(env: &Env) -> Result<Home, Failure> {
-    let hint = "set `HOME`, or `RALPH_HOME` to the directory to use";
+    let hint = "set `HOME`, or `RALPH_HOME` to an absolute path";
     env.ralph_home()
         .map(Home::new)
         .ok_or_else(|| Failure::new("it is not known where runs are kept", hint))
@@ -24,9 +25,20 @@ fn caller(env: &Env) -> Caller {
 }
 
 /// One object on one line.
-fn print_json(value: &impl serde::Serialize) -> bool {
+fn print_json(value: &impl serde::Serialize) -> Result<Reader, Failure> {
     // What ralph prints is made of strings, numbers and lists of them; serialising it cannot fail.
     let mut line = serde_json::to_string(value).unwrap_or_default();
     line.push('\n');
     crate::term::out(&line)
+}
+
+/// Why nobody is held at all, if so.
+fn off(env: &Env, home: &Home) -> Option<&'static str> {
+    if env.is_off() {
+        Some("`RALPH_OFF` is set")
+    } else if ralph_exec::fs::exists(&home.kill_switch()) {
+        Some("the file `off` is in ralph's home")
+    } else {
+        None
+    }
 }

@@ -10,8 +10,10 @@ use ralph_core::record::{Asked, Run};
 use ralph_exec::clock::{self, Deadline};
 use ralph_exec::control::{self, Order};
 use ralph_exec::env::Env;
-use ralph_exec::{fs, stdin};
+use ralph_exec::paths::Home;
+use ralph_exec::{adopt, fs, sources, stdin};
 use serde::Serialize;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// A goal is a text, not a data set.
@@ -43,7 +45,7 @@ pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
     let project = directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?;
     let mut features = Vec::new();
     for named in &args.features {
-        let named = directory(named, &here)?;
+        let named = list_directory(named, &here)?;
         if !features.contains(&named) {
             features.push(named);
         }
@@ -65,12 +67,24 @@ pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
         secrets: env.secrets(),
     };
     let run = control::start(&home, &order, &Deadline::after(super::control::PATIENCE))?;
-    if args.json {
-        print_json(&run);
-    } else {
-        print(&run);
+    if args.json { print_json(&run) } else { print(&run, &notes(env, &home, &order, &run)) }
+}
+
+/// What the person would otherwise find out too late.
+fn notes(env: &Env, home: &Home, order: &Order, run: &Run) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(why) = super::off(env, home) {
+        notes.push(format!("nobody is held: {why}"));
     }
-    Ok(())
+    let lists: Vec<_> =
+        order.features.iter().filter_map(|path| sources::readable(path).ok()).collect();
+    if !lists.is_empty() && lists.iter().all(|list| list.next().is_none()) {
+        notes.push("every feature already passes, so the first stop ends the run".to_string());
+    }
+    if run.features.is_empty() && run.promise.is_none() && run.checklist == Asked::No {
+        notes.push("nothing measures this goal, so its limits end the run, or stops that bring nothing new".to_string());
+    }
+    notes
 }
 
 fn session(env: &Env, args: &Start) -> Result<SessionId, Failure> {
@@ -86,8 +100,17 @@ fn session(env: &Env, args: &Start) -> Result<SessionId, Failure> {
 fn goal(args: &Start, here: &Path) -> Result<Vec<u8>, Failure> {
     let goal = match &args.goal_file {
         None => return Ok(Vec::new()),
-        Some(path) if path == Path::new("-") => stdin::read_all(std::io::stdin(), LARGEST_GOAL)
-            .map_err(|error| Failure::because("cannot read the goal from stdin", &error))?,
+        Some(path) if path == Path::new("-") => {
+            if std::io::stdin().is_terminal() {
+                term::err("write the goal, then press Ctrl-D on an empty line\n");
+            }
+            stdin::read_all(std::io::stdin(), LARGEST_GOAL)
+                .map_err(|error| Failure::because("cannot read the goal from stdin", &error))?
+        }
+        Some(path) if fs::is_special(&here.join(path)) => {
+            let what = format!("`{}` is not a regular file", path.display());
+            return Err(Failure::new(&what, "pipe it in instead, with `--goal-file -`"));
+        }
         Some(path) => fs::read(&here.join(path), LARGEST_GOAL)?,
     };
     if goal.trim_ascii().is_empty() {
@@ -99,8 +122,13 @@ fn goal(args: &Start, here: &Path) -> Result<Vec<u8>, Failure> {
 
 fn promise(args: &Start) -> Result<Option<String>, Failure> {
     match &args.completion_promise {
-        Some(promise) if promise.trim().is_empty() || promise.chars().count() > 200 => {
-            let what = "`--completion-promise` needs 1 to 200 characters";
+        Some(promise)
+            if promise.trim().is_empty()
+                || promise.chars().count() > 200
+                || promise.contains(['<', '>'])
+                || *promise != ralph_core::text::clean(promise) =>
+        {
+            let what = "`--completion-promise` needs 1 to 200 characters that can be seen, without `<` and `>`";
             Err(Failure::new(
                 what,
                 "choose a short phrase that the agent would not write by chance",
@@ -110,13 +138,28 @@ fn promise(args: &Start) -> Result<Option<String>, Failure> {
     }
 }
 
+/// The directory of a feature list; naming the list itself is fine.
+fn list_directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
+    if path.file_name().is_some_and(|name| name == adopt::FEATURES)
+        && !fs::is_directory(&here.join(path))
+    {
+        return directory(path.parent().unwrap_or(Path::new(".")), here);
+    }
+    directory(path, here)
+}
+
 fn directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
     let what = || format!("`{}` is not a directory", path.display());
     let resolved = fs::resolve(&here.join(path)).filter(|path| fs::is_directory(path));
-    resolved.ok_or_else(|| Failure::new(&what(), "check the path"))
+    let resolved = resolved.ok_or_else(|| Failure::new(&what(), "check the path"))?;
+    if resolved.to_str().is_none() {
+        let what = format!("`{}` is not valid UTF-8", resolved.display());
+        return Err(Failure::new(&what, "rename the directory"));
+    }
+    Ok(resolved)
 }
 
-fn print(run: &Run) {
+fn print(run: &Run, notes: &[String]) -> Result<(), Failure> {
     let owner = run.owner.as_ref().map(SessionId::as_str).unwrap_or_default();
     let mut out =
         format!("{}  started     {}\n", term::paint(term::BOLD, run.id.as_str()), run.title);
@@ -125,11 +168,15 @@ fn print(run: &Run) {
     for (label, value) in wording::contract(run) {
         out.push_str(&format!("      {label:<7} {value}\n"));
     }
+    for note in notes {
+        out.push_str(&format!("      {:<7} {note}\n", "note"));
+    }
     out.push_str(&format!("      stop it with `ralph cancel {}`\n", run.id));
-    term::out(&out);
+    term::out(&out)?;
+    Ok(())
 }
 
-fn print_json(run: &Run) {
+fn print_json(run: &Run) -> Result<(), Failure> {
     super::print_json(&StartJson {
         v: 1,
         run: run.id.as_str(),
@@ -145,5 +192,6 @@ fn print_json(run: &Run) {
         goal_bytes: run.goal_bytes,
         started_at: clock::rfc3339(run.started_ms),
         cancel: format!("ralph cancel {}", run.id),
-    });
+    })?;
+    Ok(())
 }

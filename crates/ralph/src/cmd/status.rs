@@ -4,18 +4,16 @@ use super::home;
 use crate::cli::Status;
 use crate::report::Failure;
 use crate::term::{self, paint};
-use crate::wording;
+use crate::wording::{self, safe};
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::Line;
+use ralph_core::record::{Change, Line};
 use ralph_core::run::Phase;
 use ralph_exec::clock;
 use ralph_exec::control::{self, Named};
 use ralph_exec::env::Env;
 use ralph_exec::faults::{self, Fault};
-use ralph_exec::fs;
 use ralph_exec::holder::describe;
-use ralph_exec::overview::{self, RunView, Unreadable};
-use ralph_exec::paths::Home;
+use ralph_exec::overview::{self, HeldView, RunView, Unreadable};
 use serde::Serialize;
 
 const A_DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -27,6 +25,8 @@ struct Overview<'a> {
     /// Why nobody is held at all, if so.
     off: Option<&'static str>,
     runs: Vec<RunJson<'a>>,
+    /// Sessions that only files of other tools hold.
+    held: Vec<HeldJson<'a>>,
     unreadable: Vec<UnreadableJson<'a>>,
     faults: Vec<FaultJson<'a>>,
 }
@@ -56,6 +56,12 @@ struct RunJson<'a> {
 }
 
 #[derive(Serialize)]
+struct HeldJson<'a> {
+    session: &'a str,
+    last_decided_at: String,
+}
+
+#[derive(Serialize)]
 struct UnreadableJson<'a> {
     run: &'a str,
     why: String,
@@ -72,6 +78,12 @@ struct FaultJson<'a> {
 
 pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
     let home = home(env)?;
+    if args.clear_trouble {
+        let forgotten = faults::clear(&home)?;
+        let noun = if forgotten == 1 { "trouble" } else { "troubles" };
+        term::out(&format!("{forgotten} {noun} forgotten\n"))?;
+        return Ok(());
+    }
     let (mut runs, mut unreadable) = overview::runs(&home)?;
     if let Some(name) = &args.name {
         let run = match control::named(&home, name)? {
@@ -87,22 +99,18 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
         runs.retain(|view| !is_old(view, now_ms));
     }
     let faults = faults::all(&home);
-    if args.clear_trouble {
-        faults::clear(&home)?;
-    }
-    let off = off(env, &home);
-    if args.json {
-        print_json(off, &runs, &unreadable, &faults);
-    } else {
-        print(&Shown {
-            off,
-            runs: &runs,
-            left_out: all - runs.len(),
-            unreadable: &unreadable,
-            faults: &faults,
-        });
-    }
-    Ok(())
+    let held = if args.name.is_none() { overview::held(&home) } else { Vec::new() };
+    let off = super::off(env, &home);
+    let shown = Shown {
+        off,
+        runs: &runs,
+        held: &held,
+        left_out: all - runs.len(),
+        unreadable: &unreadable,
+        faults: &faults,
+        all: if args.name.is_none() { All::Yes } else { All::No },
+    };
+    if args.json { print_json(&shown) } else { print(&shown) }
 }
 
 fn no_run(session: &SessionId) -> Failure {
@@ -115,25 +123,40 @@ fn is_old(view: &RunView, now_ms: u64) -> bool {
         && now_ms.saturating_sub(view.opened.state.last_seen_ms) > A_DAY_MS
 }
 
-fn off(env: &Env, home: &Home) -> Option<&'static str> {
-    if env.is_off() {
-        Some("`RALPH_OFF` is set")
-    } else if fs::exists(&home.kill_switch()) {
-        Some("the file `off` is in ralph's home")
-    } else {
-        None
-    }
-}
-
 struct Shown<'a> {
     off: Option<&'static str>,
     runs: &'a [RunView],
+    held: &'a [HeldView],
     left_out: usize,
     unreadable: &'a [Unreadable],
     faults: &'a [Fault],
+    all: All,
 }
 
-fn print(shown: &Shown<'_>) {
+/// Whether everything was asked for, or one run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum All {
+    Yes,
+    No,
+}
+
+impl Shown<'_> {
+    fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.unreadable.is_empty() && self.held.is_empty()
+    }
+
+    /// Faults that no run's paragraph shows.
+    fn general(&self) -> Vec<&Fault> {
+        let shown = |id: &str| self.runs.iter().any(|view| view.opened.run.id.as_str() == id);
+        let general = |fault: &&Fault| !fault.run.as_deref().is_some_and(shown);
+        match self.all {
+            All::Yes => self.faults.iter().filter(general).collect(),
+            All::No => Vec::new(),
+        }
+    }
+}
+
+fn print(shown: &Shown<'_>) -> Result<(), Failure> {
     let mut out = String::new();
     if let Some(why) = shown.off {
         out.push_str(&format!("{} nobody is held: {why}\n\n", paint(term::ODD, "?")));
@@ -143,9 +166,12 @@ fn print(shown: &Shown<'_>) {
     }
     for one in shown.unreadable {
         let id = paint(term::BOLD, one.run.as_str());
-        out.push_str(&format!("{id}  unreadable  {}\n", describe(&one.error)));
+        out.push_str(&format!("{id}  unreadable   {}\n", safe(&describe(&one.error))));
     }
-    if shown.runs.is_empty() && shown.unreadable.is_empty() {
+    for one in shown.held {
+        out.push_str(&held_line(one));
+    }
+    if shown.is_empty() {
         out.push_str(match shown.left_out {
             0 => "no runs; `ralph start --help` shows how to begin one\n",
             _ => "no runs since yesterday\n",
@@ -154,20 +180,36 @@ fn print(shown: &Shown<'_>) {
     if shown.left_out > 0 {
         out.push_str(&format!("{} older; `ralph status --all` shows them\n", shown.left_out));
     }
-    let general: Vec<_> = shown.faults.iter().filter(|fault| fault.run.is_none()).collect();
+    let general = shown.general();
     if !general.is_empty() {
         out.push_str("\ntrouble that ralph had, newest first:\n");
-        for fault in general.iter().take(SHOWN_FAULTS) {
-            out.push_str(&fault_line(fault));
-        }
+        general.iter().take(SHOWN_FAULTS).for_each(|fault| out.push_str(&fault_line(fault)));
         if general.len() > SHOWN_FAULTS {
-            out.push_str(&format!(
-                "  and {} more: `ralph status --json`\n",
-                general.len() - SHOWN_FAULTS
-            ));
+            let more = general.len() - SHOWN_FAULTS;
+            out.push_str(&format!("  and {more} more: `ralph status --json`\n"));
         }
+        out.push_str("  `ralph status --clear-trouble` forgets these\n");
     }
-    term::out(&out);
+    term::out(&out)?;
+    Ok(())
+}
+
+fn held_line(view: &HeldView) -> String {
+    let session = view.session.as_str();
+    let how = match &view.last.change {
+        Change::Decided(decided) => {
+            let because = safe(&decided.because);
+            format!("{} by files of other tools: {because}", wording::outcome(decided))
+        }
+        Change::Started(_)
+        | Change::Restored(_)
+        | Change::Trouble { .. }
+        | Change::Paused
+        | Change::Resumed
+        | Change::Cancelled => "known".to_string(),
+    };
+    let ago = wording::ago(clock::now_ms(), view.last.at_ms);
+    format!("no run  session {session} {how} ({ago}); `ralph cancel {session}` lets it go\n")
 }
 
 fn paragraph(view: &RunView, faults: &[Fault]) -> String {
@@ -181,14 +223,19 @@ fn paragraph(view: &RunView, faults: &[Fault]) -> String {
         let spent = wording::spent(state).map(|it| format!(", {}", ralph_core::limits::money(it)));
         let spent = spent.unwrap_or_default();
         return format!(
-            "{id}  {word:<11} {}  ({ago}, {} {noun}{spent})\n",
-            run.title, state.iteration
+            "{id}  {word:<12} {}  ({ago}, {} {noun}{spent})\n",
+            safe(&run.title),
+            state.iteration
         );
     }
-    let mut out = format!("{id}  {word:<11} {}\n", run.title);
+    let mut out = format!("{id}  {word:<12} {}\n", safe(&run.title));
     out.push_str(&format!("      {}\n", wording::progress(run, state, now_ms)));
     if let Some(report) = &state.report {
         out.push_str(&format!("      {}\n", wording::report(report)));
+    } else if view.phase == Phase::Active {
+        out.push_str(
+            "      no stop seen yet; if it stays so, see whether the hook is registered\n",
+        );
     }
     if view.phase == Phase::Orphaned {
         out.push_str(&format!(
@@ -197,7 +244,7 @@ fn paragraph(view: &RunView, faults: &[Fault]) -> String {
         ));
     }
     if let Some(what) = &view.opened.tampering {
-        out.push_str(&format!("      {} {what}\n", paint(term::BAD, "✗")));
+        out.push_str(&format!("      {} {}\n", paint(term::BAD, "✗"), safe(what)));
     }
     for fault in faults.iter().filter(|fault| fault.run.as_deref() == Some(run.id.as_str())) {
         out.push_str(&format!("    {}", fault_line(fault)));
@@ -206,7 +253,7 @@ fn paragraph(view: &RunView, faults: &[Fault]) -> String {
 }
 
 fn fault_line(fault: &Fault) -> String {
-    let what = ralph_core::text::line(&fault.what, 400);
+    let what = safe(&fault.what);
     format!(
         "  {} {}  {} trouble: {what}\n",
         paint(term::ODD, "?"),
@@ -215,22 +262,27 @@ fn fault_line(fault: &Fault) -> String {
     )
 }
 
-fn print_json(
-    off: Option<&'static str>,
-    runs: &[RunView],
-    unreadable: &[Unreadable],
-    faults: &[Fault],
-) {
+fn print_json(shown: &Shown<'_>) -> Result<(), Failure> {
     let now_ms = clock::now_ms();
     super::print_json(&Overview {
         v: 1,
-        off,
-        runs: runs.iter().map(|view| run_json(view, now_ms)).collect(),
-        unreadable: unreadable
+        off: shown.off,
+        runs: shown.runs.iter().map(|view| run_json(view, now_ms)).collect(),
+        held: shown
+            .held
+            .iter()
+            .map(|view| HeldJson {
+                session: view.session.as_str(),
+                last_decided_at: clock::rfc3339(view.last.at_ms),
+            })
+            .collect(),
+        unreadable: shown
+            .unreadable
             .iter()
             .map(|one| UnreadableJson { run: RunId::as_str(&one.run), why: describe(&one.error) })
             .collect(),
-        faults: faults
+        faults: shown
+            .faults
             .iter()
             .map(|fault| FaultJson {
                 at: clock::rfc3339(fault.at_ms),
@@ -240,7 +292,8 @@ fn print_json(
                 session: fault.session.as_deref(),
             })
             .collect(),
-    });
+    })?;
+    Ok(())
 }
 
 fn run_json(view: &RunView, now_ms: u64) -> RunJson<'_> {

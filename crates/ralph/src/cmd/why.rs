@@ -3,10 +3,11 @@
 use super::home;
 use crate::cli::Why;
 use crate::report::Failure;
-use crate::term::{self, paint};
-use crate::wording;
+use crate::term::{self, Reader, paint};
+use crate::wording::{self, safe};
 use ralph_core::limits;
 use ralph_core::record::{Change, Decided, Entry, Line, Outcome};
+use ralph_core::run::{Phase, State};
 use ralph_exec::clock;
 use ralph_exec::env::Env;
 use ralph_exec::journal::Break;
@@ -41,11 +42,16 @@ pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
         let hint = "`ralph start --help` shows how to begin a run";
         return Err(Failure::new("nothing was decided yet", hint));
     };
-    let decisions: Vec<_> =
-        history.entries.iter().filter_map(decision).rev().take(args.last).collect();
+    let decisions: Vec<_> = history
+        .entries
+        .iter()
+        .filter_map(decision)
+        .rev()
+        .take(usize::try_from(args.last).unwrap_or(usize::MAX))
+        .collect();
     if args.json {
         for (entry, decided) in &decisions {
-            if !super::print_json(&json(&history, entry, decided)) {
+            if super::print_json(&json(&history, entry, decided))? == Reader::Gone {
                 break;
             }
         }
@@ -57,14 +63,18 @@ pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
     }
     if decisions.is_empty() {
         let name = &history.name;
-        out.push_str(&format!(
-            "nothing was decided about `{name}` yet: its session has not stopped\n"
-        ));
+        let ended = State::replay(&history.entries).map(|(_, state)| state.phase);
+        out.push_str(&match ended {
+            Some(Phase::Ended(status)) => {
+                format!("`{name}` was {} before its first stop\n", status.name())
+            }
+            _ => format!("nothing was decided about `{name}` yet: its session has not stopped\n"),
+        });
     }
     for (entry, decided) in decisions {
         out.push_str(&paragraph(&history, entry, decided));
     }
-    term::out(&out);
+    term::out(&out)?;
     Ok(())
 }
 
@@ -108,19 +118,19 @@ fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
         wording::when(entry.at_ms),
         wording::outcome(decided),
         format!("`{}`", decided.rule.name()),
-        decided.because,
+        safe(&decided.because),
         paint(term::DIM, &format!("{charged} · {}", limits::duration(decided.took_ms))),
     );
     if let Some(what) = &decided.tampering {
-        out.push_str(&format!("          {} {what}\n", paint(term::BAD, "✗")));
+        out.push_str(&format!("          {} {}\n", paint(term::BAD, "✗"), safe(what)));
     }
     let Some(report) = &decided.report else { return out };
     for line in report.lines.iter().take(12) {
         out.push_str(&format!(
             "          {} {:<20} {}\n",
             wording::mark(line.standing),
-            line.name,
-            line.note
+            safe(&line.name),
+            safe(&line.note)
         ));
     }
     let open = report.unmet + report.unknown;
@@ -129,7 +139,7 @@ fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
     }
     let met = report.total.saturating_sub(open);
     if met > 0 {
-        let names = report.met.iter().take(6).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let names = report.met.iter().take(6).map(|name| safe(name)).collect::<Vec<_>>().join(", ");
         let rest = if met > 6 { format!(" and {} more", met - 6) } else { String::new() };
         out.push_str(&format!("          {} {names}{rest}\n", paint(term::GOOD, "✓")));
     }

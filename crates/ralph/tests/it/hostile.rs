@@ -141,3 +141,23 @@ fn secrets_are_not_repeated() {
     }
     assert!(hook.stderr.contains("use [redacted] and [redacted]"), "{hook}");
 }
+
+/// A host that closed a descriptor hears nothing, so nobody is held, and no file of ours gets its number.
+#[test]
+fn a_closed_descriptor_holds_nobody_and_spoils_nothing() {
+    for closed in ["<&-", ">&-", "2>&-", ">/dev/full 2>/dev/full"] {
+        let sandbox = Sandbox::new();
+        let run = sandbox.start(PROMISE);
+        let event = sandbox.write("event.json", sandbox.stop_event(SESSION, ""));
+        let input = if closed == "<&-" { "" } else { "<\"$1\"" };
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &format!("\"$0\" hook claude {input} {closed}")]);
+        shell.arg(env!("CARGO_BIN_EXE_ralph")).arg(event).env_clear().env("HOME", sandbox.home());
+        let hook = ended(shell.env("PATH", "/usr/bin:/bin"), b"");
+        assert_eq!(hook.code, Some(0), "{closed}: {hook}");
+        assert_eq!(sandbox.status()["runs"][0]["tampering"], serde_json::Value::Null, "{closed}");
+        sandbox.write("work.txt", closed);
+        assert!(sandbox.stop(SESSION, "").is_block(), "{closed}");
+        assert!(sandbox.standing(&run).1 <= 2);
+    }
+}

@@ -95,7 +95,7 @@ fn a_start_that_fails_arms_nothing() {
       hint: give `--max-iterations` or `--max-duration` a number; 0 means without limit
     $ ralph start --session a --goal-file - --max-iterations=-3
     error: `--max-iterations` cannot be `-3`
-      hint: -3 is not in 0..=4294967295
+      hint: a whole number is needed
     $ ralph start --session a --goal-file - --max-iteration 3
     error: unknown option `--max-iteration`
       hint: did you mean `--max-iterations`?
@@ -120,9 +120,9 @@ fn a_start_that_fails_arms_nothing() {
       hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`
     $ ralph start --session a --goal-file - fix the tests
     error: unknown argument `fix`
-      hint: `ralph --help` lists what there is
+      hint: a goal is given with `--goal-file FILE`, or on stdin with `--goal-file -`
     $ ralph start --session a --goal-file - --completion-promise  
-    error: `--completion-promise` needs 1 to 200 characters
+    error: `--completion-promise` needs 1 to 200 characters that can be seen, without `<` and `>`
       hint: choose a short phrase that the agent would not write by chance
     ");
 }
@@ -172,7 +172,7 @@ fn every_decision_is_explained() {
         [time]  let go     1 background task pending: subagent "review" (rule `waiting`)
         [time]  claimed    all 2 requirements are said to be met after 1 iteration and [duration]; nothing measured it (rule `claimed`)
         "#);
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status"]).stdout), @"[run]  claimed     make it work  (just now, 1 iteration)");
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status"]).stdout), @"[run]  claimed      make it work  (just now, 1 iteration)");
     });
 }
 
@@ -185,14 +185,15 @@ fn the_status_shows_runs_and_trouble() {
     sandbox.stop(SESSION, "");
     settings().bind(|| {
         assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status"]).stdout), @"
-        [run]  held        make it work
+        [run]  held         make it work
               claude 5999882c · iteration 1 of 25 · [duration] of 8 h
               ✗ promise
 
         trouble that ralph had, newest first:
           ? [time]  input trouble: the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)
+          `ralph status --clear-trouble` forgets these
         ");
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"not given yet","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)","run":null,"session":null}]}"#);
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"not given yet","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)","run":null,"session":null}]}"#);
     });
 }
 
@@ -215,7 +216,7 @@ fn unknown_words_get_a_suggestion() {
     assert_snapshot!(shown, @"
     $ ralph statsu
     error: unknown command `statsu`
-      hint: did you mean `start`?
+      hint: did you mean `status`?
     $ ralph status --jsno
     error: unknown option `--jsno`
       hint: did you mean `--json`?
@@ -226,15 +227,11 @@ fn unknown_words_get_a_suggestion() {
     error: there is no run yet
       hint: `ralph start --help` shows how to begin one
     $ ralph cancel
-    error: the following required arguments were not provided:
-      <RUN|SESSION>
-
-    Usage: ralph cancel <RUN|SESSION>
-
-    For more information, try '--help'.
+    error: `RUN|SESSION` is missing
+      hint: `ralph cancel --help` lists what there is
     $ ralph start --max-iterations many
     error: `--max-iterations` cannot be `many`
-      hint: invalid digit found in string
+      hint: a whole number is needed
     ");
 }
 
