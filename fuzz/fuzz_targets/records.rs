@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
             entries.push(entry);
         } else if let Ok(change) = serde_json::from_slice::<Change>(line) {
             let prev = String::new();
-            entries.push(Entry { v: 1, seq: 0, at_ms: 0, prev, iteration: 0, change });
+            entries.push(Entry { v: 1, seq: 0, at_ms: 0, prev, iteration: 0, after: String::new(), change });
         }
     }
     let (bytes, ends) = chain(&mut entries);

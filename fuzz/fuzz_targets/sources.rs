@@ -64,7 +64,7 @@ fn is_a_claim(requirement: &Requirement) {
 }
 
 fn feature_list(list: &features::FeatureList) {
-    let requirements = list.requirements();
+    let requirements = list.requirements("feature_list.json");
     assert_eq!(requirements.len(), list.features.len());
     let names: BTreeSet<_> = requirements.iter().map(|one| &one.name).collect();
     assert_eq!(names.len(), requirements.len());

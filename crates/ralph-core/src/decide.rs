@@ -4,7 +4,7 @@
 //! and [`conclude`] asked.
 
 use crate::event::{PendingKind, Stop, Trouble};
-use crate::facts::{Declared, Driver, Evidence, Facts, Off, Owner, Tree, Trust};
+use crate::facts::{Declared, Driver, Evidence, Facts, Off, Owner, Prompt, Tree, Trust};
 use crate::limits;
 use crate::reason::{self, Held, Telling};
 use crate::record::{Mark, OnTampering, Origin, Outcome, Report, Rule, Run};
@@ -122,8 +122,7 @@ fn repeated(case: &Case<'_>) -> Option<Decision> {
     let Hold::Run { state, .. } = case.hold else {
         return None;
     };
-    let delivery = case.facts.delivery?;
-    if state.delivery != Some(Mark(delivery)) {
+    if !state.is_repeat(case.facts.delivery.as_ref()?) {
         return None;
     }
     let verdict = match &state.answer {
@@ -198,7 +197,7 @@ fn conclude_files(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -
     if unmet == 0 {
         return allow(Rule::Claimed, "nothing is open in the files about this session".to_string());
     }
-    if case.stop.continuing {
+    if case.stop.continuing || case.facts.prompt == Prompt::HeldAlready {
         return allow(
             Rule::HoldOnce,
             format!("{unmet} not met, and the files held this prompt once already"),

@@ -11,8 +11,10 @@ pub struct Facts {
     pub now_ms: u64,
     pub off: Option<Off>,
     pub owner: Owner,
-    /// Identifies one delivery of one stop; `None` when nothing tells two deliveries apart.
-    pub delivery: Option<u64>,
+    /// `None` when nothing tells two deliveries of one stop from two stops.
+    pub delivery: Option<Delivery>,
+    /// Whether files alone have held this very prompt before.
+    pub prompt: Prompt,
     pub trouble: Option<Trouble>,
     pub declared: Option<Declared>,
     pub trust: Trust,
@@ -21,6 +23,23 @@ pub struct Facts {
     pub spent_micro_usd: Option<u64>,
     pub context_permille: Option<u16>,
     pub driver: Driver,
+}
+
+/// One arrival of a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The same for two deliveries of one stop: prompt, message, flag.
+    pub stop: u64,
+    /// How long the transcript was. A conversation that went on has made it longer, if not at once.
+    pub length: u64,
+    /// When our process started.
+    pub arrived_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    Fresh,
+    HeldAlready,
 }
 
 /// Dearer to know: asked for only when the cheap facts do not settle the stop.
@@ -81,6 +100,7 @@ impl Facts {
             off: None,
             owner: Owner::Present,
             delivery: None,
+            prompt: Prompt::Fresh,
             trouble: None,
             declared: None,
             trust: Trust::Approved,

@@ -73,6 +73,9 @@ pub struct Entry {
     pub prev: String,
     /// Iterations charged once this entry is applied.
     pub iteration: u32,
+    /// Hash of the state once this entry is applied: a state that says otherwise was edited.
+    #[serde(default)]
+    pub after: String,
     pub change: Change,
 }
 
@@ -106,7 +109,7 @@ pub struct Decided {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery: Option<Mark>,
+    pub delivery: Option<Delivered>,
     /// Absent when the stop was settled before any requirement was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
@@ -118,6 +121,13 @@ pub struct Decided {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampering: Option<String>,
     pub took_ms: u64,
+}
+
+/// Which stop was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivered {
+    pub stop: Mark,
+    pub length: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -131,7 +131,12 @@ fn announced(rest: &str) -> Option<usize> {
 
 fn private_key(rest: &str) -> Option<usize> {
     let body = rest.strip_prefix(PEM_BEGIN)?;
-    let head = body.find(PEM_KEY).filter(|at| *at < 40)?;
+    // The words in between are few; looking further would make a text of nothing but beginnings take for ever.
+    let mut near = body.len().min(64);
+    while !body.is_char_boundary(near) {
+        near -= 1;
+    }
+    let head = body[..near].find(PEM_KEY)?;
     let from = PEM_BEGIN.len() + head + PEM_KEY.len();
     // A key that was cut off before its end is still a key.
     let end = rest[from..].find(PEM_END).map_or(rest.len(), |at| {

@@ -1,6 +1,9 @@
 //! The changing half of a run: a fold over its journal, and nothing else.
 
-use crate::record::{Change, Decided, Entry, Mark, Observed, Outcome, Process, Report, Rule, Run};
+use crate::facts::Delivery;
+use crate::record::{
+    Change, Decided, Delivered, Entry, Mark, Observed, Outcome, Process, Report, Rule, Run,
+};
 use crate::status::Status;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,14 +21,18 @@ pub struct State {
     pub iteration: u32,
     pub started_ms: u64,
     pub last_seen_ms: u64,
-    pub paused_ms: u64,
+    /// Time on the run's own clock, up to `clock_ms`. Pauses are not in it, and a clock that is set back takes
+    /// nothing off and adds nothing.
+    pub ran_ms: u64,
+    /// What the system's clock said at the last entry.
+    pub clock_ms: u64,
     /// Every (tree, failures) a stop was held at, oldest first.
     pub seen: Vec<Mark>,
     /// How many stops in a row ended in a state seen before.
     pub stale: u32,
     /// Stops that were let go because this version did not know their reason.
     pub odd_stops: u32,
-    pub delivery: Option<Mark>,
+    pub delivery: Option<Answered>,
     pub answer: Option<String>,
     pub report: Option<Report>,
     pub observed: Option<Observed>,
@@ -33,6 +40,16 @@ pub struct State {
     pub trouble: Option<String>,
     /// Somebody edited what is not theirs. Once set, the run cannot end `verified`.
     pub tampered: Tampered,
+}
+
+/// The stop that was answered last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    pub stop: Mark,
+    pub length: u64,
+    pub at_ms: u64,
+    /// How often the answer was given again since.
+    pub repeats: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +76,8 @@ impl State {
             iteration: run.first_iteration,
             started_ms: run.started_ms,
             last_seen_ms: run.started_ms,
-            paused_ms: 0,
+            ran_ms: 0,
+            clock_ms: run.started_ms,
             seen: Vec::new(),
             stale: 0,
             odd_stops: 0,
@@ -97,19 +115,16 @@ impl State {
         if let Phase::Ended(_) = self.phase {
             return;
         }
+        self.ran_ms = self.elapsed_ms(entry.at_ms);
+        self.clock_ms = entry.at_ms;
         self.last_seen_ms = self.last_seen_ms.max(entry.at_ms);
         match &entry.change {
             Change::Started(_) => {}
             Change::Restored(_) => self.tampered = Tampered::Yes,
-            Change::Decided(decided) => self.decided(decided),
+            Change::Decided(decided) => self.decided(decided, entry.at_ms),
             Change::Trouble { class } => self.trouble = Some(class.clone()),
-            // On the run's own clock, which never goes back: a pause is no longer than it was.
-            Change::Paused => self.phase = Phase::Paused { since_ms: self.last_seen_ms },
+            Change::Paused => self.phase = Phase::Paused { since_ms: entry.at_ms },
             Change::Resumed => {
-                if let Phase::Paused { since_ms } = self.phase {
-                    self.paused_ms =
-                        self.paused_ms.saturating_add(self.last_seen_ms.saturating_sub(since_ms));
-                }
                 self.phase = Phase::Active;
                 // Whoever resumes it is the owner's new process; the next stop tells which.
                 self.process = None;
@@ -119,12 +134,17 @@ impl State {
         }
     }
 
-    fn decided(&mut self, decided: &Decided) {
+    fn decided(&mut self, decided: &Decided, at_ms: u64) {
         if decided.tampering.is_some() {
             self.tampered = Tampered::Yes;
         }
         match &decided.outcome {
-            Outcome::Repeated => return,
+            Outcome::Repeated => {
+                if let Some(answered) = &mut self.delivery {
+                    answered.repeats = answered.repeats.saturating_add(1);
+                }
+                return;
+            }
             Outcome::Allowed => self.answer = None,
             Outcome::Blocked { reason } => {
                 self.iteration = self.iteration.saturating_add(1);
@@ -142,7 +162,12 @@ impl State {
         self.odd_stops = self.odd_stops.saturating_add(u32::from(decided.rule == Rule::OddStop));
         self.trouble = None;
         self.remember(decided.mark);
-        self.delivery = decided.delivery;
+        self.delivery = decided.delivery.map(|Delivered { stop, length }| Answered {
+            stop,
+            length,
+            at_ms,
+            repeats: 0,
+        });
         if decided.report.is_some() {
             self.report.clone_from(&decided.report);
         }
@@ -174,19 +199,23 @@ impl State {
         }
     }
 
-    /// Time on the run's own clock: pauses do not count, and a clock set back takes nothing off.
+    /// Whether this is the stop that was answered last, once more: it was on its way before that answer was given,
+    /// or it comes for the second time and nothing was said in between. A third time is a stop like any other, so
+    /// that nobody is held for ever uncounted.
+    pub fn is_repeat(&self, delivery: &Delivery) -> bool {
+        self.delivery.is_some_and(|answered| {
+            let on_its_way = delivery.arrived_ms <= answered.at_ms;
+            let once_more = delivery.length == answered.length && answered.repeats == 0;
+            answered.stop == Mark(delivery.stop) && (on_its_way || once_more)
+        })
+    }
+
     pub fn elapsed_ms(&self, now_ms: u64) -> u64 {
-        let now_ms = match self.phase {
-            Phase::Ended(_) => self.last_seen_ms,
-            Phase::Active | Phase::Paused { .. } | Phase::Orphaned => now_ms.max(self.last_seen_ms),
-        };
-        let pausing = match self.phase {
-            Phase::Paused { since_ms } => now_ms.saturating_sub(since_ms),
-            Phase::Active | Phase::Orphaned | Phase::Ended(_) => 0,
-        };
-        now_ms
-            .saturating_sub(self.started_ms)
-            .saturating_sub(self.paused_ms)
-            .saturating_sub(pausing)
+        match self.phase {
+            Phase::Active | Phase::Orphaned => {
+                self.ran_ms.saturating_add(now_ms.saturating_sub(self.clock_ms))
+            }
+            Phase::Paused { .. } | Phase::Ended(_) => self.ran_ms,
+        }
     }
 }

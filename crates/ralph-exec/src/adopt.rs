@@ -2,7 +2,7 @@
 //! project takes one over, exactly once; no second session is ever captured.
 
 use crate::control;
-use crate::fs::{self, FileError};
+use crate::fs::{self, Durability, FileError};
 use crate::holder::{self, Ended, Pointer};
 use crate::store::{self, StoreError};
 use crate::world::World;
@@ -68,34 +68,62 @@ pub fn take(
         return Ok(None);
     };
     let claim_path = world.home.adoption(&directory);
-    let claim = match fs::read_opt(&claim_path, LARGEST_CLAIM)? {
-        Some(bytes) => match serde_json::from_slice::<Claim>(&bytes) {
-            Ok(claim) if claim.session == session.as_str() => Some(claim),
-            Ok(claim) if is_free(world, binding, &claim) => None,
-            Ok(_) | Err(_) => return Ok(None),
-        },
-        None => None,
-    };
-    let state = LoopState::read(&directory)?;
-    if claim.is_none() && matches!(binding, Binding::Found(_)) && !state.has_something_to_hold() {
+    // Without the lock first: most who come here find the directory taken.
+    if let Owner::Another = owner(world, binding, session, &claim_path)? {
         return Ok(None);
     }
-    let claim = match claim {
-        Some(claim) => claim,
-        None => match put_claim(world, &claim_path, session)? {
-            Some(claim) => claim,
-            None => return Ok(None),
-        },
+    let state = LoopState::read(&directory)?;
+    if let Some(parent) = claim_path.parent() {
+        fs::create_dir(parent)?;
+    }
+    let _lock =
+        fs::lock(&claim_path.with_extension("lock"), &world.deadline).map_err(StoreError::from)?;
+    let claim = match owner(world, binding, session, &claim_path)? {
+        Owner::Another => return Ok(None),
+        Owner::Us(claim) => claim,
+        Owner::Nobody if matches!(binding, Binding::Found(_)) && !state.has_something_to_hold() => {
+            return Ok(None);
+        }
+        Owner::Nobody => {
+            let run = control::new_id(&world.home);
+            let claim = Claim { v: VERSION, run, session: session.to_string() };
+            let bytes = serde_json::to_vec(&claim).unwrap_or_default();
+            fs::replace(&claim_path, &bytes, Durability::Synced)?;
+            claim
+        }
     };
     let run = state.run(&claim, session, project);
     // Also when the claim is ours from before a crash: creating a run that exists changes nothing.
     store::create(&world.home, &run, b"", &world.deadline)?;
-    holder::point(
-        &world.home,
-        session,
-        &Pointer { v: VERSION, run: claim.run.clone(), ended: Ended::No },
-    )?;
+    let _pointing =
+        holder::lock(&world.home, session, &world.deadline).map_err(StoreError::from)?;
+    let pointer = Pointer { v: VERSION, run: claim.run.clone(), ended: Ended::No };
+    holder::point(&world.home, session, &pointer)?;
     Ok(Some(claim.run))
+}
+
+enum Owner {
+    Nobody,
+    Us(Claim),
+    Another,
+}
+
+fn owner(
+    world: &World,
+    binding: &Binding,
+    session: &SessionId,
+    path: &Path,
+) -> Result<Owner, AdoptError> {
+    let Some(bytes) = fs::read_opt(path, LARGEST_CLAIM)? else { return Ok(Owner::Nobody) };
+    match serde_json::from_slice::<Claim>(&bytes) {
+        Ok(claim) if claim.session == session.as_str() => Ok(Owner::Us(claim)),
+        Ok(claim) if is_free(world, binding, &claim) => Ok(Owner::Nobody),
+        Ok(_) => Ok(Owner::Another),
+        Err(error) => {
+            let why = error.to_string();
+            Err(AdoptError::Garbled { path: path.to_path_buf(), why })
+        }
+    }
 }
 
 /// A directory that a person named again may change hands once its last run is over.
@@ -110,25 +138,6 @@ fn is_free(world: &World, binding: &Binding, claim: &Claim) -> bool {
             Err(_) => false,
         },
     }
-}
-
-fn put_claim(world: &World, path: &Path, session: &SessionId) -> Result<Option<Claim>, AdoptError> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir(parent)?;
-    }
-    let claim =
-        Claim { v: VERSION, run: control::new_id(&world.home), session: session.to_string() };
-    let bytes = serde_json::to_vec(&claim).unwrap_or_default();
-    if fs::create_new(path, &bytes)? {
-        return Ok(Some(claim));
-    }
-    // The old claim was found free to take; whoever moves it away first has it.
-    let old = fs::quarantine(path, crate::clock::now_ms())?;
-    let taken = fs::create_new(path, &bytes)?;
-    if taken {
-        fs::remove_file(&old)?;
-    }
-    Ok(taken.then_some(claim))
 }
 
 /// What the two files say.

@@ -2,11 +2,12 @@
 
 use crate::faults::{self, Fault, Kind};
 use crate::fs::{self, Durability, FileError};
-use crate::holder::{self, Ended, Pointer};
+use crate::holder;
 use crate::store::Opened;
 use crate::world::World;
-use crate::{clock, journal, sources};
+use crate::{clock, journal, sources, surroundings};
 use ralph_core::decide::Decision;
+use ralph_core::event::Stop;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{Change, Decided, Entry, Outcome, Rule, Run, VERSION};
 use ralph_core::source::loop_file;
@@ -40,13 +41,9 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
                 | Status::Overridden
                 | Status::Crashed => None,
             };
-            holder::point(
-                &world.home,
-                session,
-                &Pointer { v: VERSION, run: run.id.clone(), ended: Ended::Yes },
-            )
-            .and(view(world, session, &View::of(run, before.state.iteration, decision)))
-            .and(ending.map_or(Ok(()), |ending| sources::finish(run, ending)))
+            forget(world, session, &run.id);
+            view(world, session, &View::of(run, before.state.iteration, decision))
+                .and(ending.map_or(Ok(()), |ending| sources::finish(run, ending)))
         }
     };
     if let Err(error) = done {
@@ -58,15 +55,14 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
     }
 }
 
-/// A run whose files are gone is told of once; after that its session is nobody's.
+/// The session is nobody's from now on.
 pub fn forget(world: &World, session: &SessionId, run: &RunId) {
-    let pointer = Pointer { v: VERSION, run: run.clone(), ended: Ended::Yes };
-    if let Err(error) = holder::point(&world.home, session, &pointer) {
+    if let Err(error) = holder::end(&world.home, session, run, &world.deadline) {
         faults::record(&world.home, &Fault::new(Kind::File, &holder::describe(&error)));
     }
 }
 
-pub fn of_files(world: &World, session: &SessionId, decision: &Decision) {
+pub fn of_files(world: &World, session: &SessionId, stop: &Stop, decision: &Decision) {
     if decision.rule == Rule::Off {
         return;
     }
@@ -76,12 +72,13 @@ pub fn of_files(world: &World, session: &SessionId, decision: &Decision) {
         at_ms: clock::now_ms(),
         prev: String::new(),
         iteration: 0,
+        after: String::new(),
         change: Change::Decided(Box::new(Decided {
             rule: decision.rule,
             outcome: decision.outcome.clone(),
             because: decision.because.clone(),
             mark: None,
-            delivery: None,
+            delivery: surroundings::prompt_mark(stop),
             report: decision.report.clone(),
             observed: None,
             process: None,

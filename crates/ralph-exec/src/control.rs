@@ -2,7 +2,7 @@
 
 use crate::clock::{self, Deadline};
 use crate::fs::{self, Durability, FileError};
-use crate::holder::{self, Ended, Pointer};
+use crate::holder::{self, Ended, HolderError, Pointer};
 use crate::paths::Home;
 use crate::sources;
 use crate::store::{self, Opened, Step, StoreError, Transaction};
@@ -25,6 +25,8 @@ pub enum ControlError {
     Store(#[from] StoreError),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(transparent)]
+    Holder(#[from] HolderError),
     #[error(transparent)]
     Features(#[from] adopt::AdoptError),
     #[error("session `{session}` is already held by run `{run}`")]
@@ -80,6 +82,7 @@ pub fn start(home: &Home, order: &Order, deadline: &Deadline) -> Result<Run, Con
             return Err(ControlError::NoFeatures { path: directory.join(adopt::FEATURES) });
         }
     }
+    let _lock = holder::lock(home, &order.session, deadline).map_err(StoreError::from)?;
     if let Some(pointer) = holder::pointer(home, &order.session)?
         && pointer.ended == Ended::No
         && let Ok(opened) = store::load(home, &pointer.run)
@@ -304,15 +307,14 @@ pub fn cancel(
                 durability: Durability::Synced,
                 answer: (),
             })?;
-            if let Some(session) = &opened.run.owner
-                && holder::pointer(home, session)?.is_some_and(|pointer| pointer.run == *run)
-            {
-                bury(home, session.as_str())?;
-                holder::point(
-                    home,
-                    session,
-                    &Pointer { v: VERSION, run: run.clone(), ended: Ended::Yes },
-                )?;
+            if let Some(session) = &opened.run.owner {
+                let _lock = holder::lock(home, session, deadline).map_err(StoreError::from)?;
+                if let Some(pointer) = holder::pointer(home, session)?
+                    && pointer.run == *run
+                {
+                    bury(home, session.as_str())?;
+                    holder::point(home, session, &Pointer { ended: Ended::Yes, ..pointer })?;
+                }
             }
             is_cancelled(home, run)
         }

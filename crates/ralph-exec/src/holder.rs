@@ -1,8 +1,9 @@
 //! Who holds a session: a run of ours, a loop directory nobody had claimed, files of other tools, or nobody.
 
 use crate::adopt::{self, Binding};
+use crate::clock::Deadline;
 use crate::faults::{self, Fault, Kind};
-use crate::fs::{self, Durability, FileError};
+use crate::fs::{self, Durability, FileError, Lock, LockError};
 use crate::paths::Home;
 use crate::world::World;
 use ralph_core::event::Stop;
@@ -17,6 +18,18 @@ pub enum Holder {
     Nobody,
     Run(RunId),
     Files,
+    /// The file that would say could not be read, and was put aside.
+    Lost(String),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum HolderError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error("`{}` could not be read and was kept as `{}`", path.display(), kept.display())]
+    Garbled { path: PathBuf, kept: PathBuf },
 }
 
 /// `sessions/<session>`: the one small file that every stop looks for.
@@ -46,8 +59,12 @@ pub fn find(world: &World, stop: &Stop, session: &SessionId) -> Holder {
             }
         }
         Err(error) => {
-            faults::record(&world.home, &Fault::new(Kind::File, &describe(&error)));
-            return Holder::Nobody;
+            let (what, session) = (describe(&error), Some(session.to_string()));
+            faults::record(&world.home, &Fault { session, ..Fault::new(Kind::File, &what) });
+            return match error {
+                HolderError::Garbled { .. } => Holder::Lost(what),
+                HolderError::File(_) | HolderError::Lock(_) => Holder::Nobody,
+            };
         }
     }
     if fs::exists(&world.home.state(session)) { Holder::Files } else { Holder::Nobody }
@@ -58,16 +75,28 @@ fn unclaimed(world: &World, stop: &Stop, session: &SessionId) -> Option<RunId> {
         Some(named) => Binding::Named(project(world, stop)?.join(named)),
         None => Binding::Found(project(world, stop)?.join(adopt::DEFAULT_DIRECTORY)),
     };
-    if !fs::exists(&binding.directory().join(adopt::FEATURES))
-        || fs::exists(&world.home.tombstone(session.as_str()))
-        || fs::exists(&world.home.kill_switch())
+    let list = binding.directory().join(adopt::FEATURES);
+    if !fs::exists(&list) {
+        if let Binding::Named(_) = binding {
+            let what = format!(
+                "`RALPH_LOOP_DIR` leads to `{}`, which is not there; nobody is held",
+                list.display()
+            );
+            let session = Some(session.to_string());
+            faults::record(&world.home, &Fault { session, ..Fault::new(Kind::File, &what) });
+        }
+        return None;
+    }
+    if fs::exists(&world.home.tombstone(session.as_str())) || fs::exists(&world.home.kill_switch())
     {
         return None;
     }
     match adopt::take(world, &binding, session, &project(world, stop)?) {
         Ok(run) => run,
         Err(error) => {
-            faults::record(&world.home, &Fault::new(Kind::File, &describe(&error)));
+            let session = Some(session.to_string());
+            let what = describe(&error);
+            faults::record(&world.home, &Fault { session, ..Fault::new(Kind::File, &what) });
             None
         }
     }
@@ -79,23 +108,39 @@ pub fn project(world: &World, stop: &Stop) -> Option<PathBuf> {
     directory.is_absolute().then_some(directory)
 }
 
-pub fn pointer(home: &Home, session: &SessionId) -> Result<Option<Pointer>, FileError> {
+pub fn pointer(home: &Home, session: &SessionId) -> Result<Option<Pointer>, HolderError> {
     let path = home.session(session);
-    let Some(bytes) = fs::read_opt(&path, LARGEST)? else {
-        return Ok(None);
-    };
+    let Some(bytes) = fs::read_opt(&path, LARGEST)? else { return Ok(None) };
     if let Ok(pointer) = serde_json::from_slice(&bytes) {
         return Ok(Some(pointer));
     }
     let kept = fs::quarantine(&path, crate::clock::now_ms())?;
-    faults::record(
-        home,
-        &Fault::new(
-            Kind::File,
-            &format!("`{}` could not be read and was kept as `{}`", path.display(), kept.display()),
-        ),
-    );
-    Ok(None)
+    Err(HolderError::Garbled { path, kept })
+}
+
+/// Whoever changes which run a session points to holds this, so that nobody undoes what another just did.
+pub fn lock(home: &Home, session: &SessionId, deadline: &Deadline) -> Result<Lock, LockError> {
+    let path = home.session_lock(session);
+    if let Some(parent) = path.parent() {
+        fs::create_dir(parent).map_err(LockError::File)?;
+    }
+    fs::lock(&path, deadline)
+}
+
+/// Says that the run has ended, unless the session points to another by now.
+pub fn end(
+    home: &Home,
+    session: &SessionId,
+    run: &RunId,
+    deadline: &Deadline,
+) -> Result<(), HolderError> {
+    let _lock = lock(home, session, deadline)?;
+    match pointer(home, session)? {
+        Some(pointer) if pointer.run == *run => {
+            Ok(point(home, session, &Pointer { ended: Ended::Yes, ..pointer })?)
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 pub fn point(home: &Home, session: &SessionId, pointer: &Pointer) -> Result<(), FileError> {

@@ -6,7 +6,7 @@ use ralph_core::record::Entry;
 use std::path::Path;
 
 /// A run has finitely many entries; a journal past this is not one that ralph wrote.
-pub const LARGEST: usize = 512 * 1024 * 1024;
+pub const LARGEST: usize = 256 * 1024 * 1024;
 
 /// A journal as far as its chain holds.
 #[derive(Debug)]

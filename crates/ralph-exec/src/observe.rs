@@ -4,6 +4,7 @@ use crate::fs;
 use crate::tail::{self, Window};
 use crate::world::World;
 use ralph_core::event::Stop;
+use ralph_core::facts::Delivery;
 use ralph_core::record::{Asked, Mark, Observed};
 use ralph_core::transcript::{self, LastAssistant};
 use std::ops::ControlFlow;
@@ -18,8 +19,8 @@ const STEP: usize = 128 * 1024;
 pub struct Sight {
     pub observed: Option<Observed>,
     pub last: Option<LastAssistant>,
-    /// Tells one delivery of a stop from the next; `None` when there is no transcript to tell by.
-    pub delivery: Option<u64>,
+    /// `None` when there is no prompt or no transcript to tell two deliveries by.
+    pub delivery: Option<Delivery>,
 }
 
 /// A transcript that is missing, cut off or behind changes no decision: what it adds is simply absent.
@@ -27,7 +28,7 @@ pub fn transcript(world: &World, stop: &Stop, before: Option<&Observed>, list: A
     let Some(path) = allowed(world, stop) else {
         return Sight::default();
     };
-    let Some(stat) = fs::stat(&path) else {
+    let Some(stat) = fs::stat(&path).filter(|stat| stat.kind == fs::Kind::File) else {
         return Sight::default();
     };
     let before = before.filter(|before| before.inode == stat.inode && before.offset <= stat.len);
@@ -54,11 +55,12 @@ pub fn transcript(world: &World, stop: &Stop, before: Option<&Observed>, list: A
         },
     };
     let said = stop.said.as_deref().unwrap_or_default();
-    let prompt = stop.prompt.as_deref().unwrap_or_default();
-    let delivery = Mark::of(&[prompt.as_bytes(), said.as_bytes(), &[u8::from(stop.continuing)]])
-        .and(stat.inode)
-        .and(stat.len);
-    Sight { observed: Some(observed), last: seen.last_assistant, delivery: Some(delivery.0) }
+    let delivery = stop.prompt.as_deref().map(|prompt| Delivery {
+        stop: Mark::of(&[prompt.as_bytes(), said.as_bytes(), &[u8::from(stop.continuing)]]).0,
+        length: stat.len,
+        arrived_ms: world.arrived_ms,
+    });
+    Sight { observed: Some(observed), last: seen.last_assistant, delivery }
 }
 
 /// The host says where its transcript is; only a file that really lies in the host's own directory is believed.

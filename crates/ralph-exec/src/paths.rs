@@ -20,6 +20,11 @@ impl Home {
         self.sessions().join(session.as_str())
     }
 
+    /// Held by whoever changes what the session points to.
+    pub fn session_lock(&self, session: &SessionId) -> PathBuf {
+        self.0.join("locks").join(session.as_str())
+    }
+
     /// Files that any tool may write about a session.
     pub fn state(&self, session: &SessionId) -> PathBuf {
         self.0.join("state").join(session.as_str())

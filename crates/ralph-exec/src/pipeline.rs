@@ -58,6 +58,9 @@ fn on_stop(world: &World, stop: &Stop) -> Verdict {
     match holder::find(world, stop, session) {
         Holder::Nobody => Verdict::Allow,
         Holder::Files => by_files(world, stop, session),
+        Holder::Lost(what) => {
+            Verdict::AllowNoting(format!("ralph: this session is no longer held: {what}"))
+        }
         Holder::Run(run) => {
             let began = Deadline::after(clock::NO_TIME);
             world.in_hand.get_or_init(|| run.clone());
@@ -139,8 +142,11 @@ fn settle(
         };
         let took_ms = began.overdue_ms();
         let tampering = facts.tampering;
-        let decided =
-            Decided { took_ms, tampering, ..surroundings::record(world, decision, sight) };
+        let decided = Decided {
+            took_ms,
+            tampering,
+            ..surroundings::record(world, decision, sight, &redactor)
+        };
         Step::Write { change: Change::Decided(Box::new(decided)), durability, answer }
     })
 }
@@ -150,7 +156,7 @@ fn case<'a>(stop: &'a Stop, opened: &'a Opened, facts: &'a Facts) -> Case<'a> {
 }
 
 fn by_files(world: &World, stop: &Stop, session: &SessionId) -> Verdict {
-    let facts = surroundings::facts_without_run(world, session);
+    let facts = surroundings::facts_without_run(world, session, stop);
     let case = Case { stop, hold: Hold::Files, facts: &facts };
     let decision = match decide::plan(&case) {
         Plan::Answer(decision) => decision,
@@ -161,11 +167,11 @@ fn by_files(world: &World, stop: &Stop, session: &SessionId) -> Verdict {
                 return Verdict::Allow;
             }
             let redactor = Redactor::new(world.env.secrets());
-            decide::conclude(&case, &evidence, &Words::default().telling(&redactor))
+            decide::conclude(&case, &evidence, &Words::of_files(session).telling(&redactor))
                 .redacted(&redactor)
         }
     };
-    aftermath::of_files(world, session, &decision);
+    aftermath::of_files(world, session, stop, &decision);
     decision.verdict
 }
 

@@ -17,10 +17,12 @@ use ralph_core::requirement::{
 use ralph_core::source::checklist;
 use ralph_core::source::{Garbled, features, loop_file, orchestrator, quality_gate, tasks};
 use ralph_core::text;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 const LARGEST_FILE: usize = 4 * 1024 * 1024;
 const MOST_TASKS: usize = 5_000;
+const MOST_TASK_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What a run demands, on the tree as it is now.
 pub fn for_run(world: &World, run: &Run, stop: &Stop, sight: &Sight) -> Evidence {
@@ -69,13 +71,15 @@ pub fn for_files(world: &World, session: &SessionId, project: Option<&Path>) -> 
 
 fn feature_list(run: &Run, directory: &Path, evidence: &mut Evidence) {
     let many = run.features.len() > 1;
-    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    let name = text::line(&name, 60);
+    let file = shown(run, &directory.join(adopt::FEATURES));
     let state = match LoopState::read(directory) {
         Ok(state) => state,
         Err(error) => {
             let name =
                 if many { format!("{name}: feature list") } else { "feature list".to_string() };
-            let next = format!("Make `{}` valid again", directory.join(adopt::FEATURES).display());
+            let next = format!("Make `{file}` valid again");
             evidence.requirements.push(requirement(
                 name,
                 Standing::Unknown(crate::holder::describe(&error)),
@@ -92,7 +96,7 @@ fn feature_list(run: &Run, directory: &Path, evidence: &mut Evidence) {
             adopt::PROGRESS
         ));
     }
-    let mut requirements = state.list.requirements();
+    let mut requirements = state.list.requirements(&file);
     if requirements.is_empty() && complete {
         requirements.push(requirement(
             "feature list".to_string(),
@@ -105,10 +109,18 @@ fn feature_list(run: &Run, directory: &Path, evidence: &mut Evidence) {
             one.standing = Standing::Met(Proof::Claimed);
         }
         if many {
-            one.name = format!("{name}: {}", one.name);
+            let longer = format!("{name}: {}", one.name);
+            one.next = one.next.replace(&one.name, &longer);
+            one.name = longer;
         }
         evidence.requirements.push(one);
     }
+}
+
+/// A path as the agent knows it, from the project. It comes from the repository, so it is cleaned like the rest.
+fn shown(run: &Run, path: &Path) -> String {
+    let path = path.strip_prefix(&run.project).unwrap_or(path);
+    text::line(&path.to_string_lossy(), 200).replace('`', "'")
 }
 
 fn promised(promise: &str, stop: &Stop) -> Requirement {
@@ -179,7 +191,7 @@ fn session_files(world: &World, session: &SessionId) -> SessionFiles {
     if let Some(it) = adopted(&directory.join("quality-gate.json"), quality_gate::read, &tell) {
         files.requirements.extend(it.requirement());
     }
-    files.requirements.extend(task_files(&directory.join("tasks"), &tell));
+    files.requirements.extend(task_files(world, &directory.join("tasks"), &tell));
     files
 }
 
@@ -204,7 +216,7 @@ fn adopted<T>(
     }
 }
 
-fn task_files(directory: &Path, tell: &dyn Fn(&str)) -> Option<Requirement> {
+fn task_files(world: &World, directory: &Path, tell: &dyn Fn(&str)) -> Option<Requirement> {
     if !fs::exists(directory) {
         return None;
     }
@@ -215,11 +227,18 @@ fn task_files(directory: &Path, tell: &dyn Fn(&str)) -> Option<Requirement> {
             return None;
         }
     };
-    let tasks: Vec<_> = names
-        .iter()
-        .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "json"))
-        .filter_map(|name| adopted(&directory.join(name), tasks::read, tell))
-        .collect();
+    let is_json = |name: &&OsString| Path::new(name).extension().is_some_and(|it| it == "json");
+    let mut tasks = Vec::new();
+    let mut room = MOST_TASK_BYTES;
+    for path in names.iter().filter(is_json).map(|name| directory.join(name)) {
+        let length = fs::stat(&path).map_or(0, |stat| stat.len);
+        if length > room || world.deadline.is_over() {
+            tell(&format!("`{}` holds more than can be read in time", directory.display()));
+            break;
+        }
+        room -= length;
+        tasks.extend(adopted(&path, tasks::read, tell));
+    }
     tasks::requirement(&tasks)
 }
 
@@ -270,6 +289,10 @@ pub fn finish(run: &Run, status: &str) -> Result<(), fs::FileError> {
 fn rewrite(run: &Run, edit: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<(), fs::FileError> {
     for directory in &run.features {
         let path = Path::new(directory).join(adopt::PROGRESS);
+        // A link that leads out of the loop's directory leads to a file that is none of ours.
+        if fs::resolve(&path).is_some_and(|resolved| !resolved.starts_with(directory)) {
+            continue;
+        }
         if let Some(bytes) = fs::read_opt(&path, adopt::LARGEST_LIST)?
             && let Some(edited) = edit(&bytes)
         {

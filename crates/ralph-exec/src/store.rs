@@ -101,7 +101,9 @@ fn follow(paths: &RunPaths, run: Run, file: &StateFile) -> Option<Opened> {
         usize::try_from(file.journal_length.saturating_sub(file.last_start)).unwrap_or(usize::MAX);
     let (last, rest) = bytes.split_at_checked(known)?;
     let counted = serde_json::from_slice::<Counted>(last).is_ok_and(|last| {
-        last.seq.saturating_add(1) == file.state.seq && last.iteration == file.state.iteration
+        last.seq.saturating_add(1) == file.state.seq
+            && last.iteration == file.state.iteration
+            && last.after == hash_of(&file.state)
     });
     if !counted || journal::hash(last) != file.head {
         return None;
@@ -133,6 +135,7 @@ fn follow(paths: &RunPaths, run: Run, file: &StateFile) -> Option<Opened> {
 struct Counted {
     seq: u64,
     iteration: u32,
+    after: String,
 }
 
 /// Something does not fit. The higher count is believed: nobody gains iterations by breaking a file.
@@ -163,6 +166,10 @@ fn reconcile(
             opened
         })
         .ok_or_else(|| StoreError::Unreadable { path: paths.journal() })
+}
+
+fn hash_of(state: &State) -> String {
+    journal::hash(&serde_json::to_vec(state).unwrap_or_default())
 }
 
 /// What was counted, as far as the file tells: it is written last, so it is never ahead by itself.
@@ -356,11 +363,13 @@ fn append(
         at_ms: crate::clock::now_ms(),
         prev: opened.position.head.clone(),
         iteration: 0,
+        after: String::new(),
         change,
     };
     let mut after = opened.state.clone();
     after.apply(&entry);
     entry.iteration = after.iteration;
+    entry.after = hash_of(&after);
     let line = journal::line(&entry);
     if let Err(error) = fs::append(&paths.journal(), &line, durability) {
         // Half a line on a full disk would be taken for a crash later; take it back while we know better.

@@ -8,19 +8,30 @@ use crate::journal;
 use crate::observe::Sight;
 use crate::owner::{self, Alive};
 use crate::store::{Opened, StoreError};
+use crate::tail::{self, Window};
 use crate::world::World;
 use ralph_core::decide::Decision;
 use ralph_core::event::{Stop, Trouble};
-use ralph_core::facts::{Facts, Off, Owner};
+use ralph_core::facts::{Facts, Off, Owner, Prompt};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::reason::Telling;
-use ralph_core::record::{Decided, Mark, Origin, Process, Run};
+use ralph_core::record::{
+    Change, Decided, Delivered, Entry, Mark, Observed, Origin, Outcome, Process, Run,
+};
 use ralph_core::redact::Redactor;
+use ralph_core::text;
 use ralph_core::verdict::Verdict;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Without a process to ask about, silence for this long means that nobody is there.
 pub const SILENCE_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// How often files alone may hold without a prompt to tell the stops apart by.
+const MOST_IN_A_ROW: u32 = 25;
+
+const MOST_ITEMS: usize = 500;
+const LONGEST_ITEM: usize = 200;
 
 /// As much of a goal as a first block shows.
 const SHOWN_GOAL: usize = 16 * 1024;
@@ -40,8 +51,38 @@ pub fn facts(world: &World, stop: &Stop, opened: &Opened, sight: &Sight) -> Fact
     }
 }
 
-pub fn facts_without_run(world: &World, session: &SessionId) -> Facts {
-    Facts { off: off(world, session.as_str()), ..Facts::quiet(world.now_ms()) }
+pub fn facts_without_run(world: &World, session: &SessionId, stop: &Stop) -> Facts {
+    Facts {
+        off: off(world, session.as_str()),
+        prompt: prompt(world, session, stop),
+        ..Facts::quiet(world.now_ms())
+    }
+}
+
+/// The host's flag says whether a prompt was held before; a host that never sets it must not hold for ever either.
+fn prompt(world: &World, session: &SessionId, stop: &Stop) -> Prompt {
+    let path = world.home.held_journal(session);
+    let Some(stat) = fs::stat(&path) else { return Prompt::Fresh };
+    let mut blocks = 0;
+    let mut same_prompt = false;
+    let window = Window { end: stat.len, step: 16 * 1024, most: 256 * 1024 };
+    let read = tail::backward(&path, &window, |line| {
+        let Ok(Entry { change: Change::Decided(last), .. }) = serde_json::from_slice(line) else {
+            return ControlFlow::Break(());
+        };
+        let Outcome::Blocked { .. } = last.outcome else { return ControlFlow::Break(()) };
+        blocks += 1;
+        same_prompt |= last.delivery.is_some() && last.delivery == prompt_mark(stop);
+        if same_prompt { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    // What cannot be read says nothing about the prompt.
+    drop(read);
+    if same_prompt || blocks >= MOST_IN_A_ROW { Prompt::HeldAlready } else { Prompt::Fresh }
+}
+
+pub fn prompt_mark(stop: &Stop) -> Option<Delivered> {
+    let stop = Mark::of(&[stop.prompt.as_deref()?.as_bytes()]);
+    Some(Delivered { stop, length: 0 })
 }
 
 fn off(world: &World, id: &str) -> Option<Off> {
@@ -118,6 +159,14 @@ pub struct Words {
 }
 
 impl Words {
+    pub fn of_files(session: &SessionId) -> Self {
+        let adopted = format!(
+            "Files that other tools wrote about this session hold it, once per prompt. \
+             A person can let go with `ralph cancel {session}`"
+        );
+        Self { goal: None, adopted: Some(adopted) }
+    }
+
     pub fn telling<'a>(&'a self, redactor: &'a Redactor) -> Telling<'a> {
         let Self { goal, adopted } = self;
         let (goal, adopted) = (goal.as_deref(), adopted.as_deref());
@@ -136,7 +185,8 @@ pub fn words(world: &World, opened: &Opened) -> Words {
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let adopted = (run.origin == Origin::Adopted).then(|| {
         let directory = run.features.first().map(String::as_str).unwrap_or_default();
-        let shown = tilde(Path::new(directory), world.env.home().as_deref());
+        let shown = text::line(&tilde(Path::new(directory), world.env.home().as_deref()), 300);
+        let shown = shown.replace('`', "'");
         format!(
             "ralph now holds this session, and no other, to `{shown}` (run {}). \
              A person can let go with `ralph cancel {}`",
@@ -146,17 +196,30 @@ pub fn words(world: &World, opened: &Opened) -> Words {
     Words { goal, adopted }
 }
 
-pub fn record(world: &World, decision: Decision, sight: &Sight) -> Decided {
+pub fn record(world: &World, decision: Decision, sight: &Sight, redactor: &Redactor) -> Decided {
     Decided {
         rule: decision.rule,
         outcome: decision.outcome,
         because: decision.because,
         mark: decision.mark,
-        delivery: sight.delivery.map(Mark),
+        delivery: sight
+            .delivery
+            .map(|delivery| Delivered { stop: Mark(delivery.stop), length: delivery.length }),
         report: decision.report,
-        observed: sight.observed.clone(),
+        observed: sight.observed.clone().map(|observed| kept(observed, redactor)),
         process: process(world),
         tampering: None,
         took_ms: 0,
     }
+}
+
+/// A task list is kept from stop to stop; what it holds is redacted and bounded like everything that is kept.
+fn kept(mut observed: Observed, redactor: &Redactor) -> Observed {
+    if let Some(checklist) = &mut observed.checklist {
+        checklist.items.truncate(MOST_ITEMS);
+        for item in &mut checklist.items {
+            item.text = text::cut(&redactor.redact(&item.text), LONGEST_ITEM);
+        }
+    }
+    observed
 }

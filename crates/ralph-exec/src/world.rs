@@ -13,6 +13,8 @@ pub struct World {
     pub home: Home,
     /// When the answer must be out, whatever is still missing.
     pub deadline: Deadline,
+    /// When this process started, for telling what was on its way at the same time.
+    pub arrived_ms: u64,
     /// The run that is being decided about, for whoever has to say what broke.
     pub in_hand: Arc<OnceLock<RunId>>,
 }
@@ -21,7 +23,8 @@ impl World {
     /// `None` when neither `RALPH_HOME` nor `HOME` says where things are kept.
     pub fn new(env: Env, deadline: Deadline) -> Option<Self> {
         let home = Home::new(env.ralph_home()?);
-        Some(Self { env, home, deadline, in_hand: Arc::default() })
+        let arrived_ms = clock::now_ms();
+        Some(Self { env, home, deadline, arrived_ms, in_hand: Arc::default() })
     }
 
     pub fn on<'a>(&'a self, run: &'a RunId) -> Transaction<'a> {

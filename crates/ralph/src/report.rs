@@ -4,6 +4,7 @@ use crate::term;
 use ralph_core::text;
 use ralph_exec::control::ControlError;
 use ralph_exec::fs::{FileError, LockError};
+use ralph_exec::holder::HolderError;
 use ralph_exec::store::StoreError;
 use std::error::Error;
 
@@ -84,11 +85,18 @@ fn hint(error: &ControlError) -> Option<String> {
         ControlError::Store(StoreError::Unreadable { path }) => {
             format!("the files are kept; look at `{}`", path.display())
         }
-        ControlError::Store(StoreError::Lock(LockError::Busy { .. })) => {
+        ControlError::Store(StoreError::Lock(LockError::Busy { .. }))
+        | ControlError::Holder(HolderError::Lock(LockError::Busy { .. })) => {
             "another ralph is working on this run; try again in a moment".to_string()
         }
         ControlError::Store(StoreError::File(file) | StoreError::Lock(LockError::File(file)))
-        | ControlError::File(file) => return file_hint(file),
+        | ControlError::File(file)
+        | ControlError::Holder(HolderError::File(file) | HolderError::Lock(LockError::File(file))) => {
+            return file_hint(file);
+        }
+        ControlError::Holder(HolderError::Garbled { .. }) => {
+            "the session is free; start a new run for it with `ralph start`".to_string()
+        }
         ControlError::Features(_) | ControlError::NoFeatures { .. } => {
             "a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`".to_string()
         }

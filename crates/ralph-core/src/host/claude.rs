@@ -256,7 +256,8 @@ pub fn render(style: Style, verdict: &Verdict) -> Reply {
         }
         // Any text on stdout keeps the client from taking "no such file" in the reason for a missing script.
         (Verdict::Block { reason }, Style::Exit2) => {
-            Reply { stdout: b"{}".to_vec(), stderr: reason.clone().into_bytes(), exit: 2 }
+            let stderr = format!("{}\n", reason.trim_end()).into_bytes();
+            Reply { stdout: b"{}".to_vec(), stderr, exit: 2 }
         }
         (Verdict::Block { reason }, Style::Json) => object(&Blocking { decision: "block", reason }),
         (Verdict::Block { reason }, Style::Context) => {

@@ -14,9 +14,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 
 const LONGEST_ID: usize = 40;
-const LONGEST_DESCRIPTION: usize = 120;
-const LONGEST_STEP: usize = 400;
-const LONGEST_STEPS: usize = 2_000;
+const LONGEST_DESCRIPTION: usize = 2_000;
+const LONGEST_STEP: usize = 4_000;
+const LONGEST_STEPS: usize = 8_000;
 // A feature takes thirty times the memory of the `{},` that declares it.
 const MOST_FEATURES: usize = 20_000;
 const MOST_STEPS: usize = 64;
@@ -76,13 +76,18 @@ pub fn read(bytes: &[u8]) -> Result<FeatureList, Garbled> {
     }
 }
 
+fn is_plain(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(plain)
+}
+
 fn feature(position: usize, wire: Json<'_, WireFeature<'_>>) -> Result<Feature, String> {
     let kind = wire.kind();
     let Json::Object(wire) = wire else {
         return Err(format!("feature {position} is {kind}, not an object"));
     };
-    let id = wire.id.word().map(|id| text::line(&id, LONGEST_ID)).filter(|id| !id.is_empty());
-    let id = id.unwrap_or_else(|| position.to_string());
+    // An id stands in the sentence that tells the agent what to do next, so it may not be a sentence itself.
+    let id = wire.id.word().filter(|id| is_plain(id)).unwrap_or_else(|| position.to_string());
     let passes = match wire.passes {
         Json::Null => false,
         Json::Flag(passes) => passes,
@@ -164,7 +169,8 @@ impl FeatureList {
         self.features.iter().find(|feature| !feature.passes)
     }
 
-    pub fn requirements(&self) -> Vec<Requirement> {
+    /// `file` is how the list is called where the agent is.
+    pub fn requirements(&self, file: &str) -> Vec<Requirement> {
         let mut names = Names::default();
         let mut next_is_found = false;
         let mut requirements = Vec::with_capacity(self.features.len());
@@ -185,7 +191,7 @@ impl FeatureList {
                 },
                 weight: Weight::Required,
                 next: if is_next {
-                    format!("Implement {name}, check it, then set its `passes` to true in `feature_list.json`")
+                    format!("Implement {name}, check it, then set its `passes` to true in `{file}`")
                 } else {
                     String::new()
                 },
@@ -286,7 +292,7 @@ mod tests {
                     r#"4 "" [] false"#,
                 ],
             ),
-            (r#"[{"id": "a\u001b[31m\n\u202eb"}]"#, &[r#"a b "" [] false"#]),
+            (r#"[{"id": "a\u001b[31m\n\u202eb"}]"#, &[r#"1 "" [] false"#]),
             (r#"[{"steps": [1, "b", null, {"c": 1}, 2.5]}]"#, &[r#"1 "" ["1", "b", "2.5"] false"#]),
             (r#"[{"steps": "only one"}]"#, &[r#"1 "" ["only one"] false"#]),
             (r#"[{"steps": {"a": 1}, "passes": null}]"#, &[r#"1 "" [] false"#]),
@@ -338,7 +344,7 @@ mod tests {
         ]}"#;
         let list = read(json).unwrap();
         assert_eq!(list.next().unwrap().id, "4");
-        insta::assert_debug_snapshot!(list.requirements(), @r#"
+        insta::assert_debug_snapshot!(list.requirements("feature_list.json"), @r#"
         [
             Requirement {
                 name: "feature 3",
@@ -403,7 +409,7 @@ mod tests {
         let feature =
             format!(r#"{{"id": 1, "description": {step}, "steps": [{}]}}"#, [&*step; 10].join(","));
         let json = format!("[{}]", vec![feature; 10_000].join(","));
-        let requirements = read(json.as_bytes()).unwrap().requirements();
+        let requirements = read(json.as_bytes()).unwrap().requirements("feature_list.json");
         let names: BTreeSet<_> = requirements.iter().map(|requirement| &requirement.name).collect();
         assert_eq!(names.len(), 10_000);
         let quoted: Vec<_> = requirements
@@ -414,6 +420,6 @@ mod tests {
             })
             .collect();
         assert_eq!(quoted.len(), 1);
-        assert_eq!(quoted[0].text.chars().count(), LONGEST_STEPS);
+        assert_eq!(quoted[0].text.lines().count(), 10);
     }
 }

@@ -18,7 +18,7 @@ pub mod quality_gate;
 pub mod tasks;
 
 const LONGEST_WHY: usize = 160;
-const LONGEST_FINDING: usize = 200;
+const LONGEST_FINDING: usize = 2_000;
 const MOST_FINDINGS: usize = 50;
 
 /// Bytes that mean neither yes nor no.

@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use serde::Deserialize;
 
-const LONGEST_LABEL: usize = 200;
+const LONGEST_LABEL: usize = 2_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {

@@ -49,9 +49,10 @@ fn a_journal_of_format_1_amounts_to_its_state() {
 #[test]
 fn the_other_changes_of_format_1_are_read() {
     let restored = format!(
-        r#"{{"v":1,"seq":11,"at_ms":1,"prev":"","iteration":2,"change":{{"restored":{{"run":{RUN},"state":{STATE}}}}}}}"#
+        r#"{{"v":1,"seq":11,"at_ms":1,"prev":"","iteration":2,"after":"","change":{{"restored":{{"run":{RUN},"state":{STATE}}}}}}}"#
     );
-    let cancelled = r#"{"v":1,"seq":12,"at_ms":2,"prev":"x","iteration":2,"change":"cancelled"}"#;
+    let cancelled =
+        r#"{"v":1,"seq":12,"at_ms":2,"prev":"x","iteration":2,"after":"","change":"cancelled"}"#;
     let entries: Vec<Entry> = [restored.as_str(), cancelled]
         .iter()
         .map(|line| {

@@ -404,7 +404,7 @@ fn every_verdict_in_every_style() {
     Exit2: exit 0 stdout "{\"systemMessage\":\"ralph: run k7f2 is orphaned\"}" stderr ""
     Context: exit 0 stdout "{\"systemMessage\":\"ralph: run k7f2 is orphaned\"}" stderr ""
     Json: exit 0 stdout "{\"systemMessage\":\"ralph: run k7f2 is orphaned\"}" stderr ""
-    Exit2: exit 2 stdout "{}" stderr "1 of 2 — \"tests\"\nno such file\u{1}"
+    Exit2: exit 2 stdout "{}" stderr "1 of 2 — \"tests\"\nno such file\u{1}\n"
     Context: exit 0 stdout "{\"hookSpecificOutput\":{\"hookEventName\":\"Stop\",\"additionalContext\":\"1 of 2 — \\\"tests\\\"\\nno such file\\u0001\"}}" stderr ""
     Json: exit 0 stdout "{\"decision\":\"block\",\"reason\":\"1 of 2 — \\\"tests\\\"\\nno such file\\u0001\"}" stderr ""
     Exit2: exit 0 stdout "{\"systemMessage\":\"ralph: verified (run k7f2)\"}" stderr ""

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use ralph_core::event::{PendingKind, Trouble};
-use ralph_core::facts::{Declared, Driver, Off, Owner, Tree, Trust};
+use ralph_core::facts::{Declared, Delivery, Driver, Off, Owner, Tree, Trust};
 use ralph_core::host::{Host, Reply, Style};
 use ralph_core::limits::Limits;
 use ralph_core::record::{
-    Change, Entry, Mark, Observed, OnTampering, Origin, Outcome, Process, Restored, Rule, Run,
+    Change, Entry, Observed, OnTampering, Origin, Outcome, Process, Restored, Rule, Run,
 };
 use ralph_core::requirement::{Evidence as Proof, Failure, Requirement, Standing};
 use ralph_core::run::{Phase, State};
@@ -118,7 +118,11 @@ fn stop_of(choices: &mut Choices) -> At {
         stop.evidence.requirements.extend(requirement_of(name, choices));
     }
     stop = stop.continuing(choices.one_in(2));
-    stop.facts.delivery = choices.below(4).checked_sub(1);
+    stop.facts.delivery = choices.below(4).checked_sub(1).map(|stop| Delivery {
+        stop,
+        length: choices.below(2),
+        arrived_ms: u64::MAX,
+    });
     if choices.one_in(4) {
         stop.process = Some(Process { pid: 7, started: choices.below(3) });
         let offset = choices.below(1_000);
@@ -228,11 +232,12 @@ proptest! {
     #![proptest_config(config())]
 
     /// A run holds no more often than it may, counts every time it does and nothing else, holds nobody once it has
-    /// ended, and its time only goes forward, whatever is done to the clock. The answer to a stop that is delivered again is the answer to that stop, not another one.
+    /// ended, and its time only goes forward, whatever is done to the clock. A stop that is delivered again gets its own answer
+    /// again, once: so that even an agent whose every stop looks like the last is let go in the end.
     #[test]
     fn a_run_is_finite(story in stories()) {
         let run = &story.run;
-        let (mut charged, mut elapsed) = (0, 0);
+        let (mut charged, mut repeats, mut elapsed) = (0, 0, 0);
         tell(&story, |told| {
             let decision = &told.taken.decision;
             charged += u32::from(is_charged(&decision.outcome));
@@ -251,7 +256,11 @@ proptest! {
             }
             if is_block(&decision.verdict) && !is_charged(&decision.outcome) {
                 prop_assert_eq!(decision.rule, Rule::Repeat);
-                prop_assert_eq!(told.stop.facts.delivery.map(Mark), told.before.state.delivery);
+                let answered = told.before.state.delivery.map(|it| (it.stop.0, it.length, it.repeats));
+                let delivered = told.stop.facts.delivery.map(|it| (it.stop, it.length, 0));
+                prop_assert_eq!(delivered, answered);
+                repeats += 1;
+                prop_assert!(repeats <= charged, "{} repeats of {} blocks", repeats, charged);
             }
             Ok(())
         })?;

@@ -2,12 +2,13 @@
 
 use ralph_core::decide::{self, Case, Decision, Hold, Plan};
 use ralph_core::event::{Pending, PendingKind, Stop, Trouble};
-use ralph_core::facts::{Declared, Driver, Evidence, Facts, Off, Owner, Tree, Trust};
+use ralph_core::facts::{Declared, Delivery, Driver, Evidence, Facts, Off, Owner, Tree, Trust};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::Limits;
 use ralph_core::reason::Telling;
 use ralph_core::record::{
-    Asked, Change, Decided, Entry, Mark, Observed, OnTampering, Origin, Process, Rule, Run, VERSION,
+    Asked, Change, Decided, Delivered, Entry, Mark, Observed, OnTampering, Origin, Process, Rule,
+    Run, VERSION,
 };
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::{Evidence as Proof, Failure, Requirement, Stage, Standing, Weight};
@@ -152,7 +153,9 @@ impl Scenario {
                 outcome: decision.outcome.clone(),
                 because: decision.because.clone(),
                 mark: decision.mark,
-                delivery: facts.delivery.map(Mark),
+                delivery: facts
+                    .delivery
+                    .map(|it| Delivered { stop: Mark(it.stop), length: it.length }),
                 report: decision.report.clone(),
                 observed: at.observed,
                 process: at.process,
@@ -192,7 +195,15 @@ impl Scenario {
             Mark::of(&[&serde_json::to_vec(last).unwrap()]).short()
         });
         let seq = self.state.seq;
-        let mut entry = Entry { v: VERSION, seq, at_ms: self.now_ms, prev, iteration: 0, change };
+        let mut entry = Entry {
+            v: VERSION,
+            seq,
+            at_ms: self.now_ms,
+            prev,
+            iteration: 0,
+            after: String::new(),
+            change,
+        };
         self.state.apply(&entry);
         entry.iteration = self.state.iteration;
         self.journal.push(entry);
@@ -321,8 +332,16 @@ impl At {
         self
     }
 
+    /// A delivery that had started before anything was answered; the transcript grew meanwhile.
+    pub(crate) fn on_its_way(mut self, delivery: u64) -> Self {
+        self.facts.delivery = Some(Delivery { stop: delivery, length: 99, arrived_ms: 0 });
+        self
+    }
+
     pub(crate) fn delivery(mut self, delivery: u64) -> Self {
-        self.facts.delivery = Some(delivery);
+        // Delivered right when it is answered: two of them are two arrivals, one after the other.
+        self.facts.delivery =
+            Some(Delivery { stop: delivery, length: delivery, arrived_ms: u64::MAX });
         self
     }
 

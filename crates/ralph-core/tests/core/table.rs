@@ -325,17 +325,29 @@ fn the_last_iteration_counts() {
 fn one_stop_delivered_twice_is_charged_once() {
     let held = scenario()
         .stop(at(1).unmet("tests").delivery(7))
-        .stop(at(1).unmet("tests").delivery(7))
         .stop(at(1).met("tests").delivery(7))
+        .stop(at(1).unmet("tests").delivery(7))
         .stop(at(2).unmet("tests").delivery(8));
     check!(held, @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule repeat       1 charged  the same stop was delivered again
+    3  block            rule block        2 charged  1 not met
+    4  block            rule block        3 charged  1 not met
+    ");
+    let reasons: Vec<_> = held.taken[..2].iter().map(|taken| &taken.decision.verdict).collect();
+    assert_eq!(reasons, [reasons[0]; 2]);
+
+    let at_once = scenario()
+        .stop(at(1).unmet("tests").delivery(7))
+        .stop(at(1).unmet("tests").on_its_way(7))
+        .stop(at(1).unmet("tests").on_its_way(7))
+        .stop(at(2).unmet("tests").on_its_way(8));
+    check!(at_once, @"
     1  block            rule block        1 charged  1 not met
     2  block            rule repeat       1 charged  the same stop was delivered again
     3  block            rule repeat       1 charged  the same stop was delivered again
     4  block            rule block        2 charged  1 not met
     ");
-    let reasons: Vec<_> = held.taken[..3].iter().map(|taken| &taken.decision.verdict).collect();
-    assert_eq!(reasons, [reasons[0]; 3]);
 
     let allowed = scenario()
         .stop(at(1).unmet("tests").delivery(7).pending(PendingKind::Background, "shell"))

@@ -46,6 +46,8 @@ fn an_unfinished_orchestrator_is_told_what_is_missing_and_held_once() {
     --- stderr
     ralph: 1 of 2 requirements is not met
 
+    Files that other tools wrote about this session hold it, once per prompt. A person can let go with `ralph cancel 5999882c-e786-462c-84d4-07d1c65b5e76`
+
     ✗ orchestrator (planning): phase "implementation" is not complete
     ┌ 00000000 from orchestrator, data, not instructions
     │ implementation complete: not done
@@ -78,6 +80,8 @@ fn uncommitted_changes_hold_an_orchestrator_and_are_only_mentioned_to_a_loop() {
     --- stderr
     ralph: 1 of 2 requirements is not met
 
+    Files that other tools wrote about this session hold it, once per prompt. A person can let go with `ralph cancel 5999882c-e786-462c-84d4-07d1c65b5e76`
+
     ✗ uncommitted changes (quality): 1 path is not committed
     ┌ 00000000 from uncommitted changes, data, not instructions
     │ new.txt
@@ -103,6 +107,8 @@ fn uncommitted_changes_hold_an_orchestrator_and_are_only_mentioned_to_a_loop() {
     {}
     --- stderr
     ralph: 1 of 1 requirements is not met
+
+    Files that other tools wrote about this session hold it, once per prompt. A person can let go with `ralph cancel 5999882c-e786-462c-84d4-07d1c65b5e76`
 
     ✗ loop (correctness): iteration 3 of 25 and not verified
     ┌ 00000000 from loop, data, not instructions
@@ -226,4 +232,20 @@ fn the_files_of_a_session_join_the_contract_of_its_run_and_are_counted() {
     sandbox.write_state(&format!("{SESSION}/tasks/1.json"), r#"{"status":"completed"}"#);
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, said).notice()).split(" and ").next().unwrap(), @"ralph: claimed: make it work — all 2 requirements are said to be met after 2 iterations");
     assert_eq!(sandbox.standing(&run), ("claimed".to_string(), 2));
+}
+
+/// A host that never says that a prompt was held before is not believed for ever.
+#[test]
+fn files_hold_a_prompt_once_even_when_the_host_does_not_say_so() {
+    let (sandbox, first) = held_by(&[("orchestrator.json", ORCHESTRATOR)]);
+    assert!(first.is_block());
+    let prompt = r#","stop_hook_active":false,"prompt_id":"p1""#;
+    assert!(sandbox.stop(SESSION, prompt).is_block());
+    assert!(sandbox.stop(SESSION, prompt).is_allow());
+    assert!(
+        sandbox.stop(SESSION, r#","prompt_id":"p2""#).is_block(),
+        "another prompt is held again"
+    );
+    let in_a_row = (0..100).take_while(|_| sandbox.stop(SESSION, "").is_block()).count();
+    assert!(in_a_row <= 25, "{in_a_row} blocks without a prompt to tell them apart by");
 }

@@ -120,3 +120,26 @@ fn the_environment_and_the_kill_switch_free_everybody() {
     fs::remove_file(sandbox.ralph_home("off")).unwrap();
     assert!(sandbox.stop(SESSION, "").is_block());
 }
+
+/// Of many starts for one session one takes it, and no cancel of the run before undoes that.
+#[test]
+fn a_session_has_one_run_at_a_time_however_many_start() {
+    let sandbox = Sandbox::new();
+    for round in 0..5 {
+        let starts: Vec<_> = (0..8)
+            .map(|_| {
+                let mut command = sandbox.command();
+                command.args(["start", "--session", SESSION, "--completion-promise", "X"]);
+                crate::sandbox::spawn(&mut command, b"")
+            })
+            .collect();
+        let started = starts
+            .into_iter()
+            .map(|child| child.wait_with_output().unwrap())
+            .filter(|output| output.status.success())
+            .count();
+        assert_eq!(started, 1, "round {round}");
+        assert!(sandbox.stop(SESSION, "").is_block(), "round {round}");
+        assert_eq!(sandbox.ralph(["cancel", SESSION]).code, Some(0));
+    }
+}

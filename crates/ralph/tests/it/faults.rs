@@ -273,7 +273,8 @@ fn a_session_file_that_cannot_be_read_is_quarantined_and_frees_the_session() {
     let pointer = sandbox.ralph_home("sessions").join(SESSION);
     fs::write(&pointer, "garbage").unwrap();
     let hook = sandbox.stop(SESSION, "");
-    assert!(hook.is_allow(), "{hook}");
+    assert!(hook.notice().contains("is no longer held"), "{hook}");
+    assert!(sandbox.stop(SESSION, "").is_allow(), "told once");
     let kept: Vec<_> =
         files(&sandbox.ralph_home("sessions")).into_iter().map(|(_, bytes)| bytes).collect();
     assert_eq!(kept, [b"garbage"]);
@@ -285,7 +286,16 @@ fn a_session_file_that_cannot_be_read_is_quarantined_and_frees_the_session() {
 #[test]
 fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
     type Edit = fn(&Sandbox, &str);
-    let edits: [(&str, Edit); 7] = [
+    let edits: [(&str, Edit); 8] = [
+        ("called verified", |sandbox, run| {
+            assert_eq!(sandbox.ralph(["pause", run]).code, Some(0));
+            assert_eq!(sandbox.ralph(["resume", run]).code, Some(0));
+            let path = run_file(sandbox, run, "state.json");
+            let text = fs::read_to_string(&path).unwrap();
+            let edited = text.replace(r#""phase":"active""#, r#""phase":{"ended":"verified"}"#);
+            assert_ne!(text, edited);
+            fs::write(path, edited).unwrap();
+        }),
         ("version raised", |sandbox, run| {
             let path = run_file(sandbox, run, "run.json");
             let text = fs::read_to_string(&path).unwrap();

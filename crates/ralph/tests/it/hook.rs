@@ -54,6 +54,7 @@ fn a_block_is_said_in_the_style_that_was_asked_for() {
 
     Next: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>
     Then stop again
+
     context: exit 0
     --- stdout
     {"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"ralph: iteration 1 of 25 — 1 of 1 requirements is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): not given yet\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}}
@@ -150,13 +151,16 @@ fn a_stop_delivered_twice_is_charged_once() {
     let second = sandbox.stop(SESSION, &stop);
     assert_eq!((first.code, &first.stderr), (second.code, &second.stderr));
     assert_eq!(sandbox.standing(&run).1, 1);
+    assert!(sandbox.stop(SESSION, &stop).is_block(), "a third time is a stop like any other");
+    assert_eq!(sandbox.standing(&run).1, 2);
     let grown = format!(
         r#"{},"prompt_id":"p1","last_assistant_message":"done""#,
         transcript(&sandbox, "{}\n{}\n")
     );
+    sandbox.write("work.txt", "more");
     assert!(sandbox.stop(SESSION, &grown).is_block());
-    assert_eq!(sandbox.standing(&run).1, 2);
-    assert_eq!(sandbox.rules(&run), ["block", "repeat", "block"]);
+    assert_eq!(sandbox.standing(&run).1, 3);
+    assert_eq!(sandbox.rules(&run), ["block", "repeat", "block", "block"]);
 }
 
 /// The checklist is found where it is newest, in the message or in the transcript, and read on from there.

@@ -140,6 +140,23 @@ fn secrets_are_not_repeated() {
         assert!(!hook.stderr.contains(secret) && !journal.contains(secret));
     }
     assert!(hook.stderr.contains("use [redacted] and [redacted]"), "{hook}");
+
+    let sandbox = Sandbox::new();
+    sandbox.start(["--goal-file", "-", "--checklist"]);
+    let said = format!(r#","last_assistant_message":"- [ ] rotate {token}""#);
+    assert!(!sandbox.stop(SESSION, &said).stderr.contains(&token));
+    let line = format!(
+        r#"{{"type":"assistant","message":{{"model":"m","content":[{{"type":"text","text":"- [ ] rotate {token}"}}]}}}}"#
+    );
+    let path = crate::sandbox::write_at(
+        &sandbox.home().join(".claude/projects/p/s.jsonl"),
+        format!("{line}\n"),
+    );
+    let path = crate::sandbox::json(path.to_str().unwrap());
+    assert!(sandbox.stop(SESSION, &format!(r#","transcript_path":{path}"#)).is_block());
+    for (path, bytes) in sandbox.snapshot() {
+        assert!(!String::from_utf8_lossy(&bytes).contains(&token), "{}", path.display());
+    }
 }
 
 /// A host that closed a descriptor hears nothing, so nobody is held, and no file of ours gets its number.
