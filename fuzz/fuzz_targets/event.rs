@@ -74,7 +74,8 @@ fn blocks(style: Style, said: &str) {
     let object: Value = serde_json::from_slice(&reply.stdout).unwrap();
     match style {
         Style::Exit2 => {
-            assert_eq!((reply.exit, &*reply.stderr), (2, said.as_bytes()));
+            let line = format!("{}\n", said.trim_end());
+            assert_eq!((reply.exit, &*reply.stderr), (2, line.as_bytes()));
             assert_eq!(object, serde_json::json!({}));
         }
         Style::Json => {

@@ -1,6 +1,6 @@
 //! The part of ralph that does. [`pipeline`] is the way of an event; read it first.
 //!
-//! The outside has one door each: nothing but [`clock`], [`env`], [`fs`] and [`proc`] touches the clock, the
+//! The outside has one door each: nothing but [`clock`], [`mod@env`], [`fs`] and [`proc`] touches the clock, the
 //! environment, a file or a process. Everything is synchronous and bounded: every wait takes a
 //! [`clock::Deadline`] and every read a size.
 

@@ -161,26 +161,32 @@ fn no_space_at_any_write_traps_nobody_and_loses_nothing() {
     assert_eq!(sandbox.status()["runs"][0]["tampering"], serde_json::Value::Null);
 }
 
-fn as_root_with_mounts() -> bool {
-    let probe = std::process::Command::new("unshare").args(["--mount", "true"]).status();
-    let able = probe.is_ok_and(|status| status.success());
+/// How to get mounts of one's own here: as root, or as a user who may have a namespace.
+fn unshare() -> Option<&'static [&'static str]> {
+    let ways: [&[&str]; 2] = [&["--mount"], &["--map-root-user", "--mount"]];
+    let works = |way: &&&[&str]| {
+        let mut probe = std::process::Command::new("unshare");
+        probe.args(**way).args(["mount", "-t", "tmpfs", "tmpfs", "/mnt"]);
+        probe.output().is_ok_and(|output| output.status.success())
+    };
+    let way = ways.iter().find(works).copied();
     let required = std::env::var_os("RALPH_REQUIRE_TOOLS").is_some();
-    assert!(able || !required, "`unshare --mount` is needed and does not work here");
-    if !able {
+    assert!(way.is_some() || !required, "`unshare --mount` is needed and does not work here");
+    if way.is_none() {
         eprintln!("skipped: `unshare --mount` does not work here");
     }
-    able
+    way
 }
 
 /// Runs the hook, with ralph's home on a file system of its own, until it no longer blocks.
-fn on_a_mount(sandbox: &Sandbox, prepare: &str) -> Ended {
+fn on_a_mount(sandbox: &Sandbox, way: &[&str], prepare: &str) -> Ended {
     let event = sandbox.write("event.json", sandbox.stop_event(SESSION, ""));
     let script = format!(
         "set -e; {prepare}; set +e; for i in $(seq 40); do \"$2\" hook claude <\"$3\" 2>/dev/null; \
          code=$?; [ $code = 2 ] || exit $code; printf '\\n'; done; exit 99"
     );
     let mut command = std::process::Command::new("unshare");
-    command.args(["--mount", "sh", "-c", &script, "sh"]).arg(sandbox.ralph_home(""));
+    command.args(way).args(["sh", "-c", &script, "sh"]).arg(sandbox.ralph_home(""));
     command.arg(env!("CARGO_BIN_EXE_ralph")).arg(event).env_clear();
     command.env("HOME", sandbox.home()).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
     let mut ended = ended(command.current_dir(sandbox.project()), b"");
@@ -190,27 +196,23 @@ fn on_a_mount(sandbox: &Sandbox, prepare: &str) -> Ended {
 
 #[test]
 fn a_disk_that_is_really_full_traps_nobody() {
-    if !as_root_with_mounts() {
-        return;
-    }
+    let Some(way) = unshare() else { return };
     let sandbox = Sandbox::new();
     sandbox.start(ENDLESS);
     let fill = "cp -r \"$1\" /tmp/ralph-copy-$$ && mount -t tmpfs -o size=64k,mode=0700 tmpfs \"$1\" && cp -r /tmp/ralph-copy-$$/. \"$1\" && rm -r /tmp/ralph-copy-$$ && (dd if=/dev/zero of=\"$1/filler\" bs=1k count=999 2>/dev/null || true)";
-    let hook = on_a_mount(&sandbox, fill);
+    let hook = on_a_mount(&sandbox, way, fill);
     assert!(hook.notice().contains("No space left on device"), "{hook}");
     assert!(sandbox.stop(SESSION, "").is_block(), "with space again, it holds again");
 }
 
 #[test]
 fn a_home_that_cannot_be_written_traps_nobody() {
-    if !as_root_with_mounts() {
-        return;
-    }
+    let Some(way) = unshare() else { return };
     let sandbox = Sandbox::new();
     sandbox.start(ENDLESS);
     let before = sandbox.snapshot();
     let hook =
-        on_a_mount(&sandbox, "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\"");
+        on_a_mount(&sandbox, way, "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\"");
     assert!(hook.notice().contains("Read-only file system"), "{hook}");
     assert_eq!(sandbox.snapshot(), before);
     assert!(sandbox.stop(SESSION, "").is_block());
