@@ -82,11 +82,15 @@ pub fn plan(case: &Case<'_>) -> Plan {
 
 /// Rows `verified` to `block`.
 pub fn conclude(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> Decision {
+    let report = reason::report(&evidence.requirements, telling.redactor);
+    let failures = report.failures;
     let mut decision = match case.hold {
         Hold::Files => conclude_files(case, evidence, telling),
-        Hold::Run { run, state } => conclude_run(&Ours { case, run, state, evidence, telling }),
+        Hold::Run { run, state } => {
+            conclude_run(&Ours { case, run, state, evidence, failures, telling })
+        }
     };
-    decision.report = Some(reason::report(&evidence.requirements, telling.redactor));
+    decision.report = Some(report);
     decision
 }
 
@@ -203,8 +207,13 @@ fn conclude_files(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -
             format!("{unmet} not met, and the files held this prompt once already"),
         );
     }
-    let held =
-        Held { hold: case.hold, requirements: &evidence.requirements, mark: None, tampering: None };
+    let held = Held {
+        hold: case.hold,
+        requirements: &evidence.requirements,
+        failures: Mark::default(),
+        mark: None,
+        tampering: None,
+    };
     block(Rule::Block, format!("{unmet} not met"), reason::held(&held, telling))
 }
 
@@ -215,6 +224,7 @@ struct Ours<'a> {
     run: &'a Run,
     state: &'a State,
     evidence: &'a Evidence,
+    failures: Mark,
     telling: &'a Telling<'a>,
 }
 
@@ -247,7 +257,7 @@ impl<'a> Ours<'a> {
 
     fn mark(&self) -> Option<Mark> {
         match self.evidence.tree {
-            Tree::Known(tree) => Some(reason::failures(&self.evidence.requirements).and(tree)),
+            Tree::Known(tree) => Some(self.failures.and(tree)),
             Tree::Unknown => None,
         }
     }
@@ -348,6 +358,7 @@ fn hold(ours: &Ours<'_>) -> Decision {
     let held = Held {
         hold: ours.case.hold,
         requirements: &ours.evidence.requirements,
+        failures: ours.failures,
         mark,
         tampering: ours.tampering(),
     };

@@ -17,7 +17,7 @@ const LONGEST_GOAL: usize = 1_500;
 const LONGEST_QUOTE: usize = 2_000;
 const SHOWN_REQUIREMENTS: usize = 12;
 const SHOWN_FINDINGS: usize = 5;
-const KEPT_LINES: usize = 50;
+const KEPT_LINES: usize = 20;
 const KEPT_NAMES: usize = 20;
 const LONGEST_NAME: usize = 120;
 const LONGEST_SUMMARY: usize = 300;
@@ -41,6 +41,8 @@ pub struct Telling<'a> {
 pub struct Held<'a> {
     pub hold: Hold<'a>,
     pub requirements: &'a [Requirement],
+    /// What is open, as one mark; compared with that of the last report.
+    pub failures: Mark,
     pub mark: Option<Mark>,
     pub tampering: Option<&'a str>,
 }
@@ -50,9 +52,7 @@ pub fn held(held: &Held<'_>, telling: &Telling<'_>) -> String {
         Hold::Run { state, .. } if state.iteration > 0 => state.report.as_ref(),
         Hold::Run { .. } | Hold::Files => None,
     };
-    let same = before.filter(|before| {
-        before.failures == failures(held.requirements) && held.tampering.is_none()
-    });
+    let same = before.filter(|before| before.failures == held.failures && held.tampering.is_none());
     let said = match same {
         Some(before) => unchanged(held, before),
         None => in_full(held, before, telling),
@@ -309,7 +309,7 @@ fn first_line(head: &str, tail: &str) -> String {
     format!("{}{tail}\n", text::cut(head, room))
 }
 
-pub fn failures(requirements: &[Requirement]) -> Mark {
+fn failures(requirements: &[Requirement]) -> Mark {
     let signatures: Vec<_> = open(requirements).map(|one| signature(one).0.to_le_bytes()).collect();
     let parts: Vec<&[u8]> = signatures.iter().map(<[u8; 8]>::as_slice).collect();
     Mark::of(&parts)
