@@ -196,7 +196,10 @@ impl LoopState {
             checklist: Asked::No,
             goal_bytes: 0,
             title: text::line(
-                &format!("the {} features of loop {name}", self.list.features.len()),
+                &match self.list.features.len() {
+                    1 => format!("the feature of loop {name}"),
+                    count => format!("the {count} features of loop {name}"),
+                },
                 120,
             ),
             on_tampering: OnTampering::Block,

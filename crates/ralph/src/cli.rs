@@ -133,7 +133,7 @@ pub(crate) struct Status {
     after_help = "Examples:\n  ralph why\n  ralph why k7f2 --last 1\n  ralph why 5999882c-e786-462c-84d4-07d1c65b5e76 --json"
 )]
 pub(crate) struct Why {
-    /// A run or a session; without one, the run that was active last
+    /// A run or a session; without one, whatever was decided about last
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
     /// Only this many decisions
@@ -149,7 +149,7 @@ pub(crate) struct Why {
     after_help = "Examples:\n  ralph log k7f2\n  ralph log --follow\n  ralph log k7f2 --json | jq .change"
 )]
 pub(crate) struct Log {
-    /// A run or a session; without one, the run that was active last
+    /// A run or a session; without one, whatever was decided about last
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
     /// Go on printing what is added, until interrupted or the run ends

@@ -14,6 +14,7 @@ use ralph_exec::env::Env;
 use ralph_exec::faults::{self, Fault};
 use ralph_exec::holder::describe;
 use ralph_exec::overview::{self, HeldView, RunView, Unreadable};
+use ralph_exec::paths::Home;
 use serde::Serialize;
 
 const A_DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -79,10 +80,7 @@ struct FaultJson<'a> {
 pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
     let home = home(env)?;
     if args.clear_trouble {
-        let forgotten = faults::clear(&home)?;
-        let noun = if forgotten == 1 { "trouble" } else { "troubles" };
-        term::out(&format!("{forgotten} {noun} forgotten\n"))?;
-        return Ok(());
+        return clear(&home, args);
     }
     let (mut runs, mut unreadable) = overview::runs(&home)?;
     if let Some(name) = &args.name {
@@ -111,6 +109,22 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
         all: if args.name.is_none() { All::Yes } else { All::No },
     };
     if args.json { print_json(&shown) } else { print(&shown) }
+}
+
+fn clear(home: &Home, args: &Status) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Cleared {
+        v: u8,
+        forgotten: usize,
+    }
+    let forgotten = faults::clear(home)?;
+    if args.json {
+        super::print_json(&Cleared { v: 1, forgotten })?;
+    } else {
+        let noun = if forgotten == 1 { "trouble" } else { "troubles" };
+        term::out(&format!("{forgotten} {noun} forgotten\n"))?;
+    }
+    Ok(())
 }
 
 fn no_run(session: &SessionId) -> Failure {
