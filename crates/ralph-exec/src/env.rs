@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     fn env(variables: &[(&str, &str)]) -> Env {
-        Env::from_pairs(variables.iter().copied(), Some(PathBuf::from("/work/here")), Vec::new())
+        Env::from_pairs(variables.iter().copied(), Some(PathBuf::from("/srv/here")), Vec::new())
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(outside.claude_session(), None);
         assert_eq!(outside.claude_config_dir(), None);
         assert!(!outside.is_agent_shell() && !outside.no_color());
-        assert_eq!(outside.current_dir(), Some(PathBuf::from("/work/here")));
+        assert_eq!(outside.current_dir(), Some(PathBuf::from("/srv/here")));
         assert!(outside.args().is_empty());
     }
 

@@ -24,7 +24,7 @@ const ALL_FILES: usize = 4096;
 ///
 /// - `core.fsmonitor` and hooks are switched off here. Empty, unlike `false`, also means off to git before 2.36.
 /// - Fetching missing objects of a partial clone would run transports, `core.sshCommand` and credential helpers:
-///   the environment in [`ask`] forbids both the fetch and every protocol.
+///   the environment in `start` forbids both the fetch and every protocol.
 /// - A submodule is asked by a git of its own, which would follow the submodule's configuration:
 ///   `--ignore-submodules=dirty` looks at its commit only.
 /// - Pagers, external diffs, text conversions, signature programs and aliases play no part in a status.
@@ -33,7 +33,7 @@ const ALL_FILES: usize = 4096;
 /// name them when size and time do not settle whether they changed. There is no option against filters in general,
 /// and without the honest ones (LFS) unchanged files would look changed. They run in the child's group, under its
 /// deadline, without secrets.
-const STATUS: [&str; 19] = [
+pub const STATUS: [&str; 19] = [
     "git",
     "--no-pager",
     "--no-optional-locks",

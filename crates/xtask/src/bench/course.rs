@@ -6,6 +6,7 @@ use super::transcript::{self, Recording};
 use crate::shell::{self, Errand};
 use crate::{disk, say};
 use anyhow::{Context, Result};
+use ralph_exec::git::STATUS;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -29,28 +30,6 @@ const FREE_BYTES: u64 = 2 << 30;
 
 const IDLE_SESSION: &str = "bench-idle";
 const ARMED_SESSION: &str = "bench-armed";
-
-/// As `ralph-exec/src/git.rs` asks.
-const GIT_STATUS: [&str; 18] = [
-    "--no-pager",
-    "--no-optional-locks",
-    "-c",
-    "core.fsmonitor=",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "status.relativePaths=false",
-    "-c",
-    "status.showStash=false",
-    "status",
-    "--porcelain=v2",
-    "--branch",
-    "-z",
-    "--untracked-files=all",
-    "--ignore-submodules=dirty",
-    "--no-renames",
-    "--no-ahead-behind",
-];
 
 impl Size {
     pub(crate) fn name(&self, look: &str) -> String {
@@ -88,7 +67,7 @@ fn plain(stage: &Stage) -> Result<Vec<Racer>> {
     let mut work_tree = OsString::from("--work-tree=");
     work_tree.push(&project);
     git.args.extend([project.into_os_string(), work_tree]);
-    git.args.extend(GIT_STATUS.map(OsString::from));
+    git.args.extend(STATUS.into_iter().skip(1).map(OsString::from));
     let ceiling = stage.directory.path().as_os_str();
     git.env.push(("GIT_CEILING_DIRECTORIES".into(), ceiling.into()));
     Ok(vec![
