@@ -47,10 +47,7 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
         }
     };
     if let Err(error) = done {
-        let fault = Fault {
-            run: Some(run.id.to_string()),
-            ..Fault::new(Kind::File, &holder::describe(&error))
-        };
+        let fault = Fault::new(Kind::File, &holder::describe(&error)).of_run(&run.id);
         faults::record(&world.home, &fault);
     }
 }

@@ -3,6 +3,7 @@
 use crate::env::Env;
 use crate::fs;
 use crate::paths::Home;
+use ralph_core::id::{RunId, SessionId};
 use ralph_core::redact::Redactor;
 use ralph_core::text;
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,14 @@ impl Fault {
     pub fn new(kind: Kind, what: &str) -> Self {
         let at_ms = crate::clock::now_ms();
         Self { v: 1, at_ms, kind, what: text::line(what, 400), run: None, session: None }
+    }
+
+    pub fn of_run(self, run: &RunId) -> Self {
+        Self { run: Some(run.to_string()), ..self }
+    }
+
+    pub fn of_session(self, session: &SessionId) -> Self {
+        Self { session: Some(session.to_string()), ..self }
     }
 }
 

@@ -59,8 +59,8 @@ pub fn find(world: &World, stop: &Stop, session: &SessionId) -> Holder {
             }
         }
         Err(error) => {
-            let (what, session) = (describe(&error), Some(session.to_string()));
-            faults::record(&world.home, &Fault { session, ..Fault::new(Kind::File, &what) });
+            let what = describe(&error);
+            faults::record(&world.home, &Fault::new(Kind::File, &what).of_session(session));
             return match error {
                 HolderError::Garbled { .. } => Holder::Lost(what),
                 HolderError::File(_) | HolderError::Lock(_) => Holder::Nobody,
@@ -82,8 +82,7 @@ fn unclaimed(world: &World, stop: &Stop, session: &SessionId) -> Option<RunId> {
                 "`RALPH_LOOP_DIR` leads to `{}`, which is not there; nobody is held",
                 list.display()
             );
-            let session = Some(session.to_string());
-            faults::record(&world.home, &Fault { session, ..Fault::new(Kind::File, &what) });
+            faults::record(&world.home, &Fault::new(Kind::File, &what).of_session(session));
         }
         return None;
     }
@@ -94,9 +93,8 @@ fn unclaimed(world: &World, stop: &Stop, session: &SessionId) -> Option<RunId> {
     match adopt::take(world, &binding, session, &project(world, stop)?) {
         Ok(run) => run,
         Err(error) => {
-            let session = Some(session.to_string());
             let what = describe(&error);
-            faults::record(&world.home, &Fault { session, ..Fault::new(Kind::File, &what) });
+            faults::record(&world.home, &Fault::new(Kind::File, &what).of_session(session));
             None
         }
     }

@@ -6,7 +6,7 @@
 use crate::clock::{self, Deadline};
 use crate::faults::{self, Fault, Kind};
 use crate::fs::Durability;
-use crate::holder::{self, Holder};
+use crate::holder::{self, Ended, Holder, Pointer};
 use crate::observe::Sight;
 use crate::store::{self, Opened, Step, StoreError, Transaction};
 use crate::surroundings::Words;
@@ -35,13 +35,8 @@ pub fn run(world: &World, call: Call, input: &[u8]) -> Reply {
         // A subagent is held by a contract of its own or not at all; a run never reaches into one.
         Ok(Event::SubagentStop(_) | Event::Noted(_) | Event::Unknown) => Verdict::Allow,
         Err(malformed) => {
-            faults::record(
-                &world.home,
-                &Fault::new(
-                    Kind::Input,
-                    &format!("the event on stdin could not be read: {}", malformed.why),
-                ),
-            );
+            let what = format!("the event on stdin could not be read: {}", malformed.why);
+            faults::record(&world.home, &Fault::new(Kind::Input, &what));
             Verdict::Allow
         }
     };
@@ -98,7 +93,7 @@ fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
             return Ok(decision.verdict);
         }
     }
-    Ok(Verdict::Allow)
+    Err(StoreError::OutOfTime)
 }
 
 /// Others may have moved the run on while the evidence was gathered, so the decision is made on what is true
@@ -176,22 +171,26 @@ fn by_files(world: &World, stop: &Stop, session: &SessionId) -> Verdict {
 }
 
 fn on_failure(world: &World, failure: &StopFailure) -> Verdict {
-    if let (Some(session), None) = (&failure.session, &failure.agent)
-        && let Ok(Some(pointer)) = holder::pointer(&world.home, session)
-        && pointer.ended == holder::Ended::No
-    {
-        let class = failure.class.name().to_string();
-        let change = Change::Trouble { class };
-        let written = store::transact(&world.on(&pointer.run), |_| Step::Write {
-            change,
-            durability: Durability::Cached,
-            answer: (),
-        });
-        if let Err(error) = written {
-            surroundings::trouble(world, &pointer.run, &error);
+    let (Some(session), None) = (&failure.session, &failure.agent) else {
+        return Verdict::Allow;
+    };
+    match holder::pointer(&world.home, session) {
+        Ok(Some(Pointer { run, ended: Ended::No, .. })) => {
+            let change = Change::Trouble { class: failure.class.name().to_string() };
+            let durability = Durability::Cached;
+            let step = |_: &Opened| Step::Write { change, durability, answer: () };
+            if let Err(error) = store::transact(&world.on(&run), step) {
+                surroundings::trouble(world, &run, &error);
+            }
+            Verdict::Allow
+        }
+        Ok(Some(Pointer { ended: Ended::Yes, .. }) | None) => Verdict::Allow,
+        Err(error) => {
+            let fault = Fault::new(Kind::File, &holder::describe(&error)).of_session(session);
+            faults::record(&world.home, &fault);
+            Verdict::Allow
         }
     }
-    Verdict::Allow
 }
 
 /// Whatever broke, the agent may stop, the person is told, and the run is not called verified.

@@ -176,8 +176,7 @@ fn session_files(world: &World, session: &SessionId) -> SessionFiles {
         return files;
     }
     let tell = |what: &str| {
-        let session = Some(session.to_string());
-        faults::record(&world.home, &Fault { session, ..Fault::new(Kind::File, what) });
+        faults::record(&world.home, &Fault::new(Kind::File, what).of_session(session));
     };
     if let Some(it) = adopted(&directory.join("orchestrator.json"), orchestrator::read, &tell) {
         files.orchestrator = Present::Yes;

@@ -27,6 +27,8 @@ pub enum StoreError {
     File(#[from] FileError),
     #[error(transparent)]
     Lock(#[from] LockError),
+    #[error("the time for an answer ran out")]
+    OutOfTime,
     #[error("there is no run `{0}`")]
     NoSuchRun(String),
     #[error("`{}` was written by a newer ralph (format {version})", path.display())]
@@ -301,6 +303,7 @@ fn mend(paths: &RunPaths, opened: &mut Opened) -> Result<(), StoreError> {
             // A torn last line was never acted on; left in place it would swallow the next one.
             fs::truncate(&paths.journal(), opened.position.length)?;
             write_run(paths, &opened.run)?;
+            write_state(paths, opened, Durability::Cached)?;
         }
         Repair::Restart => {
             quarantine_unreadable(paths)?;

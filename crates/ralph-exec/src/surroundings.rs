@@ -127,10 +127,7 @@ fn api_error(stop: &Stop, sight: &Sight) -> Option<Trouble> {
 pub fn not_the_owner(world: &World, run: &Run) -> Verdict {
     if run.owner.is_none() {
         let what = format!("run {} names no owner, so it holds nobody", run.id);
-        faults::record(
-            &world.home,
-            &Fault { run: Some(run.id.to_string()), ..Fault::new(Kind::Orphan, &what) },
-        );
+        faults::record(&world.home, &Fault::new(Kind::Orphan, &what).of_run(&run.id));
     }
     Verdict::Allow
 }
@@ -145,10 +142,7 @@ pub fn edited_history(world: &World, run: &RunId) -> Option<String> {
 }
 
 pub fn trouble(world: &World, run: &RunId, error: &StoreError) {
-    faults::record(
-        &world.home,
-        &Fault { run: Some(run.to_string()), ..Fault::new(Kind::File, &describe(error)) },
-    );
+    faults::record(&world.home, &Fault::new(Kind::File, &describe(error)).of_run(run));
 }
 
 /// What is said once only, with the first block.

@@ -81,6 +81,7 @@ fn hint(error: &ControlError) -> Option<String> {
         ControlError::Store(StoreError::NoSuchRun(_)) | ControlError::Unknown(_) => {
             "`ralph status --all` lists the runs there are".to_string()
         }
+        ControlError::Store(StoreError::OutOfTime) => "try again in a moment".to_string(),
         ControlError::Store(StoreError::Newer { .. }) => "use that version, or a newer one".to_string(),
         ControlError::Store(StoreError::Unreadable { path }) => {
             format!("the files are kept; look at `{}`", path.display())
