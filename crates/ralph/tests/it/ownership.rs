@@ -208,3 +208,25 @@ fn a_transcript_outside_the_hosts_directory_is_not_read() {
     std::os::unix::fs::symlink(outside, &link).unwrap();
     assert!(!claimed(&sandbox, &link), "a link out of it does not count as inside");
 }
+
+/// R-L4c: without a process to ask about, a day of silence means that nobody is there.
+#[test]
+fn a_run_that_was_silent_for_a_day_is_orphaned() {
+    for (ago_ms, standing) in [(23 * 3_600_000, "armed"), (25 * 3_600_000, "orphaned")] {
+        let sandbox = Sandbox::new();
+        let run = sandbox.start(["--goal-file", "-", "--max-duration", "72h"]);
+        let directory = sandbox.ralph_home("runs").join(&run);
+        let journal = fs::read_to_string(directory.join("journal.jsonl")).unwrap();
+        let mut first: serde_json::Value = serde_json::from_str(&journal).unwrap();
+        let then = first["at_ms"].as_u64().unwrap() - ago_ms;
+        first["at_ms"] = then.into();
+        first["change"]["started"]["started_ms"] = then.into();
+        fs::write(directory.join("journal.jsonl"), format!("{first}\n")).unwrap();
+        for made_from_it in ["run.json", "state.json", "count"] {
+            fs::remove_file(directory.join(made_from_it)).unwrap();
+        }
+        assert_eq!(sandbox.standing(&run).0, standing);
+        let stop = sandbox.stop(SESSION, "");
+        assert_eq!(stop.is_block(), standing == "armed", "{stop}");
+    }
+}
