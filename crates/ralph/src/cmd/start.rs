@@ -8,7 +8,7 @@ use ralph_core::id::SessionId;
 use ralph_core::limits::Limits;
 use ralph_core::record::{Asked, Run};
 use ralph_exec::clock::{self, Deadline};
-use ralph_exec::control::{self, Order};
+use ralph_exec::control::{self, Caller, Order};
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
 use ralph_exec::{adopt, fs, sources, stdin};
@@ -88,7 +88,12 @@ fn notes(env: &Env, home: &Home, order: &Order, run: &Run) -> Vec<String> {
 }
 
 fn session(env: &Env, args: &Start) -> Result<SessionId, Failure> {
-    let named = args.session.clone().or_else(|| env.claude_session());
+    let own = env.claude_session();
+    let named = args.session.clone().or_else(|| own.clone());
+    if super::caller(env) == Caller::Agent && named != own {
+        let hint = "a person does this, in a terminal of their own";
+        return Err(Failure::new("an agent may hold no session but its own", hint));
+    }
     let hint = "give `--session ID`; in Claude Code, `/status` shows the session's id";
     let named = named.ok_or_else(|| Failure::new("it is not said which session to hold", hint))?;
     SessionId::parse(&named).ok_or_else(|| {

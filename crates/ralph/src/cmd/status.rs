@@ -9,7 +9,7 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{Change, Line};
 use ralph_core::run::Phase;
 use ralph_exec::clock;
-use ralph_exec::control::{self, Named};
+use ralph_exec::control::{self, Caller, Named};
 use ralph_exec::env::Env;
 use ralph_exec::faults::{self, Fault};
 use ralph_exec::holder::describe;
@@ -80,6 +80,10 @@ struct FaultJson<'a> {
 pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
     let home = home(env)?;
     if args.clear_trouble {
+        if super::caller(env) == Caller::Agent {
+            let hint = "a person does this, in a terminal of their own";
+            return Err(Failure::new("an agent may not make trouble forgotten", hint));
+        }
         return clear(&home, args);
     }
     let (mut runs, mut unreadable) = overview::runs(&home)?;

@@ -143,3 +143,23 @@ fn a_session_has_one_run_at_a_time_however_many_start() {
         assert_eq!(sandbox.ralph(["cancel", SESSION]).code, Some(0));
     }
 }
+
+/// An agent's own shell may arm its own session, and nobody else's; nor may it hide what went wrong.
+#[test]
+fn an_agent_holds_no_session_but_its_own() {
+    let sandbox = Sandbox::new();
+    sandbox.hook("garbage");
+    let agent = |args: &[&str]| {
+        let mut command = sandbox.command();
+        command.args(args).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
+        crate::sandbox::ended(&mut command, b"goal").code
+    };
+    assert_eq!(agent(&["start", "--session", "another", "--goal-file", "-"]), Some(1));
+    assert_eq!(agent(&["status", "--clear-trouble"]), Some(1));
+    assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 1);
+    assert_eq!(agent(&["start", "--goal-file", "-"]), Some(0));
+    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(sandbox.stop("another", "").is_allow());
+    assert_eq!(sandbox.ralph(["status", "--clear-trouble"]).stdout, "1 trouble forgotten\n");
+    assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 0);
+}
