@@ -30,8 +30,8 @@ pub struct Facts {
 pub struct Delivery {
     /// The same for two deliveries of one stop: prompt, message, flag.
     pub stop: u64,
-    /// How long the transcript was. A conversation that went on has made it longer, if not at once.
-    pub length: u64,
+    /// How long the transcript was, if there was one. A conversation that went on has made it longer, if not at once.
+    pub length: Option<u64>,
     /// When our process started.
     pub arrived_ms: u64,
 }

@@ -61,8 +61,10 @@ pub fn held(held: &Held<'_>, telling: &Telling<'_>) -> String {
 }
 
 fn unchanged(held: &Held<'_>, before: &Report) -> String {
+    let seen = matches!(held.hold, Hold::Run { state, .. } if state.staleness(held.mark) > 0);
+    let how = if seen { "nothing new" } else { "the same as before" };
     let opening =
-        format!("{}still {} not met, nothing new", counter(held.hold), tally(held.requirements));
+        format!("{}still {} not met, {how}", counter(held.hold), tally(held.requirements));
     let names = before.lines.iter().filter(|line| line.standing != Known::Advisory);
     let names: Vec<_> = names.map(|line| line.name.as_str()).take(3).collect();
     let state = held.mark.map(|mark| format!("state {}", mark.short()));

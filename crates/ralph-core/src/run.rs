@@ -9,6 +9,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+/// A host that calls two hooks at once starts them this close together; no model answers as fast.
+const AT_ONCE_MS: u64 = 30;
+
 /// How many different states a run remembers having seen.
 const REMEMBERED: usize = 4096;
 
@@ -46,7 +49,7 @@ pub struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
     pub stop: Mark,
-    pub length: u64,
+    pub length: Option<u64>,
     pub at_ms: u64,
     /// How often the answer was given again since.
     pub repeats: u32,
@@ -128,7 +131,9 @@ impl State {
                 self.phase = Phase::Active;
                 // Whoever resumes it is the owner's new process; the next stop tells which.
                 self.process = None;
+                // A person's word is something new.
                 self.stale = 0;
+                self.seen.clear();
             }
             Change::Cancelled => self.phase = Phase::Ended(Status::Cancelled),
         }
@@ -199,13 +204,16 @@ impl State {
         }
     }
 
-    /// Whether this is the stop that was answered last, once more: it was on its way before that answer was given,
+    /// Whether this is the stop that was answered last, once more: it was on its way when that answer was given,
     /// or it comes for the second time and nothing was said in between. A third time is a stop like any other, so
     /// that nobody is held for ever uncounted.
     pub fn is_repeat(&self, delivery: &Delivery) -> bool {
         self.delivery.is_some_and(|answered| {
-            let on_its_way = delivery.arrived_ms <= answered.at_ms;
-            let once_more = delivery.length == answered.length && answered.repeats == 0;
+            // Without a transcript nothing else tells a second hook from a second stop, so it is taken strictly.
+            let grace_ms = if delivery.length.is_some() { AT_ONCE_MS } else { 0 };
+            let on_its_way = delivery.arrived_ms <= answered.at_ms.saturating_add(grace_ms);
+            let same_length = delivery.length.is_some() && delivery.length == answered.length;
+            let once_more = same_length && answered.repeats == 0;
             answered.stop == Mark(delivery.stop) && (on_its_way || once_more)
         })
     }

@@ -45,8 +45,12 @@ pub enum ControlError {
     NothingToDo { run: RunId, phase: &'static str, action: &'static str },
     #[error("`{0}` is neither a run nor a session that ralph knows")]
     Unknown(String),
+    #[error("`{name}` could be `{first}` or `{second}`")]
+    Ambiguous { name: String, first: SessionId, second: SessionId },
     #[error("the agent may not {action} the run that holds it")]
     FromTheAgent { action: &'static str },
+    #[error("run `{run}` is cancelled and its session is free, but its files do not say so yet")]
+    HalfCancelled { run: RunId, source: StoreError },
     #[error("run `{run}` was cancelled, but `{}` still says otherwise", path.display())]
     NotCancelled { run: String, path: PathBuf },
 }
@@ -221,9 +225,10 @@ pub fn phase(home: &Home, opened: &Opened) -> Phase {
     let gone = crate::surroundings::owner_of(opened, clock::now_ms(), None)
         == ralph_core::facts::Owner::Gone;
     match opened.state.phase {
+        ended @ Phase::Ended(_) => ended,
         _ if fs::exists(&home.tombstone(opened.run.id.as_str())) => Phase::Ended(Status::Cancelled),
         Phase::Active if gone || opened.run.owner.is_none() => Phase::Orphaned,
-        phase @ (Phase::Active | Phase::Paused { .. } | Phase::Orphaned | Phase::Ended(_)) => phase,
+        phase @ (Phase::Active | Phase::Paused { .. } | Phase::Orphaned) => phase,
     }
 }
 
@@ -249,8 +254,15 @@ pub fn named(home: &Home, name: &str) -> Result<Named, ControlError> {
     if let Some(named) = of_session(home, &session)? {
         return Ok(named);
     }
-    let session = beginning(home, name).ok_or_else(unknown)?;
-    of_session(home, &session)?.ok_or_else(unknown)
+    match beginning(home, name).as_slice() {
+        [] => Err(unknown()),
+        [one] => of_session(home, one)?.ok_or_else(unknown),
+        [first, second, ..] => Err(ControlError::Ambiguous {
+            name: name.to_string(),
+            first: first.clone(),
+            second: second.clone(),
+        }),
+    }
 }
 
 fn of_session(home: &Home, session: &SessionId) -> Result<Option<Named>, ControlError> {
@@ -263,22 +275,21 @@ fn of_session(home: &Home, session: &SessionId) -> Result<Option<Named>, Control
     })
 }
 
-fn beginning(home: &Home, name: &str) -> Option<SessionId> {
+fn beginning(home: &Home, name: &str) -> Vec<SessionId> {
     const LEAST: usize = 4;
     const MOST: usize = 100_000;
-    let known = [home.sessions(), home.held()].into_iter().flat_map(|directory| {
-        fs::list(&directory, MOST)
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(|name| name.into_string().ok())
-    });
-    let mut found: Vec<_> = known.filter(|known| known.starts_with(name)).collect();
+    if name.len() < LEAST {
+        return Vec::new();
+    }
+    let mut found: Vec<_> = [home.sessions(), home.held()]
+        .into_iter()
+        .flat_map(|directory| fs::list(&directory, MOST).unwrap_or_default())
+        .filter_map(|known| SessionId::parse(known.to_str()?))
+        .filter(|known| known.as_str().starts_with(name))
+        .collect();
     found.sort();
     found.dedup();
-    match found.as_slice() {
-        [one] if name.len() >= LEAST => SessionId::parse(one),
-        _ => None,
-    }
+    found
 }
 
 /// A tombstone first: from that moment on the session is free, whatever happens to the rest.
@@ -302,11 +313,25 @@ pub fn cancel(
                 return Err(ControlError::HasEnded { run: run.clone(), status });
             }
             bury(home, run.as_str())?;
-            store::transact(&Transaction { home, run, deadline, seen: None }, |_| Step::Write {
-                change: Change::Cancelled,
-                durability: Durability::Synced,
-                answer: (),
-            })?;
+            let transaction = Transaction { home, run, deadline, seen: None };
+            let told = store::transact(&transaction, |now| match now.state.phase {
+                Phase::Ended(status) => Step::Leave(Some(status)),
+                Phase::Active | Phase::Paused { .. } | Phase::Orphaned => {
+                    let (change, durability) = (Change::Cancelled, Durability::Synced);
+                    Step::Write { change, durability, answer: None }
+                }
+            });
+            match told {
+                Ok(None) => {}
+                // It came to an end of its own a moment earlier, and that end stands.
+                Ok(Some(status)) => {
+                    fs::remove_file(&home.tombstone(run.as_str()))?;
+                    return Err(ControlError::HasEnded { run: run.clone(), status });
+                }
+                Err(source) => {
+                    return Err(ControlError::HalfCancelled { run: run.clone(), source });
+                }
+            }
             if let Some(session) = &opened.run.owner {
                 let _lock = holder::lock(home, session, deadline).map_err(StoreError::from)?;
                 if let Some(pointer) = holder::pointer(home, session)?

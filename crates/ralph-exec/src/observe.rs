@@ -19,17 +19,21 @@ const STEP: usize = 128 * 1024;
 pub struct Sight {
     pub observed: Option<Observed>,
     pub last: Option<LastAssistant>,
-    /// `None` when there is no prompt or no transcript to tell two deliveries by.
+    /// `None` when there is no prompt to tell two deliveries by.
     pub delivery: Option<Delivery>,
 }
 
 /// A transcript that is missing, cut off or behind changes no decision: what it adds is simply absent.
 pub fn transcript(world: &World, stop: &Stop, before: Option<&Observed>, list: Asked) -> Sight {
-    let Some(path) = allowed(world, stop) else {
-        return Sight::default();
-    };
-    let Some(stat) = fs::stat(&path).filter(|stat| stat.kind == fs::Kind::File) else {
-        return Sight::default();
+    let said = stop.said.as_deref().unwrap_or_default();
+    let delivery = stop.prompt.as_deref().map(|prompt| Delivery {
+        stop: Mark::of(&[prompt.as_bytes(), said.as_bytes(), &[u8::from(stop.continuing)]]).0,
+        length: None,
+        arrived_ms: world.arrived_ms,
+    });
+    let found = allowed(world, stop).and_then(|path| Some((fs::stat(&path)?, path)));
+    let Some((stat, path)) = found.filter(|(stat, _)| stat.kind == fs::Kind::File) else {
+        return Sight { delivery, ..Sight::default() };
     };
     let before = before.filter(|before| before.inode == stat.inode && before.offset <= stat.len);
     let mut seen = transcript::Observed::default();
@@ -54,12 +58,7 @@ pub fn transcript(world: &World, stop: &Stop, before: Option<&Observed>, list: A
             Asked::No => None,
         },
     };
-    let said = stop.said.as_deref().unwrap_or_default();
-    let delivery = stop.prompt.as_deref().map(|prompt| Delivery {
-        stop: Mark::of(&[prompt.as_bytes(), said.as_bytes(), &[u8::from(stop.continuing)]]).0,
-        length: stat.len,
-        arrived_ms: world.arrived_ms,
-    });
+    let delivery = delivery.map(|delivery| Delivery { length: Some(stat.len), ..delivery });
     Sight { observed: Some(observed), last: seen.last_assistant, delivery }
 }
 

@@ -41,6 +41,11 @@ pub fn for_run(world: &World, run: &Run, stop: &Stop, sight: &Sight) -> Evidence
     let files = run.owner.as_ref().map(|session| session_files(world, session)).unwrap_or_default();
     let exclude: Vec<PathBuf> = run.features.iter().map(PathBuf::from).collect();
     let work = asking.answer(&exclude, &world.deadline);
+    if let GitState::Unavailable(why) = &work {
+        // Without the tree nobody can be called stuck; only the limits end the run.
+        let what = format!("the state of `{}` could not be told: {why}", run.project);
+        faults::record(&world.home, &Fault::new(Kind::File, &what).of_run(&run.id));
+    }
     if let GitState::Known(work) = &work
         && let Some(first) = work.fingerprint.first_chunk()
     {
@@ -290,7 +295,7 @@ fn rewrite(run: &Run, edit: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<(), fs:
         let path = Path::new(directory).join(adopt::PROGRESS);
         // A link that leads out of the loop's directory leads to a file that is none of ours.
         if fs::resolve(&path).is_some_and(|resolved| !resolved.starts_with(directory)) {
-            continue;
+            return Err(fs::FileError::refused(&path, "it leads out of the loop's directory"));
         }
         if let Some(bytes) = fs::read_opt(&path, adopt::LARGEST_LIST)?
             && let Some(edited) = edit(&bytes)

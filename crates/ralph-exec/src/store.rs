@@ -157,13 +157,16 @@ fn reconcile(
     }
     let run: Option<Run> = run_bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
     let count = count(paths);
-    if let Some(opened) = rebuild(read.as_ref(), run.as_ref(), file.as_ref())
-        && count <= opened.state.iteration
-    {
+    let rebuilt = rebuild(read.as_ref(), run.as_ref(), file.as_ref());
+    let is_whole = rebuilt.is_some();
+    if let Some(opened) = rebuilt.filter(|opened| count <= opened.state.iteration) {
         return Ok(opened);
     }
     salvage(read.as_ref(), run, file)
         .map(|mut opened| {
+            if is_whole {
+                opened.tampering = Some("`count` says more than the journal".to_string());
+            }
             opened.state.iteration = opened.state.iteration.max(count);
             opened
         })
@@ -193,7 +196,7 @@ fn rebuild(
     }
     let tampering = match (run, file) {
         (Some(run), _) if *run != sealed => Some("`run.json` was changed after the start"),
-        (_, Some(file)) if !is_prefix(file, &state) => {
+        (_, Some(file)) if !is_prefix(file, &read.entries) => {
             Some("`state.json` does not agree with the journal")
         }
         (None | Some(_), None | Some(_)) => None,
@@ -228,9 +231,11 @@ fn salvage(
     Some(Opened { run, state, tampering, position, repair: Repair::Restart })
 }
 
-/// A state that is merely behind is what a crash leaves; any other difference is an edit.
-fn is_prefix(file: &StateFile, state: &State) -> bool {
-    file.state.seq < state.seq || file.state == *state
+/// A state that is merely behind is what a crash leaves: it is what some entry of the journal amounted to. Any
+/// other is an edit.
+fn is_prefix(file: &StateFile, entries: &[Entry]) -> bool {
+    let hash = hash_of(&file.state);
+    entries.iter().any(|entry| entry.seq.saturating_add(1) == file.state.seq && entry.after == hash)
 }
 
 /// A newer ralph writes its version into all three files. One file that says so alone was edited.

@@ -82,7 +82,7 @@ fn prompt(world: &World, session: &SessionId, stop: &Stop) -> Prompt {
 
 pub fn prompt_mark(stop: &Stop) -> Option<Delivered> {
     let stop = Mark::of(&[stop.prompt.as_deref()?.as_bytes()]);
-    Some(Delivered { stop, length: 0 })
+    Some(Delivered { stop, length: None })
 }
 
 fn off(world: &World, id: &str) -> Option<Off> {

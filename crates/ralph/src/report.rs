@@ -113,6 +113,10 @@ fn hint(error: &ControlError) -> Option<String> {
         }
         ControlError::HasEnded { .. } => "start a new run with `ralph start`".to_string(),
         ControlError::NothingToDo { run, .. } => format!("`ralph why {run}` says how it stands"),
+        ControlError::Ambiguous { .. } => "give more of its beginning".to_string(),
+        ControlError::HalfCancelled { run, .. } => {
+            format!("`ralph cancel {run}` in a moment finishes it")
+        }
         ControlError::FromTheAgent { .. } => {
             "a person does this, in a terminal of their own".to_string()
         }

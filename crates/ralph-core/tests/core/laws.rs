@@ -120,7 +120,7 @@ fn stop_of(choices: &mut Choices) -> At {
     stop = stop.continuing(choices.one_in(2));
     stop.facts.delivery = choices.below(4).checked_sub(1).map(|stop| Delivery {
         stop,
-        length: choices.below(2),
+        length: choices.below(3).checked_sub(1),
         arrived_ms: u64::MAX,
     });
     if choices.one_in(4) {

@@ -159,9 +159,9 @@ fn an_unchanged_report_is_one_line() {
     let twice = scenario().goal(GOAL).stop(stop()).stop(stop());
     check!(twice.reason(), @"ralph: iteration 2 of 25 — still 4 of 5 not met, nothing new (feature 4, feature 5, tasks; state 6e47b92; run k7f2)");
     let elsewhere = scenario().stop(stop()).stop(stop().tree(Tree::Unknown));
-    check!(elsewhere.reason(), @"ralph: iteration 2 of 25 — still 4 of 5 not met, nothing new (feature 4, feature 5, tasks; run k7f2)");
+    check!(elsewhere.reason(), @"ralph: iteration 2 of 25 — still 4 of 5 not met, the same as before (feature 4, feature 5, tasks; run k7f2)");
     let one = scenario().stop(at(1).unmet("tests")).stop(at(2).unmet("tests").met("build"));
-    check!(one.reason(), @"ralph: iteration 2 of 25 — still 1 of 2 not met, nothing new (tests; state 2d077d5; run k7f2)");
+    check!(one.reason(), @"ralph: iteration 2 of 25 — still 1 of 2 not met, the same as before (tests; state 2d077d5; run k7f2)");
 }
 
 #[test]

@@ -334,14 +334,14 @@ impl At {
 
     /// A delivery that had started before anything was answered; the transcript grew meanwhile.
     pub(crate) fn on_its_way(mut self, delivery: u64) -> Self {
-        self.facts.delivery = Some(Delivery { stop: delivery, length: 99, arrived_ms: 0 });
+        self.facts.delivery = Some(Delivery { stop: delivery, length: Some(99), arrived_ms: 0 });
         self
     }
 
     pub(crate) fn delivery(mut self, delivery: u64) -> Self {
         // Delivered right when it is answered: two of them are two arrivals, one after the other.
         self.facts.delivery =
-            Some(Delivery { stop: delivery, length: delivery, arrived_ms: u64::MAX });
+            Some(Delivery { stop: delivery, length: Some(delivery), arrived_ms: u64::MAX });
         self
     }
 

@@ -32,6 +32,11 @@ pub struct FileError {
 }
 
 impl FileError {
+    /// Something that could be written and is not.
+    pub fn refused(path: &Path, why: &'static str) -> Self {
+        Self::new("write", path)(io::Error::other(why))
+    }
+
     fn new(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self { what, path: path.to_owned(), source }
     }

@@ -15,9 +15,12 @@ use ralph_exec::paths::Home;
 
 fn home(env: &Env) -> Result<Home, Failure> {
     let hint = "set `HOME`, or `RALPH_HOME` to an absolute path";
-    env.ralph_home()
-        .map(Home::new)
-        .ok_or_else(|| Failure::new("it is not known where runs are kept", hint))
+    let unknown = || Failure::new("it is not known where runs are kept", hint);
+    let root = env.ralph_home().ok_or_else(unknown)?;
+    if ralph_exec::fs::exists(&root) && !ralph_exec::fs::is_directory(&root) {
+        return Err(Failure::new(&format!("`{}` is not a directory", root.display()), hint));
+    }
+    Ok(Home::new(root))
 }
 
 fn caller(env: &Env) -> Caller {

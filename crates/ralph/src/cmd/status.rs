@@ -19,6 +19,7 @@ use serde::Serialize;
 
 const A_DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const SHOWN_FAULTS: usize = 10;
+const SHOWN_RUNS: usize = 50;
 
 #[derive(Serialize)]
 struct Overview<'a> {
@@ -99,6 +100,7 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
     let all = runs.len();
     if !args.all && args.name.is_none() {
         runs.retain(|view| !is_old(view, now_ms));
+        runs.truncate(SHOWN_RUNS);
     }
     let faults = faults::all(&home);
     let held = if args.name.is_none() { overview::held(&home) } else { Vec::new() };
@@ -196,7 +198,7 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
         });
     }
     if shown.left_out > 0 {
-        out.push_str(&format!("{} older; `ralph status --all` shows them\n", shown.left_out));
+        out.push_str(&format!("{} more; `ralph status --all` shows them\n", shown.left_out));
     }
     let general = shown.general();
     if !general.is_empty() {
@@ -250,7 +252,7 @@ fn paragraph(view: &RunView, faults: &[Fault]) -> String {
     out.push_str(&format!("      {}\n", wording::progress(run, state, now_ms)));
     if let Some(report) = &state.report {
         out.push_str(&format!("      {}\n", wording::report(report)));
-    } else if view.phase == Phase::Active {
+    } else if view.phase == Phase::Active && state.trouble.is_none() {
         out.push_str(
             "      no stop seen yet; if it stays so, see whether the hook is registered\n",
         );

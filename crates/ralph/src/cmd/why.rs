@@ -71,11 +71,29 @@ pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
             _ => format!("nothing was decided about `{name}` yet: its session has not stopped\n"),
         });
     }
+    if let Some(class) = history.entries.last().and_then(trouble) {
+        out.push_str(&format!(
+            "the last turn ended by {}: there was nothing to decide\n",
+            safe(class)
+        ));
+    }
     for (entry, decided) in decisions {
         out.push_str(&paragraph(&history, entry, decided));
     }
     term::out(&out)?;
     Ok(())
+}
+
+fn trouble(entry: &Entry) -> Option<&str> {
+    match &entry.change {
+        Change::Trouble { class } => Some(class),
+        Change::Started(_)
+        | Change::Restored(_)
+        | Change::Decided(_)
+        | Change::Paused
+        | Change::Resumed
+        | Change::Cancelled => None,
+    }
 }
 
 fn decision(entry: &Entry) -> Option<(&Entry, &Decided)> {

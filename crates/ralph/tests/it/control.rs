@@ -163,3 +163,38 @@ fn an_agent_holds_no_session_but_its_own() {
     assert_eq!(sandbox.ralph(["status", "--clear-trouble"]).stdout, "1 trouble forgotten\n");
     assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 0);
 }
+
+#[test]
+fn a_beginning_that_fits_two_sessions_names_both() {
+    let sandbox = Sandbox::new();
+    sandbox.start_for("abcd1111-x", PROMISE);
+    sandbox.start_for("abcd1111-y", PROMISE);
+    let ended = sandbox.ralph(["status", "abcd1"]);
+    assert_eq!(ended.code, Some(1));
+    assert_eq!(
+        ended.stderr,
+        "error: `abcd1` could be `abcd1111-x` or `abcd1111-y`\n  hint: give more of its beginning\n"
+    );
+    assert_eq!(sandbox.ralph(["status", "abcd1111-x"]).code, Some(0));
+}
+
+/// R-L4d: a cancel that could not be written down everywhere frees the session, and says what is missing.
+#[test]
+fn a_cancel_of_a_busy_run_frees_the_session_and_says_what_is_missing() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    let lock = fs::File::open(sandbox.ralph_home("runs").join(&run).join("lock")).unwrap();
+    lock.lock().unwrap();
+    let ended = sandbox.ralph(["cancel", &run]);
+    assert_eq!(ended.code, Some(1), "{ended}");
+    assert!(
+        ended
+            .stderr
+            .starts_with(&format!("error: run `{run}` is cancelled and its session is free")),
+        "{ended}"
+    );
+    drop(lock);
+    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert_eq!(sandbox.standing(&run).0, "cancelled");
+    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0), "again finishes it");
+}

@@ -288,7 +288,14 @@ fn a_session_file_that_cannot_be_read_is_quarantined_and_frees_the_session() {
 #[test]
 fn an_edited_run_is_restored_from_its_journal_and_never_verified() {
     type Edit = fn(&Sandbox, &str);
-    let edits: [(&str, Edit); 8] = [
+    let edits: [(&str, Edit); 9] = [
+        ("state edited while it is behind", |sandbox, run| {
+            let path = run_file(sandbox, run, "state.json");
+            let text = fs::read_to_string(&path).unwrap();
+            let edited = text.replace(r#""stale":0"#, r#""stale":1"#);
+            assert_ne!(text, edited);
+            fs::write(path, edited).unwrap();
+        }),
         ("called verified", |sandbox, run| {
             assert_eq!(sandbox.ralph(["pause", run]).code, Some(0));
             assert_eq!(sandbox.ralph(["resume", run]).code, Some(0));
