@@ -405,3 +405,44 @@ fn by_person(
 pub fn absolute(path: &Path, cwd: &Path) -> PathBuf {
     fs::resolve(&cwd.join(path)).unwrap_or_else(|| cwd.join(path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// R-L4d: every store is read again, and the one that still says otherwise is named.
+    #[test]
+    fn a_cancel_is_believed_only_when_every_store_says_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::new(directory.path().join("home"));
+        let deadline = Deadline::after(Duration::from_mins(1));
+        let order = Order {
+            session: SessionId::parse("s1").unwrap(),
+            project: directory.path().to_path_buf(),
+            goal: b"goal".to_vec(),
+            limits: Limits::DEFAULT,
+            features: Vec::new(),
+            promise: None,
+            checklist: Asked::No,
+            secrets: Vec::new(),
+        };
+        let run = start(&home, &order, &deadline).unwrap().id;
+        let remains = || match is_cancelled(&home, &run) {
+            Err(ControlError::NotCancelled { path, .. }) => Some(path),
+            other => {
+                other.unwrap();
+                None
+            }
+        };
+        assert_eq!(remains(), Some(home.tombstone(run.as_str())));
+        bury(&home, run.as_str()).unwrap();
+        assert_eq!(remains(), Some(home.run(&run).state()));
+        let transaction = Transaction { home: &home, run: &run, deadline: &deadline, seen: None };
+        let (change, durability) = (Change::Cancelled, Durability::Synced);
+        store::transact(&transaction, |_| Step::Write { change, durability, answer: () }).unwrap();
+        assert_eq!(remains(), Some(home.session(&order.session)));
+        holder::end(&home, &order.session, &run, &deadline).unwrap();
+        assert_eq!(remains(), None);
+    }
+}
