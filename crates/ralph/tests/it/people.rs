@@ -239,8 +239,11 @@ fn unknown_words_get_a_suggestion() {
 fn a_followed_log_ends_with_its_run() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
-    let following =
-        crate::sandbox::spawn(sandbox.command().args(["log", &run, "--follow", "--json"]), b"");
+    // A log that does not end is a failure, not a test that hangs.
+    let mut follow = std::process::Command::new("timeout");
+    follow.arg("60").arg(env!("CARGO_BIN_EXE_ralph")).args(["log", &run, "--follow", "--json"]);
+    follow.env_clear().env("HOME", sandbox.home()).env("PATH", "/usr/bin:/bin");
+    let following = crate::sandbox::spawn(&mut follow, b"");
     sandbox.stop(SESSION, "");
     sandbox.stop(SESSION, r#","last_assistant_message":"<promise>DONE</promise>""#);
     let shown = String::from_utf8(following.wait_with_output().unwrap().stdout).unwrap();
