@@ -93,19 +93,19 @@ fn transcript(sandbox: &Sandbox, text: &str) -> String {
 /// R-L6a: an API error that is the very message of this stop is the host's trouble; an old one is not.
 #[test]
 fn an_api_error_counts_only_when_it_is_what_was_said_last() {
-    let sandbox = Sandbox::new();
-    let run = sandbox.start(PROMISE);
     let line = r#"{"type":"assistant","isApiErrorMessage":true,"message":{"model":"<synthetic>","content":[{"type":"text","text":"API Error: 529"}]}}"#;
-    let path = transcript(&sandbox, &format!("{line}\n"));
-    assert!(
-        sandbox
-            .stop(SESSION, &format!(r#"{path},"last_assistant_message":"API Error: 529""#))
-            .is_allow()
-    );
-    assert!(
-        sandbox.stop(SESSION, &format!(r#"{path},"last_assistant_message":"all good""#)).is_block()
-    );
-    assert_eq!(sandbox.rules(&run), ["host-trouble", "block"]);
+    for (said, rule) in [("API Error: 529", "host-trouble"), ("all good", "block")] {
+        let sandbox = Sandbox::new();
+        let run = sandbox.start(PROMISE);
+        let path = transcript(&sandbox, &format!("{line}\n"));
+        let stop = sandbox.stop(SESSION, &format!(r#"{path},"last_assistant_message":"{said}""#));
+        assert_eq!(
+            (stop.is_allow(), stop.is_block()),
+            (rule != "block", rule == "block"),
+            "{stop}"
+        );
+        assert_eq!(sandbox.rules(&run), [rule]);
+    }
 }
 
 /// R-L8a: with the last message in the event, the transcript decides nothing about it.
