@@ -216,7 +216,8 @@ pub struct Observed {
     pub checklist: Option<Checklist>,
 }
 
-/// The host process that owns the run. A pid alone is reused; with its start time it is not.
+/// The host process that owns the run. A pid alone is reused; with its start time, in clock ticks since boot, it is
+/// not. 0 where the system does not tell; comparable only within one boot and one process namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     pub pid: u32,
@@ -226,6 +227,13 @@ pub struct Process {
 /// A 64-bit identity, as hexadecimal text: other tools' JSON numbers end at 2^53.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(pub u64);
+
+impl Observed {
+    /// What the session cost since the run first looked; `None` when the transcript does not tell.
+    pub fn spent_micro_usd(&self) -> Option<u64> {
+        Some(self.cost_micro_usd?.saturating_sub(self.first_cost_micro_usd?))
+    }
+}
 
 impl Rule {
     pub const ALL: [Self; 17] = [

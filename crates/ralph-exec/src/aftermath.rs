@@ -47,7 +47,7 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
         }
     };
     if let Err(error) = done {
-        let fault = Fault::new(Kind::File, &holder::describe(&error)).of_run(&run.id);
+        let fault = Fault::new(Kind::File, &faults::describe(&error)).of_run(&run.id);
         faults::record(&world.home, &fault);
     }
 }
@@ -55,7 +55,8 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
 /// The session is nobody's from now on.
 pub fn forget(world: &World, session: &SessionId, run: &RunId) {
     if let Err(error) = holder::end(&world.home, session, run, &world.deadline) {
-        faults::record(&world.home, &Fault::new(Kind::File, &holder::describe(&error)));
+        let fault = Fault::new(Kind::File, &faults::describe(&error)).of_session(session);
+        faults::record(&world.home, &fault);
     }
 }
 
@@ -89,7 +90,7 @@ pub fn of_files(world: &World, session: &SessionId, stop: &Stop, decision: &Deci
         && fs::stat(&path).is_none_or(|stat| stat.len < LARGEST_HELD)
         && let Err(error) = fs::append(&path, &journal::line(&entry), Durability::Cached)
     {
-        faults::record(&world.home, &Fault::new(Kind::File, &holder::describe(&error)));
+        faults::record(&world.home, &Fault::new(Kind::File, &faults::describe(&error)));
     }
 }
 

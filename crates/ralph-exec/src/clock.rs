@@ -9,9 +9,6 @@ use jiff::tz::TimeZone;
 /// Deadlines further away than this are not deadlines; the bound also keeps the arithmetic from overflowing.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
 
-/// For a deadline that is only ever asked how long ago it was.
-pub const NO_TIME: Duration = Duration::ZERO;
-
 /// Unix milliseconds, for what people read and what is written down; waits are measured with a [`Deadline`]. A
 /// machine whose clock stands before 1970 reads as 0.
 #[expect(clippy::disallowed_methods, reason = "this module is the door")]
@@ -39,12 +36,6 @@ impl Deadline {
     #[expect(clippy::disallowed_methods, reason = "this module is the door")]
     pub fn remaining(&self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
-    }
-
-    /// How long ago it passed.
-    #[expect(clippy::disallowed_methods, reason = "this module is the door")]
-    pub fn overdue_ms(&self) -> u64 {
-        whole_ms(Instant::now().saturating_duration_since(self.0))
     }
 
     pub fn is_over(&self) -> bool {
@@ -126,16 +117,6 @@ mod tests {
         let first = now_ms();
         assert!(first > 1_700_000_000_000);
         assert!(now_ms() >= first);
-    }
-
-    #[test]
-    fn a_deadline_in_the_past_knows_for_how_long() {
-        let began = Deadline::after(NO_TIME);
-        let bound = Deadline::after(Duration::from_secs(20));
-        while began.overdue_ms() < 2 {
-            assert!(!bound.is_over());
-        }
-        assert_eq!(Deadline::after(Duration::from_mins(1)).overdue_ms(), 0);
     }
 
     #[test]

@@ -122,3 +122,15 @@ pub fn clear(home: &Home) -> Result<usize, fs::FileError> {
     }
     Ok(names.len())
 }
+
+/// An error and its causes on one line.
+pub fn describe(error: &dyn std::error::Error) -> String {
+    let mut out = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        out.push_str(": ");
+        out.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    out
+}

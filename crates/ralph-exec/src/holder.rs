@@ -2,14 +2,14 @@
 
 use crate::adopt::{self, Binding};
 use crate::clock::Deadline;
-use crate::faults::{self, Fault, Kind};
+use crate::faults::{self, Fault, Kind, describe};
 use crate::fs::{self, Durability, FileError, Lock, LockError};
 use crate::paths::Home;
 use crate::world::World;
 use ralph_core::event::Stop;
 use ralph_core::id::{RunId, SessionId};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const LARGEST: usize = 4096;
 
@@ -148,24 +148,4 @@ pub fn point(home: &Home, session: &SessionId, pointer: &Pointer) -> Result<(), 
     }
     let bytes = serde_json::to_vec(pointer).unwrap_or_default();
     fs::replace(&path, &bytes, Durability::Synced)
-}
-
-/// An error and its causes on one line.
-pub fn describe(error: &dyn std::error::Error) -> String {
-    let mut out = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        out.push_str(": ");
-        out.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    out
-}
-
-/// Shortens a path below the person's home the way people write it.
-pub fn tilde(path: &Path, home: Option<&Path>) -> String {
-    match home.and_then(|home| path.strip_prefix(home).ok()) {
-        Some(rest) => format!("~/{}", rest.display()),
-        None => path.display().to_string(),
-    }
 }

@@ -12,6 +12,7 @@ pub mod env;
 pub mod faults;
 pub mod fs;
 pub mod git;
+pub mod held;
 pub mod holder;
 pub mod journal;
 pub mod observe;

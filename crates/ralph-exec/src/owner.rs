@@ -6,19 +6,12 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use crate::fs;
+use ralph_core::record::Process;
 
 /// More than any `/proc/<pid>/stat`.
 const STAT_CAP: usize = 4096;
 /// Deeper than any honest chain of parents; numbers can be reused while we walk.
 const MOST_PARENTS: u32 = 64;
-
-/// A process, by its number and by when it started in clock ticks since boot. `started` is 0 where there is no
-/// `/proc` to ask. Comparable only within one boot and one process namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProcessMark {
-    pub pid: u32,
-    pub started: u64,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alive {
@@ -29,15 +22,15 @@ pub enum Alive {
 }
 
 /// The mark of a running process; `None` when there is none with this number.
-pub fn mark(pid: u32) -> Option<ProcessMark> {
+pub fn mark(pid: u32) -> Option<Process> {
     match look(pid) {
-        Look::Running(process) => Some(ProcessMark { pid, started: process.started }),
-        Look::Present => Some(ProcessMark { pid, started: 0 }),
+        Look::Running(process) => Some(Process { pid, started: process.started }),
+        Look::Present => Some(Process { pid, started: 0 }),
         Look::Gone => None,
     }
 }
 
-pub fn is_alive(mark: &ProcessMark) -> Alive {
+pub fn is_alive(mark: &Process) -> Alive {
     match look(mark.pid) {
         Look::Gone => Alive::No,
         Look::Running(process) if mark.started == process.started => Alive::Yes,
@@ -65,13 +58,13 @@ pub fn is_ancestor(pid: u32) -> bool {
 }
 
 enum Look {
-    Running(Process),
+    Running(Stat),
     /// Somebody has this number, and nothing else is known.
     Present,
     Gone,
 }
 
-struct Process {
+struct Stat {
     state: u8,
     parent: u32,
     started: u64,
@@ -93,19 +86,19 @@ fn answers_signals(pid: u32) -> bool {
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-fn process(pid: u32) -> Option<Process> {
+fn process(pid: u32) -> Option<Stat> {
     let path = format!("/proc/{pid}/stat");
     parse(&fs::read(Path::new(&path), STAT_CAP).ok()?)
 }
 
 /// The program's name, in parentheses, may itself contain spaces and parentheses: fields count from the last one.
-fn parse(stat: &[u8]) -> Option<Process> {
+fn parse(stat: &[u8]) -> Option<Stat> {
     let fields = &stat[memchr::memrchr(b')', stat)? + 1..];
     let mut fields = std::str::from_utf8(fields).ok()?.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
     let parent = fields.next()?.parse().ok()?;
     let started = fields.nth(17)?.parse().ok()?;
-    Some(Process { state, parent, started })
+    Some(Stat { state, parent, started })
 }
 
 #[cfg(test)]
@@ -135,12 +128,12 @@ mod tests {
         for (started, expected) in
             [(us.started, Alive::Yes), (us.started + 1, Alive::No), (0, Alive::Unknown)]
         {
-            let mark = ProcessMark { started, ..us };
+            let mark = Process { started, ..us };
             assert_eq!(is_alive(&mark), expected, "{started}");
         }
         for pid in [0, u32::MAX] {
             assert_eq!(mark(pid), None);
-            assert_eq!(is_alive(&ProcessMark { pid, started: 1 }), Alive::No);
+            assert_eq!(is_alive(&Process { pid, started: 1 }), Alive::No);
         }
     }
 
@@ -149,10 +142,8 @@ mod tests {
         let output = testing::succeed(Path::new("/"), &["sh", "-c", "cat /proc/$$/stat; echo $$"]);
         let text = String::from_utf8(output).unwrap();
         let (stat, pid) = text.trim_end().rsplit_once('\n').unwrap();
-        let ended = ProcessMark {
-            pid: pid.parse().unwrap(),
-            started: parse(stat.as_bytes()).unwrap().started,
-        };
+        let ended =
+            Process { pid: pid.parse().unwrap(), started: parse(stat.as_bytes()).unwrap().started };
         assert_eq!(is_alive(&ended), Alive::No);
     }
 

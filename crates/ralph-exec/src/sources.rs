@@ -87,7 +87,7 @@ fn feature_list(run: &Run, directory: &Path, evidence: &mut Evidence) {
             let next = format!("Make `{file}` valid again");
             evidence.requirements.push(requirement(
                 name,
-                Standing::Unknown(crate::holder::describe(&error)),
+                Standing::Unknown(crate::faults::describe(&error)),
                 next,
             ));
             return;
@@ -214,7 +214,7 @@ fn adopted<T>(
             }
         },
         Err(error) => {
-            tell(&crate::holder::describe(&error));
+            tell(&crate::faults::describe(&error));
             None
         }
     }
@@ -227,7 +227,7 @@ fn task_files(world: &World, directory: &Path, tell: &dyn Fn(&str)) -> Option<Re
     let names = match fs::list(directory, MOST_TASKS) {
         Ok(names) => names,
         Err(error) => {
-            tell(&crate::holder::describe(&error));
+            tell(&crate::faults::describe(&error));
             return None;
         }
     };

@@ -94,7 +94,7 @@ pub fn load(home: &Home, id: &RunId) -> Result<Opened, StoreError> {
     reconcile(&paths, run_bytes.as_deref(), file)
 }
 
-/// The ordinary way: the state is as far as the journal, or a little behind it after a crash.
+/// The ordinary way: the state is as far as the journal, or a few entries behind it.
 fn follow(paths: &RunPaths, run: Run, file: &StateFile) -> Option<Opened> {
     let Ok(bytes) = fs::read_range(&paths.journal(), file.last_start, journal::LARGEST) else {
         return None;

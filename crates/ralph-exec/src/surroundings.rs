@@ -1,9 +1,8 @@
 //! Facts about the world around one stop.
 
 use crate::clock;
-use crate::faults::{self, Fault, Kind};
+use crate::faults::{self, Fault, Kind, describe};
 use crate::fs;
-use crate::holder::{describe, tilde};
 use crate::journal;
 use crate::observe::Sight;
 use crate::owner::{self, Alive};
@@ -37,16 +36,14 @@ const LONGEST_ITEM: usize = 200;
 const SHOWN_GOAL: usize = 16 * 1024;
 
 pub fn facts(world: &World, stop: &Stop, opened: &Opened, sight: &Sight) -> Facts {
-    let now_ms = world.now_ms();
-    let observed = sight.observed.as_ref();
+    let now_ms = clock::now_ms();
     Facts {
         off: off(world, opened.run.id.as_str()),
         owner: owner_of(opened, now_ms, process(world)),
         delivery: sight.delivery,
         trouble: api_error(stop, sight),
         tampering: opened.tampering.clone(),
-        spent_micro_usd: observed
-            .and_then(|it| Some(it.cost_micro_usd?.saturating_sub(it.first_cost_micro_usd?))),
+        spent_micro_usd: sight.observed.as_ref().and_then(Observed::spent_micro_usd),
         ..Facts::quiet(now_ms)
     }
 }
@@ -55,7 +52,7 @@ pub fn facts_without_run(world: &World, session: &SessionId, stop: &Stop) -> Fac
     Facts {
         off: off(world, session.as_str()),
         prompt: prompt(world, session, stop),
-        ..Facts::quiet(world.now_ms())
+        ..Facts::quiet(clock::now_ms())
     }
 }
 
@@ -98,12 +95,10 @@ fn off(world: &World, id: &str) -> Option<Off> {
 pub fn owner_of(opened: &Opened, now_ms: u64, caller: Option<Process>) -> Owner {
     match (opened.state.process, caller) {
         (Some(known), Some(caller)) if known == caller => Owner::Present,
-        (Some(known), _) => {
-            match owner::is_alive(&owner::ProcessMark { pid: known.pid, started: known.started }) {
-                Alive::Yes | Alive::Unknown => Owner::Present,
-                Alive::No => Owner::Gone,
-            }
-        }
+        (Some(known), _) => match owner::is_alive(&known) {
+            Alive::Yes | Alive::Unknown => Owner::Present,
+            Alive::No => Owner::Gone,
+        },
         (None, None) if now_ms.saturating_sub(opened.state.last_seen_ms) > SILENCE_MS => {
             Owner::Gone
         }
@@ -112,8 +107,7 @@ pub fn owner_of(opened: &Opened, now_ms: u64, caller: Option<Process>) -> Owner 
 }
 
 fn process(world: &World) -> Option<Process> {
-    let mark = owner::mark(world.env.claude_pid()?)?;
-    Some(Process { pid: mark.pid, started: mark.started })
+    owner::mark(world.env.claude_pid()?)
 }
 
 /// The transcript lags, so an error in it counts only when the event shows the very same text.
@@ -216,4 +210,12 @@ fn kept(mut observed: Observed, redactor: &Redactor) -> Observed {
         }
     }
     observed
+}
+
+/// Shortens a path below the person's home the way people write it.
+fn tilde(path: &Path, home: Option<&Path>) -> String {
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
 }

@@ -30,8 +30,4 @@ impl World {
     pub fn on<'a>(&'a self, run: &'a RunId) -> Transaction<'a> {
         Transaction { home: &self.home, run, deadline: &self.deadline, seen: None }
     }
-
-    pub fn now_ms(&self) -> u64 {
-        clock::now_ms()
-    }
 }

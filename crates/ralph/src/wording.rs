@@ -81,8 +81,7 @@ pub(crate) fn progress(run: &Run, state: &State, now_ms: u64) -> String {
 }
 
 pub(crate) fn spent(state: &State) -> Option<u64> {
-    let observed = state.observed.as_ref()?;
-    Some(observed.cost_micro_usd?.saturating_sub(observed.first_cost_micro_usd?))
+    state.observed.as_ref()?.spent_micro_usd()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an amount of money is far below 2^53 millionths")]

@@ -11,8 +11,8 @@ use ralph_core::run::Phase;
 use ralph_exec::clock;
 use ralph_exec::control::{self, Caller, Named};
 use ralph_exec::env::Env;
-use ralph_exec::faults::{self, Fault};
-use ralph_exec::holder::describe;
+use ralph_exec::faults::{self, Fault, describe};
+
 use ralph_exec::overview::{self, HeldView, RunView, Unreadable};
 use ralph_exec::paths::Home;
 use serde::Serialize;

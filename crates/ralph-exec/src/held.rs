@@ -1,0 +1,122 @@
+//! A stop that something holds: facts, then evidence if they do not settle it, then the decision under the lock.
+
+use crate::clock;
+use crate::fs::Durability;
+use crate::holder;
+use crate::observe::{self, Sight};
+use crate::store::{self, Opened, Step, StoreError, Transaction};
+use crate::surroundings::{self, Words};
+use crate::world::World;
+use crate::{aftermath, sources};
+use ralph_core::decide::{self, Case, Decision, Hold, Plan};
+use ralph_core::event::Stop;
+use ralph_core::facts::{Evidence, Facts};
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::record::{Change, Decided, Outcome, Rule};
+use ralph_core::redact::Redactor;
+use ralph_core::verdict::Verdict;
+
+/// One stop of a session that a run owns.
+#[derive(Debug)]
+pub struct Scene<'a> {
+    pub world: &'a World,
+    pub stop: &'a Stop,
+    pub session: &'a SessionId,
+    pub run: &'a RunId,
+}
+
+pub fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
+    let Scene { world, stop, session, .. } = scene;
+    while !world.deadline.is_over() {
+        let seen = store::load(&world.home, scene.run)?;
+        if seen.run.owner.as_ref() != Some(session) {
+            return Ok(surroundings::not_the_owner(world, &seen.run));
+        }
+        let before = seen.state.observed.as_ref();
+        let sight = observe::transcript(world, stop, before, seen.run.checklist);
+        let facts = surroundings::facts(world, stop, &seen, &sight);
+        let evidence = match decide::plan(&case(stop, &seen, &facts)) {
+            Plan::Answer(_) => None,
+            Plan::Verify => Some(sources::for_run(world, &seen.run, stop, &sight)),
+        };
+        if let Some((decision, before)) = settle(scene, &seen, &sight, evidence.as_ref())? {
+            aftermath::of(world, session, &before, &decision);
+            return Ok(decision.verdict);
+        }
+    }
+    Err(StoreError::OutOfTime)
+}
+
+/// Others may have moved the run on while the evidence was gathered, so the decision is made on what is true
+/// under the lock; nothing slow happens there. `None` when evidence is needed now and was not before.
+fn settle(
+    scene: &Scene<'_>,
+    seen: &Opened,
+    sight: &Sight,
+    evidence: Option<&Evidence>,
+) -> Result<Option<(Decision, Opened)>, StoreError> {
+    let Scene { world, stop, run, .. } = scene;
+    let redactor = Redactor::new(world.env.secrets());
+    let transaction = Transaction { seen: Some(seen), ..world.on(run) };
+    store::transact(&transaction, |now| {
+        let mut facts = surroundings::facts(world, stop, now, sight);
+        let words = surroundings::words(world, now);
+        let decide = |facts: &Facts| match (decide::plan(&case(stop, now, facts)), evidence) {
+            (Plan::Answer(decision), _) => Some(decision),
+            (Plan::Verify, None) => None,
+            (Plan::Verify, Some(evidence)) => {
+                let telling = words.telling(&redactor);
+                Some(decide::conclude(&case(stop, now, facts), evidence, &telling))
+            }
+        };
+        let Some(mut decision) = decide(&facts) else { return Step::Leave(None) };
+        if decision.is_success() && facts.tampering.is_none() {
+            facts.tampering = surroundings::edited_history(world, run);
+            if facts.tampering.is_some() {
+                let Some(again) = decide(&facts) else { return Step::Leave(None) };
+                decision = again;
+            }
+        }
+        let decision = decision.redacted(&redactor);
+        let answer = Some((decision.clone(), now.clone()));
+        let durability = match decision.outcome {
+            _ if decision.rule == Rule::NotMine => return Step::Leave(answer),
+            Outcome::Ended(_) => Durability::Synced,
+            Outcome::Allowed | Outcome::Blocked { .. } | Outcome::Repeated | Outcome::Orphaned => {
+                Durability::Cached
+            }
+        };
+        let took_ms = clock::now_ms().saturating_sub(world.arrived_ms);
+        let tampering = facts.tampering;
+        let decided = Decided {
+            took_ms,
+            tampering,
+            ..surroundings::record(world, decision, sight, &redactor)
+        };
+        Step::Write { change: Change::Decided(Box::new(decided)), durability, answer }
+    })
+}
+
+fn case<'a>(stop: &'a Stop, opened: &'a Opened, facts: &'a Facts) -> Case<'a> {
+    Case { stop, hold: Hold::Run { run: &opened.run, state: &opened.state }, facts }
+}
+
+pub fn by_files(world: &World, stop: &Stop, session: &SessionId) -> Verdict {
+    let facts = surroundings::facts_without_run(world, session, stop);
+    let case = Case { stop, hold: Hold::Files, facts: &facts };
+    let decision = match decide::plan(&case) {
+        Plan::Answer(decision) => decision,
+        Plan::Verify => {
+            let evidence =
+                sources::for_files(world, session, holder::project(world, stop).as_deref());
+            if evidence.requirements.is_empty() {
+                return Verdict::Allow;
+            }
+            let redactor = Redactor::new(world.env.secrets());
+            decide::conclude(&case, &evidence, &Words::of_files(session).telling(&redactor))
+                .redacted(&redactor)
+        }
+    };
+    aftermath::of_files(world, session, stop, &decision);
+    decision.verdict
+}
