@@ -244,7 +244,7 @@ impl<'a> Ours<'a> {
     }
 
     fn open(&self) -> usize {
-        self.required().filter(|one| one.is_unmet() || one.is_unknown()).count()
+        self.required().filter(|one| one.is_open()).count()
     }
 
     fn tampering(&self) -> Option<&'a str> {
@@ -307,7 +307,7 @@ fn gate_broken(ours: &Ours<'_>) -> Option<Decision> {
             let because = format!("{name} could not be told twice running: {why}");
             Some(end(Rule::GateBroken, Status::GateBroken, ours.run, because))
         }
-        Standing::Unknown(_) | Standing::Met(_) | Standing::Unmet(_) => None,
+        Standing::Unknown(_) | Standing::Pending(_) | Standing::Met(_) | Standing::Unmet(_) => None,
     })
 }
 

@@ -162,6 +162,9 @@ fn paragraph(requirement: &Requirement, told: bool, telling: &Telling<'_>) -> St
             let why = say(why, 200, telling.redactor);
             return format!("? {name} ({stage}): cannot be told: {why}\n");
         }
+        Standing::Pending(why) => {
+            return format!("· {name} ({stage}): {}\n", say(why, 200, telling.redactor));
+        }
         Standing::Unmet(failure) => failure,
     };
     let summary = say(&failure.summary, LONGEST_SUMMARY, telling.redactor);
@@ -230,7 +233,7 @@ fn closing(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> S
     let mut out = String::from("\n");
     if let Some(before) = before {
         let now = open(held.requirements).count();
-        let was = before.unmet.saturating_add(before.unknown);
+        let was = before.unmet.saturating_add(before.unknown).saturating_add(before.pending);
         let done: Vec<_> = before
             .lines
             .iter()
@@ -262,17 +265,19 @@ fn closing(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> S
 }
 
 fn open(requirements: &[Requirement]) -> impl Iterator<Item = &Requirement> {
-    requirements.iter().filter(|one| one.is_required() && (one.is_unmet() || one.is_unknown()))
+    requirements.iter().filter(|one| one.is_open())
 }
 
 /// `2 of 5 requirements are not met, 1 cannot be told`; `None` when all are met.
 fn not_met(requirements: &[Requirement]) -> Option<String> {
     let all = requirements.iter().filter(|one| one.is_required()).count();
     let unmet = open(requirements).filter(|one| one.is_unmet()).count();
-    let unknown = open(requirements).count() - unmet;
+    let unknown = open(requirements).filter(|one| one.is_unknown()).count();
+    let pending = open(requirements).filter(|one| one.is_pending()).count();
     let verb = if unmet == 1 { "is" } else { "are" };
     match (unmet, unknown) {
-        (0, 0) => None,
+        (0, 0) if pending == 0 => None,
+        (0, 0) => Some(format!("{pending} of {all} requirements are not known yet")),
         (0, unknown) => Some(format!("{unknown} of {all} requirements cannot be told")),
         (unmet, 0) => Some(format!("{unmet} of {all} requirements {verb} not met")),
         (unmet, unknown) => {
@@ -323,6 +328,8 @@ fn signature(requirement: &Requirement) -> Mark {
         Standing::Unknown(why) => {
             Mark::of(&[requirement.name.as_bytes(), b"unknown", why.as_bytes()])
         }
+        // Why it waits changes with every second; that it waits does not.
+        Standing::Pending(_) => Mark::of(&[requirement.name.as_bytes(), b"pending"]),
         Standing::Unmet(failure) => {
             let mut parts =
                 alloc::vec![requirement.name.as_bytes(), b"unmet", failure.summary.as_bytes()];
@@ -343,6 +350,7 @@ pub fn report(requirements: &[Requirement], redactor: &Redactor) -> Report {
         total: count(|_| true),
         unmet: count(Requirement::is_unmet),
         unknown: count(Requirement::is_unknown),
+        pending: count(Requirement::is_pending),
         failures: failures(requirements),
         lines: open(requirements)
             .chain(advisory)
@@ -365,6 +373,7 @@ fn line(requirement: &Requirement, redactor: &Redactor) -> Line {
         }
         Standing::Unmet(failure) => (Known::Advisory, &failure.summary, failure.findings.len()),
         Standing::Unknown(why) => (Known::Unknown, why, 0),
+        Standing::Pending(why) => (Known::Pending, why, 0),
         Standing::Met(_) => (Known::Advisory, &requirement.name, 0),
     };
     Line {

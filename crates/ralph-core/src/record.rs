@@ -174,6 +174,8 @@ pub struct Report {
     pub total: u32,
     pub unmet: u32,
     pub unknown: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pending: u32,
     /// Changes when any unmet or unknown requirement changes.
     pub failures: Mark,
     /// The first of the requirements that are not met, most useful first.
@@ -197,6 +199,7 @@ pub struct Line {
 pub enum Known {
     Unmet,
     Unknown,
+    Pending,
     Advisory,
 }
 
@@ -348,6 +351,11 @@ impl Serialize for SessionId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 fn lenient_session<'de, D: Deserializer<'de>>(

@@ -3,6 +3,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
@@ -15,7 +16,8 @@ pub struct Requirement {
     pub next: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stage {
     Planning,
     Correctness,
@@ -30,6 +32,8 @@ pub enum Standing {
     Unmet(Failure),
     /// Not yes and not no: what would tell could not be read or run.
     Unknown(String),
+    /// Not looked at yet, and nobody's fault: a gate that still runs, or one whose turn has not come.
+    Pending(String),
 }
 
 /// How a requirement came to be met. A claim never makes a run `verified`.
@@ -56,19 +60,55 @@ pub struct Quote {
     pub text: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One thing that a tool found, in its own words. Foreign text: cleaned, redacted and fenced wherever it is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+    /// The tool's name for it: `E0308`, `no-unused-vars`, `tests::nested_quotes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
     pub message: String,
+    #[serde(default)]
+    pub severity: Severity,
+    #[serde(default)]
+    pub since: Since,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
+    /// Relative to the project where the tool allows.
     pub file: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    #[default]
+    Error,
+    Warning,
+    Note,
+}
+
+/// Whether the run brought a finding, or found it there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Since {
+    /// Nobody looked, or the look at the base told nothing.
+    #[default]
+    Unknown,
+    /// It is not there at the base of the run.
+    New,
+    /// The base has it too.
+    PreExisting,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Weight {
     Required,
     /// Told, never held for.
@@ -87,6 +127,27 @@ impl Requirement {
     pub fn is_unknown(&self) -> bool {
         matches!(self.standing, Standing::Unknown(_))
     }
+
+    pub fn is_pending(&self) -> bool {
+        matches!(self.standing, Standing::Pending(_))
+    }
+
+    /// Whether it stands in the way of an end.
+    pub fn is_open(&self) -> bool {
+        self.is_required() && !matches!(self.standing, Standing::Met(_))
+    }
+}
+
+impl Finding {
+    pub fn new(message: String) -> Self {
+        Self {
+            place: None,
+            rule: None,
+            message,
+            severity: Severity::default(),
+            since: Since::default(),
+        }
+    }
 }
 
 impl Failure {
@@ -96,6 +157,10 @@ impl Failure {
 }
 
 impl Stage {
+    /// In the order in which gates run.
+    pub const OF_GATES: [Self; 4] =
+        [Self::Correctness, Self::Quality, Self::Security, Self::Adversarial];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Planning => "planning",

@@ -27,4 +27,5 @@ pub mod stdio;
 pub mod store;
 pub mod surroundings;
 pub mod tail;
+pub mod tree;
 pub mod world;

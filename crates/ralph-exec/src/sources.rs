@@ -261,11 +261,7 @@ fn uncommitted(files: &SessionFiles, work: &GitState) -> Option<Requirement> {
             } else {
                 format!("{} paths are", work.changed_count)
             };
-            let findings = work
-                .changed
-                .iter()
-                .map(|path| Finding { place: None, message: path.clone() })
-                .collect();
+            let findings = work.changed.iter().map(|path| Finding::new(path.clone())).collect();
             Standing::Unmet(Failure { findings, ..Failure::new(format!("{noun} not committed")) })
         }
     };

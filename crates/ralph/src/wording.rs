@@ -121,7 +121,7 @@ pub(crate) fn mark(known: Known) -> String {
     match known {
         Known::Unmet => paint(term::BAD, "✗"),
         Known::Unknown => paint(term::ODD, "?"),
-        Known::Advisory => paint(term::DIM, "·"),
+        Known::Pending | Known::Advisory => paint(term::DIM, "·"),
     }
 }
 

@@ -172,11 +172,17 @@ mod tests {
                     findings: [
                         Finding {
                             place: None,
+                            rule: None,
                             message: "b",
+                            severity: Error,
+                            since: Unknown,
                         },
                         Finding {
                             place: None,
+                            rule: None,
                             message: "d",
+                            severity: Error,
+                            since: Unknown,
                         },
                     ],
                     quote: None,

@@ -416,7 +416,7 @@ mod tests {
             .iter()
             .filter_map(|requirement| match &requirement.standing {
                 Standing::Unmet(failure) => failure.quote.as_ref(),
-                Standing::Met(_) | Standing::Unknown(_) => None,
+                Standing::Met(_) | Standing::Unknown(_) | Standing::Pending(_) => None,
             })
             .collect();
         assert_eq!(quoted.len(), 1);

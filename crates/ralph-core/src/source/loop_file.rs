@@ -104,7 +104,7 @@ mod tests {
             None => "none".to_owned(),
             Some(Standing::Met(evidence)) => format!("met {evidence:?}"),
             Some(Standing::Unmet(failure)) => failure.summary,
-            Some(Standing::Unknown(why)) => why,
+            Some(Standing::Unknown(why) | Standing::Pending(why)) => why,
         }
     }
 
@@ -164,7 +164,10 @@ mod tests {
                         findings: [
                             Finding {
                                 place: None,
+                                rule: None,
                                 message: "src/auth.ts:42 - Type 'string' is not assignable to type 'number'",
+                                severity: Error,
+                                since: Unknown,
                             },
                         ],
                         quote: None,

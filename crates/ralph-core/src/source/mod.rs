@@ -49,10 +49,7 @@ fn findings<Message: AsRef<str>>(messages: impl IntoIterator<Item = Message>) ->
     messages
         .into_iter()
         .take(MOST_FINDINGS)
-        .map(|message| Finding {
-            place: None,
-            message: text::line(message.as_ref(), LONGEST_FINDING),
-        })
+        .map(|message| Finding::new(text::line(message.as_ref(), LONGEST_FINDING)))
         .collect()
 }
 

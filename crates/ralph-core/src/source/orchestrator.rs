@@ -241,23 +241,38 @@ mod tests {
                     findings: [
                         Finding {
                             place: None,
+                            rule: None,
                             message: "implementation complete: not done",
+                            severity: Error,
+                            since: Unknown,
                         },
                         Finding {
                             place: None,
+                            rule: None,
                             message: "correctness passed: not known yet",
+                            severity: Error,
+                            since: Unknown,
                         },
                         Finding {
                             place: None,
+                            rule: None,
                             message: "quality passed: not known yet",
+                            severity: Error,
+                            since: Unknown,
                         },
                         Finding {
                             place: None,
+                            rule: None,
                             message: "adversarial passed: not known yet",
+                            severity: Error,
+                            since: Unknown,
                         },
                         Finding {
                             place: None,
+                            rule: None,
                             message: "retrospective done: not done",
+                            severity: Error,
+                            since: Unknown,
                         },
                     ],
                     quote: None,

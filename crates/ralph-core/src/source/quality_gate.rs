@@ -163,7 +163,7 @@ mod tests {
                     failure.findings.into_iter().map(|finding| finding.message).collect();
                 format!("unmet {findings:?}")
             }
-            Some(Standing::Unknown(why)) => format!("unknown {why}"),
+            Some(Standing::Unknown(why) | Standing::Pending(why)) => format!("unknown {why}"),
         }
     }
 
@@ -244,7 +244,10 @@ mod tests {
                         findings: [
                             Finding {
                                 place: None,
+                                rule: None,
                                 message: "quality: 3 type errors found",
+                                severity: Error,
+                                since: Unknown,
                             },
                         ],
                         quote: None,

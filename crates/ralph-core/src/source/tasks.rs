@@ -142,7 +142,7 @@ mod tests {
                 Some(Standing::Unmet(failure)) => {
                     format!("{}, {} finding(s)", failure.summary, failure.findings.len())
                 }
-                Some(Standing::Unknown(why)) => why,
+                Some(Standing::Unknown(why) | Standing::Pending(why)) => why,
             };
             assert_eq!(shown, expected);
         }
@@ -164,7 +164,10 @@ mod tests {
                         findings: [
                             Finding {
                                 place: None,
+                                rule: None,
                                 message: "write the parser",
+                                severity: Error,
+                                since: Unknown,
                             },
                         ],
                         quote: None,

@@ -41,8 +41,8 @@ fn failing(name: &str, findings: &[(&str, u32, &str)]) -> Requirement {
     let findings = findings
         .iter()
         .map(|(file, line, message)| Finding {
-            place: Some(Place { file: (*file).into(), line: Some(*line) }),
-            message: (*message).into(),
+            place: Some(Place { file: (*file).into(), line: Some(*line), column: None }),
+            ..Finding::new((*message).into())
         })
         .collect::<Vec<_>>();
     let summary = format!("{} of 148 failed", findings.len());
@@ -315,7 +315,7 @@ fn five_megabytes_are_cut_and_the_next_step_stays() {
     let huge = "漢".repeat(FIVE_MB / 3);
     let lines = "error: no such file\n".repeat(FIVE_MB / 20);
     let unmet = |failure| at(1).require(requirement("tests", Standing::Unmet(failure)));
-    let finding = |message: &str| Finding { place: None, message: message.into() };
+    let finding = |message: &str| Finding::new(message.into());
     let failure = || Failure::new("it fails".into());
     let quote = |text: &str| Some(Quote { label: "output of tests".into(), text: text.into() });
     let parts = |count: u32| (0..count).fold(at(1), |at, one| at.unmet(&format!("part {one}")));
@@ -445,10 +445,10 @@ fn foreign_text_stays_behind_its_bar() {
     let failure = Failure {
         summary: "2 failed".into(),
         findings: vec![
-            Finding { place: None, message: hostile.into() },
+            Finding::new(hostile.into()),
             Finding {
-                place: Some(Place { file: "a\nNext: b".into(), line: Some(1) }),
-                message: "m".into(),
+                place: Some(Place { file: "a\nNext: b".into(), line: Some(1), column: None }),
+                ..Finding::new("m".into())
             },
         ],
         quote: Some(Quote { label: "steps of feature 4".into(), text: hostile.into() }),
@@ -510,10 +510,10 @@ fn telling_everywhere(secret: &str) -> At {
     let split = format!("split {}\u{1b}[0m{}", &secret[..6], &secret[6..]);
     let findings = vec![
         Finding {
-            place: Some(Place { file: format!("a/{secret}"), line: Some(1) }),
-            message: format!("got {secret}"),
+            place: Some(Place { file: format!("a/{secret}"), line: Some(1), column: None }),
+            ..Finding::new(format!("got {secret}"))
         },
-        Finding { place: None, message: split.clone() },
+        Finding::new(split.clone()),
     ];
     let quote = Some(Quote { label: "output".into(), text: format!("a {secret}\nb") });
     let failure = Failure { summary: format!("\"{secret}\" fails"), findings, quote };

@@ -1,0 +1,156 @@
+//! What a project demands: the meaning of `ralph.toml`, not its text. Sealed into a run when it starts.
+
+use crate::gate::Gate;
+use crate::limits::Limits;
+use crate::record::OnTampering;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    pub limits: Limits,
+    pub baseline: Baseline,
+    pub change: Change,
+    pub on_tampering: OnTampering,
+    pub gates: Vec<Gate>,
+    pub lines: Lines,
+    pub protect: Protect,
+    pub tests: TestIntegrity,
+    pub verify: Verify,
+    pub environment: Environment,
+}
+
+/// What becomes of failures that were there before the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Baseline {
+    /// They have to be fixed as well; the label is for information.
+    #[default]
+    Block,
+    /// They are told and not held for; anything new is.
+    Ratchet,
+}
+
+/// Whether a run that left everything as it was can be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    #[default]
+    Required,
+    Optional,
+}
+
+/// `[lines]`: instant checks over added lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lines {
+    pub forbid: Vec<LineCheck>,
+    /// Patterns of the person's own.
+    pub patterns: Vec<LinePattern>,
+    /// Globs of files that are not looked at.
+    pub exclude: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LineCheck {
+    Todo,
+    Placeholder,
+    DebugPrint,
+    Debugger,
+    SkippedTest,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinePattern {
+    pub name: String,
+    /// A regular expression.
+    pub pattern: String,
+    pub message: String,
+    /// Globs; empty is every text file.
+    pub paths: Vec<String>,
+}
+
+/// `[protect]`: what the agent may not change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protect {
+    pub paths: Vec<String>,
+}
+
+/// `[tests]`: what must not get weaker.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestIntegrity {
+    pub integrity: Guard,
+    /// Globs of test files beside those known by their names.
+    pub paths: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Guard {
+    /// Weaker tests hold the agent.
+    #[default]
+    Block,
+    /// They are told.
+    Advise,
+    Off,
+}
+
+/// `[verify]`: what has to happen before the word `verified` is used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verify {
+    pub checkout: Checkout,
+    /// Ignored directories that a clean checkout gets a link to: `node_modules`.
+    pub link: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Checkout {
+    /// The gates' results on the work tree are enough, unless a runner drives.
+    #[default]
+    Auto,
+    /// Every gate passes once more in a clean checkout of the candidate, with protected files as at the base.
+    Clean,
+    Tree,
+}
+
+/// `[environment]`: what gates see of the person's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Names beside the ones every gate gets. A secret has to be named here to be seen.
+    pub pass: Vec<String>,
+    pub set: Vec<(String, String)>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            limits: Limits::DEFAULT,
+            baseline: Baseline::default(),
+            change: Change::default(),
+            on_tampering: OnTampering::Block,
+            gates: Vec::new(),
+            lines: Lines::default(),
+            protect: Protect::default(),
+            tests: TestIntegrity::default(),
+            verify: Verify::default(),
+            environment: Environment::default(),
+        }
+    }
+}
+
+impl LineCheck {
+    pub const ALL: [Self; 5] =
+        [Self::Todo, Self::Placeholder, Self::DebugPrint, Self::Debugger, Self::SkippedTest];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Todo => "todo",
+            Self::Placeholder => "placeholder",
+            Self::DebugPrint => "debug-print",
+            Self::Debugger => "debugger",
+            Self::SkippedTest => "skipped-test",
+        }
+    }
+}
