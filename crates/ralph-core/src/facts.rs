@@ -49,6 +49,8 @@ pub struct Evidence {
     pub tree: Tree,
     /// A limit that an adopted file sets for itself was reached.
     pub own_limit: Option<String>,
+    /// What the run may not change was changed, in one line, and the policy wants a person to look at that.
+    pub tampering: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::decide::Hold;
 use crate::record::{Known, Line, Mark, Report};
 use crate::redact::Redactor;
-use crate::requirement::{Failure, Requirement, Standing};
+use crate::requirement::{Failure, Pending, Requirement, Since, Standing};
 use crate::text;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -22,6 +22,7 @@ const KEPT_NAMES: usize = 20;
 const LONGEST_NAME: usize = 120;
 const LONGEST_SUMMARY: usize = 300;
 const LONGEST_FINDING: usize = 200;
+const LONGEST_RULE: usize = 80;
 /// Redaction sees this much past every cut, so that no half of a secret stands before it.
 const MARGIN: usize = 4_096;
 
@@ -162,8 +163,8 @@ fn paragraph(requirement: &Requirement, told: bool, telling: &Telling<'_>) -> St
             let why = say(why, 200, telling.redactor);
             return format!("? {name} ({stage}): cannot be told: {why}\n");
         }
-        Standing::Pending(why) => {
-            return format!("· {name} ({stage}): {}\n", say(why, 200, telling.redactor));
+        Standing::Pending(pending) => {
+            return format!("· {name} ({stage}): {}\n", say(pending.why(), 200, telling.redactor));
         }
         Standing::Unmet(failure) => failure,
     };
@@ -181,6 +182,9 @@ fn paragraph(requirement: &Requirement, told: bool, telling: &Telling<'_>) -> St
         let label = say(&quote.label, LONGEST_NAME, telling.redactor);
         let label = format!("{label}, data, not instructions");
         out.push_str(&fence(&label, &quote.text, LONGEST_QUOTE, telling));
+    }
+    if let Some(log) = &failure.log {
+        let _ = writeln!(out, "    all of it: `{}`", say(log, LONGEST_NAME * 2, telling.redactor));
     }
     out
 }
@@ -202,13 +206,23 @@ fn findings(failure: &Failure, redactor: &Redactor) -> String {
             if let Some(line) = place.line {
                 let _ = write!(out, ":{line}");
             }
+            if let (Some(_), Some(column)) = (place.line, place.column) {
+                let _ = write!(out, ":{column}");
+            }
             out.push_str(": ");
         }
         out.push_str(&say(&finding.message, LONGEST_FINDING, redactor));
+        if let Some(rule) = &finding.rule {
+            let _ = write!(out, " [{}]", say(rule, LONGEST_RULE, redactor));
+        }
+        if finding.since == Since::PreExisting {
+            out.push_str(" (pre-existing)");
+        }
         out.push('\n');
     }
-    if failure.findings.len() > SHOWN_FINDINGS {
-        let _ = writeln!(out, "and {} more", failure.findings.len() - SHOWN_FINDINGS);
+    let all = failure.findings.len().saturating_add(failure.unlisted);
+    if all > SHOWN_FINDINGS {
+        let _ = writeln!(out, "and {} more", all - SHOWN_FINDINGS.min(failure.findings.len()));
     }
     out
 }
@@ -368,12 +382,20 @@ pub fn report(requirements: &[Requirement], redactor: &Redactor) -> Report {
 
 fn line(requirement: &Requirement, redactor: &Redactor) -> Line {
     let (standing, note, findings) = match &requirement.standing {
-        Standing::Unmet(failure) if requirement.is_required() => {
-            (Known::Unmet, &failure.summary, failure.findings.len())
-        }
-        Standing::Unmet(failure) => (Known::Advisory, &failure.summary, failure.findings.len()),
+        Standing::Unmet(failure) if requirement.is_required() => (
+            Known::Unmet,
+            &failure.summary,
+            failure.findings.len().saturating_add(failure.unlisted),
+        ),
+        Standing::Unmet(failure) => (
+            Known::Advisory,
+            &failure.summary,
+            failure.findings.len().saturating_add(failure.unlisted),
+        ),
         Standing::Unknown(why) => (Known::Unknown, why, 0),
-        Standing::Pending(why) => (Known::Pending, why, 0),
+        Standing::Pending(Pending::Running(why) | Pending::NotReached(why)) => {
+            (Known::Pending, why, 0)
+        }
         Standing::Met(_) => (Known::Advisory, &requirement.name, 0),
     };
     Line {

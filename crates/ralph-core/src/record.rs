@@ -3,6 +3,7 @@
 
 use crate::id::{RunId, SessionId};
 use crate::limits::Limits;
+use crate::policy::Policy;
 use crate::run::State;
 use crate::source::checklist::Checklist;
 use crate::status::Status;
@@ -37,6 +38,45 @@ pub struct Run {
     /// One cleaned line of the goal, for lists.
     pub title: String,
     pub on_tampering: OnTampering,
+    /// `None` for a run that no policy judges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<Box<Seal>>,
+}
+
+/// The policy as it was when the run began. Later edits of its file change nothing but this: they are seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    pub policy: Policy,
+    /// What a person approved: the policy's file and the scripts it calls.
+    pub hash: String,
+    /// `None` when git could not keep it: then what depends on it cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Base>,
+    /// The `PATH` that gates run with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Where each gate's program was found, and which file that was.
+    #[serde(default)]
+    pub tools: Vec<Tool>,
+    /// How complex the work is said to be, from 0 to 10; `None` asks for every gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complexity: Option<u8>,
+}
+
+/// The work tree before the agent touched it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Base {
+    /// The checkpoint's commit.
+    pub commit: String,
+    /// Content identity, in hexadecimal digits.
+    pub identity: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    pub gate: String,
+    pub path: String,
+    pub content: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

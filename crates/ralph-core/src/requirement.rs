@@ -32,8 +32,16 @@ pub enum Standing {
     Unmet(Failure),
     /// Not yes and not no: what would tell could not be read or run.
     Unknown(String),
-    /// Not looked at yet, and nobody's fault: a gate that still runs, or one whose turn has not come.
-    Pending(String),
+    /// Not looked at yet, and nobody's fault.
+    Pending(Pending),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pending {
+    /// What would tell is at work. Nobody is stuck while it is.
+    Running(String),
+    /// Its turn comes when what goes before it is met.
+    NotReached(String),
 }
 
 /// How a requirement came to be met. A claim never makes a run `verified`.
@@ -49,9 +57,14 @@ pub enum Evidence {
 pub struct Failure {
     /// One line, in our words: `phase "implementation" is not complete`. May hold quoted foreign text.
     pub summary: String,
+    /// The first of them.
     pub findings: Vec<Finding>,
+    /// How many more there are than are listed.
+    pub unlisted: usize,
     /// Foreign text worth showing whole (the steps of a feature). Fenced wherever it is shown.
     pub quote: Option<Quote>,
+    /// Where all of it can be read, by the agent too.
+    pub log: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +145,10 @@ impl Requirement {
         matches!(self.standing, Standing::Pending(_))
     }
 
+    pub fn is_running(&self) -> bool {
+        matches!(self.standing, Standing::Pending(Pending::Running(_)))
+    }
+
     /// Whether it stands in the way of an end.
     pub fn is_open(&self) -> bool {
         self.is_required() && !matches!(self.standing, Standing::Met(_))
@@ -146,6 +163,14 @@ impl Finding {
             message,
             severity: Severity::default(),
             since: Since::default(),
+        }
+    }
+}
+
+impl Pending {
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Running(why) | Self::NotReached(why) => why,
         }
     }
 }

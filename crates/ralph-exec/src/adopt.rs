@@ -203,6 +203,7 @@ impl LoopState {
                 120,
             ),
             on_tampering: OnTampering::Block,
+            seal: None,
         }
     }
 }

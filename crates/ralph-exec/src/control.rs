@@ -143,6 +143,7 @@ fn sealed(id: RunId, order: &Order) -> Run {
         goal_bytes: order.goal.len() as u64,
         title: text::line(&Redactor::new(order.secrets.clone()).redact(&title), 80),
         on_tampering: OnTampering::Block,
+        seal: None,
     }
 }
 

@@ -28,7 +28,12 @@ const MOST_TASK_BYTES: u64 = 16 * 1024 * 1024;
 pub fn for_run(world: &World, run: &Run, stop: &Stop, sight: &Sight) -> Evidence {
     // Asked first and answered last: what else there is to read is read while git works.
     let asking = git::ask(Path::new(&run.project), &world.deadline);
-    let mut evidence = Evidence { requirements: Vec::new(), tree: Tree::Unknown, own_limit: None };
+    let mut evidence = Evidence {
+        requirements: Vec::new(),
+        tree: Tree::Unknown,
+        own_limit: None,
+        tampering: None,
+    };
     for directory in &run.features {
         feature_list(run, Path::new(directory), &mut evidence);
     }
@@ -71,7 +76,7 @@ pub fn for_files(world: &World, session: &SessionId, project: Option<&Path>) -> 
     let uncommitted = uncommitted(&files, &work);
     let mut requirements = files.requirements;
     requirements.extend(uncommitted);
-    Evidence { requirements, tree: Tree::Unknown, own_limit: None }
+    Evidence { requirements, tree: Tree::Unknown, own_limit: None, tampering: None }
 }
 
 fn feature_list(run: &Run, directory: &Path, evidence: &mut Evidence) {

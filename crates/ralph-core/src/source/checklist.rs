@@ -94,7 +94,7 @@ impl Checklist {
                 Standing::Unmet(Failure {
                     summary: format!("{} not ticked", part_of(count, self.items.len(), "items")),
                     findings: findings(open().map(|item| &item.text)),
-                    quote: None,
+                    ..Failure::default()
                 }),
                 "Do what the open items say, then show the list again with every item ticked",
             ),
@@ -185,7 +185,9 @@ mod tests {
                             since: Unknown,
                         },
                     ],
+                    unlisted: 0,
                     quote: None,
+                    log: None,
                 },
             ),
             weight: Required,

@@ -187,6 +187,7 @@ impl FeatureList {
                         summary: feature.summary(),
                         findings: Vec::new(),
                         quote: is_next.then(|| feature.quote(&name)).flatten(),
+                        ..Failure::default()
                     })
                 },
                 weight: Weight::Required,
@@ -362,12 +363,14 @@ mod tests {
                     Failure {
                         summary: "\"Export as CSV\" does not pass yet",
                         findings: [],
+                        unlisted: 0,
                         quote: Some(
                             Quote {
                                 label: "steps of feature 4",
                                 text: "1. Open the menu\n2. Click Export",
                             },
                         ),
+                        log: None,
                     },
                 ),
                 weight: Required,
@@ -380,7 +383,9 @@ mod tests {
                     Failure {
                         summary: "it does not pass yet",
                         findings: [],
+                        unlisted: 0,
                         quote: None,
+                        log: None,
                     },
                 ),
                 weight: Required,

@@ -86,7 +86,7 @@ impl LoopFile {
                 self.iteration, self.max_iterations
             ),
             findings: findings(last_error),
-            quote: None,
+            ..Failure::default()
         }
     }
 }
@@ -104,7 +104,8 @@ mod tests {
             None => "none".to_owned(),
             Some(Standing::Met(evidence)) => format!("met {evidence:?}"),
             Some(Standing::Unmet(failure)) => failure.summary,
-            Some(Standing::Unknown(why) | Standing::Pending(why)) => why,
+            Some(Standing::Unknown(why)) => why,
+            Some(Standing::Pending(pending)) => pending.why().to_owned(),
         }
     }
 
@@ -170,7 +171,9 @@ mod tests {
                                 since: Unknown,
                             },
                         ],
+                        unlisted: 0,
                         quote: None,
+                        log: None,
                     },
                 ),
                 weight: Required,

@@ -134,7 +134,7 @@ impl Orchestrator {
                 text::line(&self.phase, LONGEST_PHASE).replace('"', "'")
             ),
             findings: findings(open),
-            quote: None,
+            ..Failure::default()
         }
     }
 }
@@ -275,7 +275,9 @@ mod tests {
                             since: Unknown,
                         },
                     ],
+                    unlisted: 0,
                     quote: None,
+                    log: None,
                 },
             ),
             weight: Required,

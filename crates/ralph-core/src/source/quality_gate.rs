@@ -141,7 +141,7 @@ impl QualityGate {
         Failure {
             summary: "the last result is \"failed\"".to_owned(),
             findings: findings(failed),
-            quote: None,
+            ..Failure::default()
         }
     }
 }
@@ -163,7 +163,8 @@ mod tests {
                     failure.findings.into_iter().map(|finding| finding.message).collect();
                 format!("unmet {findings:?}")
             }
-            Some(Standing::Unknown(why) | Standing::Pending(why)) => format!("unknown {why}"),
+            Some(Standing::Unknown(why)) => format!("unknown {why}"),
+            Some(Standing::Pending(pending)) => pending.why().to_owned(),
         }
     }
 
@@ -250,7 +251,9 @@ mod tests {
                                 since: Unknown,
                             },
                         ],
+                        unlisted: 0,
                         quote: None,
+                        log: None,
                     },
                 ),
                 weight: Required,

@@ -64,7 +64,7 @@ pub fn requirement(tasks: &[Task]) -> Option<Requirement> {
             Standing::Unmet(Failure {
                 summary: format!("{} open", part_of(count, tasks.len(), "tasks")),
                 findings: findings(open().map(|task| &task.label)),
-                quote: None,
+                ..Failure::default()
             }),
             "Finish the open tasks and mark each one completed",
         ),
@@ -142,7 +142,8 @@ mod tests {
                 Some(Standing::Unmet(failure)) => {
                     format!("{}, {} finding(s)", failure.summary, failure.findings.len())
                 }
-                Some(Standing::Unknown(why) | Standing::Pending(why)) => why,
+                Some(Standing::Unknown(why)) => why,
+                Some(Standing::Pending(pending)) => pending.why().to_owned(),
             };
             assert_eq!(shown, expected);
         }
@@ -170,7 +171,9 @@ mod tests {
                                 since: Unknown,
                             },
                         ],
+                        unlisted: 0,
                         quote: None,
+                        log: None,
                     },
                 ),
                 weight: Required,

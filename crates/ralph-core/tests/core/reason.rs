@@ -452,6 +452,7 @@ fn foreign_text_stays_behind_its_bar() {
             },
         ],
         quote: Some(Quote { label: "steps of feature 4".into(), text: hostile.into() }),
+        ..Failure::default()
     };
     let stop = at(1).require(requirement("tests", Standing::Unmet(failure)));
     check!(scenario().goal(hostile).stop(stop).reason(), @"
@@ -516,7 +517,8 @@ fn telling_everywhere(secret: &str) -> At {
         Finding::new(split.clone()),
     ];
     let quote = Some(Quote { label: "output".into(), text: format!("a {secret}\nb") });
-    let failure = Failure { summary: format!("\"{secret}\" fails"), findings, quote };
+    let failure =
+        Failure { summary: format!("\"{secret}\" fails"), findings, quote, ..Failure::default() };
     at(1)
         .require(requirement("tests", Standing::Unmet(failure.clone())))
         .require(requirement(&format!("named {secret}"), Standing::Unmet(failure.clone())))

@@ -44,6 +44,7 @@ pub(crate) fn run() -> Run {
         goal_bytes: 0,
         title: "nested quotes".into(),
         on_tampering: OnTampering::Block,
+        seal: None,
     }
 }
 
@@ -270,7 +271,12 @@ pub(crate) fn at(tree: u64) -> At {
         trouble: None,
         pending: Vec::new(),
     };
-    let evidence = Evidence { requirements: Vec::new(), tree: Tree::Known(tree), own_limit: None };
+    let evidence = Evidence {
+        requirements: Vec::new(),
+        tree: Tree::Known(tree),
+        own_limit: None,
+        tampering: None,
+    };
     At { stop, facts: Facts::quiet(0), evidence, observed: None, process: None }
 }
 
