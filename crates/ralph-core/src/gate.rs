@@ -1,7 +1,12 @@
 //! A gate: a command of the user's whose result is evidence. What it is and how it ended, not how it is run.
 
-use crate::requirement::{Finding, Stage, Weight};
-use alloc::string::String;
+use crate::limits;
+use crate::policy::Baseline;
+use crate::requirement::{
+    Evidence, Failure, Finding, Pending, Requirement, Since, Stage, Standing, Weight,
+};
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
@@ -235,4 +240,118 @@ impl Moment {
             Self::Teammate => "teammate",
         }
     }
+}
+
+impl Gate {
+    /// The command as a person would type it, for showing only.
+    pub fn shown(&self) -> String {
+        match &self.command {
+            Command::Shell(line) => line.clone(),
+            Command::Argv(words) => {
+                words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    /// What its result says about the work.
+    pub fn requirement(&self, report: &GateReport, baseline: Baseline) -> Requirement {
+        let standing = match &report.outcome {
+            Outcome::Passed => Standing::Met(Evidence::Measured),
+            Outcome::Failed if baseline == Baseline::Ratchet && report.is_old() => {
+                Standing::Met(Evidence::Measured)
+            }
+            Outcome::Failed => Standing::Unmet(report.failure()),
+            Outcome::Unknown(unknown) => match unknown {
+                Unknown::Skipped(why) => Standing::Pending(Pending::NotReached(why.clone())),
+                Unknown::Untrusted => Standing::Unknown("nobody approved it yet".to_string()),
+                Unknown::Error(why) | Unknown::Inconclusive(why) => Standing::Unknown(why.clone()),
+                Unknown::Timeout { after_ms } => {
+                    Standing::Unknown(format!("no answer within {}", limits::duration(*after_ms)))
+                }
+            },
+        };
+        self.standing(standing)
+    }
+
+    pub fn standing(&self, standing: Standing) -> Requirement {
+        let next = match &standing {
+            Standing::Met(_) | Standing::Pending(Pending::NotReached(_)) => String::new(),
+            Standing::Unmet(_) => format!("Make {} pass", self.name),
+            Standing::Unknown(_) => {
+                format!("If your changes broke {}, mend that; otherwise a person has to look", self.name)
+            }
+            Standing::Pending(Pending::Running(_)) => {
+                "Wait for the gates with `ralph gate wait`".to_string()
+            }
+        };
+        Requirement {
+            name: self.name.clone(),
+            stage: self.stage,
+            standing,
+            weight: self.weight,
+            next,
+        }
+    }
+}
+
+impl GateReport {
+    /// A report of a gate that was not run.
+    pub fn unknown(gate: &Gate, unknown: Unknown, at_ms: u64) -> Self {
+        Self {
+            name: gate.name.clone(),
+            outcome: Outcome::Unknown(unknown),
+            findings: Vec::new(),
+            finding_count: 0,
+            tests: None,
+            exit: None,
+            steadiness: Steadiness::Once,
+            took_ms: 0,
+            at_ms,
+            log: None,
+        }
+    }
+
+    /// Whether everything that failed had failed before the run, and all of it is listed.
+    pub fn is_old(&self) -> bool {
+        !self.findings.is_empty()
+            && usize::try_from(self.finding_count) == Ok(self.findings.len())
+            && self.findings.iter().all(|finding| finding.since == Since::PreExisting)
+    }
+
+    /// `2 of 148 tests failed`, `3 findings`, `exit code 1`.
+    pub fn summary(&self) -> String {
+        let counted = match (self.tests, self.finding_count) {
+            (Some(Tests { run, failed, .. }), _) if failed > 0 => {
+                format!("{failed} of {run} tests failed")
+            }
+            (_, 0) => match self.exit {
+                Some(code) => format!("exit code {code}"),
+                None => "failed".to_string(),
+            },
+            (_, 1) => "1 finding".to_string(),
+            (_, count) => format!("{count} findings"),
+        };
+        let old = self.findings.iter().filter(|one| one.since == Since::PreExisting).count();
+        if old == 0 { counted } else { format!("{counted}, {old} pre-existing") }
+    }
+
+    fn failure(&self) -> Failure {
+        let mut findings = self.findings.clone();
+        // What the run brought goes first: it is what the agent knows how to mend.
+        findings.sort_by_key(|finding| finding.since == Since::PreExisting);
+        let count = usize::try_from(self.finding_count).unwrap_or(usize::MAX);
+        Failure {
+            summary: self.summary(),
+            unlisted: count.saturating_sub(findings.len()),
+            findings,
+            quote: None,
+            log: self.log.clone(),
+        }
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = !word.is_empty()
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./=:,@%+{}".contains(&byte));
+    if is_plain { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }

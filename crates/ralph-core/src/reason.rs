@@ -247,7 +247,7 @@ fn closing(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> S
     let mut out = String::from("\n");
     if let Some(before) = before {
         let now = open(held.requirements).count();
-        let was = before.unmet.saturating_add(before.unknown).saturating_add(before.pending);
+        let was = before.open();
         let done: Vec<_> = before
             .lines
             .iter()

@@ -278,6 +278,13 @@ impl Observed {
     }
 }
 
+impl Report {
+    /// How many required ones are not met.
+    pub fn open(&self) -> u32 {
+        self.unmet.saturating_add(self.unknown).saturating_add(self.pending)
+    }
+}
+
 impl Rule {
     pub const ALL: [Self; 17] = [
         Self::NotMine,

@@ -77,7 +77,7 @@ pub fn take(
         fs::create_dir(parent)?;
     }
     let _lock =
-        fs::lock(&claim_path.with_extension("lock"), &world.deadline).map_err(StoreError::from)?;
+        fs::lock(&claim_path.with_extension("lock"), &world.deadline()).map_err(StoreError::from)?;
     let claim = match owner(world, binding, session, &claim_path)? {
         Owner::Another => return Ok(None),
         Owner::Us(claim) => claim,
@@ -94,9 +94,9 @@ pub fn take(
     };
     let run = state.run(&claim, session, project);
     // Also when the claim is ours from before a crash: creating a run that exists changes nothing.
-    store::create(&world.home, &run, b"", &world.deadline)?;
+    store::create(&world.home, &run, b"", &world.deadline())?;
     let _pointing =
-        holder::lock(&world.home, session, &world.deadline).map_err(StoreError::from)?;
+        holder::lock(&world.home, session, &world.deadline()).map_err(StoreError::from)?;
     let pointer = Pointer { v: VERSION, run: claim.run.clone(), ended: Ended::No };
     holder::point(&world.home, session, &pointer)?;
     Ok(Some(claim.run))

@@ -54,7 +54,7 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
 
 /// The session is nobody's from now on.
 pub fn forget(world: &World, session: &SessionId, run: &RunId) {
-    if let Err(error) = holder::end(&world.home, session, run, &world.deadline) {
+    if let Err(error) = holder::end(&world.home, session, run, &world.deadline()) {
         let fault = Fault::new(Kind::File, &faults::describe(&error)).of_session(session);
         faults::record(&world.home, &fault);
     }

@@ -21,6 +21,13 @@ pub fn nonce() -> u64 {
     RandomState::new().hash_one(0)
 }
 
+/// Thirty-two bytes nobody can guess; `None` when the system has none to give.
+pub fn random_key() -> Option<[u8; 32]> {
+    let mut key = [0; 32];
+    let filled = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty()).ok()?;
+    (filled == key.len()).then_some(key)
+}
+
 /// The moment a wait has to be over. Monotonic, so that a changed wall clock neither shortens nor extends it.
 ///
 /// Deadlines are ordered: `a.min(b)` is the sooner one.

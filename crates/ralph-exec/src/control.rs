@@ -213,7 +213,7 @@ fn change(
     change: impl FnOnce(Phase) -> Result<Change, ControlError>,
 ) -> Result<(), ControlError> {
     store::load(home, run)?;
-    store::transact(&Transaction { home, run, deadline, seen: None }, |opened| {
+    store::transact(&Transaction { home, run, deadline: *deadline, seen: None }, |opened| {
         match change(phase(home, opened)) {
             Ok(change) => Step::Write { change, durability: Durability::Synced, answer: Ok(()) },
             Err(error) => Step::Leave(Err(error)),
@@ -314,7 +314,7 @@ pub fn cancel(
                 return Err(ControlError::HasEnded { run: run.clone(), status });
             }
             bury(home, run.as_str())?;
-            let transaction = Transaction { home, run, deadline, seen: None };
+            let transaction = Transaction { home, run, deadline: *deadline, seen: None };
             let told = store::transact(&transaction, |now| match now.state.phase {
                 Phase::Ended(status) => Step::Leave(Some(status)),
                 Phase::Active | Phase::Paused { .. } | Phase::Orphaned => {
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(remains(), Some(home.tombstone(run.as_str())));
         bury(&home, run.as_str()).unwrap();
         assert_eq!(remains(), Some(home.run(&run).state()));
-        let transaction = Transaction { home: &home, run: &run, deadline: &deadline, seen: None };
+        let transaction = Transaction { home: &home, run: &run, deadline, seen: None };
         let (change, durability) = (Change::Cancelled, Durability::Synced);
         store::transact(&transaction, |_| Step::Write { change, durability, answer: () }).unwrap();
         assert_eq!(remains(), Some(home.session(&order.session)));

@@ -27,7 +27,7 @@ pub struct Scene<'a> {
 
 pub fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
     let Scene { world, stop, session, .. } = scene;
-    while !world.deadline.is_over() {
+    while !world.end.is_over() {
         let seen = store::load(&world.home, scene.run)?;
         if seen.run.owner.as_ref() != Some(session) {
             return Ok(surroundings::not_the_owner(world, &seen.run));

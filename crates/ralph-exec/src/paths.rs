@@ -62,6 +62,16 @@ impl Home {
         self.0.join("adopted").join(&hash.to_hex()[..32])
     }
 
+    /// What is known by content and can be made again.
+    pub fn cache(&self) -> PathBuf {
+        self.0.join("cache")
+    }
+
+    /// What seals cache entries: nobody fills one in by hand.
+    pub fn key(&self) -> PathBuf {
+        self.0.join("key")
+    }
+
     pub fn faults(&self) -> PathBuf {
         self.0.join("faults")
     }

@@ -27,7 +27,7 @@ const MOST_TASK_BYTES: u64 = 16 * 1024 * 1024;
 /// What a run demands, on the tree as it is now.
 pub fn for_run(world: &World, run: &Run, stop: &Stop, sight: &Sight) -> Evidence {
     // Asked first and answered last: what else there is to read is read while git works.
-    let asking = git::ask(Path::new(&run.project), &world.deadline);
+    let asking = git::ask(Path::new(&run.project), &world.deadline());
     let mut evidence = Evidence {
         requirements: Vec::new(),
         tree: Tree::Unknown,
@@ -45,7 +45,7 @@ pub fn for_run(world: &World, run: &Run, stop: &Stop, sight: &Sight) -> Evidence
     }
     let files = run.owner.as_ref().map(|session| session_files(world, session)).unwrap_or_default();
     let exclude: Vec<PathBuf> = run.features.iter().map(PathBuf::from).collect();
-    let work = asking.answer(&exclude, &world.deadline);
+    let work = asking.answer(&exclude, &world.deadline());
     if let GitState::Unavailable(why) = &work {
         // Without the tree nobody can be called stuck; only the limits end the run.
         let what = format!("the state of `{}` could not be told: {why}", run.project);
@@ -70,7 +70,7 @@ pub fn for_files(world: &World, session: &SessionId, project: Option<&Path>) -> 
     let asks_git =
         files.orchestrator == Present::Yes || files.requirements.iter().any(Requirement::is_unmet);
     let work = match project {
-        Some(project) if asks_git => git::status(project, &[], &world.deadline),
+        Some(project) if asks_git => git::status(project, &[], &world.deadline()),
         Some(_) | None => GitState::NotARepository,
     };
     let uncommitted = uncommitted(&files, &work);
@@ -241,7 +241,7 @@ fn task_files(world: &World, directory: &Path, tell: &dyn Fn(&str)) -> Option<Re
     let mut room = MOST_TASK_BYTES;
     for path in names.iter().filter(is_json).map(|name| directory.join(name)) {
         let length = fs::stat(&path).map_or(0, |stat| stat.len);
-        if length > room || world.deadline.is_over() {
+        if length > room || world.end.is_over() {
             tell(&format!("`{}` holds more than can be read in time", directory.display()));
             break;
         }

@@ -270,7 +270,7 @@ pub enum Step<T> {
 pub struct Transaction<'a> {
     pub home: &'a Home,
     pub run: &'a RunId,
-    pub deadline: &'a Deadline,
+    pub deadline: Deadline,
     /// A run that was loaded a moment ago need not be loaded again if its journal has not grown.
     pub seen: Option<&'a Opened>,
 }
@@ -280,7 +280,7 @@ pub fn transact<T>(
     step: impl FnOnce(&Opened) -> Step<T>,
 ) -> Result<T, StoreError> {
     let paths = transaction.home.run(transaction.run);
-    let _lock: Lock = fs::lock(&paths.lock(), transaction.deadline)?;
+    let _lock: Lock = fs::lock(&paths.lock(), &transaction.deadline)?;
     let mut opened = match transaction.seen {
         Some(seen) if is_current(&paths, seen) => seen.clone(),
         Some(_) | None => load(transaction.home, transaction.run)?,

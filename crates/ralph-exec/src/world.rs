@@ -6,13 +6,17 @@ use crate::paths::Home;
 use crate::store::Transaction;
 use ralph_core::id::RunId;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Nothing but a gate needs longer.
+const STEP: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct World {
     pub env: Env,
     pub home: Home,
     /// When the answer must be out, whatever is still missing.
-    pub deadline: Deadline,
+    pub end: Deadline,
     /// When this process started, for telling what was on its way at the same time.
     pub arrived_ms: u64,
     /// The run that is being decided about, for whoever has to say what broke.
@@ -21,13 +25,18 @@ pub struct World {
 
 impl World {
     /// `None` when neither `RALPH_HOME` nor `HOME` says where things are kept.
-    pub fn new(env: Env, deadline: Deadline) -> Option<Self> {
+    pub fn new(env: Env, end: Deadline) -> Option<Self> {
         let home = Home::new(env.ralph_home()?);
         let arrived_ms = clock::now_ms();
-        Some(Self { env, home, deadline, arrived_ms, in_hand: Arc::default() })
+        Some(Self { env, home, end, arrived_ms, in_hand: Arc::default() })
+    }
+
+    /// For one step that is quick unless something is wrong. Only gates may take as long as there is time.
+    pub fn deadline(&self) -> Deadline {
+        Deadline::after(STEP).min(self.end)
     }
 
     pub fn on<'a>(&'a self, run: &'a RunId) -> Transaction<'a> {
-        Transaction { home: &self.home, run, deadline: &self.deadline, seen: None }
+        Transaction { home: &self.home, run, deadline: self.deadline(), seen: None }
     }
 }

@@ -16,8 +16,9 @@ use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Hosts wait minutes for a hook; without gates to run there is no reason to use them.
-const DEADLINE: Duration = Duration::from_secs(5);
+/// Claude Code kills a hook after ten minutes and lets the agent stop without a word. What gates have not said by
+/// then they say at the next stop.
+const DEADLINE: Duration = Duration::from_secs(570);
 
 pub(crate) const HELP: &str = "\
 Answer one hook event of a coding agent
@@ -35,7 +36,8 @@ Options:
                              exit2:   exit code 2, the reason on stderr, `{}` on stdout
                              context: exit code 0, `additionalContext` (clients from 2.1.163)
                              json:    exit code 0, one `{\"decision\":\"block\"}` object
-      --deadline <DURATION>  Answer within this time, whatever happens [default: 5s]
+      --deadline <DURATION>  Answer within this time, whatever happens: less than the time the host
+                             gives the hook [default: 9m30s]
   -h, --help                 Print help
 
 Exit codes: 0 allow, 2 block, 1 wrong usage (the agent may stop)
@@ -79,7 +81,7 @@ fn answer(env: Env, options: &Options) -> u8 {
         return SUCCESS;
     };
     contain_panics(world.home.clone(), world.in_hand.clone());
-    let reply = match stdin::read(std::io::stdin(), &world.deadline) {
+    let reply = match stdin::read(std::io::stdin(), &world.deadline()) {
         Ok(input) => pipeline::run(&world, options.call, &input),
         Err(error) => {
             let what = format!("the event on stdin could not be read: {error}");

@@ -97,7 +97,7 @@ pub(crate) fn report(report: &Report) -> String {
         .take(4)
         .map(|name| format!("{} {}", paint(term::GOOD, "✓"), safe(name)))
         .collect();
-    let met = report.total.saturating_sub(report.unmet + report.unknown);
+    let met = report.total.saturating_sub(report.open());
     let shown = u32::try_from(parts.len()).unwrap_or(u32::MAX);
     if met > shown {
         parts.push(format!("{} {} more", paint(term::GOOD, "✓"), met - shown));
@@ -110,7 +110,7 @@ pub(crate) fn report(report: &Report) -> String {
         };
         parts.push(format!("{} {}{findings}", mark(line.standing), safe(&line.name)));
     }
-    let open = report.unmet + report.unknown;
+    let open = report.open();
     if open > 4 {
         parts.push(format!("{} {} more", paint(term::BAD, "✗"), open - 4));
     }

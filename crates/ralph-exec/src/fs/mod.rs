@@ -5,6 +5,7 @@
 
 mod failpoint;
 mod lock;
+pub mod slot;
 mod write;
 
 use std::ffi::OsString;

@@ -151,7 +151,7 @@ fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
             safe(&line.note)
         ));
     }
-    let open = report.unmet + report.unknown;
+    let open = report.open();
     if open > 12 {
         out.push_str(&format!("          {} and {} more\n", paint(term::BAD, "✗"), open - 12));
     }
