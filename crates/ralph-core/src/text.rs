@@ -1,6 +1,7 @@
 //! Foreign text made safe to show: to a model, on a terminal, in a page.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// Removes what could steer a terminal or hide from a reader: ANSI sequences, control, bidirectional and
 /// zero-width characters. Line breaks stay; tabs become spaces.
@@ -55,7 +56,22 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-fn is_hidden(char: char) -> bool {
+/// Shows what [`clean`] would remove: `\u{202e}` in its place. For commands, where what is hidden matters.
+pub fn reveal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\n' => out.push('\n'),
+            '\t' => out.push_str("    "),
+            _ if is_hidden(char) => out.extend(char.escape_unicode()),
+            _ => out.push(char),
+        }
+    }
+    out
+}
+
+/// Whether a reader would not see it, or a terminal obey it.
+pub fn is_hidden(char: char) -> bool {
     char.is_control()
         || matches!(char,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -90,6 +106,38 @@ pub fn cut(text: &str, most: usize) -> String {
     let mut out = String::from(&text[..cut_at(text, most.saturating_sub(1))]);
     out.push('…');
     out
+}
+
+/// The candidate that takes the fewest changed letters to get to from `word`, if they are few.
+pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Nothing of ours is longer, and the comparison takes time by the product of both lengths.
+    let word = line(word, 40).to_lowercase();
+    candidates
+        .map(|candidate| (distance(&word, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= 2 && *distance < candidate.len())
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+fn distance(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.chars().count()).collect();
+    for (at, char) in from.chars().enumerate() {
+        let mut diagonal = at;
+        let mut left = at + 1;
+        for (cell, other) in row.iter_mut().zip(core::iter::once(None).chain(to.chars().map(Some)))
+        {
+            let here = match other {
+                None => left,
+                Some(other) => {
+                    let changed = diagonal + usize::from(char != other);
+                    changed.min(left + 1).min(*cell + 1)
+                }
+            };
+            diagonal = core::mem::replace(cell, here);
+            left = here;
+        }
+    }
+    row.last().copied().unwrap_or_default()
 }
 
 /// The byte position after `most` characters, or the end of a shorter text.
@@ -129,5 +177,30 @@ mod tests {
         assert_eq!(cut("äöü", 0), "…");
         let long = "x".repeat(10_000_000);
         assert_eq!(line(&long, 3), "xx…");
+    }
+
+    /// R-S3a: what is to be approved hides nothing.
+    #[test]
+    fn hidden_characters_are_shown_where_they_matter() {
+        assert_eq!(
+            reveal("a\u{202e}b\u{200b}\u{1b}[2K\r\n\tc"),
+            "a\\u{202e}b\\u{200b}\\u{1b}[2K\\u{d}\n    c"
+        );
+    }
+
+    #[test]
+    fn the_nearest_word_is_near() {
+        let words = ["timeout", "stage", "run", "on"];
+        for (word, expected) in [
+            ("timout", Some("timeout")),
+            ("Timeout", Some("timeout")),
+            ("stages", Some("stage")),
+            ("rnu", Some("run")),
+            ("in", Some("on")),
+            ("nothing", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(word, words.into_iter()), expected, "{word:?}");
+        }
     }
 }

@@ -103,6 +103,11 @@ impl Env {
         self.get("CLAUDECODE").is_some()
     }
 
+    /// `$PATH`: where programs are looked for.
+    pub fn search_path(&self) -> Option<OsString> {
+        self.get("PATH")
+    }
+
     pub fn no_color(&self) -> bool {
         self.get("NO_COLOR").is_some()
     }

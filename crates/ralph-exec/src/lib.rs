@@ -7,6 +7,7 @@
 pub mod adopt;
 pub mod aftermath;
 pub mod clock;
+pub mod config;
 pub mod control;
 pub mod env;
 pub mod faults;
@@ -28,4 +29,5 @@ pub mod store;
 pub mod surroundings;
 pub mod tail;
 pub mod tree;
+pub mod trust;
 pub mod world;

@@ -72,6 +72,25 @@ impl Home {
         self.0.join("key")
     }
 
+    /// The person's own defaults for every project.
+    pub fn user_config(&self) -> PathBuf {
+        self.0.join("config.toml")
+    }
+
+    pub fn trust(&self) -> PathBuf {
+        self.0.join("trust")
+    }
+
+    /// That a person approved exactly this content in this project.
+    pub fn approval(&self, project: &Path, hash: &str) -> PathBuf {
+        let project = project.as_os_str().as_encoded_bytes();
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&(project.len() as u64).to_le_bytes());
+        hasher.update(project);
+        hasher.update(hash.as_bytes());
+        self.trust().join(&hasher.finalize().to_hex()[..32])
+    }
+
     pub fn faults(&self) -> PathBuf {
         self.0.join("faults")
     }

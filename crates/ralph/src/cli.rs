@@ -1,8 +1,8 @@
 //! The command line as people type it.
 
+use crate::SUCCESS;
 use crate::cmd;
 use crate::report::Failure;
-use crate::{FAILURE, SUCCESS};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use ralph_core::limits;
@@ -51,6 +51,10 @@ enum Command {
     Resume(OneRun),
     /// End a run; its session is free at once, until somebody starts another
     Cancel(OneRun),
+    /// Show the policy in force, and where each of its values comes from
+    Config(Config),
+    /// Approve the commands of the project's policy; nothing of it runs before
+    Trust(Trust),
     /// Answer one hook event of a coding agent (called by the agent's host)
     Hook(Hook),
     /// Print a completion script for a shell
@@ -160,6 +164,51 @@ pub(crate) struct Log {
     pub json: bool,
 }
 
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph config
+  ralph config --explain | grep timeout
+  ralph config --schema > ralph.schema.json")]
+pub(crate) struct Config {
+    /// One line for every value, with the file and line that says it
+    #[arg(long, conflicts_with_all = ["json", "schema"])]
+    pub explain: bool,
+    /// Print the JSON schema of `ralph.toml`
+    #[arg(long, conflicts_with = "json")]
+    pub schema: bool,
+    /// The project; by default the nearest directory upwards that has a policy
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph trust
+  ralph trust --hash 3f9a1c07d2e4
+  ralph trust --revoke
+
+The hash is over the policy file and every file of the project that its commands name. A change of
+any of them asks again. Exit codes: 0 approved, 3 not approved, 1 anything else.")]
+pub(crate) struct Trust {
+    /// Approve without being asked, if this is the hash or at least 12 characters of its beginning
+    #[arg(long, value_name = "HASH")]
+    pub hash: Option<String>,
+    /// Forget every approval of this project
+    #[arg(long, conflicts_with = "hash")]
+    pub revoke: bool,
+    /// The project; by default the nearest directory upwards that has a policy
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Print one JSON object, and do not ask
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Read in `hook.rs`, before this is: here for the help and the completions.
 #[derive(Args)]
 struct Hook {
@@ -239,6 +288,8 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Pause(run) => cmd::control::pause(env, &run),
         Command::Resume(run) => cmd::control::resume(env, &run),
         Command::Cancel(run) => cmd::control::cancel(env, &run),
+        Command::Config(config) => cmd::config::run(env, &config),
+        Command::Trust(trust) => cmd::trust::run(env, &trust),
         Command::Completions { shell } => cmd::generate::completions(shell, &mut Cli::command()),
         Command::Man { command } => cmd::generate::man(Cli::command(), command.as_deref()),
         // Taken before the command line is parsed; clap knows it for the sake of the help.
@@ -248,7 +299,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         Ok(()) => SUCCESS,
         Err(failure) => {
             Failure::print(&failure);
-            FAILURE
+            failure.code()
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod cli;
 mod cmd;
+mod excerpt;
 mod hook;
 mod report;
 mod term;
@@ -15,6 +16,8 @@ use ralph_exec::stdio;
 const SUCCESS: u8 = 0;
 /// 2 would mean "block" to a host and "limit reached" to a script.
 const FAILURE: u8 = 1;
+/// No person approved the policy of the project.
+const UNTRUSTED: u8 = 3;
 
 /// The C entry point, where the arguments reach `std` without Rust's own start-up: that reads `/proc/self/maps`
 /// and sets up signal stacks, a tenth of what a hook costs when nobody is held. It also leaves SIGPIPE alone, so

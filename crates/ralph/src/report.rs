@@ -1,11 +1,13 @@
 //! Errors as people read them: what failed, why, and what to do next.
 
-use crate::term;
+use crate::{FAILURE, UNTRUSTED, excerpt, term};
 use ralph_core::text;
+use ralph_exec::config::{self, ConfigError};
 use ralph_exec::control::ControlError;
 use ralph_exec::fs::{FileError, LockError};
 use ralph_exec::holder::HolderError;
 use ralph_exec::store::StoreError;
+use ralph_exec::trust::TrustError;
 use std::error::Error;
 
 /// An error of a command, with the next step.
@@ -14,20 +16,48 @@ pub(crate) struct Failure {
     what: String,
     causes: Vec<String>,
     hint: Option<String>,
+    /// Where in a file the mistakes are; printed first.
+    excerpts: String,
+    code: u8,
 }
 
 impl Failure {
     pub(crate) fn new(what: &str, hint: &str) -> Self {
-        Self { what: what.to_string(), causes: Vec::new(), hint: Some(hint.to_string()) }
+        Self::of(vec![what.to_string()], Some(hint.to_string()))
+    }
+
+    /// With the exit code of its own that a script can tell from a failure.
+    pub(crate) fn untrusted(what: &str, hint: &str) -> Self {
+        Self { code: UNTRUSTED, ..Self::new(what, hint) }
+    }
+
+    /// What failed, and why in turn.
+    fn of(chain: Vec<String>, hint: Option<String>) -> Self {
+        let mut causes = chain.into_iter();
+        Self {
+            what: causes.next().unwrap_or_default(),
+            causes: causes.collect(),
+            hint,
+            excerpts: String::new(),
+            code: FAILURE,
+        }
+    }
+
+    pub(crate) fn code(&self) -> u8 {
+        self.code
     }
 
     pub(crate) fn because(what: &str, cause: &dyn Error) -> Self {
-        Self { what: what.to_string(), causes: chain(Some(cause)), hint: None }
+        Self { causes: chain(Some(cause)), ..Self::of(vec![what.to_string()], None) }
     }
 
     pub(crate) fn print(&self) {
-        let mut out =
-            format!("{}: {}\n", term::paint(term::BAD, "error"), text::line(&self.what, 500));
+        let mut out = self.excerpts.clone();
+        out.push_str(&format!(
+            "{}: {}\n",
+            term::paint(term::BAD, "error"),
+            text::line(&self.what, 500)
+        ));
         for cause in &self.causes {
             out.push_str(&format!("  caused by: {}\n", text::line(cause, 500)));
         }
@@ -59,8 +89,7 @@ fn chain(mut next: Option<&dyn Error>) -> Vec<String> {
 impl From<ControlError> for Failure {
     fn from(error: ControlError) -> Self {
         let hint = hint(&error);
-        let mut causes = chain(Some(&error)).into_iter();
-        Self { what: causes.next().unwrap_or_default(), causes: causes.collect(), hint }
+        Self::of(chain(Some(&error)), hint)
     }
 }
 
@@ -73,6 +102,39 @@ impl From<StoreError> for Failure {
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
         ControlError::from(error).into()
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        let (excerpts, hint) = match &error {
+            ConfigError::Problems { first, more } => {
+                let hint = "`ralph config --schema` says what there is";
+                (excerpt::render(first, *more), Some(hint.to_string()))
+            }
+            ConfigError::NoSuchProject(_) => (String::new(), Some("check the path".to_string())),
+            ConfigError::Both(_) => {
+                let [keep, delete] = config::NAMES;
+                let hint = format!("keep `{keep}` and delete `{delete}`, or the other way round");
+                (String::new(), Some(hint))
+            }
+            ConfigError::LeadsOut(_) => {
+                let hint = "put the file itself there; `~/.ralph/config.toml` is for every project";
+                (String::new(), Some(hint.to_string()))
+            }
+            ConfigError::File(file) => (String::new(), file_hint(file)),
+        };
+        Self { excerpts, ..Self::of(chain(Some(&error)), hint) }
+    }
+}
+
+impl From<TrustError> for Failure {
+    fn from(error: TrustError) -> Self {
+        let hint = match &error {
+            TrustError::File(file) => file_hint(file),
+            TrustError::TooMuch(_) => Some("let a script do it, and call that".to_string()),
+        };
+        Self::of(chain(Some(&error)), hint)
     }
 }
 

@@ -62,7 +62,8 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
         }
         ErrorKind::InvalidSubcommand => {
             let name = text(ContextKind::InvalidSubcommand)?;
-            let hint = nearest(&name, command).map(|near| format!("did you mean `{near}`?"));
+            let hint = text::nearest(&name, command.get_subcommands().map(clap::Command::get_name))
+                .map(|near| format!("did you mean `{near}`?"));
             let what = format!("unknown command `{}`", text::line(&name, 80));
             Some(Failure::new(&what, &hint.unwrap_or(help)))
         }
@@ -93,30 +94,4 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
         }
         _ => None,
     }
-}
-
-/// The command that takes the fewest changed letters to get to, if they are few.
-fn nearest<'a>(name: &str, command: &'a clap::Command) -> Option<&'a str> {
-    let name = name.to_lowercase();
-    command
-        .get_subcommands()
-        .map(|command| (distance(&name, command.get_name()), command.get_name()))
-        .min()
-        .filter(|(distance, _)| *distance <= 2)
-        .map(|(_, name)| name)
-}
-
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (at, char) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (column, other) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(char != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }

@@ -1,10 +1,12 @@
 //! One file per command: arguments → one library call → print.
 
+pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod generate;
 pub(crate) mod log;
 pub(crate) mod start;
 pub(crate) mod status;
+pub(crate) mod trust;
 pub(crate) mod why;
 
 use crate::report::Failure;

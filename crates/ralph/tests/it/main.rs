@@ -17,5 +17,7 @@ mod hostile;
 mod loops;
 mod ownership;
 mod people;
+mod policy;
 mod sandbox;
 mod syscalls;
+mod trust;

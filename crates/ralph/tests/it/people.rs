@@ -270,9 +270,19 @@ fn help_version_completions_and_manual_are_there() {
         sandbox.ralph(["--version"]).stdout,
         format!("ralph {}\n", env!("CARGO_PKG_VERSION"))
     );
-    for command in
-        ["start", "status", "why", "log", "pause", "resume", "cancel", "completions", "man"]
-    {
+    for command in [
+        "start",
+        "status",
+        "why",
+        "log",
+        "pause",
+        "resume",
+        "cancel",
+        "config",
+        "trust",
+        "completions",
+        "man",
+    ] {
         let help = sandbox.ralph([command, "--help"]);
         assert_eq!(help.code, Some(0), "{help}");
         assert!(help.stdout.contains("Usage: ralph"), "{help}");
@@ -317,6 +327,8 @@ fn the_command_reference_is_current() {
         "pause",
         "resume",
         "cancel",
+        "config",
+        "trust",
         "hook",
         "completions",
         "man",

@@ -1,0 +1,150 @@
+//! Settings become the policy. What they may be was checked when they were read.
+
+use super::read::{Entry, Setting};
+use super::value::Value;
+use ralph_core::gate::{Command, Format, Gate, MinTests, Moment, Rerun};
+use ralph_core::policy::{LineCheck, LinePattern, Policy};
+use ralph_core::record::OnTampering;
+use ralph_core::requirement::{Stage, Weight};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+
+pub(super) fn policy(settings: &[Setting], entries: &[Entry]) -> Policy {
+    let mut policy = Policy::default();
+    for setting in settings {
+        set(&mut policy, &setting.key, &setting.value);
+    }
+    for entry in entries {
+        if entry.table == "gate" {
+            policy.gates.push(gate(&entry.settings));
+        } else {
+            policy.lines.patterns.push(pattern(&entry.settings));
+        }
+    }
+    policy
+}
+
+fn set(policy: &mut Policy, key: &str, value: &Value) {
+    match (key, value) {
+        ("run.max_iterations", Value::Count(count)) => {
+            policy.limits.max_iterations = (*count > 0).then_some(*count);
+        }
+        ("run.max_duration", Value::DurationMs(ms)) => {
+            policy.limits.max_duration_ms = (*ms > 0).then_some(*ms);
+        }
+        ("run.max_cost_usd", Value::MicroUsd(micro)) => {
+            policy.limits.max_cost_micro_usd = (*micro > 0).then_some(*micro);
+        }
+        ("run.stuck_after", Value::Count(count)) => policy.limits.stuck_after = *count,
+        ("run.handover_at", Value::Permille(permille)) => {
+            policy.limits.handover_at_permille = *permille;
+        }
+        ("run.baseline", Value::Text(text)) => choose(&mut policy.baseline, text),
+        ("run.change", Value::Text(text)) => choose(&mut policy.change, text),
+        ("run.on_tampering", Value::Text(text)) => {
+            policy.on_tampering =
+                if text == "review" { OnTampering::EndInReview } else { OnTampering::Block };
+        }
+        ("lines.forbid", Value::Texts(texts)) => {
+            policy.lines.forbid =
+                texts.iter().filter_map(|text| choice::<LineCheck>(text)).collect();
+        }
+        ("lines.exclude", Value::Texts(texts)) => policy.lines.exclude.clone_from(texts),
+        ("protect.paths", Value::Texts(texts)) => policy.protect.paths.clone_from(texts),
+        ("tests.integrity", Value::Text(text)) => choose(&mut policy.tests.integrity, text),
+        ("tests.paths", Value::Texts(texts)) => policy.tests.paths.clone_from(texts),
+        ("verify.checkout", Value::Text(text)) => choose(&mut policy.verify.checkout, text),
+        ("verify.link", Value::Texts(texts)) => policy.verify.link.clone_from(texts),
+        ("environment.pass", Value::Texts(texts)) => policy.environment.pass.clone_from(texts),
+        (key, Value::Text(text)) => {
+            if let Some(name) = key.strip_prefix("environment.set.") {
+                policy.environment.set.push((name.to_string(), text.clone()));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn gate(settings: &[Setting]) -> Gate {
+    let mut gate = Gate {
+        name: String::new(),
+        stage: Stage::Correctness,
+        command: Command::Argv(Vec::new()),
+        cwd: String::new(),
+        timeout_ms: 0,
+        paths: Vec::new(),
+        when: Vec::new(),
+        on: Vec::new(),
+        min_complexity: 0,
+        weight: Weight::Required,
+        report: Format::default(),
+        min_tests: MinTests::default(),
+        rerun: Rerun::default(),
+        env: Vec::new(),
+    };
+    for setting in settings {
+        match (&*setting.key, &setting.value) {
+            ("name", Value::Text(text)) => gate.name.clone_from(text),
+            ("stage", Value::Text(text)) => choose(&mut gate.stage, text),
+            ("run", Value::Texts(words)) => gate.command = Command::Argv(words.clone()),
+            ("shell", Value::Text(line)) => gate.command = Command::Shell(line.clone()),
+            ("cwd", Value::Text(text)) => gate.cwd = relative(text),
+            ("timeout", Value::DurationMs(ms)) => gate.timeout_ms = *ms,
+            ("paths", Value::Texts(texts)) => gate.paths.clone_from(texts),
+            ("when", Value::Texts(texts)) => gate.when.clone_from(texts),
+            ("on", Value::Texts(texts)) => {
+                gate.on = texts.iter().filter_map(|text| choice::<Moment>(text)).collect();
+            }
+            ("min_complexity", Value::Count(count)) => {
+                gate.min_complexity = u8::try_from(*count).unwrap_or(u8::MAX);
+            }
+            ("required", Value::Flag(true)) => gate.weight = Weight::Required,
+            ("required", Value::Flag(false)) => gate.weight = Weight::Advisory,
+            ("report", Value::Text(text)) => choose(&mut gate.report, text),
+            ("min_tests", Value::Text(text)) => choose(&mut gate.min_tests, text),
+            ("min_tests", Value::Count(count)) => gate.min_tests = MinTests::AtLeast(*count),
+            ("rerun", Value::Text(text)) => choose(&mut gate.rerun, text),
+            ("env", Value::Texts(texts)) => gate.env.clone_from(texts),
+            _ => {}
+        }
+    }
+    gate
+}
+
+fn pattern(settings: &[Setting]) -> LinePattern {
+    let mut pattern = LinePattern {
+        name: String::new(),
+        pattern: String::new(),
+        message: String::new(),
+        paths: Vec::new(),
+    };
+    for setting in settings {
+        match (&*setting.key, &setting.value) {
+            ("name", Value::Text(text)) => pattern.name.clone_from(text),
+            ("pattern", Value::Text(text)) => pattern.pattern.clone_from(text),
+            ("message", Value::Text(text)) => pattern.message.clone_from(text),
+            ("paths", Value::Texts(texts)) => pattern.paths.clone_from(texts),
+            _ => {}
+        }
+    }
+    pattern
+}
+
+/// `./web/` as `web`, `.` as nothing.
+fn relative(text: &str) -> String {
+    let parts: Vec<_> = text.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    parts.join("/")
+}
+
+/// The names in a file are those that the types are kept under.
+fn choice<T: for<'de> Deserialize<'de>>(text: &str) -> Option<T> {
+    let text: StrDeserializer<'_, Error> = text.into_deserializer();
+    T::deserialize(text).ok()
+}
+
+fn choose<T: for<'de> Deserialize<'de>>(target: &mut T, text: &str) {
+    if let Some(chosen) = choice(text) {
+        *target = chosen;
+    }
+}

@@ -1,0 +1,697 @@
+use super::keys::{Key, Kind, ROOT};
+use super::*;
+use crate::fs::Durability;
+use insta::assert_snapshot;
+use proptest::prelude::*;
+use serde_json::Value as Json;
+
+struct Place {
+    root: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { root: tempfile::tempdir().unwrap() };
+        for directory in ["home", "project/.git", "project/web/src"] {
+            fs::create_dir(&place.path(directory)).unwrap();
+        }
+        place
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: impl AsRef<[u8]>) -> &Self {
+        fs::replace(&self.path(path), text.as_ref(), Durability::Cached).unwrap();
+        self
+    }
+
+    fn load(&self) -> Result<Config, ConfigError> {
+        load(&self.path("project"), &Home::new(self.path("home")))
+    }
+}
+
+fn project(text: impl AsRef<[u8]>) -> Result<Config, ConfigError> {
+    Place::new().write("project/ralph.toml", text).load()
+}
+
+/// `line: message (hint)` for every problem.
+fn told(error: &ConfigError) -> String {
+    let ConfigError::Problems { first, more } = error else { return error.to_string() };
+    let mut out = String::new();
+    for problem in first {
+        let line = problem.source[..problem.span.start].matches('\n').count() + 1;
+        let marked = problem.source[problem.span.clone()].lines().next().unwrap_or_default();
+        out.push_str(&format!("{line}: {}  [{marked}]\n", problem.message));
+        if let Some(hint) = &problem.hint {
+            out.push_str(&format!("     {hint}\n"));
+        }
+    }
+    if *more > 0 {
+        out.push_str(&format!("and {more} more\n"));
+    }
+    out
+}
+
+#[test]
+fn the_built_in_text_means_the_built_in_policy() {
+    let config = Place::new().load().unwrap();
+    assert_eq!(config.policy, Policy::default());
+    assert!(config.file.is_none());
+    assert!(config.origins.iter().all(|origin| origin.place.layer == Layer::BuiltIn));
+    // Without the comments and what gates start from it is what `ralph config` prints.
+    let written = |text: &str| {
+        let lines =
+            text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
+        let blocks = lines.split("\n\n").map(|block| block.trim().to_string());
+        blocks.filter(|block| !block.is_empty() && !block.starts_with("[[")).collect::<Vec<_>>()
+    };
+    assert_eq!(written(config.to_toml()), written(DEFAULTS));
+}
+
+/// A TOML value that differs from the default of the key.
+fn sample(key: &Key) -> String {
+    match &key.kind {
+        Kind::Table(_) | Kind::Named(_) => unreachable!("{}", key.name),
+        Kind::Variables => "{ LANG = \"C\" }".to_string(),
+        Kind::Flag => "false".to_string(),
+        Kind::Count { .. } => "7".to_string(),
+        Kind::Tests => "\"baseline\"".to_string(),
+        Kind::Amount => "1.5".to_string(),
+        Kind::Share => "0.5".to_string(),
+        Kind::Duration { .. } => "\"1h30m\"".to_string(),
+        Kind::Name => "\"other\"".to_string(),
+        Kind::Choice(choices) => format!("\"{}\"", choices.last().unwrap()),
+        Kind::Choices(choices) => format!("[\"{}\"]", choices.last().unwrap()),
+        Kind::Argv => "[\"other\"]".to_string(),
+        Kind::Shell | Kind::Text | Kind::Regex => "\"some text\"".to_string(),
+        Kind::Globs => "[\"**/*.rs\"]".to_string(),
+        Kind::Directory => "\"web/\"".to_string(),
+        Kind::Directories => "[\"node_modules\"]".to_string(),
+        Kind::VariableNames => "[\"DATABASE_URL\"]".to_string(),
+    }
+}
+
+/// A whole file that says `key` of `heading` and what has to stand beside it.
+fn saying(heading: &str, key: Option<&Key>) -> String {
+    let name = key.map(|key| key.name);
+    let beside: &[(&str, &str)] = match heading {
+        "[[gate]]" if name == Some("shell") => &[("name", "\"a\"")],
+        "[[gate]]" => &[("name", "\"a\""), ("run", "[\"true\"]")],
+        "[[lines.pattern]]" => &[("name", "\"a\""), ("pattern", "\"a\"")],
+        _ => &[],
+    };
+    let mut text = format!("{heading}\n");
+    for (other, value) in beside.iter().filter(|(other, _)| Some(*other) != name) {
+        text.push_str(&format!("{other} = {value}\n"));
+    }
+    if let Some(key) = key {
+        text.push_str(&format!("{} = {}\n", key.name, sample(key)));
+    }
+    text
+}
+
+fn all_keys() -> Vec<(String, &'static Key)> {
+    let mut all = Vec::new();
+    for section in ROOT {
+        for key in section.kind.keys() {
+            if let Kind::Named(keys) = key.kind {
+                let heading = format!("[[{}.{}]]", section.name, key.name);
+                all.extend(keys.iter().map(|key| (heading.clone(), key)));
+            } else {
+                all.push((section.heading(), key));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn every_key_means_something_is_shown_and_is_in_the_schema() {
+    let schema = schema();
+    for (heading, key) in all_keys() {
+        let before = project(saying(&heading, None)).unwrap();
+        let text = saying(&heading, Some(key));
+        let after = project(&text).unwrap_or_else(|error| panic!("{text}{}", told(&error)));
+        assert_ne!(before.policy, after.policy, "{text}");
+
+        let again = project(after.to_toml()).unwrap_or_else(|error| panic!("{}", told(&error)));
+        assert_eq!(again.policy, after.policy, "{text}");
+        assert_eq!(again.to_toml(), after.to_toml());
+        assert!(agrees(&schema, &json(&text)), "{text}");
+    }
+}
+
+#[test]
+fn every_choice_that_is_offered_is_taken() {
+    for (heading, key) in all_keys() {
+        let (Kind::Choice(choices) | Kind::Choices(choices)) = key.kind else { continue };
+        let is_list = matches!(key.kind, Kind::Choices(_));
+        let mut policies = Vec::new();
+        for choice in choices {
+            let value = if is_list { format!("[\"{choice}\"]") } else { format!("\"{choice}\"") };
+            let text = saying(&heading, Some(key)).replace(&sample(key), &value);
+            let policy = project(text).unwrap().policy;
+            assert!(!policies.contains(&policy), "{heading} {} = {choice}", key.name);
+            policies.push(policy);
+        }
+    }
+}
+
+#[test]
+fn later_layers_replace_values_and_lists_and_gates_by_name() {
+    let place = Place::new();
+    place.write(
+        "home/config.toml",
+        r#"
+[run]
+max_iterations = 10
+stuck_after = 5
+[protect]
+paths = ["secrets/**"]
+[environment.set]
+LANG = "C"
+TZ = "UTC"
+[[gate]]
+name = "format"
+run = ["fmt", "--check"]
+timeout = "1m"
+required = false
+[[gate]]
+name = "spelling"
+run = ["typos"]
+"#,
+    );
+    place.write(
+        "project/.ralph.toml",
+        r#"
+run.max_iterations = 40
+[protect]
+paths = ["tests/**"]
+[environment.set]
+LANG = "en"
+[[gate]]
+name = "format"
+shell = "prettier --check ."
+[[gate]]
+name = "tests"
+run = ["npm", "test"]
+"#,
+    );
+    let config = place.load().unwrap();
+    let said = config.origins.iter().filter(|origin| origin.place.layer != Layer::BuiltIn);
+    let said: Vec<_> = said
+        .map(|origin| {
+            format!(
+                "{} = {}  {:?}:{}",
+                origin.key, origin.value, origin.place.layer, origin.place.line
+            )
+        })
+        .collect();
+    assert_snapshot!(said.join("\n"), @r#"
+    run.max_iterations = 40  Project:2
+    run.stuck_after = 5  User:4
+    gate.format.shell = "prettier --check ."  Project:9
+    gate.spelling.run = ["typos"]  User:17
+    gate.tests.run = ["npm", "test"]  Project:12
+    protect.paths = ["tests/**"]  Project:4
+    environment.set.LANG = "en"  Project:6
+    environment.set.TZ = "UTC"  User:9
+    "#);
+    let gates: Vec<_> =
+        config.policy.gates.iter().map(|gate| (&*gate.name, gate.timeout_ms)).collect();
+    assert_eq!(gates, [("format", 300_000), ("spelling", 300_000), ("tests", 300_000)]);
+}
+
+#[test]
+fn every_problem_is_found_with_its_place_and_a_way_out() {
+    let error = project(
+        r#"max_iterations = 3
+[run]
+max_iterations = -1
+max_duration = "8"
+max_cost = 3
+max_cost_usd = 0.0000001
+handover_at = 1.5
+baseline = "ratched"
+stuck_after = 1
+[gates]
+[[gate]]
+name = "a b"
+run = "npm test"
+cwd = "../elsewhere"
+[[gate]]
+name = "tests"
+timout = "5m"
+timeout = "25h"
+[[gate]]
+name = "tests"
+run = []
+shell = true
+on = ["stop", "stopp", 3]
+"#,
+    )
+    .unwrap_err();
+    assert_snapshot!(told(&error), @r#"
+    1: unknown key `max_iterations`  [max_iterations]
+         it belongs under `[run]`
+    3: `run.max_iterations` cannot be `-1`  [-1]
+         a whole number from 0 to 1000000 is needed
+    4: `run.max_duration` cannot be `"8"`  ["8"]
+         a duration such as `"90m"` or `"8h"` is needed
+    5: unknown key `max_cost`  [max_cost]
+         did you mean `max_cost_usd`?
+    6: `run.max_cost_usd` cannot be `0.0000001`  [0.0000001]
+         an amount such as `20` or `1.50` is needed
+    7: `run.handover_at` cannot be `1.5`  [1.5]
+         a number above 0 and up to 1 is needed, such as `0.8`
+    8: `run.baseline` cannot be `"ratched"`  ["ratched"]
+         did you mean `"ratchet"`?
+    9: `run.stuck_after` cannot be `1`  [1]
+         a whole number from 2 to 1000 is needed
+    10: unknown key `gates`  [gates]
+         did you mean `[[gate]]`?
+    12: `gate.name` cannot be `"a b"`  ["a b"]
+         1 to 60 letters, digits, `.`, `_` and `-` are needed
+    13: `gate.run` cannot be `"npm test"`  ["npm test"]
+         a list of words is needed: `run = ["npm", "test"]`; a line for a shell is `shell = "…"`
+    14: `gate.cwd` cannot be `"../elsewhere"`  ["../elsewhere"]
+         a directory below the project is needed, without `..`
+    15: `[[gate]]` without `run`  [[[gate]]]
+         add the command: `run = ["npm", "test"]`
+    17: unknown key `timout`  [timout]
+         did you mean `timeout`?
+    18: `gate.timeout` cannot be `"25h"`  ["25h"]
+         a duration such as `"90s"` or `"5m"` is needed, at most `"24h"`
+    19: `[[gate]]` with both `run` and `shell`  [[[gate]]]
+         keep one of them
+    21: `gate.run` names no program  [[]]
+         a list of words is needed: `["npx", "tsc", "--noEmit"]`
+    22: `gate.shell` cannot be `true`  [true]
+         the line itself is needed: `shell = "make lint | tee log"`
+    23: `gate.on` cannot be `"stopp"`  ["stopp"]
+         did you mean `"stop"`?
+    23: `gate.on` cannot hold `3`  [3]
+         a list of any of `"stop"`, `"subagent"`, `"task"`, `"teammate"` is needed
+    and 1 more
+    "#);
+}
+
+/// R-S1b: a command is a list of words, or a line that was written for a shell, into which nothing is put.
+#[test]
+fn every_kind_of_value_is_checked() {
+    let error = project(
+        r#"
+run = 3
+verify = { checkout = "clean", link = ["/etc"] }
+protect.paths = "tests"
+[tests]
+paths = ["/src/**", "./a", "a/../b", "a[", ""]
+[[gate]]
+run = ["", "x"]
+env = ["A=B", "1A"]
+min_tests = "all"
+[[gate]]
+name = "line"
+run = "npm test"
+[[gate]]
+name = "both"
+run = ["npm", "test"]
+shell = "npm test"
+[[gate]]
+name = "report"
+shell = "junit > {report}"
+[lines.pattern]
+name = "x"
+[environment]
+set = { "A B" = "c", C = 3, D = "\u0000" }
+"#,
+    )
+    .unwrap_err();
+    assert_snapshot!(told(&error), @r#"
+    2: `run` has to be a table  [3]
+         write it as `[run]`
+    3: `verify.link` cannot be `"/etc"`  ["/etc"]
+         a directory below the project is needed, without `..`
+    4: `protect.paths` cannot be `"tests"`  ["tests"]
+         a list of globs is needed: `["src/**/*.ts"]`
+    6: `tests.paths` cannot be `"/src/**"`  ["/src/**"]
+         globs are relative to the project: no `/` or `./` first, no `..`
+    6: `tests.paths` cannot be `"./a"`  ["./a"]
+         globs are relative to the project: no `/` or `./` first, no `..`
+    6: `tests.paths` cannot be `"a/../b"`  ["a/../b"]
+         globs are relative to the project: no `/` or `./` first, no `..`
+    6: `tests.paths` cannot be `"a["`  ["a["]
+         unclosed character class; missing ']'
+    6: `tests.paths` cannot be `""`  [""]
+         1 to 500 bytes are needed
+    7: `[[gate]]` without `name`  [[[gate]]]
+         give it a short name, such as `name = "tests"`
+    8: `gate.run` names no program  [["", "x"]]
+         a list of words is needed: `["npx", "tsc", "--noEmit"]`
+    9: `gate.env` cannot be `"A=B"`  ["A=B"]
+         letters, digits and `_` are needed, no digit first
+    9: `gate.env` cannot be `"1A"`  ["1A"]
+         letters, digits and `_` are needed, no digit first
+    10: `gate.min_tests` cannot be `"all"`  ["all"]
+         it can be `"baseline"`, `"some"` or a whole number
+    13: `gate.run` cannot be `"npm test"`  ["npm test"]
+         a list of words is needed: `run = ["npm", "test"]`; a line for a shell is `shell = "…"`
+    14: `[[gate]]` with both `run` and `shell`  [[[gate]]]
+         keep one of them
+    20: `gate.shell` cannot be `"junit > {report}"`  ["junit > {report}"]
+         nothing is put into a shell line; the report's path is in `$RALPH_REPORT`
+    21: `lines.pattern` has to be a list of tables  [[lines.pattern]]
+         write `[[lines.pattern]]`, once for each
+    24: `environment.set.A B` is not the name of a variable  ["c"]
+         letters, digits and `_` are needed, no digit first
+    24: `environment.set.C` cannot be `3`  [3]
+         a text without NUL is needed
+    24: `environment.set.D` cannot be `""`  ["\u0000"]
+         a text without NUL is needed
+    "#);
+    let error = project("[lines]\n[[lines.pattern]]\nname = 'x'\npattern = '(a'\n[[lines.pattern]]\npaths = []\n[[lines.pattern]]\nname = 'y'\npattern = '(((a{100}){100}){100})'\n").unwrap_err();
+    assert_snapshot!(told(&error), @r#"
+    4: `lines.pattern.pattern` cannot be `"(a"`  ['(a']
+         unclosed group
+    5: `[[lines.pattern]]` without `name`  [[[lines.pattern]]]
+         give it a short name, such as `name = "tests"`
+    5: `[[lines.pattern]]` without `pattern`  [[[lines.pattern]]]
+         add the regular expression: `pattern = "console\\.log"`
+    9: `lines.pattern.pattern` cannot be `"(((a{100}){100}){100})"`  ['(((a{100}){100}){100})']
+         Compiled regex exceeds size limit of 1048576 bytes.
+    "#);
+}
+
+#[test]
+fn a_text_that_is_not_toml_is_told_where() {
+    let mut shown = String::new();
+    for text in [&b"[[gate]\nname = \n"[..], b"name = \"\xff\"", b"a = 1\na = 2\n", b"\x00"] {
+        shown.push_str(&ralph_core::text::reveal(&told(&project(text).unwrap_err())));
+    }
+    assert_snapshot!(shown, @r"
+    1: unclosed array table, expected `]`  []
+    1: this is not UTF-8  []
+    2: duplicate key  [a]
+    1: invalid unquoted key, expected letters, numbers, `-`, `_`  [\u{0}]
+    1: key with no value, expected `=`  []
+    ");
+}
+
+#[test]
+fn a_run_that_nothing_ends_is_refused_wherever_it_was_said() {
+    let place = Place::new();
+    place.write("home/config.toml", "run.max_duration = \"0s\"\n");
+    assert_eq!(place.load().unwrap().policy.limits.max_duration_ms, None);
+    place.write("project/ralph.toml", "run.max_iterations = 0\n");
+    let error = place.load().unwrap_err();
+    let ConfigError::Problems { first, .. } = &error else { panic!("{error}") };
+    assert_eq!(first[0].path, fs::resolve(&place.path("project")).unwrap().join("ralph.toml"));
+    assert_snapshot!(told(&error), @"
+    1: a run needs a limit on iterations or on time  [0]
+         give `max_iterations` or `max_duration` a number; 0 is without limit
+    ");
+}
+
+#[test]
+fn thousands_of_mistakes_are_counted_not_kept() {
+    let lines: Vec<_> = (0..20_000).map(|number| format!("k{number} = 1")).collect();
+    let error = project(lines.join("\n")).unwrap_err();
+    let ConfigError::Problems { first, more } = &error else { panic!("{error}") };
+    assert_eq!((first.len(), *more), (20, 19_980));
+    assert_eq!(error.to_string(), "20000 problems in the policy");
+    let gates = "[[gate]]\nname='a'\nrun=['x']\n".repeat(201);
+    assert_snapshot!(told(&project(gates).unwrap_err()), @"
+    1: there are more than 200 `[[gate]]`  [[[gate]]]
+         one program can check many things
+    ");
+}
+
+#[test]
+fn a_policy_file_is_one_regular_file_of_the_project() {
+    let place = Place::new();
+    let file = place.path("project/ralph.toml");
+    let cases: [(&str, &dyn Fn()); 6] = [
+        ("a link to nothing", &|| std::os::unix::fs::symlink("nowhere", &file).unwrap()),
+        ("a link out", &|| std::os::unix::fs::symlink("../home/other.toml", &file).unwrap()),
+        ("a link inside", &|| std::os::unix::fs::symlink("web/ralph.toml", &file).unwrap()),
+        ("a directory", &|| fs::create_dir(&file).unwrap()),
+        ("too large", &|| {
+            place.write("project/ralph.toml", vec![b'#'; LARGEST + 1]);
+        }),
+        ("both names", &|| {
+            place.write("project/ralph.toml", "").write("project/.ralph.toml", "");
+        }),
+    ];
+    place.write("home/other.toml", "").write("project/web/ralph.toml", "run.stuck_after = 9\n");
+    let mut shown = String::new();
+    for (name, make) in cases {
+        make();
+        let said = match place.load() {
+            Ok(config) => format!("stuck after {}", config.policy.limits.stuck_after),
+            Err(error) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                format!("{error} {}", cause.unwrap_or_default())
+            }
+        };
+        let root = fs::resolve(place.root.path()).unwrap();
+        shown.push_str(&format!("{name}: {}\n", said.replace(root.to_str().unwrap(), "")));
+        std::fs::remove_file(&file).or_else(|_| std::fs::remove_dir(&file)).unwrap();
+    }
+    assert_snapshot!(shown, @"
+    a link to nothing: cannot read `/project/ralph.toml` No such file or directory (os error 2)
+    a link out: `/project/ralph.toml` is a link that leads out of the project 
+    a link inside: stuck after 9
+    a directory: cannot read `/project/ralph.toml` it is not a regular file
+    too large: cannot read `/project/ralph.toml` it is larger than 1048576 bytes
+    both names: `/project` has both `ralph.toml` and `.ralph.toml`
+    ");
+}
+
+#[test]
+fn the_project_is_the_nearest_policy_within_the_repository() {
+    let place = Place::new();
+    let find = |from: &str| {
+        let found = find_project(&place.path(from));
+        found.strip_prefix(place.root.path()).unwrap().to_str().unwrap().to_string()
+    };
+    place.write("ralph.toml", "");
+    assert_eq!(find("project/web/src"), "project");
+    assert_eq!(find("home"), "home");
+    place.write("project/.ralph.toml", "");
+    assert_eq!(find("project/web/src"), "project");
+    place.write("project/web/ralph.toml", "");
+    assert_eq!([find("project/web/src"), find("project")], ["project/web", "project"]);
+}
+
+/// What a schema says about a value, as far as ours goes.
+fn agrees(schema: &Json, value: &Json) -> bool {
+    let Some(rules) = schema.as_object() else { return false };
+    rules.iter().all(|(rule, wanted)| match (rule.as_str(), value) {
+        ("type", _) => match wanted.as_str().unwrap() {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            other => panic!("{other}"),
+        },
+        ("properties", Json::Object(fields)) => fields
+            .iter()
+            .all(|(name, field)| wanted.get(name).is_none_or(|wanted| agrees(wanted, field))),
+        ("additionalProperties", Json::Object(fields)) => fields.iter().all(|(name, field)| {
+            rules.get("properties").is_some_and(|known| known.get(name).is_some())
+                || (wanted.is_object() && agrees(wanted, field))
+        }),
+        ("propertyNames", Json::Object(fields)) => {
+            fields.keys().all(|name| agrees(wanted, &Json::from(name.as_str())))
+        }
+        ("required", Json::Object(fields)) => wanted
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|name| fields.contains_key(name.as_str().unwrap())),
+        ("oneOf", _) => {
+            wanted.as_array().unwrap().iter().filter(|one| agrees(one, value)).count() == 1
+        }
+        ("anyOf", _) => wanted.as_array().unwrap().iter().any(|one| agrees(one, value)),
+        ("not", _) => !agrees(wanted, value),
+        ("enum", _) => wanted.as_array().unwrap().contains(value),
+        ("pattern", Json::String(text)) => {
+            regex::Regex::new(wanted.as_str().unwrap()).unwrap().is_match(text)
+        }
+        ("minLength", Json::String(text)) => text.len() as u64 >= wanted.as_u64().unwrap(),
+        ("maxLength", Json::String(text)) => text.len() as u64 <= wanted.as_u64().unwrap(),
+        ("items", Json::Array(items)) => items.iter().all(|item| agrees(wanted, item)),
+        ("minItems", Json::Array(items)) => items.len() as u64 >= wanted.as_u64().unwrap(),
+        ("maxItems", Json::Array(items)) => items.len() as u64 <= wanted.as_u64().unwrap(),
+        ("maxProperties", Json::Object(fields)) => fields.len() as u64 <= wanted.as_u64().unwrap(),
+        ("minimum", Json::Number(number)) => number.as_f64() >= wanted.as_f64(),
+        ("maximum", Json::Number(number)) => number.as_f64() <= wanted.as_f64(),
+        ("exclusiveMinimum", Json::Number(number)) => number.as_f64() > wanted.as_f64(),
+        // Notes, and rules about another type.
+        (
+            "$schema"
+            | "title"
+            | "description"
+            | "default"
+            | "format"
+            | "properties"
+            | "additionalProperties"
+            | "propertyNames"
+            | "required"
+            | "pattern"
+            | "minLength"
+            | "maxLength"
+            | "items"
+            | "minItems"
+            | "maxItems"
+            | "maxProperties"
+            | "minimum"
+            | "maximum"
+            | "exclusiveMinimum",
+            _,
+        ) => true,
+        (other, _) => panic!("the schema uses `{other}`"),
+    })
+}
+
+fn json(text: &str) -> Json {
+    fn value(found: &toml::de::DeValue) -> Json {
+        use toml::de::DeValue;
+        match found {
+            DeValue::String(text) => Json::from(&**text),
+            DeValue::Integer(number) => {
+                Json::from(i64::from_str_radix(number.as_str(), number.radix()).unwrap())
+            }
+            DeValue::Float(number) => Json::from(number.as_str().parse::<f64>().unwrap()),
+            DeValue::Boolean(flag) => Json::from(*flag),
+            DeValue::Datetime(date) => Json::from(date.to_string()),
+            DeValue::Array(items) => items.iter().map(|item| value(item.get_ref())).collect(),
+            DeValue::Table(fields) => fields
+                .iter()
+                .map(|(name, field)| (name.get_ref().to_string(), value(field.get_ref())))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+        }
+    }
+    value(&toml::de::DeValue::Table(toml::de::DeTable::parse(text).unwrap().into_inner()))
+}
+
+#[test]
+fn the_schema_and_the_reader_refuse_the_same() {
+    let schema = schema();
+    let many = |count: usize| format!("protect.paths = [{}]", "'a',".repeat(count));
+    for (text, is_fine) in [
+        (&*many(1000), true),
+        (&many(1001), false),
+        (DEFAULTS.split("# Every gate").next().unwrap(), true),
+        ("run.max_iterations = 0", true),
+        ("run.max_iterations = -1", false),
+        ("run.max_iterations = 1.5", false),
+        ("run.max_iteration = 1", false),
+        ("run.stuck_after = 1", false),
+        ("run.handover_at = 0", false),
+        ("run.handover_at = 1", true),
+        ("run.max_cost_usd = 1", true),
+        ("run.max_cost_usd = '1'", false),
+        ("run.max_duration = '1h 30m'", true),
+        ("run.max_duration = '8'", false),
+        ("run.max_duration = 8", false),
+        ("runs = {}", false),
+        ("run = []", false),
+        ("gate = []", true),
+        ("gate = {}", false),
+        ("[[gate]]\nname = 'a'", false),
+        ("[[gate]]\nrun = ['a']", false),
+        ("[[gate]]\nname = 'a'\nrun = ['a']", true),
+        ("[[gate]]\nname = 'a'\nrun = []", false),
+        ("[[gate]]\nname = 'a'\nshell = ' '", false),
+        ("[[gate]]\nname = 'a'\nshell = 'a'\nrun = ['a']", false),
+        ("[[gate]]\nname = 'a/b'\nshell = 'a'", false),
+        ("[[gate]]\nname = 'a'\nshell = 'a'\nmin_tests = 12", true),
+        ("[[gate]]\nname = 'a'\nshell = 'a'\nmin_tests = 'many'", false),
+        ("[[gate]]\nname = 'a'\nshell = 'a'\non = ['stop', 'task']", true),
+        ("[[gate]]\nname = 'a'\nshell = 'a'\non = ['start']", false),
+        ("[[gate]]\nname = 'a'\nshell = 'a'\ncwd = 'a/..b'", true),
+        ("[[gate]]\nname = 'a'\nshell = 'a'\ncwd = 'a/..'", false),
+        ("[[gate]]\nname = 'a'\nshell = 'a'\ncwd = '/a'", false),
+        ("protect.paths = ['**/a..b']", true),
+        ("protect.paths = ['./a']", false),
+        ("protect.paths = ['']", false),
+        ("environment.set = { A = 'b' }", true),
+        ("environment.set = { 1A = 'b' }", false),
+        ("environment.pass = ['A-B']", false),
+        ("[[lines.pattern]]\nname = 'a'", false),
+        ("[[lines.pattern]]\nname = 'a'\npattern = 'a'", true),
+    ] {
+        assert_eq!(project(text).is_ok(), is_fine, "reader: {text}");
+        assert_eq!(agrees(&schema, &json(text)), is_fine, "schema: {text}");
+    }
+}
+
+/// A file that says everything.
+fn everything() -> String {
+    let mut text = String::new();
+    for section in ROOT {
+        for key in section.kind.keys() {
+            if !matches!(key.kind, Kind::Named(_) | Kind::Shell)
+                && !matches!(section.kind, Kind::Named(_))
+            {
+                text.push_str(&format!("{}.{} = {}\n", section.name, key.name, sample(key)));
+            }
+        }
+    }
+    for (heading, keys) in
+        [("gate", keys::table("gate")), ("lines.pattern", keys::table("lines.pattern"))]
+    {
+        text.push_str(&format!("[[{heading}]]\n"));
+        for key in keys.iter().filter(|key| !matches!(key.kind, Kind::Shell)) {
+            text.push_str(&format!("{} = {}\n", key.name, sample(key)));
+        }
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the bytes: a policy that is printed as it is read, or problems that lie in the text.
+    #[test]
+    fn no_bytes_are_too_odd(
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), 0_usize..12, any::<[u8; 3]>()), 0..6)
+    ) {
+        let mut bytes = everything().into_bytes();
+        for (at, gone, new) in edits {
+            let at = at.index(bytes.len() + 1);
+            let to = (at + gone).min(bytes.len());
+            // Mostly what TOML is made of.
+            let signs = b"[]{}\"'=.,#\n\\-0aA_ e";
+            let new = new.map(|byte| if byte < 200 { signs[usize::from(byte) % signs.len()] } else { byte });
+            bytes.splice(at..to, new);
+        }
+        let mut problems = Problems::default();
+        let Some(source) = source(Layer::Project, PathBuf::from("ralph.toml"), bytes, &mut problems) else {
+            return Ok(());
+        };
+        let sheet = read::read(&source, &mut problems);
+        for problem in &problems.first {
+            prop_assert!(problem.source.get(problem.span.clone()).is_some(), "{problem:?}");
+        }
+        if problems.first.is_empty() {
+            let merged = Merged::new(Sheet::default()).under(sheet);
+            let printed = merged.to_toml();
+            let again = Source { layer: Layer::Project, path: PathBuf::new(), text: printed.into() };
+            let sheet = read::read(&again, &mut problems);
+            prop_assert!(problems.first.is_empty(), "{}\n{:?}", again.text, problems.first);
+            let again = Merged::new(Sheet::default()).under(sheet);
+            let (one, other) = (
+                apply::policy(&merged.settings, &merged.entries),
+                apply::policy(&again.settings, &again.entries),
+            );
+            prop_assert_eq!(one, other);
+        }
+    }
+}

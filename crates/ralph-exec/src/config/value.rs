@@ -1,0 +1,347 @@
+//! One value of a policy file: from TOML, checked against its kind, and back to TOML.
+
+use super::keys::Kind;
+use globset::GlobBuilder;
+use ralph_core::{limits, text};
+use regex::RegexBuilder;
+use std::ops::Range;
+use std::path::{Component, Path};
+use toml::Spanned;
+use toml::de::{DeArray, DeFloat, DeInteger, DeValue};
+
+/// A glob or a regular expression is short; what is longer was not written by a person.
+const LONGEST_PATTERN: usize = 500;
+/// Bytes that a compiled regular expression may take.
+const LARGEST_REGEX: usize = 1024 * 1024;
+/// A longer list than this should be a file that a program reads.
+pub(super) const MOST_ITEMS: usize = 1000;
+const LONGEST_NAME: usize = 60;
+const LONGEST_VARIABLE: usize = 100;
+const MOST_USD: f64 = 1e9;
+/// How much of a wrong value is quoted.
+const QUOTED: usize = 60;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Flag(bool),
+    Count(u32),
+    MicroUsd(u64),
+    Permille(u16),
+    DurationMs(u64),
+    Text(String),
+    Texts(Vec<String>),
+}
+
+/// Why a value cannot be what it is.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    pub(super) span: Range<usize>,
+    /// What continues "`key` …".
+    pub(super) says: String,
+    pub(super) hint: String,
+}
+
+type Found<'a, 'i> = &'a Spanned<DeValue<'i>>;
+
+/// The value, or everything that is wrong with it.
+pub(super) fn read(kind: &Kind, found: Found) -> Result<Value, Vec<Wrong>> {
+    let value = match (kind, found.get_ref()) {
+        (Kind::Flag, DeValue::Boolean(flag)) => Some(Value::Flag(*flag)),
+        (Kind::Count { least, most }, DeValue::Integer(number)) => {
+            count(number).filter(|count| (least..=most).contains(&count)).map(Value::Count)
+        }
+        (Kind::Amount, DeValue::Integer(_) | DeValue::Float(_)) => {
+            number(found).and_then(micro_usd).map(Value::MicroUsd)
+        }
+        (Kind::Share, DeValue::Integer(_) | DeValue::Float(_)) => {
+            number(found).and_then(permille).map(Value::Permille)
+        }
+        (Kind::Duration { least_ms, most_ms }, DeValue::String(text)) => {
+            limits::parse_duration(text)
+                .filter(|ms| (least_ms..=most_ms).contains(&ms))
+                .map(Value::DurationMs)
+        }
+        (Kind::Tests, DeValue::Integer(number)) => count(number).map(Value::Count),
+        (Kind::Tests, DeValue::String(text)) if matches!(&**text, "baseline" | "some") => {
+            Some(Value::Text(text.to_string()))
+        }
+        (
+            Kind::Name | Kind::Choice(_) | Kind::Shell | Kind::Text | Kind::Regex | Kind::Directory,
+            DeValue::String(text),
+        ) => return one(kind, text, found.span()).map(Value::Text).map_err(|wrong| vec![wrong]),
+        (
+            Kind::Choices(_) | Kind::Argv | Kind::Globs | Kind::Directories | Kind::VariableNames,
+            DeValue::Array(items),
+        ) => return texts(kind, items, found.span()).map(Value::Texts),
+        _ => None,
+    };
+    value.ok_or_else(|| vec![refuse(kind, found)])
+}
+
+fn refuse(kind: &Kind, found: Found) -> Wrong {
+    let hint = match (kind, found.get_ref()) {
+        (Kind::Argv, DeValue::String(_)) => {
+            "a list of words is needed: `run = [\"npm\", \"test\"]`; a line for a shell is `shell = \"…\"`".to_string()
+        }
+        _ => kind.expected(),
+    };
+    Wrong { span: found.span(), says: format!("cannot be {}", describe(found.get_ref())), hint }
+}
+
+/// A value of `[environment] set`.
+pub(super) fn variable(name: &str, found: Found) -> Result<Value, Wrong> {
+    let wrong = |says: &str, hint: &str| Wrong {
+        span: found.span(),
+        says: says.to_string(),
+        hint: hint.to_string(),
+    };
+    if !is_variable(name) {
+        return Err(wrong("is not the name of a variable", VARIABLE_HINT));
+    }
+    if let DeValue::String(text) = found.get_ref()
+        && !text.contains('\0')
+    {
+        return Ok(Value::Text(text.to_string()));
+    }
+    let says = format!("cannot be {}", describe(found.get_ref()));
+    Err(wrong(&says, "a text without NUL is needed"))
+}
+
+const VARIABLE_HINT: &str = "letters, digits and `_` are needed, no digit first";
+
+fn texts(kind: &Kind, items: &DeArray, span: Range<usize>) -> Result<Vec<String>, Vec<Wrong>> {
+    let is_command = matches!(kind, Kind::Argv);
+    if items.len() > MOST_ITEMS && !is_command {
+        let says = format!("has more than {MOST_ITEMS} items");
+        return Err(vec![Wrong { span, says, hint: "globs can say more with less".to_string() }]);
+    }
+    let mut texts = Vec::new();
+    let mut wrongs = Vec::new();
+    for item in items {
+        match item.get_ref() {
+            DeValue::String(text) => match one(kind, text, item.span()) {
+                Ok(text) => texts.push(text),
+                Err(wrong) => wrongs.push(wrong),
+            },
+            DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_)
+            | DeValue::Table(_) => wrongs.push(Wrong {
+                span: item.span(),
+                says: format!("cannot hold {}", describe(item.get_ref())),
+                hint: kind.expected(),
+            }),
+        }
+    }
+    if wrongs.is_empty() && is_command && texts.first().is_none_or(String::is_empty) {
+        let says = "names no program".to_string();
+        wrongs.push(Wrong { span: span.clone(), says, hint: kind.expected() });
+    }
+    if wrongs.is_empty() && matches!(kind, Kind::Choices(_)) {
+        let mut seen = Vec::new();
+        texts.retain(|text| {
+            !seen.contains(text) && {
+                seen.push(text.clone());
+                true
+            }
+        });
+    }
+    if wrongs.is_empty() { Ok(texts) } else { Err(wrongs) }
+}
+
+/// One text, by itself or in a list.
+fn one(kind: &Kind, text: &str, span: Range<usize>) -> Result<String, Wrong> {
+    let problem = match kind {
+        Kind::Name => (!is_name(text)).then(|| kind.expected()),
+        Kind::Choice(choices) | Kind::Choices(choices) => {
+            (!choices.contains(&text)).then(|| match text::nearest(text, choices.iter().copied()) {
+                Some(near) => format!("did you mean `\"{near}\"`?"),
+                None => kind.expected(),
+            })
+        }
+        Kind::Shell if text.trim().is_empty() => Some(kind.expected()),
+        Kind::Shell if text.contains("{report}") => Some(
+            "nothing is put into a shell line; the report's path is in `$RALPH_REPORT`".to_string(),
+        ),
+        Kind::Regex => regex(text).err(),
+        Kind::Globs => glob(text).err(),
+        Kind::Directory | Kind::Directories => directory(text),
+        Kind::VariableNames => (!is_variable(text)).then(|| VARIABLE_HINT.to_string()),
+        Kind::Shell | Kind::Argv | Kind::Text => None,
+        // The kinds that are no text do not get here.
+        Kind::Table(_)
+        | Kind::Named(_)
+        | Kind::Variables
+        | Kind::Flag
+        | Kind::Count { .. }
+        | Kind::Amount
+        | Kind::Share
+        | Kind::Duration { .. }
+        | Kind::Tests => Some(kind.expected()),
+    };
+    let problem = problem.or_else(|| text.contains('\0').then(|| "leave out the NUL".to_string()));
+    match problem {
+        None => Ok(text.to_string()),
+        Some(hint) => Err(Wrong { span, says: format!("cannot be {}", quote(text)), hint }),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+fn is_variable(text: &str) -> bool {
+    (1..=LONGEST_VARIABLE).contains(&text.len())
+        && !text.starts_with(|first: char| first.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn regex(text: &str) -> Result<(), String> {
+    if text.is_empty() || text.len() > LONGEST_PATTERN {
+        return Err(format!("1 to {LONGEST_PATTERN} bytes are needed"));
+    }
+    let built = RegexBuilder::new(text).size_limit(LARGEST_REGEX).build();
+    // The last line says what is wrong; the ones before draw the pattern.
+    built.map(drop).map_err(|error| {
+        let said = error.to_string();
+        let last = said.lines().last().unwrap_or_default();
+        text::line(last.strip_prefix("error: ").unwrap_or(last), 200)
+    })
+}
+
+fn glob(text: &str) -> Result<(), String> {
+    if text.is_empty() || text.len() > LONGEST_PATTERN {
+        return Err(format!("1 to {LONGEST_PATTERN} bytes are needed"));
+    }
+    if text.starts_with('/') || text.starts_with("./") || text.split('/').any(|part| part == "..") {
+        return Err("globs are relative to the project: no `/` or `./` first, no `..`".to_string());
+    }
+    GlobBuilder::new(text)
+        .literal_separator(true)
+        .build()
+        .map(drop)
+        .map_err(|error| text::line(&error.kind().to_string(), 200))
+}
+
+fn directory(text: &str) -> Option<String> {
+    let is_inside = !text.is_empty()
+        && Path::new(text)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    (!is_inside).then(|| Kind::Directory.expected())
+}
+
+fn count(number: &DeInteger) -> Option<u32> {
+    u32::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+fn number(found: Found) -> Option<f64> {
+    match found.get_ref() {
+        DeValue::Integer(number) => count(number).map(f64::from),
+        DeValue::Float(number) => DeFloat::as_str(number).parse().ok(),
+        DeValue::String(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => None,
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be between 0 and 1e15"
+)]
+fn micro_usd(usd: f64) -> Option<u64> {
+    let micro = (0.0..=MOST_USD).contains(&usd).then(|| (usd * 1e6).round() as u64)?;
+    // Rounded to nothing it would mean "without limit".
+    (micro > 0 || usd == 0.0).then_some(micro)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be between 0 and 1000"
+)]
+fn permille(share: f64) -> Option<u16> {
+    let permille = (0.0..=1.0).contains(&share).then(|| (share * 1000.0).round() as u16)?;
+    (permille > 0).then_some(permille)
+}
+
+fn describe(value: &DeValue) -> String {
+    match value {
+        DeValue::String(text) => quote(text),
+        DeValue::Integer(number) => format!("`{}`", text::line(&number.to_string(), QUOTED)),
+        DeValue::Float(number) => format!("`{}`", text::line(number.as_str(), QUOTED)),
+        DeValue::Boolean(flag) => format!("`{flag}`"),
+        DeValue::Datetime(_) => "a date".to_string(),
+        DeValue::Array(_) => "a list".to_string(),
+        DeValue::Table(_) => "a table".to_string(),
+    }
+}
+
+fn quote(text: &str) -> String {
+    format!("`\"{}\"`", text::line(text, QUOTED))
+}
+
+impl Value {
+    pub(super) fn to_toml(&self) -> String {
+        match self {
+            Self::Flag(flag) => flag.to_string(),
+            Self::Count(count) => count.to_string(),
+            Self::MicroUsd(micro) => decimal(*micro, 6),
+            Self::Permille(permille) => decimal(u64::from(*permille), 3),
+            Self::DurationMs(ms) => format!("\"{}\"", duration(*ms)),
+            Self::Text(text) => string(text),
+            Self::Texts(texts) => {
+                format!(
+                    "[{}]",
+                    texts.iter().map(|text| string(text)).collect::<Vec<_>>().join(", ")
+                )
+            }
+        }
+    }
+}
+
+/// `number` of `10^-places`, with at least one digit behind the point.
+fn decimal(number: u64, places: usize) -> String {
+    let digits = format!("{number:0width$}", width = places + 1);
+    let (whole, part) = digits.split_at(digits.len() - places);
+    let part = part.trim_end_matches('0');
+    format!("{whole}.{}", if part.is_empty() { "0" } else { part })
+}
+
+/// As a person would write it: `1h30m`.
+fn duration(ms: u64) -> String {
+    let mut rest = ms;
+    let mut out = String::new();
+    for (unit, size) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)]
+    {
+        // A day and a night is rather `24h` than `1d`, which not everybody reads at once.
+        if rest >= size && (unit != "d" || rest >= 2 * size) {
+            out.push_str(&format!("{}{unit}", rest / size));
+            rest %= size;
+        }
+    }
+    if out.is_empty() { "0s".to_string() } else { out }
+}
+
+/// A basic TOML string. Whatever could hide or steer a terminal is escaped.
+fn string(text: &str) -> String {
+    let mut out = String::from('"');
+    for char in text.chars() {
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            _ if text::is_hidden(char) => out.push_str(&format!("\\U{:08X}", u32::from(char))),
+            _ => out.push(char),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,305 @@
+//! Nothing from a repository runs before a person approved exactly that content.
+//!
+//! What is approved is a hash over the policy's bytes and over every file of the project that its commands name. The
+//! approval is kept outside the repository, for this project and this hash: other content, or the same content
+//! elsewhere, asks again.
+
+mod called;
+mod package;
+
+use crate::clock;
+use crate::config::Config;
+use crate::fs::{self, Durability, FileError, Kind};
+use crate::paths::Home;
+use ralph_core::gate::{Command, Gate};
+use ralph_core::text;
+use serde::{Deserialize, Serialize};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+const VERSION: u8 = 1;
+const LARGEST_APPROVAL: usize = 4 * 1024 * 1024;
+const MOST_APPROVALS: usize = 100_000;
+/// How much of a hash has to be given for it to be meant.
+pub const SHORTEST_HASH: usize = 12;
+
+/// What there is to approve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    pub project: PathBuf,
+    /// Over everything in `called`.
+    pub hash: String,
+    /// Literally, in the order of the policy.
+    pub commands: Vec<GateCommand>,
+    /// The policy file, and what of the repository its commands name. Empty when nothing is the repository's.
+    pub called: Vec<Called>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateCommand {
+    pub gate: String,
+    /// As for a shell, so that one reads where words begin and end; see [`literal`].
+    pub command: String,
+}
+
+/// Something of the repository that decides what a command does.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Called {
+    /// A path in the project, or `package.json: scripts.test`
+    pub name: String,
+    pub hash: String,
+}
+
+/// Where the program of a gate is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    pub gate: String,
+    pub program: String,
+    /// `None` when it is not on the path.
+    pub found: Option<String>,
+}
+
+/// `trust/<hash>`: that a person agreed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    v: u8,
+    pub project: String,
+    pub hash: String,
+    /// RFC 3339, in UTC.
+    pub approved_at: String,
+    /// `$PATH` of whoever approved: gates run with it, whatever the agent's host was started with.
+    pub path: Option<String>,
+    pub programs: Vec<Program>,
+    pub commands: Vec<GateCommand>,
+    pub called: Vec<Called>,
+}
+
+/// What is not as it was at the last approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    pub what: String,
+    pub how: How,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    Added,
+    Changed,
+    Removed,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    #[error("the commands of the policy name too much to be approved: {0}")]
+    TooMuch(&'static str),
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// What a person has to approve before anything of this policy runs.
+pub fn subject(config: &Config) -> Result<Subject, TrustError> {
+    let mut called = called::by_gates(&config.project, &config.policy.gates)?;
+    if let Some(file) = &config.file {
+        let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let hash = blake3::hash(file.text.as_bytes()).to_hex().to_string();
+        called.retain(|called| called.name != name);
+        called.insert(0, Called { name, hash });
+    }
+    let commands = config
+        .policy
+        .gates
+        .iter()
+        .map(|gate| GateCommand { gate: gate.name.clone(), command: literal(&gate.command) });
+    Ok(Subject {
+        project: config.project.clone(),
+        hash: hash(&called),
+        commands: commands.collect(),
+        called,
+    })
+}
+
+impl Subject {
+    /// Whether anything of it comes from the repository.
+    pub fn needs_approval(&self) -> bool {
+        !self.called.is_empty()
+    }
+
+    /// Whether somebody who says `given` means this content.
+    pub fn is_meant_by(&self, given: &str) -> bool {
+        given.len() >= SHORTEST_HASH && self.hash.starts_with(&given.to_ascii_lowercase())
+    }
+
+    /// What is not as it was approved then.
+    pub fn differences(&self, then: &Approval) -> Vec<Difference> {
+        fn key(command: &GateCommand) -> (String, &str) {
+            (format!("the command of `{}`", command.gate), &command.command)
+        }
+        fn file(called: &Called) -> (String, &str) {
+            (format!("`{}`", called.name), &called.hash)
+        }
+        let now: Vec<_> =
+            self.commands.iter().map(key).chain(self.called.iter().map(file)).collect();
+        let then: Vec<_> =
+            then.commands.iter().map(key).chain(then.called.iter().map(file)).collect();
+        let mut differences = Vec::new();
+        for (what, content) in &now {
+            let how = match then.iter().find(|(other, _)| other == what) {
+                None => How::Added,
+                Some((_, other)) if other != content => How::Changed,
+                Some(_) => continue,
+            };
+            differences.push(Difference { what: what.clone(), how });
+        }
+        let gone = then.iter().filter(|(what, _)| !now.iter().any(|(other, _)| other == what));
+        differences
+            .extend(gone.map(|(what, _)| Difference { what: what.clone(), how: How::Removed }));
+        differences
+    }
+}
+
+/// Whether everything of it may run.
+pub fn is_approved(home: &Home, subject: &Subject) -> bool {
+    !subject.needs_approval() || approval(home, subject).is_some()
+}
+
+/// The approval of exactly this content.
+pub fn approval(home: &Home, subject: &Subject) -> Option<Approval> {
+    let path = home.approval(&subject.project, &subject.hash);
+    let approval = read(&path).filter(|approval| approval.hash == subject.hash)?;
+    (approval.project == subject.project.to_string_lossy()).then_some(approval)
+}
+
+/// The newest approval of anything in this project.
+pub fn last_approval(home: &Home, project: &Path) -> Result<Option<Approval>, TrustError> {
+    let approvals = of_project(home, project)?;
+    Ok(approvals
+        .into_iter()
+        .map(|(_, approval)| approval)
+        .max_by(|one, other| one.approved_at.cmp(&other.approved_at)))
+}
+
+/// Writes down that a person agreed, and with which programs.
+pub fn approve(
+    home: &Home,
+    subject: &Subject,
+    environment: &SearchPath,
+) -> Result<Approval, TrustError> {
+    let approval = Approval {
+        v: VERSION,
+        project: subject.project.to_string_lossy().into_owned(),
+        hash: subject.hash.clone(),
+        approved_at: clock::rfc3339(clock::now_ms()),
+        path: environment.path.clone(),
+        programs: environment.programs.clone(),
+        commands: subject.commands.clone(),
+        called: subject.called.clone(),
+    };
+    let mut bytes = serde_json::to_vec_pretty(&approval).unwrap_or_default();
+    bytes.push(b'\n');
+    fs::create_dir(&home.trust())?;
+    fs::replace(&home.approval(&subject.project, &subject.hash), &bytes, Durability::Synced)?;
+    Ok(approval)
+}
+
+/// Forgets every approval of the project; how many there were.
+pub fn revoke(home: &Home, project: &Path) -> Result<usize, TrustError> {
+    let approvals = of_project(home, project)?;
+    for (path, _) in &approvals {
+        fs::remove_file(path)?;
+    }
+    Ok(approvals.len())
+}
+
+/// `$PATH` as it was when this content was approved.
+pub fn recorded_path(home: &Home, subject: &Subject) -> Option<OsString> {
+    approval(home, subject)?.path.map(OsString::from)
+}
+
+/// Where programs are looked for, and where those of the gates are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchPath {
+    path: Option<String>,
+    pub programs: Vec<Program>,
+}
+
+/// Looks for the program of every gate. Directories of the path that are relative or no UTF-8 are left out: the
+/// first would be other places in other directories, the second cannot be written down.
+pub fn search_path(config: &Config, path: Option<&OsStr>) -> SearchPath {
+    let directories: Vec<PathBuf> = std::env::split_paths(path.unwrap_or_default())
+        .filter(|directory| directory.is_absolute() && directory.to_str().is_some())
+        .collect();
+    let programs = config.policy.gates.iter().map(|gate| {
+        let program = match &gate.command {
+            Command::Argv(words) => words.first().cloned().unwrap_or_default(),
+            Command::Shell(_) => "/bin/sh".to_string(),
+        };
+        let found = find(&config.project, gate, &program, &directories);
+        let found = found.map(|path| path.to_string_lossy().into_owned());
+        Program { gate: gate.name.clone(), program, found }
+    });
+    let programs = programs.collect();
+    let path = std::env::join_paths(&directories).ok().and_then(|path| path.into_string().ok());
+    SearchPath { path, programs }
+}
+
+fn find(project: &Path, gate: &Gate, program: &str, directories: &[PathBuf]) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        fs::stat(path).is_some_and(|stat| stat.kind == Kind::File && stat.mode & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return Some(project.join(&gate.cwd).join(program)).filter(is_program);
+    }
+    directories.iter().map(|directory| directory.join(program)).find(is_program)
+}
+
+/// A command as one could type it. What would be invisible is shown.
+pub fn literal(command: &Command) -> String {
+    let typed = match command {
+        Command::Shell(line) => format!("/bin/sh -c {}", quoted(line)),
+        Command::Argv(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+    };
+    text::reveal(&typed)
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@%+=:,./_-".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn hash(called: &[Called]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"ralph trust 1\0");
+    for one in called {
+        for part in [&one.name, &one.hash] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+fn of_project(home: &Home, project: &Path) -> Result<Vec<(PathBuf, Approval)>, TrustError> {
+    let directory = home.trust();
+    let names = match fs::list(&directory, MOST_APPROVALS) {
+        Ok(names) => names,
+        Err(error) if error.is_missing() => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let paths = names.into_iter().map(|name| directory.join(name));
+    let approvals = paths.filter_map(|path| read(&path).map(|approval| (path, approval)));
+    Ok(approvals.filter(|(_, approval)| approval.project == project.to_string_lossy()).collect())
+}
+
+/// What cannot be read, or is of a version to come, approves nothing.
+fn read(path: &Path) -> Option<Approval> {
+    let bytes = fs::read(path, LARGEST_APPROVAL).ok()?;
+    serde_json::from_slice(&bytes).ok().filter(|approval: &Approval| approval.v == VERSION)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+use super::*;
+use crate::config;
+use insta::assert_snapshot;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+struct Place {
+    root: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(policy: &str) -> Self {
+        let place = Self { root: tempfile::tempdir().unwrap() };
+        place.write("project/ralph.toml", policy)
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        fs::resolve(self.root.path()).unwrap().join(path)
+    }
+
+    fn write(self, path: &str, text: &str) -> Self {
+        let path = self.path(path);
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::replace(&path, text.as_bytes(), Durability::Cached).unwrap();
+        self
+    }
+
+    fn home(&self) -> Home {
+        Home::new(self.path("home"))
+    }
+
+    fn config(&self) -> Config {
+        config::load(&self.path("project"), &self.home()).unwrap()
+    }
+
+    fn subject(&self) -> Subject {
+        subject(&self.config()).unwrap()
+    }
+
+    fn called(&self) -> String {
+        let names: Vec<_> = self.subject().called.into_iter().map(|called| called.name).collect();
+        names.join(", ").replace(&*self.path("").to_string_lossy(), "/")
+    }
+
+    fn approve(&self) {
+        let search_path = search_path(&self.config(), Some(OsStr::new("/bin")));
+        approve(&self.home(), &self.subject(), &search_path).unwrap();
+    }
+}
+
+fn gate(command: &str) -> String {
+    format!("[[gate]]\nname = \"a\"\n{command}\n")
+}
+
+/// A project with scripts of every sort.
+fn shop(command: &str) -> Place {
+    let place = Place::new(&gate(command))
+        .write("outside.sh", "")
+        .write("elsewhere/x.sh", "")
+        .write("project/check.sh", "")
+        .write("project/web/lint.sh", "")
+        .write("project/web/a b.txt", "")
+        .write("project/web/deep/x", "")
+        .write("project/Makefile", "include rules.mk\ntest:\n\t./check.sh\n")
+        .write("project/rules.mk", "-include web/none.mk rules.mk web/more.mk\n")
+        .write("project/web/more.mk", "")
+        .write("project/web/Makefile", "")
+        .write("project/justfile", "import 'check.sh'\n")
+        .write(
+            "project/package.json",
+            r#"{"scripts":{"test":"npm run unit","pretest":"node check.sh","unit":"npm test","all":"yarn lint && yarn all","lint":"x"}}"#,
+        )
+        .write("project/web/package.json", r#"{"scripts":{"lint":"./lint.sh","other":"x"}}"#);
+    symlink("../outside.sh", place.path("project/linked.sh")).unwrap();
+    symlink("web/lint.sh", place.path("project/inner.sh")).unwrap();
+    symlink("../elsewhere", place.path("project/out")).unwrap();
+    place
+}
+
+/// R-S3a: the hash is over the policy and the scripts of the repository that it refers to.
+#[test]
+fn every_file_that_a_command_names_is_part_of_what_is_approved() {
+    let mut shown = String::new();
+    for command in [
+        "run = ['cargo', 'test']",
+        "run = ['./check.sh', '--fast']",
+        "run = ['bash', 'web/lint.sh', 'nowhere.sh', '/bin/sh', '../outside.sh']",
+        "run = ['tool', '--config=web/lint.sh', '-fcheck.sh', '@web/a b.txt']",
+        "cwd = 'web'\nrun = ['./lint.sh', '../check.sh']",
+        "run = ['sh', '-c', 'cd web && ./lint.sh']",
+        "shell = 'cd web; \"./lint.sh\" <check.sh | cat \"web/a b.txt\"'",
+        "run = ['npm', 'test']",
+        "run = ['npm', 'run', 'lint', '--prefix', 'web']",
+        "cwd = 'web/deep'\nrun = ['pnpm', 'lint']",
+        "shell = 'yarn --silent all'",
+        "run = ['npm', 'audit']",
+        "run = ['make', '-C', 'web']",
+        "run = ['make', 'test']",
+        "cwd = 'web/deep'\nrun = ['just', 'test']",
+        "run = ['linked.sh', 'inner.sh']",
+        "cwd = 'out'\nrun = ['x.sh']",
+    ] {
+        let place = shop(command);
+        shown.push_str(&format!("{}\n    {}\n", command.replace('\n', "; "), place.called()));
+    }
+    assert_snapshot!(shown, @r#"
+    run = ['cargo', 'test']
+        ralph.toml
+    run = ['./check.sh', '--fast']
+        ralph.toml, check.sh
+    run = ['bash', 'web/lint.sh', 'nowhere.sh', '/bin/sh', '../outside.sh']
+        ralph.toml, web/lint.sh
+    run = ['tool', '--config=web/lint.sh', '-fcheck.sh', '@web/a b.txt']
+        ralph.toml, check.sh, web/a b.txt, web/lint.sh
+    cwd = 'web'; run = ['./lint.sh', '../check.sh']
+        ralph.toml, check.sh, web/lint.sh
+    run = ['sh', '-c', 'cd web && ./lint.sh']
+        ralph.toml, web/lint.sh
+    shell = 'cd web; "./lint.sh" <check.sh | cat "web/a b.txt"'
+        ralph.toml, check.sh, web/a b.txt, web/lint.sh
+    run = ['npm', 'test']
+        ralph.toml, check.sh, package.json: scripts.pretest, package.json: scripts.test, package.json: scripts.unit
+    run = ['npm', 'run', 'lint', '--prefix', 'web']
+        ralph.toml, package.json: scripts.lint, web/lint.sh, web/package.json: scripts.lint
+    cwd = 'web/deep'; run = ['pnpm', 'lint']
+        ralph.toml, web/lint.sh, web/package.json: scripts.lint
+    shell = 'yarn --silent all'
+        ralph.toml, package.json: scripts.all, package.json: scripts.lint
+    run = ['npm', 'audit']
+        ralph.toml
+    run = ['make', '-C', 'web']
+        ralph.toml, Makefile, rules.mk, web/Makefile, web/more.mk
+    run = ['make', 'test']
+        ralph.toml, Makefile, rules.mk, web/more.mk
+    cwd = 'web/deep'; run = ['just', 'test']
+        ralph.toml, check.sh, justfile
+    run = ['linked.sh', 'inner.sh']
+        ralph.toml, linked.sh -> /outside.sh, web/lint.sh
+    cwd = 'out'; run = ['x.sh']
+        ralph.toml, out -> /elsewhere
+    "#);
+}
+
+/// R-S3a: nothing of a policy that is new or changed counts as approved.
+#[test]
+fn any_change_asks_again_and_going_back_does_not() {
+    let policy = gate("run = ['npm', 'test', 'data.json']");
+    let package = |test: &str| format!(r#"{{"scripts":{{"test":"{test}","dev":"{test}x"}}}}"#);
+    let mut place = Place::new(&policy)
+        .write("project/package.json", &package("a"))
+        .write("project/data.json", "1");
+    assert!(!is_approved(&place.home(), &place.subject()));
+    place.approve();
+    let first = place.subject();
+    assert!(is_approved(&place.home(), &first));
+    assert_eq!(recorded_path(&place.home(), &first), Some("/bin".into()));
+
+    let mut shown = String::new();
+    for (path, text) in [
+        ("ralph.toml", format!("{policy}# more\n")),
+        ("ralph.toml", policy.replace("'npm', ", "'npm', '--silent', ")),
+        ("ralph.toml", policy.clone() + "[[gate]]\nname = 'b'\nrun = ['true']\n"),
+        ("package.json", package("b")),
+        ("package.json", package("a").replace("ax", "other")),
+        ("package.json", "{".to_string()),
+        ("data.json", "2".to_string()),
+    ] {
+        let was = fs::read(&place.path("project").join(path), 10_000).unwrap();
+        place = place.write(&format!("project/{path}"), &text);
+        let now = place.subject();
+        let last = last_approval(&place.home(), &now.project).unwrap().unwrap();
+        let differences = now.differences(&last);
+        let differences: Vec<_> =
+            differences.iter().map(|one| format!("{:?} {}", one.how, one.what)).collect();
+        let approved = is_approved(&place.home(), &now);
+        assert_eq!(approved, now.hash == first.hash, "{path} {text}");
+        shown.push_str(&format!("{path}: approved {approved}; {}\n", differences.join(", ")));
+        place = place.write(&format!("project/{path}"), std::str::from_utf8(&was).unwrap());
+        assert!(is_approved(&place.home(), &place.subject()));
+    }
+    assert_snapshot!(shown, @"
+    ralph.toml: approved false; Changed `ralph.toml`
+    ralph.toml: approved false; Changed the command of `a`, Changed `ralph.toml`
+    ralph.toml: approved false; Added the command of `b`, Changed `ralph.toml`
+    package.json: approved false; Changed `package.json: scripts.test`
+    package.json: approved true; 
+    package.json: approved false; Added `package.json`, Removed `package.json: scripts.test`
+    data.json: approved false; Changed `data.json`
+    ");
+    std::fs::remove_file(place.path("project/data.json")).unwrap();
+    assert!(!is_approved(&place.home(), &place.subject()));
+}
+
+/// R-S3b: an approval is for this content in this project, and is neither inherited nor believed when damaged.
+#[test]
+fn the_same_content_elsewhere_is_not_approved() {
+    let place =
+        Place::new(&gate("run = ['true']")).write("other/ralph.toml", &gate("run = ['true']"));
+    place.approve();
+    let here = place.subject();
+    let there = subject(&config::load(&place.path("other"), &place.home()).unwrap()).unwrap();
+    assert_eq!(here.hash, there.hash);
+    assert!(is_approved(&place.home(), &here) && !is_approved(&place.home(), &there));
+
+    let file = place.home().approval(&here.project, &here.hash);
+    assert_eq!(fs::stat(&file).unwrap().mode, 0o600);
+    let copied = place.home().approval(&there.project, &there.hash);
+    let bytes = fs::read(&file, 10_000).unwrap();
+    fs::replace(&copied, &bytes, Durability::Cached).unwrap();
+    assert!(!is_approved(&place.home(), &there));
+    for damaged in ["", "{}", &String::from_utf8_lossy(&bytes).replace("\"v\": 1", "\"v\": 2")] {
+        fs::replace(&file, damaged.as_bytes(), Durability::Cached).unwrap();
+        assert!(!is_approved(&place.home(), &here), "{damaged}");
+    }
+
+    place.approve();
+    assert_eq!(revoke(&place.home(), &here.project).unwrap(), 2);
+    assert!(!is_approved(&place.home(), &here));
+    assert_eq!(revoke(&place.home(), &here.project).unwrap(), 0);
+}
+
+#[test]
+fn what_is_not_of_the_repository_needs_nobody() {
+    let place = Place::new("").write("project/check.sh", "");
+    std::fs::remove_file(place.path("project/ralph.toml")).unwrap();
+    assert!(!place.subject().needs_approval());
+    let place = place.write("home/config.toml", &gate("run = ['typos']"));
+    assert!(!place.subject().needs_approval());
+    assert!(is_approved(&place.home(), &place.subject()));
+    // The person's own gate, but the repository's script.
+    let place = place.write("home/config.toml", &gate("run = ['./check.sh']"));
+    assert!(place.subject().needs_approval());
+    assert!(!is_approved(&place.home(), &place.subject()));
+}
+
+#[test]
+fn a_hash_is_meant_by_enough_of_its_beginning() {
+    let subject = Place::new("").subject();
+    for (given, expected) in [
+        (subject.hash.clone(), true),
+        (subject.hash.to_uppercase(), true),
+        (subject.hash[..12].to_string(), true),
+        (subject.hash[..11].to_string(), false),
+        (format!("{}0", subject.hash), false),
+        (subject.hash[1..20].to_string(), false),
+        (String::new(), false),
+        ("ä".repeat(12), false),
+    ] {
+        assert_eq!(subject.is_meant_by(&given), expected, "{given}");
+    }
+}
+
+/// R-H3c: where the program of every gate was found when it was approved, or that it was not.
+#[test]
+fn programs_are_looked_for_on_the_path() {
+    let policy = [
+        "[[gate]]\nname = 'found'\nrun = ['tool', 'x']",
+        "[[gate]]\nname = 'not-executable'\nrun = ['text']",
+        "[[gate]]\nname = 'missing'\nrun = ['go', 'test']",
+        "[[gate]]\nname = 'relative'\ncwd = 'web'\nrun = ['./tool']",
+        "[[gate]]\nname = 'shell'\nshell = 'go test'",
+    ];
+    let place = Place::new(&policy.join("\n"))
+        .write("bin/tool", "")
+        .write("bin/text", "")
+        .write("project/web/tool", "");
+    for path in ["bin/tool", "project/web/tool"] {
+        std::fs::set_permissions(place.path(path), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("web:{}:/nowhere", place.path("bin").display());
+    let found = search_path(&place.config(), Some(OsStr::new(&path)));
+    let root = place.path("").display().to_string();
+    let lines = found.programs.iter().map(|program| {
+        format!("{}: {} → {:?}\n", program.gate, program.program, program.found)
+            .replace(&root, "$ROOT/")
+    });
+    assert_snapshot!(lines.collect::<String>(), @r#"
+    found: tool → Some("$ROOT/bin/tool")
+    not-executable: text → None
+    missing: go → None
+    relative: ./tool → Some("$ROOT/project/web/./tool")
+    shell: /bin/sh → Some("/bin/sh")
+    "#);
+    assert_eq!(found.path, Some(path.replace("web:", "")));
+    assert!(search_path(&place.config(), None).programs[0].found.is_none());
+}
+
+#[test]
+fn a_command_can_be_read_word_by_word() {
+    let argv = |words: &[&str]| Command::Argv(words.iter().map(ToString::to_string).collect());
+    for (command, expected) in [
+        (argv(&["npx", "tsc", "--noEmit"]), "npx tsc --noEmit"),
+        (argv(&["sh", "-c", "rm -rf $X", ""]), "sh -c 'rm -rf $X' ''"),
+        (argv(&["echo", "it's"]), r"echo 'it'\''s'"),
+        (Command::Shell("a | b".to_string()), "/bin/sh -c 'a | b'"),
+        (argv(&["a\u{202e}b\u{1b}[2K"]), r"'a\u{202e}b\u{1b}[2K'"),
+    ] {
+        assert_eq!(literal(&command), expected);
+    }
+}
+
+#[test]
+fn a_command_that_names_the_world_is_refused_in_time() {
+    let words: Vec<_> = (0..6000).map(|word| format!("'{word}'")).collect();
+    let place = Place::new(&gate(&format!("run = [{}]", words.join(","))));
+    assert!(matches!(subject(&place.config()), Err(TrustError::TooMuch(_))));
+    let scripts: Vec<_> =
+        (0..5000).map(|at| format!("\"s{at}\":\"npm run s{}\"", at + 1)).collect();
+    let place = Place::new(&gate("run = ['npm', 'run', 's0']"))
+        .write("project/package.json", &format!("{{\"scripts\":{{{}}}}}", scripts.join(",")));
+    assert!(matches!(subject(&place.config()), Err(TrustError::TooMuch(_))));
+}

@@ -1,0 +1,114 @@
+//! `ralph config`.
+
+use super::home;
+use crate::cli::Config as Args;
+use crate::report::Failure;
+use crate::term;
+use ralph_core::policy::Policy;
+use ralph_core::text;
+use ralph_exec::config::{self, Config, Layer, Origin};
+use ralph_exec::env::Env;
+use ralph_exec::fs;
+use ralph_exec::paths::Home;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+#[derive(Serialize)]
+struct ConfigJson<'a> {
+    v: u8,
+    project: String,
+    file: Option<String>,
+    policy: &'a Policy,
+    origins: Vec<OriginJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct OriginJson<'a> {
+    key: &'a str,
+    /// As TOML.
+    value: &'a str,
+    layer: Layer,
+    line: Option<u32>,
+}
+
+pub(crate) fn run(env: &Env, args: &Args) -> Result<(), Failure> {
+    if args.schema {
+        // Made of strings and numbers; it cannot fail.
+        let schema = serde_json::to_string_pretty(&config::schema()).unwrap_or_default();
+        term::out(&format!("{schema}\n"))?;
+        return Ok(());
+    }
+    let home = home(env)?;
+    let config = config::load(&project(env, args.project.as_deref())?, &home)?;
+    if args.json {
+        print_json(&config)
+    } else if args.explain {
+        term::out(&explained(&config, &home))?;
+        Ok(())
+    } else {
+        term::out(config.to_toml())?;
+        Ok(())
+    }
+}
+
+/// The directory that was named, or the one that the current directory belongs to.
+pub(super) fn project(env: &Env, named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let here = env.current_dir().ok_or_else(|| {
+        Failure::new("the current directory is gone", "change to a directory that exists")
+    })?;
+    match named {
+        None => Ok(config::find_project(&here)),
+        Some(named) => {
+            let what = || format!("`{}` is not a directory", named.display());
+            let named = here.join(named);
+            let there = fs::resolve(&named).filter(|path| fs::is_directory(path));
+            there.ok_or_else(|| Failure::new(&what(), "check the path"))
+        }
+    }
+}
+
+fn explained(config: &Config, home: &Home) -> String {
+    let said: Vec<_> = config
+        .origins
+        .iter()
+        .map(|origin| (format!("{} = {}", origin.key, text::clean(&origin.value)), origin))
+        .collect();
+    // One long command shall not push all the rest out of sight.
+    let width =
+        said.iter().map(|(said, _)| said.chars().count()).filter(|width| *width <= 60).max();
+    let width = width.unwrap_or_default();
+    let lines = said.iter().map(|(said, origin)| {
+        let place = term::paint(term::DIM, &place(config, home, origin));
+        format!("{said:<width$}   {place}\n")
+    });
+    lines.collect()
+}
+
+fn place(config: &Config, home: &Home, origin: &Origin) -> String {
+    let name = match (origin.place.layer, &config.file) {
+        (Layer::BuiltIn, _) => return "default".to_string(),
+        (Layer::User, _) => home.user_config().display().to_string(),
+        (Layer::Project, Some(file)) => {
+            file.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        }
+        (Layer::Project, None) => String::new(),
+    };
+    format!("{}:{}", text::line(&name, 500), origin.place.line)
+}
+
+fn print_json(config: &Config) -> Result<(), Failure> {
+    let origins = config.origins.iter().map(|origin| OriginJson {
+        key: &origin.key,
+        value: &origin.value,
+        layer: origin.place.layer,
+        line: (origin.place.layer != Layer::BuiltIn).then_some(origin.place.line),
+    });
+    super::print_json(&ConfigJson {
+        v: 1,
+        project: config.project.display().to_string(),
+        file: config.file.as_ref().map(|file| file.path.display().to_string()),
+        policy: &config.policy,
+        origins: origins.collect(),
+    })?;
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Mistakes in a policy file, with the line they are in.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use ralph_core::text;
+use ralph_exec::config::Problem;
+use std::ops::Range;
+
+/// How much of a line is shown on either side of the mistake.
+const REACH: usize = 100;
+
+/// What is shown of a file: one line, or a part of it.
+struct Window {
+    text: String,
+    mark: Range<usize>,
+    /// From 1.
+    line: usize,
+}
+
+/// Every problem as compilers show them, for [`crate::term::err`].
+pub(crate) fn render(problems: &[Problem], more: usize) -> String {
+    let renderer = Renderer::styled();
+    let mut out = String::new();
+    for problem in problems {
+        out.push_str(&renderer.render(&[group(problem)]));
+        out.push_str("\n\n");
+    }
+    if more > 0 {
+        out.push_str(&format!("and {more} more\n\n"));
+    }
+    out
+}
+
+fn group(problem: &Problem) -> Group<'static> {
+    let window = window(&problem.source, &problem.span);
+    let snippet = Snippet::source(window.text)
+        .line_start(window.line)
+        .path(text::line(&problem.path.to_string_lossy(), 500))
+        .annotation(AnnotationKind::Primary.span(window.mark));
+    let group = Level::ERROR.primary_title(problem.message.clone()).element(snippet);
+    match &problem.hint {
+        Some(hint) => group.element(Level::HELP.with_name("hint").message(hint.clone())),
+        None => group,
+    }
+}
+
+/// The line where the span begins, with whatever could steer a terminal replaced. A span over more lines is marked
+/// to the end of the first.
+fn window(source: &str, span: &Range<usize>) -> Window {
+    let start = floor(source, span.start);
+    let (before, after) = source.split_at(start);
+    let line = before.matches('\n').count() + 1;
+    let head = before.rsplit('\n').next().unwrap_or_default();
+    let tail = after.split('\n').next().unwrap_or_default();
+    let tail = tail.strip_suffix('\r').unwrap_or(tail);
+    let marked = floor(tail, span.end.saturating_sub(start));
+    let (marked, rest) = tail.split_at(marked);
+    let head_from = head.char_indices().rev().nth(REACH).map_or(0, |(at, _)| at);
+    let mut text = visible(&head[head_from..]);
+    let from = text.len();
+    text.push_str(&visible(&first(marked, REACH)));
+    let to = text.len();
+    text.push_str(&visible(&first(rest, REACH)));
+    Window { text, mark: from..to, line }
+}
+
+fn first(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
+fn visible(text: &str) -> String {
+    text.chars()
+        .map(|char| match char {
+            '\t' => ' ',
+            _ if text::is_hidden(char) => char::REPLACEMENT_CHARACTER,
+            _ => char,
+        })
+        .collect()
+}
+
+/// The nearest position at or before `at` that begins a character.
+fn floor(text: &str, at: usize) -> usize {
+    text.floor_char_boundary(at)
+}

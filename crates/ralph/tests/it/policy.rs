@@ -1,0 +1,385 @@
+//! `ralph config`: the policy in force, where it comes from, and what is wrong with it.
+
+use crate::sandbox::{Sandbox, ended, write_at};
+use insta::assert_snapshot;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+const POLICY: &str = r#"
+[run]
+max_iterations = 40
+
+[[gate]]
+name = "tests"
+run = ["npx", "vitest", "run"]
+timeout = "10m"
+
+[environment]
+set = { LANG = "C" }
+"#;
+
+/// Every value says where it comes from.
+#[test]
+fn every_value_is_explained() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", POLICY);
+    write_at(
+        &sandbox.ralph_home("config.toml"),
+        "run.max_cost_usd = 5\nprotect.paths = ['ci/**']\n",
+    );
+    let explained = sandbox.ralph(["config", "--explain"]);
+    assert_snapshot!(sandbox.tidy(&explained.to_string()), @r#"
+    exit 0
+    --- stdout
+    run.max_iterations = 40                     ralph.toml:3
+    run.max_duration = "8h"                     default
+    run.max_cost_usd = 5.0                      $ROOT/home/.ralph/config.toml:1
+    run.stuck_after = 3                         default
+    run.handover_at = 0.8                       default
+    run.baseline = "block"                      default
+    run.change = "required"                     default
+    run.on_tampering = "block"                  default
+    gate.tests.stage = "correctness"            default
+    gate.tests.run = ["npx", "vitest", "run"]   ralph.toml:7
+    gate.tests.cwd = "."                        default
+    gate.tests.timeout = "10m"                  ralph.toml:8
+    gate.tests.paths = []                       default
+    gate.tests.when = []                        default
+    gate.tests.on = ["stop"]                    default
+    gate.tests.min_complexity = 0               default
+    gate.tests.required = true                  default
+    gate.tests.report = "text"                  default
+    gate.tests.min_tests = "some"               default
+    gate.tests.rerun = "tests"                  default
+    gate.tests.env = []                         default
+    lines.forbid = []                           default
+    lines.exclude = []                          default
+    protect.paths = ["ci/**"]                   $ROOT/home/.ralph/config.toml:2
+    tests.integrity = "block"                   default
+    tests.paths = []                            default
+    verify.checkout = "auto"                    default
+    verify.link = []                            default
+    environment.pass = []                       default
+    environment.set.LANG = "C"                  ralph.toml:11
+    "#);
+    let whole = sandbox.ralph(["config"]);
+    assert_snapshot!(sandbox.tidy(&whole.to_string()), @r#"
+    exit 0
+    --- stdout
+    [run]
+    max_iterations = 40
+    max_duration = "8h"
+    max_cost_usd = 5.0
+    stuck_after = 3
+    handover_at = 0.8
+    baseline = "block"
+    change = "required"
+    on_tampering = "block"
+
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["npx", "vitest", "run"]
+    cwd = "."
+    timeout = "10m"
+    paths = []
+    when = []
+    on = ["stop"]
+    min_complexity = 0
+    required = true
+    report = "text"
+    min_tests = "some"
+    rerun = "tests"
+    env = []
+
+    [lines]
+    forbid = []
+    exclude = []
+
+    [protect]
+    paths = ["ci/**"]
+
+    [tests]
+    integrity = "block"
+    paths = []
+
+    [verify]
+    checkout = "auto"
+    link = []
+
+    [environment]
+    pass = []
+    set.LANG = "C"
+    "#);
+    let printed = sandbox.ralph(["config", "--json"]);
+    let json: Value = serde_json::from_str(&printed.stdout).unwrap();
+    assert_snapshot!(sandbox.tidy(&serde_json::to_string(&json["policy"]).unwrap()), @r#"{"baseline":"block","change":"required","environment":{"pass":[],"set":[["LANG","C"]]},"gates":[{"command":{"argv":["npx","vitest","run"]},"cwd":"","env":[],"min_complexity":0,"min_tests":"some","name":"tests","on":["stop"],"paths":[],"report":"text","rerun":"tests","stage":"correctness","timeout_ms":600000,"weight":"required","when":[]}],"limits":{"handover_at_permille":800,"max_cost_micro_usd":5000000,"max_duration_ms":28800000,"max_iterations":40,"stuck_after":3},"lines":{"exclude":[],"forbid":[],"patterns":[]},"on_tampering":"block","protect":{"paths":["ci/**"]},"tests":{"integrity":"block","paths":[]},"verify":{"checkout":"auto","link":[]}}"#);
+    assert_snapshot!(sandbox.tidy(&serde_json::to_string(&json["origins"][0]).unwrap()), @r#"{"key":"run.max_iterations","layer":"project","line":3,"value":"40"}"#);
+
+    // What is printed is a policy that means the same.
+    sandbox.write("ralph.toml", &whole.stdout);
+    let again = sandbox.ralph(["config", "--json"]);
+    let again: Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_eq!(again["policy"], json["policy"]);
+}
+
+#[test]
+fn mistakes_are_shown_where_they_are() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "ralph.toml",
+        "[run]\nmax_iteration = 3\n\n[[gate]]\nname = \"tests\"\nrun = \"npm test\"\ntimout = \"5m\"\n",
+    );
+    write_at(&sandbox.ralph_home("config.toml"), "[run]\nbaseline = true\n");
+    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["config"]).to_string()), @r#"
+    exit 1
+    --- stderr
+    error: `run.baseline` cannot be `true`
+     --> $ROOT/home/.ralph/config.toml:2:12
+      |
+    2 | baseline = true
+      |            ^^^^
+      |
+      = hint: it can be `"block"`, `"ratchet"`
+
+    error: unknown key `max_iteration`
+     --> $ROOT/project/ralph.toml:2:1
+      |
+    2 | max_iteration = 3
+      | ^^^^^^^^^^^^^
+      |
+      = hint: did you mean `max_iterations`?
+
+    error: `gate.run` cannot be `"npm test"`
+     --> $ROOT/project/ralph.toml:6:7
+      |
+    6 | run = "npm test"
+      |       ^^^^^^^^^^
+      |
+      = hint: a list of words is needed: `run = ["npm", "test"]`; a line for a shell is `shell = "…"`
+
+    error: unknown key `timout`
+     --> $ROOT/project/ralph.toml:7:1
+      |
+    7 | timout = "5m"
+      | ^^^^^^
+      |
+      = hint: did you mean `timeout`?
+
+    error: 4 problems in the policy
+      hint: `ralph config --schema` says what there is
+    "#);
+    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["trust"]).to_string()), @r#"
+    exit 1
+    --- stderr
+    error: `run.baseline` cannot be `true`
+     --> $ROOT/home/.ralph/config.toml:2:12
+      |
+    2 | baseline = true
+      |            ^^^^
+      |
+      = hint: it can be `"block"`, `"ratchet"`
+
+    error: unknown key `max_iteration`
+     --> $ROOT/project/ralph.toml:2:1
+      |
+    2 | max_iteration = 3
+      | ^^^^^^^^^^^^^
+      |
+      = hint: did you mean `max_iterations`?
+
+    error: `gate.run` cannot be `"npm test"`
+     --> $ROOT/project/ralph.toml:6:7
+      |
+    6 | run = "npm test"
+      |       ^^^^^^^^^^
+      |
+      = hint: a list of words is needed: `run = ["npm", "test"]`; a line for a shell is `shell = "…"`
+
+    error: unknown key `timout`
+     --> $ROOT/project/ralph.toml:7:1
+      |
+    7 | timout = "5m"
+      | ^^^^^^
+      |
+      = hint: did you mean `timeout`?
+
+    error: 4 problems in the policy
+      hint: `ralph config --schema` says what there is
+    "#);
+}
+
+#[test]
+fn a_policy_that_cannot_be_read_says_what_to_do() {
+    let mut shown = String::new();
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", "");
+    sandbox.write(".ralph.toml", "");
+    shown.push_str(&sandbox.tidy(&sandbox.ralph(["config"]).stderr));
+    std::fs::remove_file(sandbox.project().join(".ralph.toml")).unwrap();
+    std::fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", sandbox.project().join("ralph.toml")).unwrap();
+    shown.push_str(&sandbox.tidy(&sandbox.ralph(["config"]).stderr));
+    shown.push_str(&sandbox.tidy(&sandbox.ralph(["config", "--project", "nowhere"]).stderr));
+    assert_snapshot!(shown, @"
+    error: `$ROOT/project` has both `ralph.toml` and `.ralph.toml`
+      hint: keep `ralph.toml` and delete `.ralph.toml`, or the other way round
+    error: `$ROOT/project/ralph.toml` is a link that leads out of the project
+      hint: put the file itself there; `~/.ralph/config.toml` is for every project
+    error: `nowhere` is not a directory
+      hint: check the path
+    ");
+}
+
+/// R-S6a: an excerpt of a hostile file neither steers the terminal nor floods it.
+#[test]
+fn a_hostile_file_is_shown_harmlessly() {
+    let sandbox = Sandbox::new();
+    let long = "x".repeat(500_000);
+    sandbox.write(
+        "ralph.toml",
+        format!("'\u{202e}a\u{200b}' = 1 # \t\u{9b}31m\n'{long}' = 1\nrun.baseline = \"{long}\"\n"),
+    );
+    let refused = sandbox.ralph(["config"]);
+    assert_snapshot!(sandbox.tidy(&refused.to_string()), @r#"
+    exit 1
+    --- stderr
+    error: unknown key `a`
+     --> $ROOT/project/ralph.toml:1:1
+      |
+    1 | '�a�' = 1 #  �31m
+      | ^^^^^
+      |
+      = hint: there is `run`, `gate`, `lines`, `protect`, `tests`, `verify`, `environment`
+
+    error: unknown key `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`
+     --> $ROOT/project/ralph.toml:2:1
+      |
+    2 | 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx = 1
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = hint: there is `run`, `gate`, `lines`, `protect`, `tests`, `verify`, `environment`
+
+    error: `run.baseline` cannot be `"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"`
+     --> $ROOT/project/ralph.toml:3:16
+      |
+    3 | run.baseline = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+      |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = hint: it can be `"block"`, `"ratchet"`
+
+    error: 3 problems in the policy
+      hint: `ralph config --schema` says what there is
+    "#);
+
+    // Colour is ours alone.
+    let mut command = sandbox.command();
+    let coloured = ended(command.arg("config").env("CLICOLOR_FORCE", "1"), b"").stderr;
+    assert!(coloured.contains("\u{1b}["));
+    let mut command = sandbox.command();
+    let plain = ended(command.arg("config").env("NO_COLOR", "1"), b"").stderr;
+    assert!(!plain.contains(['\u{1b}', '\u{202e}', '\u{200b}', '\u{9b}']));
+}
+
+fn docs(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+fn is_current(name: &str, expected: &str) {
+    let path = docs(name);
+    if std::env::var_os("RALPH_GENERATE").is_some() {
+        std::fs::write(&path, expected).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(
+        found, expected,
+        "docs/{name} is out of date: `RALPH_GENERATE=1 cargo test -p ralph reference`"
+    );
+}
+
+#[test]
+fn the_schema_reference_is_current() {
+    is_current("ralph.schema.json", &Sandbox::new().ralph(["config", "--schema"]).stdout);
+}
+
+/// The tables of keys are what the schema says.
+#[test]
+fn the_policy_reference_is_current() {
+    let schema = Sandbox::new().ralph(["config", "--schema"]).stdout;
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let page = std::fs::read_to_string(docs("config.md")).unwrap();
+    let (text, _) = page.split_once("\n### ").unwrap_or((page.trim_end(), ""));
+    let mut page = format!("{}\n", text.trim_end());
+    for heading in
+        ["run", "gate", "lines", "lines.pattern", "protect", "tests", "verify", "environment"]
+    {
+        page.push_str(&section(&schema, heading));
+    }
+    is_current("config.md", &page);
+}
+
+fn section(schema: &Value, heading: &str) -> String {
+    let mut table = schema;
+    for name in heading.split('.') {
+        table = &table["properties"][name];
+    }
+    let title =
+        if table["items"].is_object() { format!("[[{heading}]]") } else { format!("[{heading}]") };
+    let about = table["description"].as_str().unwrap();
+    let keys = if table["items"].is_object() { &table["items"] } else { table };
+    let mut rows = String::new();
+    for (name, key) in keys["properties"].as_object().unwrap() {
+        if key["items"]["properties"].is_object() {
+            continue;
+        }
+        let default = match key.get("default") {
+            Some(default) => format!("`{default}`"),
+            None => String::new(),
+        };
+        let about = key["description"].as_str().unwrap();
+        rows.push_str(&format!("| `{name}` | {} | {default} | {about} |\n", what(key)));
+    }
+    format!("\n### `{title}`\n\n{about}\n\n| key | value | default | |\n|---|---|---|---|\n{rows}")
+}
+
+/// What may stand there, in few words.
+fn what(key: &Value) -> String {
+    let choices = |key: &Value| {
+        let choices = key["enum"].as_array()?.iter();
+        Some(
+            choices
+                .map(|choice| format!("`{}`", choice.as_str().unwrap()))
+                .collect::<Vec<_>>()
+                .join(", "),
+        )
+    };
+    match key["type"].as_str() {
+        Some("array") => match choices(&key["items"]) {
+            Some(choices) => format!("list of {choices}"),
+            None => "list of texts".to_string(),
+        },
+        Some("string") => choices(key).unwrap_or_else(|| {
+            let is_duration =
+                key["pattern"].as_str().is_some_and(|pattern| pattern.contains("ms|s|m"));
+            if is_duration { "duration" } else { "text" }.to_string()
+        }),
+        Some("integer") => format!("{} to {}", key["minimum"], key["maximum"]),
+        Some("object") => "table of texts".to_string(),
+        Some("boolean") => "`true`, `false`".to_string(),
+        Some(other) => other.to_string(),
+        None => "text or number".to_string(),
+    }
+}
+
+/// The example of the reference is a policy.
+#[test]
+fn the_example_of_the_reference_is_read() {
+    let sandbox = Sandbox::new();
+    let page = std::fs::read_to_string(docs("config.md")).unwrap();
+    let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    sandbox.write("ralph.toml", example);
+    let read = sandbox.ralph(["config", "--json"]);
+    assert_eq!(read.code, Some(0), "{read}");
+    let read: Value = serde_json::from_str(&read.stdout).unwrap();
+    assert_eq!(read["policy"]["gates"].as_array().unwrap().len(), 4);
+}

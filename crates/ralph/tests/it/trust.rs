@@ -1,0 +1,263 @@
+//! `ralph trust`: nothing of a repository runs before a person agreed.
+
+use crate::sandbox::{Ended, Sandbox, ended, spawn};
+use insta::assert_snapshot;
+use std::process::Command;
+
+const POLICY: &str = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"check.sh\"]\n\n[[gate]]\nname = \"hidden\"\nshell = \"true # \\u202e\\u001b[2K\"\n\n[[gate]]\nname = \"missing\"\nrun = [\"no-such-tool\", \"a b\"]\n";
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", POLICY);
+    sandbox.write("check.sh", "exit 0\n");
+    sandbox
+}
+
+fn settings() -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"\b[0-9a-f]{64}\b", "[hash]");
+    settings.add_filter(r"\b[0-9]{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
+    settings.add_filter(r"/(usr/)?(local/)?bin/sh\b", "/bin/sh");
+    settings
+}
+
+fn hash(sandbox: &Sandbox) -> String {
+    let shown = sandbox.ralph(["trust", "--json"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    shown["hash"].as_str().unwrap().to_string()
+}
+
+/// As typed into a terminal.
+fn typed(sandbox: &Sandbox, answer: &str) -> Ended {
+    let mut command = Command::new("script");
+    let line = format!("{} trust", env!("CARGO_BIN_EXE_ralph"));
+    command.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    command
+        .env_clear()
+        .env("HOME", sandbox.home())
+        .env("PATH", "/usr/bin:/bin")
+        .env("NO_COLOR", "1");
+    command.current_dir(sandbox.project());
+    spawn(&mut command, answer.as_bytes()).wait_with_output().unwrap().into()
+}
+
+/// R-S3a, R-H3c: the commands are listed literally, with what they call, where their programs are and the hash.
+#[test]
+fn a_person_sees_what_they_approve() {
+    let sandbox = sandbox();
+    let shown = typed(&sandbox, "n\n");
+    settings().bind(|| {
+        assert_snapshot!(sandbox.tidy(&shown.to_string()).replace('\r', ""), @r"
+        exit 3
+        --- stdout
+        n
+        $ROOT/project
+
+        gates run
+          tests
+            sh check.sh
+            sh → /bin/sh
+          hidden
+            /bin/sh -c 'true # \u{202e}\u{1b}[2K'
+          missing
+            no-such-tool 'a b'
+            no-such-tool: not found on PATH
+
+        the hash is over
+          ralph.toml
+          check.sh
+
+        hash [hash]  not approved
+        approve? [y/N] error: not approved; nothing of it runs
+          hint: `ralph trust` asks again
+        ");
+    });
+    assert!(!sandbox.ralph_home("trust").exists());
+    assert_eq!(typed(&sandbox, "y\n").code, Some(0));
+    let again = sandbox.ralph(["trust"]);
+    assert_eq!(again.code, Some(0), "{again}");
+    settings().bind(|| {
+        assert_snapshot!(sandbox.tidy(again.stdout.lines().last().unwrap()), @"hash [hash]  approved");
+        let (_, approval) = sandbox.snapshot().pop().unwrap();
+        let approval = String::from_utf8(approval).unwrap();
+        assert_snapshot!(sandbox.tidy(&approval), @r#"
+        {
+          "v": 1,
+          "project": "$ROOT/project",
+          "hash": "[hash]",
+          "approved_at": "[time]",
+          "path": "/usr/bin:/bin",
+          "programs": [
+            {
+              "gate": "tests",
+              "program": "sh",
+              "found": "/bin/sh"
+            },
+            {
+              "gate": "hidden",
+              "program": "/bin/sh",
+              "found": "/bin/sh"
+            },
+            {
+              "gate": "missing",
+              "program": "no-such-tool",
+              "found": null
+            }
+          ],
+          "commands": [
+            {
+              "gate": "tests",
+              "command": "sh check.sh"
+            },
+            {
+              "gate": "hidden",
+              "command": "/bin/sh -c 'true # \\u{202e}\\u{1b}[2K'"
+            },
+            {
+              "gate": "missing",
+              "command": "no-such-tool 'a b'"
+            }
+          ],
+          "called": [
+            {
+              "name": "ralph.toml",
+              "hash": "[hash]"
+            },
+            {
+              "name": "check.sh",
+              "hash": "[hash]"
+            }
+          ]
+        }
+        "#);
+    });
+}
+
+/// R-S3a: a change of the policy or of a script asks again, and says what changed.
+#[test]
+fn what_changed_is_said_and_asked_for_again() {
+    let sandbox = sandbox();
+    assert_eq!(sandbox.ralph(["trust", "--hash", &hash(&sandbox)]).code, Some(0));
+    sandbox.write("check.sh", "exit 1\n");
+    sandbox.write("ralph.toml", POLICY.replace("a b", "c").replace("hidden", "other"));
+    let changed = sandbox.ralph(["trust"]);
+    settings().bind(|| {
+        let shown = sandbox.tidy(&changed.to_string());
+        let (_, shown) = shown.split_once("since").unwrap();
+        assert_snapshot!(shown, @"
+         the last approval
+          new     the command of `other`
+          changed the command of `missing`
+          changed `ralph.toml`
+          changed `check.sh`
+          gone    the command of `hidden`
+
+        hash [hash]  not approved
+
+        --- stderr
+        error: nobody approved this policy, and nobody is here to ask
+          hint: read it, then `ralph trust --hash [hash]`
+        ");
+    });
+    assert_eq!(changed.code, Some(3));
+    sandbox.write("check.sh", "exit 0\n");
+    sandbox.write("ralph.toml", POLICY);
+    assert_eq!(sandbox.ralph(["trust"]).code, Some(0));
+    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["trust", "--revoke"]).to_string()), @"
+    exit 0
+    --- stdout
+    nothing of `$ROOT/project` is approved any more
+    ");
+    assert_eq!(sandbox.ralph(["trust"]).code, Some(3));
+}
+
+/// R-S3b: where nobody can be asked, only the hash approves, and the exit code is one of its own.
+#[test]
+fn in_ci_only_the_hash_approves() {
+    let sandbox = sandbox();
+    let hash = hash(&sandbox);
+    let mut shown = String::new();
+    for (given, code) in [
+        (None, 3),
+        (Some(&hash[..11]), 3),
+        (Some("0123456789abcdef"), 3),
+        (Some(&hash[..12]), 0),
+        (None, 0),
+    ] {
+        let args = given.map(|given| ["--hash", given]).into_iter().flatten();
+        let ended = sandbox.ralph(["trust"].into_iter().chain(args));
+        assert_eq!(ended.code, Some(code), "{ended}");
+        shown.push_str(&ended.stderr);
+    }
+    settings().bind(|| {
+        assert_snapshot!(shown, @"
+    error: nobody approved this policy, and nobody is here to ask
+      hint: read it, then `ralph trust --hash [hash]`
+    error: `--hash` needs at least 12 characters
+      hint: `ralph trust` prints the hash
+    error: the policy is not the one with that hash; nothing was approved
+      hint: look at what changed, then give the hash above
+    ");
+    });
+    sandbox.write("check.sh", "exit 1\n");
+    let stale = sandbox.ralph(["trust", "--json", "--hash", &hash]);
+    settings().bind(|| assert_snapshot!(sandbox.tidy(&stale.to_string()), @r#"
+    exit 3
+    --- stdout
+    {"v":1,"project":"$ROOT/project","status":"untrusted","hash":"[hash]","commands":[{"gate":"tests","command":"sh check.sh"},{"gate":"hidden","command":"/bin/sh -c 'true # \\u{202e}\\u{1b}[2K'"},{"gate":"missing","command":"no-such-tool 'a b'"}],"called":[{"name":"ralph.toml","hash":"[hash]"},{"name":"check.sh","hash":"[hash]"}],"programs":[{"gate":"tests","program":"sh","found":"/bin/sh"},{"gate":"hidden","program":"/bin/sh","found":"/bin/sh"},{"gate":"missing","program":"no-such-tool","found":null}],"changes":[{"what":"`check.sh`","how":"changed"}]}
+
+    --- stderr
+    error: the policy is not the one with that hash; nothing was approved
+      hint: look at what changed, then give the hash above
+    "#));
+    assert_eq!(stale.code, Some(3));
+}
+
+/// R-S3a: a person approves outside of the agent's session.
+#[test]
+fn an_agent_approves_nothing() {
+    let sandbox = sandbox();
+    let hash = hash(&sandbox);
+    let mut shown = String::new();
+    for args in [&["trust"][..], &["trust", "--hash", &hash], &["trust", "--revoke"]] {
+        let refused = ended(sandbox.command().args(args).env("CLAUDECODE", "1"), b"y\n");
+        shown.push_str(&refused.to_string());
+    }
+    assert_snapshot!(shown, @"
+    exit 1
+    --- stderr
+    error: the agent may not approve what judges it
+      hint: a person does this, in a terminal of their own
+
+    exit 1
+    --- stderr
+    error: the agent may not approve what judges it
+      hint: a person does this, in a terminal of their own
+
+    exit 1
+    --- stderr
+    error: the agent may not approve what judges it
+      hint: a person does this, in a terminal of their own
+    ");
+    assert!(!sandbox.ralph_home("trust").exists());
+}
+
+#[test]
+fn without_anything_of_the_repository_there_is_nothing_to_approve() {
+    let sandbox = Sandbox::new();
+    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["trust"]).to_string()), @"
+    exit 0
+    --- stdout
+    $ROOT/project
+
+    no gates
+
+    nothing of this comes from the repository, so there is nothing to approve
+    ");
+    let shown = sandbox.ralph(["trust", "--json"]);
+    settings().bind(|| assert_snapshot!(sandbox.tidy(&shown.to_string()), @r#"
+    exit 0
+    --- stdout
+    {"v":1,"project":"$ROOT/project","status":"not_needed","hash":"[hash]","commands":[],"called":[],"programs":[],"changes":[]}
+    "#));
+}
