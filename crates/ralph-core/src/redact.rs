@@ -45,14 +45,24 @@ const SHAPES: &[Shape] = &[
 const PEM_BEGIN: &str = "-----BEGIN ";
 const PEM_KEY: &str = "PRIVATE KEY-----";
 const PEM_END: &str = "-----END ";
+const IN_URL: &str = "://";
 
 /// Words after which the next token is a secret whatever it looks like.
 const ANNOUNCED: &[&str] = &["Bearer ", "bearer "];
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Redactor {
     /// Longest first, so that a secret that contains another is removed whole.
     known: Vec<String>,
+    /// One bit for every two bytes that some secret begins with. Hardly any place in a text has one, and every place
+    /// of every text is asked.
+    beginnings: Vec<u64>,
+}
+
+impl Default for Redactor {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
 }
 
 impl Redactor {
@@ -61,41 +71,53 @@ impl Redactor {
         known.retain(|secret| secret.len() >= 8);
         known.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         known.dedup();
-        Self { known }
+        let shapes = SHAPES.iter().map(|shape| shape.prefix);
+        let all = shapes.chain(known.iter().map(String::as_str));
+        let mut beginnings = alloc::vec![0; (1 << 16) / 64];
+        for text in all.chain(ANNOUNCED.iter().copied()).chain([PEM_BEGIN, IN_URL]) {
+            if let [first, second, ..] = text.as_bytes() {
+                let (word, bit) = place(*first, *second);
+                if let Some(word) = beginnings.get_mut(word) {
+                    *word |= bit;
+                }
+            }
+        }
+        Self { known, beginnings }
     }
 
     pub fn redact(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        let mut before = None;
-        while let Some(char) = rest.chars().next() {
-            let hidden = self.secret_at(rest, before);
+        let mut shown = 0;
+        let mut from = 0;
+        while let Some(at) = self.next_beginning(text.as_bytes(), from) {
+            let before = text[..at].chars().next_back();
+            let hidden = self.secret_at(&text[at..], before);
             if hidden > 0 {
+                out.push_str(&text[shown..at]);
                 out.push_str(REDACTED);
-                before = rest[..hidden].chars().next_back();
-                rest = &rest[hidden..];
-            } else {
-                out.push(char);
-                before = Some(char);
-                rest = &rest[char.len_utf8()..];
+                shown = at + hidden;
             }
+            from = at + hidden.max(1);
         }
+        out.push_str(&text[shown..]);
         out
     }
 
-    /// Most characters begin nothing, and every one of every text is asked.
-    fn begins(&self, byte: u8) -> bool {
-        matches!(byte, b':' | b'-' | b'B' | b'b')
-            || SHAPES.iter().any(|shape| shape.prefix.as_bytes().first() == Some(&byte))
-            || self.known.iter().any(|secret| secret.as_bytes().first() == Some(&byte))
+    /// The next place where a secret may begin. No secret begins within a character, so it is between two.
+    fn next_beginning(&self, text: &[u8], from: usize) -> Option<usize> {
+        let rest = text.get(from..)?;
+        let found = rest.windows(2).position(|pair| match pair {
+            [first, second] => {
+                let (word, bit) = place(*first, *second);
+                self.beginnings.get(word).is_some_and(|word| word & bit != 0)
+            }
+            _ => false,
+        });
+        found.map(|at| from + at)
     }
 
     /// The length of the secret that begins here, 0 for none.
     fn secret_at(&self, rest: &str, before: Option<char>) -> usize {
-        let first = rest.as_bytes().first().copied().unwrap_or_default();
-        if !self.begins(first) {
-            return 0;
-        }
         if let Some(secret) = self.known.iter().find(|secret| rest.starts_with(secret.as_str())) {
             return secret.len();
         }
@@ -112,6 +134,11 @@ impl Redactor {
         });
         shaped.or_else(|| announced(rest)).or_else(|| private_key(rest)).unwrap_or(0)
     }
+}
+
+fn place(first: u8, second: u8) -> (usize, u64) {
+    let number = usize::from(first) << 8 | usize::from(second);
+    (number / 64, 1 << (number % 64))
 }
 
 fn token_length(text: &str) -> usize {
@@ -148,12 +175,12 @@ fn private_key(rest: &str) -> Option<usize> {
 
 /// `://user:password@`: hides from the scheme's slashes to the at sign.
 fn password_in_url(rest: &str) -> Option<usize> {
-    let user = rest.strip_prefix("://")?;
+    let user = rest.strip_prefix(IN_URL)?;
     let end = user
         .find(|char: char| char.is_whitespace() || matches!(char, '/' | '"' | '\'' | '<' | '>'));
     let authority = &user[..end.unwrap_or(user.len())];
     let at = authority.rfind('@')?;
-    authority[..at].contains(':').then_some("://".len() + at + 1)
+    authority[..at].contains(':').then_some(IN_URL.len() + at + 1)
 }
 
 #[cfg(test)]

@@ -50,6 +50,21 @@ impl Deadline {
     }
 }
 
+/// How long something takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    #[expect(clippy::disallowed_methods, reason = "this module is the door")]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
 /// Waits. The caller bounds the sum of its pauses with a [`Deadline`].
 #[expect(clippy::disallowed_methods, reason = "this module is the door")]
 pub fn pause(wait: Duration) {

@@ -173,7 +173,7 @@ impl Env {
     }
 
     #[expect(clippy::disallowed_methods, reason = "this module is the door")]
-    fn each(&self, mut visit: impl FnMut(&OsStr, &OsStr)) {
+    pub(crate) fn each(&self, mut visit: impl FnMut(&OsStr, &OsStr)) {
         match &self.source {
             Source::Process => std::env::vars_os().for_each(|(name, value)| visit(&name, &value)),
             Source::Pairs { variables, .. } => {
@@ -191,7 +191,16 @@ pub(crate) fn failpoint() -> Option<String> {
     Env::from_process().get("RALPH_FAILPOINT")?.into_string().ok()
 }
 
-fn is_secret_name(name: &OsStr) -> bool {
+/// The program that is running, by a name that stays right when it is replaced on disk.
+pub fn this_program() -> PathBuf {
+    if cfg!(target_os = "linux") {
+        PathBuf::from("/proc/self/exe")
+    } else {
+        std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ralph"))
+    }
+}
+
+pub(crate) fn is_secret_name(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes().to_ascii_uppercase();
     SECRET_NAMES.iter().any(|part| memchr::memmem::find(&name, part).is_some())
 }

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod config;
 pub mod control;
 pub mod env;
+pub mod environment;
 pub mod faults;
 pub mod fs;
 pub mod git;

@@ -64,16 +64,24 @@ enum Look {
     Gone,
 }
 
-struct Stat {
+pub(crate) struct Stat {
     state: u8,
-    parent: u32,
+    pub(crate) parent: u32,
+    pub(crate) session: u32,
     started: u64,
+}
+
+impl Stat {
+    /// It has ended, and only its parent has not yet been told.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
 }
 
 fn look(pid: u32) -> Look {
     match process(pid) {
         // A zombie holds nothing any more.
-        Some(process) if matches!(process.state, b'Z' | b'X') => Look::Gone,
+        Some(process) if process.has_ended() => Look::Gone,
         Some(process) => Look::Running(process),
         None if !answers_signals(pid) => Look::Gone,
         None => Look::Present,
@@ -86,7 +94,7 @@ fn answers_signals(pid: u32) -> bool {
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-fn process(pid: u32) -> Option<Stat> {
+pub(crate) fn process(pid: u32) -> Option<Stat> {
     let path = format!("/proc/{pid}/stat");
     parse(&fs::read(Path::new(&path), STAT_CAP).ok()?)
 }
@@ -97,8 +105,9 @@ fn parse(stat: &[u8]) -> Option<Stat> {
     let mut fields = std::str::from_utf8(fields).ok()?.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
     let parent = fields.next()?.parse().ok()?;
-    let started = fields.nth(17)?.parse().ok()?;
-    Some(Stat { state, parent, started })
+    let session = fields.nth(1)?.parse().ok()?;
+    let started = fields.nth(15)?.parse().ok()?;
+    Some(Stat { state, parent, session, started })
 }
 
 #[cfg(test)]
@@ -108,12 +117,12 @@ mod tests {
 
     #[test]
     fn fields_are_counted_after_the_last_parenthesis() {
-        let rest = "S 41 7 7 0 -1 4194304 1 0 0 0 1 2 0 0 20 0 1 0 987654 1000 2 3";
+        let rest = "S 41 6 7 0 -1 4194304 1 0 0 0 1 2 0 0 20 0 1 0 987654 1000 2 3";
         for name in ["sh", "a b", "x) S 1 (y", ")", ""] {
             let process = parse(format!("42 ({name}) {rest}\n").as_bytes()).unwrap();
             assert_eq!(
-                (process.state, process.parent, process.started),
-                (b'S', 41, 987_654),
+                (process.state, process.parent, process.session, process.started),
+                (b'S', 41, 7, 987_654),
                 "{name}"
             );
         }

@@ -11,6 +11,7 @@ mod usage;
 mod wording;
 
 use ralph_exec::env::Env;
+use ralph_exec::proc::supervisor;
 use ralph_exec::stdio;
 
 const SUCCESS: u8 = 0;
@@ -44,6 +45,7 @@ fn run() -> u8 {
     // Before anything is initialised: a hook runs at every stop of every session.
     match args.split_first() {
         Some((first, rest)) if first == "hook" => hook::run(env, rest, descriptors),
+        Some((first, _)) if first == supervisor::ARGUMENT => supervisor::serve(),
         Some(_) | None => cli::run(&env),
     }
 }

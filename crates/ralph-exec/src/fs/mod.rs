@@ -20,7 +20,7 @@ use rustix::fs::OFlags;
 pub use lock::{Lock, LockError, lock};
 pub use write::{
     Durability, append, create_dir, create_new, overwrite, patch, quarantine, remove_file, replace,
-    replace_keeping_mode, truncate,
+    replace_keeping_mode, stream, truncate,
 };
 
 /// What was attempted on which path; the source says why it failed.

@@ -5,6 +5,7 @@ use std::io::{self, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::failpoint::step;
@@ -161,6 +162,23 @@ pub fn append(path: &Path, bytes: &[u8], durability: Durability) -> Result<u64, 
         file.stream_position()
     };
     add().map_err(FileError::new("append to", path))
+}
+
+/// An empty file for what comes piece by piece, such as a program's output. What was there before is gone, and a
+/// symbolic link is not followed.
+pub fn stream(path: &Path) -> Result<File, FileError> {
+    let open = || {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(PRIVATE);
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
+        let file = step(|| options.custom_flags(flags.bits().cast_signed()).open(path))?;
+        if file.metadata()?.is_file() {
+            Ok(file)
+        } else {
+            Err(io::Error::other("it is not a regular file"))
+        }
+    };
+    open().map_err(FileError::new("write", path))
 }
 
 /// Cuts a file down to `len` bytes. A file that is shorter is an error, never filled up.
@@ -327,6 +345,21 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         stat(path).unwrap().mode
+    }
+
+    #[test]
+    fn a_stream_begins_empty_and_goes_where_it_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("log"), dir.path().join("link"));
+        for text in ["longer", "short"] {
+            stream(&path).unwrap().write_all(text.as_bytes()).unwrap();
+            assert_eq!(read(&path, 100).unwrap(), text.as_bytes());
+        }
+        assert_eq!(stat(&path).unwrap().mode, 0o600);
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(stream(&link).is_err());
+        assert!(stream(Path::new("/dev/null")).is_err());
+        assert_eq!(read(&path, 100).unwrap(), b"short");
     }
 
     #[test]

@@ -19,5 +19,6 @@ mod ownership;
 mod people;
 mod policy;
 mod sandbox;
+mod supervision;
 mod syscalls;
 mod trust;

@@ -1,8 +1,22 @@
 //! The only place that starts processes.
 //!
-//! No threads and one deadline. A child gets a process group of its own, and the group ends with it: nobody waits
+//! A program of ours or git's: [`run`]. A command of the user's, which may do anything: [`job`]. A part of ralph that
+//! works on when its parent has answered: [`worker`].
+//!
+//! [`run`] needs no threads and has one deadline. A child gets a process group of its own, and the group ends with it: nobody waits
 //! for a grandchild that keeps the pipe open. Only a process that leaves the group (`setsid`) outlives its run,
 //! and then nothing of ours is attached to it.
+
+pub mod cancel;
+mod capture;
+pub mod job;
+mod sieve;
+pub mod signals;
+pub mod supervisor;
+mod tree;
+mod wait;
+mod wire;
+pub mod worker;
 
 use std::ffi::OsStr;
 use std::io::{self, Read};

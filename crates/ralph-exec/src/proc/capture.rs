@@ -1,0 +1,172 @@
+//! What is kept of a command's output: its two ends in memory, all of it in a log, both without secrets.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::sieve::Sieve;
+use crate::fs;
+
+/// A log that is longer helps nobody, and fills the disk.
+const LONGEST_LOG: u64 = 64 * 1024 * 1024;
+
+/// How many bytes of either end to keep in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keep {
+    pub head: usize,
+    pub tail: usize,
+}
+
+/// Standard output and standard error, in the order they were written, secrets removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Captured {
+    pub head: Vec<u8>,
+    /// The end of what comes after `head`. Nothing is missing between the two if their lengths make `total`.
+    pub tail: Vec<u8>,
+    pub total: u64,
+}
+
+/// What became of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Logged {
+    Whole,
+    /// It was too much; the last line says so.
+    Cut,
+    /// It could not be written, or not to its end.
+    Failed,
+}
+
+pub(super) struct Capture {
+    sieve: Sieve,
+    keep: Keep,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total: u64,
+    log: Log,
+}
+
+impl Capture {
+    pub(super) fn new(keep: Keep, secrets: &[String], log: &Path) -> Self {
+        Self {
+            sieve: Sieve::new(secrets),
+            keep,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            total: 0,
+            log: Log { file: fs::stream(log).ok(), room: LONGEST_LOG, dropped: 0 },
+        }
+    }
+
+    pub(super) fn take(&mut self, piece: &[u8]) {
+        let shown = self.sieve.pass(piece);
+        self.put(&shown);
+    }
+
+    pub(super) fn finish(mut self) -> (Captured, Logged) {
+        let shown = self.sieve.rest();
+        self.put(&shown);
+        let captured = Captured { head: self.head, tail: self.tail.into(), total: self.total };
+        (captured, self.log.finish())
+    }
+
+    fn put(&mut self, shown: &[u8]) {
+        self.total += length(shown);
+        self.log.write(shown);
+        let room = self.keep.head - self.head.len();
+        let (head, after) = shown.split_at(room.min(shown.len()));
+        self.head.extend_from_slice(head);
+        let last = after.len().saturating_sub(self.keep.tail);
+        let after = after.get(last..).unwrap_or_default();
+        let surplus = (self.tail.len() + after.len()).saturating_sub(self.keep.tail);
+        self.tail.drain(..surplus.min(self.tail.len()));
+        self.tail.extend(after);
+    }
+}
+
+struct Log {
+    /// Until a write fails.
+    file: Option<File>,
+    room: u64,
+    dropped: u64,
+}
+
+impl Log {
+    fn write(&mut self, bytes: &[u8]) {
+        let fits = usize::try_from(self.room).unwrap_or(usize::MAX).min(bytes.len());
+        let (kept, dropped) = bytes.split_at(fits);
+        self.room -= length(kept);
+        self.dropped += length(dropped);
+        self.put(kept);
+    }
+
+    /// A gate whose log cannot be written has still passed or failed.
+    fn put(&mut self, bytes: &[u8]) {
+        if let Some(file) = &mut self.file
+            && file.write_all(bytes).is_err()
+        {
+            self.file = None;
+        }
+    }
+
+    fn finish(mut self) -> Logged {
+        if self.dropped > 0 {
+            self.put(format!("\n[ralph: cut here, {} bytes more]\n", self.dropped).as_bytes());
+        }
+        match self.file {
+            None => Logged::Failed,
+            Some(_) if self.dropped > 0 => Logged::Cut,
+            Some(_) => Logged::Whole,
+        }
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_are_kept_and_everything_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        for (pieces, head, tail, total) in [
+            (&["ab\n"][..], "ab\n", "", 3),
+            (&["abcd\n", "ef\n"], "abcd", "\nef\n", 8),
+            (&["abcd\n", "efghij\n"], "abcd", "ghij\n", 12),
+            (&["abcdefghijklmn\n", "o\n", "p"], "abcd", "n\no\np", 18),
+            (&[], "", "", 0),
+        ] {
+            let mut capture = Capture::new(Keep { head: 4, tail: 5 }, &[], &log);
+            for piece in pieces {
+                capture.take(piece.as_bytes());
+            }
+            let expected = Captured { head: head.into(), tail: tail.into(), total };
+            assert_eq!(capture.finish(), (expected, Logged::Whole), "{pieces:?}");
+            assert_eq!(fs::read(&log, 100).unwrap(), pieces.concat().as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_log_that_is_cut_says_so_and_one_that_cannot_be_written_hinders_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut log = Log { file: fs::stream(&path).ok(), room: 6, dropped: 0 };
+        for piece in ["four", "five", "six"] {
+            log.write(piece.as_bytes());
+        }
+        assert_eq!(log.finish(), Logged::Cut);
+        let text = String::from_utf8(fs::read(&path, 100).unwrap()).unwrap();
+        assert_eq!(text, "fourfi\n[ralph: cut here, 5 bytes more]\n");
+
+        let mut capture = Capture::new(Keep { head: 9, tail: 0 }, &[], dir.path());
+        capture.take(b"seen\n");
+        let seen = Captured { head: b"seen\n".to_vec(), tail: Vec::new(), total: 5 };
+        assert_eq!(capture.finish(), (seen, Logged::Failed));
+    }
+}

@@ -1,0 +1,63 @@
+//! Signals that ask a long-lived command to end.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+use super::cancel::Cancel;
+use crate::fs;
+
+const STATUS_CAP: usize = 64 * 1024;
+
+/// Turns the first of SIGINT, SIGTERM and SIGHUP into a wish to end. The second ends us at once, and with us every
+/// job, whose supervisor sees that we are gone. What we were told to ignore stays ignored: `nohup`, `&` in a script.
+pub fn wish_on_signals(cancel: &Arc<Cancel>) -> io::Result<()> {
+    let status = fs::read(Path::new("/proc/self/status"), STATUS_CAP).unwrap_or_default();
+    let ignored = ignored(&status);
+    let heard = [SIGINT, SIGTERM, SIGHUP]
+        .into_iter()
+        .filter(|signal| ignored.is_none_or(|mask| mask >> (signal - 1) & 1 == 0));
+    let mut signals = Signals::new(heard)?;
+    let cancel = Arc::clone(cancel);
+    std::thread::Builder::new().name("signals".to_string()).spawn(move || {
+        for signal in signals.forever() {
+            if cancel.is_wished() {
+                emulate_default_handler(signal).ok();
+            }
+            cancel.wish();
+        }
+    })?;
+    Ok(())
+}
+
+/// Lets us be told how children end. Somebody who starts us with SIGCHLD ignored, as some hosts do, takes that away:
+/// the system then forgets them as they end.
+pub(super) fn hear_of_children() {
+    // What it says is not needed: that it is listened to is enough. Programs that we start hear of theirs as usual.
+    signal_hook::flag::register(SIGCHLD, Arc::new(AtomicBool::new(false))).ok();
+}
+
+/// The mask of ignored signals in `/proc/<pid>/status`.
+fn ignored(status: &[u8]) -> Option<u64> {
+    let status = std::str::from_utf8(status).ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mask_of_ignored_signals_is_found_among_the_others() {
+        let status = b"Name:\tralph\nSigBlk:\t0000000000000004\nSigIgn:\t0000000000000003\n";
+        assert_eq!(ignored(status), Some(3));
+        assert_eq!(ignored(b"Name:\tralph\n"), None);
+        assert_eq!(ignored(b"SigIgn:\tx\n"), None);
+    }
+}

@@ -1,0 +1,607 @@
+//! Commands that do not want to end. Every process that matters writes down its number, and is looked for by it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ralph_core::gate::{self, Format, Gate, MinTests, Rerun};
+use ralph_core::policy::Environment;
+use ralph_core::requirement::{Stage, Weight};
+use ralph_exec::clock::{Deadline, Stopwatch};
+use ralph_exec::env::Env;
+use ralph_exec::proc::cancel::Cancel;
+use ralph_exec::proc::job::{self, Finished, How, Job, Keep, Logged};
+use ralph_exec::proc::signals;
+use ralph_exec::proc::worker::{self, Leash};
+use ralph_exec::{environment, owner};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::sandbox::{Sandbox, files};
+
+const DEADLINE: Duration = Duration::from_millis(1500);
+/// For what ends of its own accord, on any machine.
+const LONG: Duration = Duration::from_mins(1);
+const GRACE: Duration = Duration::from_millis(300);
+const MORE: Duration = Duration::from_secs(1);
+const KEEP: Keep = Keep { head: 64 * 1024, tail: 64 * 1024 };
+
+/// A directory where scripts write down their processes, with `note` in their `PATH`, which does so.
+struct Place {
+    root: PathBuf,
+    deadline: Duration,
+    _removed_in_the_end: Option<tempfile::TempDir>,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().to_owned();
+        let place = Self { root, deadline: DEADLINE, _removed_in_the_end: Some(directory) };
+        place.tool("note", r#"echo $PPID >> "$NOTES""#);
+        place
+    }
+
+    fn patient() -> Self {
+        Self { deadline: LONG, ..Self::new() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    fn tool(&self, name: &str, script: &str) {
+        let path = self.path(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn env(&self) -> Vec<(OsString, OsString)> {
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.root.display());
+        vec![
+            ("NOTES".into(), self.path("notes").into()),
+            ("PATH".into(), path.into()),
+            ("PLACE".into(), (&self.root).into()),
+        ]
+    }
+
+    fn noted(&self) -> Vec<u32> {
+        let notes = fs::read_to_string(self.path("notes")).unwrap_or_default();
+        notes.lines().map(|line| line.parse().unwrap()).collect()
+    }
+
+    fn alive(&self) -> Vec<u32> {
+        self.noted().into_iter().filter(|pid| owner::mark(*pid).is_some()).collect()
+    }
+
+    fn run(&self, script: &str, cancel: &Cancel) -> Finished {
+        let argv: Vec<OsString> = ["sh", "-c", script].map(Into::into).into();
+        self.run_argv(&argv, cancel)
+    }
+
+    fn run_argv(&self, argv: &[OsString], cancel: &Cancel) -> Finished {
+        job::supervise(&Job {
+            program: Path::new(env!("CARGO_BIN_EXE_ralph")),
+            argv,
+            cwd: &self.root,
+            env: &self.env(),
+            log: &self.path("log"),
+            keep: KEEP,
+            secrets: &["hunter2hunter2".to_string()],
+            deadline: Deadline::after(self.deadline),
+            grace: GRACE,
+            cancel,
+        })
+    }
+
+    /// Runs a script and says how it ended, having checked that it was in time and that nobody is left.
+    fn check(&self, script: &str, processes: usize) -> Finished {
+        let watch = Stopwatch::start();
+        let finished = self.run(script, &Cancel::new().unwrap());
+        let took = watch.elapsed();
+        assert_eq!(self.alive(), [0_u32; 0], "{script}: {finished:?}");
+        assert!(took < self.deadline + GRACE + MORE, "{script}: {took:?}");
+        assert!(self.noted().len() >= processes, "{script}: {:?} {finished:?}", self.noted());
+        finished
+    }
+}
+
+/// Waits, for no longer than anybody may take.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let bound = Deadline::after(Duration::from_secs(20));
+    while !is_so() {
+        assert!(!bound.is_over(), "{what}");
+        std::thread::yield_now();
+    }
+}
+
+fn word(how: &How) -> String {
+    match how {
+        How::Exited(code) => format!("exit {code}"),
+        How::Signalled(signal) => format!("signal {signal}"),
+        How::TimedOut => "timed out".to_string(),
+        How::Cancelled => "cancelled".to_string(),
+        How::CouldNotStart(error) => {
+            let cause = std::error::Error::source(error).unwrap();
+            format!("{error}: {cause}")
+        }
+        How::Lost => "lost".to_string(),
+    }
+}
+
+/// R-D3b: whatever a command starts is gone when it is over, in time, however it ended.
+#[test]
+fn nothing_is_left_of_a_command_that_does_not_want_to_end() {
+    let cases: &[(&str, usize, &str, u32)] = &[
+        // A grandchild holds the output.
+        ("(note; exec sleep 60) & wait", 1, "timed out", 0),
+        // It waits for input.
+        ("note; cat; read line; exit 7", 1, "exit 7", 0),
+        ("trap '' TERM; note; while :; do sleep 60; done", 1, "timed out", 0),
+        // A daemon stays on the pipe.
+        ("(note; exec sleep 60) & until [ -s notes ]; do :; done; exit 3", 1, "exit 3", 1),
+        // It escapes to a session of its own.
+        ("setsid sh -c 'note; exec sleep 60' & until [ -s notes ]; do :; done", 1, "exit 0", 1),
+        (
+            "nohup setsid sh -c 'note; exec sleep 60' >/dev/null 2>&1 & until [ -s notes ]; do :; done; exit 1",
+            1,
+            "exit 1",
+            1,
+        ),
+        // A daemon that nobody started, with everything closed, deaf.
+        (
+            "((trap '' TERM HUP; exec <&- >&- 2>&-; cd /; note; exec sleep 60) &) & until [ -s notes ]; do :; done",
+            1,
+            "exit 0",
+            1,
+        ),
+        // It answers the request to end with a process that is deaf to it.
+        (
+            r#"trap '(trap "" TERM; note; exec sleep 60) &' TERM; note; while :; do sleep 0.05; done"#,
+            2,
+            "timed out",
+            0,
+        ),
+        ("note; kill -STOP $$", 1, "timed out", 0),
+        (
+            "(note; exec sleep 60) & until [ -s notes ]; do :; done; kill -STOP $!; exit 4",
+            1,
+            "exit 4",
+            1,
+        ),
+        // Parents that collect nobody.
+        ("(note & exec sleep 60) & (note & exec sleep 60) & wait", 2, "timed out", 0),
+        // It writes on while it is killed.
+        ("trap '' TERM; note; exec yes", 1, "timed out", 0),
+        (
+            "for i in 1 2 3 4 5 6 7 8; do (note; sleep 60 & sleep 60 & wait) & done; wait",
+            8,
+            "timed out",
+            0,
+        ),
+        ("note; kill -9 $$", 1, "signal 9", 0),
+        // The last part of a pipeline may end in its own time.
+        ("(note; echo late) & until [ -s notes ]; do :; done; exit 5", 1, "exit 5", 0),
+    ];
+    std::thread::scope(|scope| {
+        for (script, processes, how, leftover) in cases {
+            scope.spawn(move || {
+                let finished = Place::new().check(script, *processes);
+                let seen = (word(&finished.how), finished.leftover);
+                assert_eq!(seen, (how.to_string(), *leftover), "{script}");
+            });
+        }
+    });
+}
+
+/// Who is asked to end is given time to do so, whether the command ended or not.
+#[test]
+fn processes_that_are_asked_to_end_may_tidy_up() {
+    let tidy = r#"(trap "echo tidy; exit" TERM; note; while :; do sleep 0.01; done) 2>/dev/null &"#;
+    for (then, how) in
+        [("until [ -s notes ]; do :; done", "exit 0"), ("trap : TERM; wait; wait", "timed out")]
+    {
+        let finished = Place::new().check(&format!("{tidy} {then}"), 1);
+        let seen = (word(&finished.how), finished.output.head);
+        assert_eq!(seen, (how.to_string(), b"tidy\n".to_vec()), "{then}");
+    }
+}
+
+/// R-D3b: not even those who are born faster than they are looked at.
+#[test]
+fn a_chain_of_processes_that_each_start_the_next_and_end_is_broken() {
+    for next in ["note; $0 &", "note; setsid $0 &", "trap '' TERM; note; (setsid $0 &)"] {
+        let place = Place::patient();
+        place.tool("chain", next);
+        let finished = place.check("exec chain", 3);
+        assert_eq!(word(&finished.how), "exit 0", "{next}");
+    }
+}
+
+/// R-D3d: the output is bounded in memory, whole in the log, without secrets; nothing is read from anywhere.
+#[test]
+fn output_is_kept_at_both_ends_and_logged_without_secrets() {
+    let place = Place::patient();
+    let script = "echo first hunter2hunter2; echo second >&2; head -c 10000000 /dev/zero | tr '\\0' '\\n'; \
+        printf 'last hunter2hunter2'";
+    let finished = place.check(script, 0);
+    assert_eq!(word(&finished.how), "exit 0");
+    assert_eq!(finished.logged, Logged::Whole);
+    let output = finished.output;
+    assert!(output.head.starts_with(b"first [redacted]\nsecond\n\n"));
+    assert!(output.tail.ends_with(b"\n\nlast [redacted]"));
+    assert_eq!((output.head.len(), output.tail.len()), (KEEP.head, KEEP.tail));
+    let log = fs::metadata(place.path("log")).unwrap();
+    assert_eq!((output.total, log.len()), (10_000_039, 10_000_039));
+    assert_eq!(log.permissions().mode() & 0o777, 0o600);
+}
+
+/// R-D3d: a gate has no terminal. It leads neither its session nor ralph's.
+#[test]
+fn a_command_is_in_a_session_without_a_terminal() {
+    let place = Place::patient();
+    let script = "cat /proc/$$/stat; echo $PPID; if (: < /dev/tty) 2>/dev/null; then echo tty; fi; ls -l /proc/$$/fd/0";
+    let output = String::from_utf8(place.check(script, 0).output.head).unwrap();
+    let lines: Vec<_> = output.lines().collect();
+    let [stat, parent, stdin] = lines[..] else { panic!("{output}") };
+    let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let pid = stat.split_once(' ').unwrap().0;
+    assert_eq!(fields[1..5], [parent, pid, parent, "0"], "parent, group, session, terminal");
+    assert!(stdin.ends_with("/dev/null"), "{stdin}");
+}
+
+/// R-D3a: a gate that makes a repository makes it where it is, wherever the hook's git was told to look.
+#[test]
+fn a_gate_that_uses_git_leaves_the_repository_of_the_hook_alone() {
+    let sandbox = Sandbox::new();
+    let repository = sandbox.project().join(".git");
+    let before = files(&repository);
+    let hook = Env::from_pairs(
+        [
+            ("PATH", OsString::from("/usr/local/bin:/usr/bin:/bin")),
+            ("HOME", sandbox.home().into()),
+            ("GIT_DIR", repository.clone().into()),
+            ("GIT_INDEX_FILE", repository.join("index").into()),
+            ("GIT_WORK_TREE", sandbox.project().into()),
+        ],
+        None,
+        Vec::new(),
+    );
+    let policy = Environment { pass: vec!["GIT_DIR".to_string()], set: Vec::new() };
+    let script = "git init -q && git config user.name gate && echo a > a && git add a";
+    let gate = gate(script);
+    let place = Place::patient();
+    let finished = job::supervise(&Job {
+        program: Path::new(env!("CARGO_BIN_EXE_ralph")),
+        argv: &["sh", "-c", script].map(OsString::from),
+        cwd: &place.root,
+        env: &environment::for_gate(&hook, &policy, &gate, None),
+        log: &place.path("log"),
+        keep: KEEP,
+        secrets: &[],
+        deadline: Deadline::after(LONG),
+        grace: GRACE,
+        cancel: &Cancel::new().unwrap(),
+    });
+    assert_eq!(word(&finished.how), "exit 0", "{}", finished.output.head.escape_ascii());
+    assert!(place.path(".git/index").exists());
+    assert!(files(&repository) == before);
+}
+
+fn gate(script: &str) -> Gate {
+    Gate {
+        name: "git".to_string(),
+        stage: Stage::Correctness,
+        command: gate::Command::Shell(script.to_string()),
+        cwd: String::new(),
+        timeout_ms: 1000,
+        paths: Vec::new(),
+        when: Vec::new(),
+        on: Vec::new(),
+        min_complexity: 0,
+        weight: Weight::Required,
+        report: Format::None,
+        min_tests: MinTests::Some,
+        rerun: Rerun::Never,
+        env: Vec::new(),
+    }
+}
+
+/// R-S1b: a program is started as it is named, with its arguments as they are; it is looked for where the job looks.
+#[test]
+fn programs_are_found_in_the_path_of_the_job_and_arguments_are_not_interpreted() {
+    let place = Place::patient();
+    place.tool("only-here", r#"printf '%s|' "$@""#);
+    for (argv, how, output) in [
+        (&["only-here", "$HOME `id`", "*", ""][..], "exit 0", "$HOME `id`|*||"),
+        (&["./only-here", "a"], "exit 0", "a|"),
+        (&["/bin/echo", "-n", "b"], "exit 0", "b"),
+        (
+            &["ralph-no-such-program"],
+            "cannot start `ralph-no-such-program`: No such file or directory (os error 2)",
+            "",
+        ),
+        (&["./log"], "cannot start `./log`: Permission denied (os error 13)", ""),
+        (&[], "cannot start ``: Invalid argument (os error 22)", ""),
+    ] {
+        let argv: Vec<OsString> = argv.iter().map(Into::into).collect();
+        let finished = place.run_argv(&argv, &Cancel::new().unwrap());
+        let seen = (word(&finished.how), String::from_utf8(finished.output.head).unwrap());
+        assert_eq!(seen, (how.to_string(), output.to_string()), "{argv:?}");
+    }
+}
+
+#[test]
+fn a_job_without_directory_log_time_or_supervisor_says_so() {
+    let place = Place::new();
+    let argv = [OsString::from("echo"), OsString::from("out")];
+    let (env, log) = (place.env(), place.path("log"));
+    let cancel = Cancel::new().unwrap();
+    let good = Job {
+        program: Path::new(env!("CARGO_BIN_EXE_ralph")),
+        argv: &argv,
+        cwd: &place.root,
+        env: &env,
+        log: &log,
+        keep: KEEP,
+        secrets: &[],
+        deadline: Deadline::after(DEADLINE),
+        grace: GRACE,
+        cancel: &cancel,
+    };
+    for (job, how, logged) in [
+        (good, "exit 0", Logged::Whole),
+        (
+            Job { cwd: Path::new("/no/such"), ..good },
+            "cannot enter `/no/such`: No such file or directory (os error 2)",
+            Logged::Whole,
+        ),
+        (Job { log: Path::new("/no/such/log"), ..good }, "exit 0", Logged::Failed),
+        (Job { deadline: Deadline::after(Duration::ZERO), ..good }, "timed out", Logged::Whole),
+        (
+            Job { program: Path::new("/no/ralph"), ..good },
+            "cannot start ralph once more, as `/no/ralph`: No such file or directory (os error 2)",
+            Logged::Failed,
+        ),
+        // Something that takes no orders.
+        (Job { program: Path::new("/bin/true"), ..good }, "lost", Logged::Failed),
+    ] {
+        let finished = job::supervise(&job);
+        assert_eq!((&*word(&finished.how), finished.logged), (how, logged), "{job:?}");
+    }
+}
+
+/// R-D3b: only processes of the job itself are signalled, even while another one runs beside it.
+#[test]
+fn of_two_jobs_at_once_each_loses_its_own_processes_only() {
+    let (left, right) = (Place::patient(), Place::patient());
+    let daemon = "setsid sh -c 'note; exec sleep 60' & until [ -s notes ]; do :; done";
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            left.check(&format!("{daemon}; until [ -e go ]; do sleep 0.01; done; exit 6"), 1)
+        });
+        until("the left daemon runs", || !left.alive().is_empty());
+        let finished = right.check(daemon, 1);
+        assert_eq!((word(&finished.how), finished.leftover), ("exit 0".to_string(), 1));
+        assert_eq!(left.alive().len(), 1);
+        fs::write(left.path("go"), "").unwrap();
+        let finished = waiting.join().unwrap();
+        assert_eq!((word(&finished.how), finished.leftover), ("exit 6".to_string(), 1));
+    });
+}
+
+/// R-L4b: a cancel ends the command and all of its processes, from wherever it comes.
+#[test]
+fn a_cancel_ends_a_job_however_it_is_said() {
+    let deaf = "trap '' TERM; (note; exec sleep 60) & (setsid sh -c 'note; sleep 60') & wait; wait";
+    let tombstone = Place::patient();
+    let path = tombstone.path("tombstone");
+    let left = Cancel::or_when(move || path.exists()).unwrap();
+    let said = Cancel::new().unwrap();
+    for (cancel, by_file) in [(&said, false), (&left, true)] {
+        let place = Place::patient();
+        std::thread::scope(|scope| {
+            let running = scope.spawn(|| place.run(deaf, cancel));
+            until("the processes run", || place.noted().len() == 2);
+            let watch = Stopwatch::start();
+            if by_file {
+                fs::write(tombstone.path("tombstone"), "").unwrap();
+            } else {
+                cancel.wish();
+            }
+            assert_eq!(word(&running.join().unwrap().how), "cancelled");
+            assert!(watch.elapsed() < GRACE + MORE);
+            assert_eq!(place.alive(), [0_u32; 0]);
+        });
+    }
+    let place = Place::patient();
+    let finished = place.run("note; sleep 60", &said);
+    assert_eq!((&*word(&finished.how), place.alive().len()), ("cancelled", 0));
+}
+
+/// A command that kills its supervisor has neither passed nor failed, and is gone as well.
+#[test]
+fn a_supervisor_that_is_killed_is_lost_with_its_session() {
+    let place = Place::patient();
+    let script = "(note; exec sleep 60) & note; until [ $(wc -l < notes) = 2 ]; do :; done; kill -9 $PPID; exec sleep 60";
+    let finished = place.run(script, &Cancel::new().unwrap());
+    assert_eq!(word(&finished.how), "lost");
+    until("they are gone", || place.alive().is_empty());
+}
+
+/// A gate of three processes, its supervisor among them. Two of them are deaf to requests, and one has left.
+const DEAF: &str = "trap '' TERM; echo $PPID >> notes; (note; exec sleep 60) & setsid sh -c 'note; sleep 60' & wait; wait";
+
+/// R-D3b: a host that loses patience kills our whole group, without a word to us. Nothing of the gates stays.
+#[test]
+fn the_death_of_ralph_is_the_end_of_its_jobs() {
+    let place = Place::new();
+    let mut runner = again("runner", &place, DEAF);
+    until("the processes run", || place.noted().len() == 3);
+    signal(&runner, Signal::KILL);
+    assert_eq!(runner.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+    assert_gone(&place);
+    assert!(!place.path("ended").exists());
+}
+
+#[test]
+fn a_host_that_ignores_the_end_of_its_children_does_not_hide_the_end_of_ours() {
+    let place = Place::new();
+    let program = std::env::current_exe().unwrap();
+    let mut deaf = Command::new("python3");
+    let script = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); \
+        os.execv(sys.argv[1], sys.argv[1:])";
+    deaf.args(["-c", script]).arg(program);
+    let watch = Stopwatch::start();
+    as_again(deaf, "runner", &place, "note; cat /proc/$$/status > status; exit 9").wait().unwrap();
+    assert_eq!(fs::read_to_string(place.path("ended")).unwrap(), "exit 9");
+    assert!(watch.elapsed() < LONG);
+    let status = fs::read_to_string(place.path("status")).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
+    let ignored = u64::from_str_radix(ignored, 16).unwrap();
+    assert_eq!(ignored & (1 << (Signal::CHILD.as_raw() - 1)), 0);
+}
+
+/// R-L11c: Ctrl-C cancels, and the gate is gone within two seconds. A second one does not wait for that.
+#[test]
+fn ctrl_c_cancels_and_a_second_one_ends_at_once() {
+    let place = Place::new();
+    let mut runner = again("runner", &place, DEAF);
+    until("the processes run", || place.noted().len() == 3);
+    let watch = Stopwatch::start();
+    signal(&runner, Signal::INT);
+    assert!(runner.wait().unwrap().success());
+    assert!(watch.elapsed() < Duration::from_secs(2));
+    assert_eq!(place.alive(), [0_u32; 0]);
+    assert_eq!(fs::read_to_string(place.path("ended")).unwrap(), "cancelled");
+
+    let place = Place::new();
+    let mut runner = again("runner", &place, DEAF);
+    until("the processes run", || place.noted().len() == 3);
+    let mut status = None;
+    until("it ends", || {
+        signal(&runner, Signal::INT);
+        status = runner.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().signal(), Some(Signal::INT.as_raw()));
+    assert_gone(&place);
+}
+
+/// R-L11c: ESC kills the hook and its group; the worker it waits for is gone within two seconds, with the gate.
+#[test]
+fn a_worker_whose_hook_is_killed_ends_with_its_gate() {
+    let place = Place::new();
+    let mut hook = again("hook", &place, DEAF);
+    until("the processes run", || place.noted().len() == 4);
+    signal(&hook, Signal::KILL);
+    hook.wait().unwrap();
+    assert_gone(&place);
+    assert_eq!(fs::read_to_string(place.path("ended")).unwrap(), "cancelled");
+}
+
+#[test]
+fn a_worker_that_was_let_go_outlives_its_hook() {
+    let place = Place::new();
+    fs::write(place.path("let-go"), "").unwrap();
+    let mut hook = again("hook", &place, "note; until [ -e go ]; do sleep 0.01; done; exit 8");
+    assert!(hook.wait().unwrap().success());
+    until("the processes run", || place.noted().len() == 2);
+    signal(&hook, Signal::KILL);
+    fs::write(place.path("go"), "").unwrap();
+    until("it ends", || place.path("ended").exists());
+    assert_eq!(fs::read_to_string(place.path("ended")).unwrap(), "exit 8");
+    assert_gone(&place);
+}
+
+fn assert_gone(place: &Place) {
+    let bound = Deadline::after(Duration::from_secs(2));
+    while !place.alive().is_empty() {
+        assert!(!bound.is_over(), "{:?} of {:?}", place.alive(), place.noted());
+        std::thread::yield_now();
+    }
+}
+
+/// To its whole group, unless that is gone.
+fn signal(child: &Child, signal: Signal) {
+    kill_process_group(Pid::from_child(child), signal).ok();
+}
+
+/// Starts this program once more, as one of the ignored tests below, in a group of its own.
+fn again(role: &str, place: &Place, script: &str) -> Child {
+    as_again(Command::new(std::env::current_exe().unwrap()), role, place, script)
+}
+
+fn as_again(mut command: Command, role: &str, place: &Place, script: &str) -> Child {
+    command
+        .args(arguments(role))
+        .env("SUPERVISION_PLACE", &place.root)
+        .env("SUPERVISION_SCRIPT", script)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap()
+}
+
+fn arguments(role: &str) -> [String; 4] {
+    ["--exact", &format!("supervision::as_{role}"), "--ignored", "--quiet"].map(String::from)
+}
+
+/// Where a program that was started once more has to run what; nothing if somebody asked for all ignored tests.
+fn told() -> Option<(Place, String)> {
+    let root = PathBuf::from(std::env::var_os("SUPERVISION_PLACE")?);
+    let script = std::env::var("SUPERVISION_SCRIPT").unwrap();
+    Some((Place { root, deadline: LONG, _removed_in_the_end: None }, script))
+}
+
+fn run_as_told(place: &Place, script: &str, cancel: &Cancel) {
+    let how = word(&place.run(script, cancel).how);
+    fs::write(place.path("ended.new"), how).unwrap();
+    fs::rename(place.path("ended.new"), place.path("ended")).unwrap();
+}
+
+#[test]
+#[ignore = "a program that other tests start"]
+fn as_runner() {
+    let Some((place, script)) = told() else { return };
+    let cancel = Arc::new(Cancel::new().unwrap());
+    signals::wish_on_signals(&cancel).unwrap();
+    run_as_told(&place, &script, &cancel);
+}
+
+#[test]
+#[ignore = "a program that other tests start"]
+fn as_hook() {
+    let Some((place, _)) = told() else { return };
+    let program = std::env::current_exe().unwrap();
+    let arguments = arguments("worker");
+    let spec = worker::Spec {
+        program: &program,
+        arguments: &arguments.each_ref().map(OsStr::new),
+        env: &[],
+        log: Some(&place.path("worker.log")),
+    };
+    let mut worker = worker::spawn(&spec).unwrap();
+    if place.path("let-go").exists() {
+        assert!(worker.wait(Deadline::after(Duration::ZERO)).unwrap().is_none());
+        worker.let_go().unwrap();
+    } else {
+        worker.wait(Deadline::after(Duration::from_mins(1))).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "a program that other tests start"]
+fn as_worker() {
+    let Some((place, script)) = told() else { return };
+    let cancel = Arc::new(Cancel::new().unwrap());
+    let _leash = Leash::follow(&cancel).unwrap();
+    fs::write(place.path("notes"), format!("{}\n", std::process::id())).unwrap();
+    run_as_told(&place, &script, &cancel);
+}
