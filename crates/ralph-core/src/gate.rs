@@ -278,7 +278,10 @@ impl Gate {
             Standing::Met(_) | Standing::Pending(Pending::NotReached(_)) => String::new(),
             Standing::Unmet(_) => format!("Make {} pass", self.name),
             Standing::Unknown(_) => {
-                format!("If your changes broke {}, mend that; otherwise a person has to look", self.name)
+                format!(
+                    "If your changes broke {}, mend that; otherwise a person has to look",
+                    self.name
+                )
             }
             Standing::Pending(Pending::Running(_)) => {
                 "Wait for the gates with `ralph gate wait`".to_string()

@@ -76,8 +76,8 @@ pub fn take(
     if let Some(parent) = claim_path.parent() {
         fs::create_dir(parent)?;
     }
-    let _lock =
-        fs::lock(&claim_path.with_extension("lock"), &world.deadline()).map_err(StoreError::from)?;
+    let _lock = fs::lock(&claim_path.with_extension("lock"), &world.deadline())
+        .map_err(StoreError::from)?;
     let claim = match owner(world, binding, session, &claim_path)? {
         Owner::Another => return Ok(None),
         Owner::Us(claim) => claim,

@@ -385,7 +385,8 @@ fn is_cancelled(home: &Home, run: &RunId) -> Result<(), ControlError> {
     }
 }
 
-fn by_person(
+/// Refuses what only a person may do to a run, when an agent asks.
+pub fn by_person(
     home: &Home,
     run: &RunId,
     caller: Caller,

@@ -118,7 +118,7 @@ pub fn status(project: &Path, exclude: &[PathBuf], deadline: &Deadline) -> GitSt
 }
 
 /// A work tree has a `.git` directory or, as a linked one or a submodule, a `.git` file.
-fn is_repository(directory: &Path) -> bool {
+pub(crate) fn is_repository(directory: &Path) -> bool {
     let git = directory.join(".git");
     match fs::stat(&git).map(|stat| stat.kind) {
         Some(Kind::File) => true,

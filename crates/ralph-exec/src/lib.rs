@@ -6,6 +6,7 @@
 
 pub mod adopt;
 pub mod aftermath;
+pub mod checkpoint;
 pub mod clock;
 pub mod config;
 pub mod control;

@@ -133,4 +133,14 @@ impl RunPaths {
     pub fn lock(&self) -> PathBuf {
         self.0.join("lock")
     }
+
+    /// Git's side of the checkpoints that must not be in the user's repository; all of it where there is none.
+    pub fn shadow(&self) -> PathBuf {
+        self.0.join("shadow.git")
+    }
+
+    /// Where a checkpoint is verified.
+    pub fn checkout(&self) -> PathBuf {
+        self.0.join("checkout")
+    }
 }

@@ -55,6 +55,9 @@ enum Command {
     Config(Config),
     /// Approve the commands of the project's policy; nothing of it runs before
     Trust(Trust),
+    /// List, compare and bring back the states of the work tree that a run went through
+    #[command(subcommand, arg_required_else_help = true, after_help = CHECKPOINT_EXAMPLES)]
+    Checkpoint(Checkpoint),
     /// Answer one hook event of a coding agent (called by the agent's host)
     Hook(Hook),
     /// Print a completion script for a shell
@@ -209,6 +212,101 @@ pub(crate) struct Trust {
     pub json: bool,
 }
 
+#[derive(Subcommand)]
+pub(crate) enum Checkpoint {
+    /// Show the checkpoints of a run
+    List(CheckpointList),
+    /// Show what changed from one checkpoint to another, or to now
+    Diff(CheckpointDiff),
+    /// Make the files what they were, after a checkpoint of what they are
+    Restore(CheckpointRestore),
+    /// Make a checkpoint now
+    Make(CheckpointOf),
+    /// Forget the checkpoints of a run that has ended
+    Prune(CheckpointOf),
+}
+
+const CHECKPOINT_EXAMPLES: &str = "\
+Examples:
+  ralph checkpoint list k7f2
+  ralph checkpoint diff k7f2 3
+  ralph checkpoint restore k7f2 3 --dry-run
+
+A checkpoint has every file that git tracks or would, as it was on disk. It is a commit on a ref of
+its own, `refs/ralph/RUN/NUMBER`; the index, `HEAD`, branches and stash are never touched.";
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph checkpoint list\n  ralph checkpoint list k7f2 --json | jq '.checkpoints[].why'"
+)]
+pub(crate) struct CheckpointList {
+    /// A run, or the session that it holds; without one, the run active last
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph checkpoint diff k7f2\n  ralph checkpoint diff k7f2 3 4 --stat\n  ralph checkpoint diff k7f2 3 --json | jq '.files[].path'"
+)]
+pub(crate) struct CheckpointDiff {
+    /// A run, or the session that it holds
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: String,
+    /// The checkpoint to start from; by default the first
+    #[arg(value_parser = count)]
+    pub from: Option<u32>,
+    /// The checkpoint to end at; by default what is there now
+    #[arg(value_parser = count)]
+    pub to: Option<u32>,
+    /// Only count lines
+    #[arg(long)]
+    pub stat: bool,
+    /// Print one JSON object
+    #[arg(long, conflicts_with = "stat")]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph checkpoint restore k7f2 3 --dry-run
+  ralph checkpoint restore k7f2 3
+
+Ignored files, the index, `HEAD` and branches stay as they are. What was there before is a checkpoint
+too, and can be restored the same way.")]
+pub(crate) struct CheckpointRestore {
+    /// A run, or the session that it holds
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: String,
+    /// The checkpoint, as `ralph checkpoint list` shows it
+    #[arg(value_parser = count)]
+    pub number: u32,
+    /// Only say what would change
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  ralph checkpoint make k7f2\n  ralph checkpoint prune k7f2")]
+pub(crate) struct CheckpointOf {
+    /// A run, or the session that it holds
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Read in `hook.rs`, before this is: here for the help and the completions.
 #[derive(Args)]
 struct Hook {
@@ -288,6 +386,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Pause(run) => cmd::control::pause(env, &run),
         Command::Resume(run) => cmd::control::resume(env, &run),
         Command::Cancel(run) => cmd::control::cancel(env, &run),
+        Command::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
         Command::Config(config) => cmd::config::run(env, &config),
         Command::Trust(trust) => cmd::trust::run(env, &trust),
         Command::Completions { shell } => cmd::generate::completions(shell, &mut Cli::command()),

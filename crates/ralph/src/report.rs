@@ -2,6 +2,7 @@
 
 use crate::{FAILURE, UNTRUSTED, excerpt, term};
 use ralph_core::text;
+use ralph_exec::checkpoint::CheckpointError;
 use ralph_exec::config::{self, ConfigError};
 use ralph_exec::control::ControlError;
 use ralph_exec::fs::{FileError, LockError};
@@ -136,6 +137,43 @@ impl From<TrustError> for Failure {
         };
         Self::of(chain(Some(&error)), hint)
     }
+}
+
+impl From<CheckpointError> for Failure {
+    fn from(error: CheckpointError) -> Self {
+        let hint = checkpoint_hint(&error);
+        Self::of(chain(Some(&error)), hint)
+    }
+}
+
+fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
+    Some(match error {
+        CheckpointError::NoGit => "install git; a project needs no repository for it".to_string(),
+        CheckpointError::NoProject(_) => "the project was moved or removed".to_string(),
+        CheckpointError::Moved(_) | CheckpointError::Elsewhere { .. } => {
+            "the checkpoints are in the repository that was there when they were made".to_string()
+        }
+        CheckpointError::NoSuch { run, .. } => {
+            format!("`ralph checkpoint list {run}` shows the ones there are")
+        }
+        CheckpointError::Forged { .. } => {
+            "somebody made it by hand; restore another one".to_string()
+        }
+        CheckpointError::Changed(_) => {
+            "nothing was restored; pause what works there and try again".to_string()
+        }
+        CheckpointError::BadLink(_) => "name a path below the project".to_string(),
+        CheckpointError::Lock(LockError::Busy { .. }) => {
+            "another ralph is making a checkpoint; try again in a moment".to_string()
+        }
+        CheckpointError::Lock(LockError::File(file)) | CheckpointError::File(file) => {
+            return file_hint(file);
+        }
+        CheckpointError::OutOfTime { .. } => "try again when the machine is less busy".to_string(),
+        CheckpointError::Git { .. } => {
+            "`git fsck` in the project tells whether its repository is whole".to_string()
+        }
+    })
 }
 
 fn hint(error: &ControlError) -> Option<String> {

@@ -38,7 +38,7 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
     let text = |kind| texts(kind).into_iter().next();
     // `<RUN|SESSION>...` and `--session <ID>` as people know them.
     let plain = |name: String| {
-        name.split(' ').next().unwrap_or_default().trim_matches(['<', '>']).to_string()
+        name.split(' ').next().unwrap_or_default().trim_matches(['<', '>', '[', ']']).to_string()
     };
     let known = first.filter(|first| command.find_subcommand(first).is_some());
     let help = match known {
@@ -62,7 +62,8 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
         }
         ErrorKind::InvalidSubcommand => {
             let name = text(ContextKind::InvalidSubcommand)?;
-            let hint = text::nearest(&name, command.get_subcommands().map(clap::Command::get_name))
+            let of = known.and_then(|known| command.find_subcommand(known)).unwrap_or(command);
+            let hint = text::nearest(&name, of.get_subcommands().map(clap::Command::get_name))
                 .map(|near| format!("did you mean `{near}`?"));
             let what = format!("unknown command `{}`", text::line(&name, 80));
             Some(Failure::new(&what, &hint.unwrap_or(help)))

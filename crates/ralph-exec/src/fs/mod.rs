@@ -4,6 +4,7 @@
 //! absent: a reader sees the old bytes or the new ones.
 
 mod failpoint;
+mod inside;
 mod lock;
 pub mod slot;
 mod write;
@@ -17,10 +18,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+pub(crate) use inside::is_plain;
+pub use inside::{Inside, Put};
 pub use lock::{Lock, LockError, lock};
 pub use write::{
-    Durability, append, create_dir, create_new, overwrite, patch, quarantine, remove_file, replace,
-    replace_keeping_mode, stream, truncate,
+    Durability, append, create_dir, create_new, overwrite, patch, quarantine, remove_file,
+    remove_made_dir, replace, replace_keeping_mode, scratch, stream, truncate,
 };
 
 /// What was attempted on which path; the source says why it failed.

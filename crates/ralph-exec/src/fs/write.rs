@@ -220,6 +220,30 @@ pub fn remove_file(path: &Path) -> Result<(), FileError> {
     }
 }
 
+/// Removes a directory that ralph made below its home, with whatever programs left in it. A symbolic link in its
+/// place is removed, not followed. One that is gone already is fine.
+#[expect(clippy::disallowed_methods, reason = "this module is the door")]
+pub fn remove_made_dir(path: &Path) -> Result<(), FileError> {
+    let remove = || match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => step(|| std::fs::remove_dir_all(path)),
+        Ok(_) => step(|| std::fs::remove_file(path)),
+        Err(error) => Err(error),
+    };
+    match remove() {
+        Err(error) if is_missing(&error) => Ok(()),
+        removed => removed.map_err(FileError::new("remove", path)),
+    }
+}
+
+/// A file without a name, to be read from its beginning; `directory` is where it takes its space.
+pub fn scratch(directory: &Path, bytes: &[u8]) -> Result<File, FileError> {
+    let make = || {
+        let temporary = Temporary::write(&directory.join("scratch"), bytes, PRIVATE)?;
+        OpenOptions::new().read(true).open(&temporary.path)
+    };
+    make().map_err(FileError::new("write to", directory))
+}
+
 /// A file under construction beside the one it will become; removed unless it gets there.
 struct Temporary {
     file: File,

@@ -19,6 +19,7 @@ mod wire;
 pub mod worker;
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -79,6 +80,12 @@ pub fn run(spec: &Spec<'_>, limits: &Limits) -> Ended {
     start(spec, limits).map_or_else(|ended| ended, Running::end)
 }
 
+/// Like [`run`], for a program that reads: `input` from where it stands to its end. A file rather than a pipe,
+/// because nobody has to be awake to fill it, and a child that stops reading harms nobody.
+pub fn run_reading(spec: &Spec<'_>, input: File, limits: &Limits) -> Ended {
+    begin(spec, input.into(), limits).map_or_else(|ended| ended, Running::end)
+}
+
 /// A program that is at work while we are. Dropped before its end, it is killed.
 #[derive(Debug)]
 pub struct Running {
@@ -88,10 +95,14 @@ pub struct Running {
 
 /// Like [`run`], without waiting; the deadline counts from here.
 pub fn start(spec: &Spec<'_>, limits: &Limits) -> Result<Running, Ended> {
+    begin(spec, Stdio::null(), limits)
+}
+
+fn begin(spec: &Spec<'_>, stdin: Stdio, limits: &Limits) -> Result<Running, Ended> {
     if limits.deadline.is_over() {
         return Err(Ended::TimedOut);
     }
-    let child = spawn(spec).map_err(Ended::CouldNotStart)?;
+    let child = spawn(spec, stdin).map_err(Ended::CouldNotStart)?;
     Ok(Running { child: Some(child), limits: *limits })
 }
 
@@ -114,7 +125,7 @@ impl Drop for Running {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module is the door")]
-fn spawn(spec: &Spec<'_>) -> io::Result<Child> {
+fn spawn(spec: &Spec<'_>, stdin: Stdio) -> io::Result<Child> {
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
@@ -131,7 +142,7 @@ fn spawn(spec: &Spec<'_>) -> io::Result<Child> {
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("LC_ALL", "C")
         .envs(spec.env.iter().copied())
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .process_group(0)
@@ -409,6 +420,21 @@ mod tests {
             let Ended::Exited { code: 5, stdout, truncated } = ended else { panic!("{ended:?}") };
             assert_eq!((stdout.len(), truncated), (kept, cut), "{keep}");
         }
+    }
+
+    #[test]
+    fn input_is_read_from_where_it_stands_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let input = vec![b'x'; 300_000];
+        for (script, expected) in [("cat", 300_000), ("head -c 2; exec 0<&-", 2), ("true", 0)] {
+            let file = crate::fs::scratch(dir.path(), &input).unwrap();
+            let argv = ["sh", "-c", script].map(OsStr::new);
+            let spec = Spec { argv: &argv, cwd: None, env: &[] };
+            let ended = run_reading(&spec, file, &testing::generous());
+            let Ended::Exited { code: 0, stdout, .. } = ended else { panic!("{ended:?}") };
+            assert_eq!(stdout.len(), expected, "{script}");
+        }
+        assert_eq!(crate::fs::list(dir.path(), 9).unwrap(), [""; 0]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One file per command: arguments → one library call → print.
 
+pub(crate) mod checkpoint;
 pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod generate;

@@ -10,6 +10,7 @@
 )]
 
 mod adopted_files;
+mod checkpoints;
 mod control;
 mod faults;
 mod hook;

@@ -1,0 +1,312 @@
+//! `ralph checkpoint`: what a person sees of the states a run went through, and gets back.
+
+use crate::sandbox::{Ended, SESSION, Sandbox, ended, spawn};
+use insta::assert_snapshot;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+
+const GOAL: [&str; 2] = ["--goal-file", "-"];
+
+fn checkpoint(sandbox: &Sandbox, args: &[&str]) -> Ended {
+    sandbox.ralph(["checkpoint"].iter().chain(args))
+}
+
+fn succeed(sandbox: &Sandbox, args: &[&str]) -> Ended {
+    let ended = checkpoint(sandbox, args);
+    assert_eq!(ended.code, Some(0), "{args:?}: {ended}");
+    ended
+}
+
+/// Mode and bytes of every file, without what git keeps for checkpoints.
+fn files(directory: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let is_ours = |path: &Path| {
+        let path = path.strip_prefix(directory).unwrap();
+        path.starts_with(".git/objects") || path.starts_with(".git/refs/ralph")
+    };
+    let found = crate::sandbox::files(directory).into_iter();
+    found
+        .filter(|(path, _)| !is_ours(path))
+        .map(|(path, bytes)| {
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            (path, (mode, bytes))
+        })
+        .collect()
+}
+
+fn settings() -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
+    settings.add_filter(r"\d\d:\d\d:\d\d", "[time]");
+    settings.add_filter(r#""(commit|tree)":"[0-9a-f]{40}""#, r#""$1":"[id]""#);
+    settings
+}
+
+/// Three checkpoints, and a change since.
+fn scene() -> (Sandbox, String) {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitignore", "ignored\n");
+    sandbox.write("src/lib.rs", "one\ntwo\n");
+    sandbox.write("run.sh", "#!/bin/sh\n");
+    sandbox.commit();
+    sandbox.write("ignored", "mine");
+    let run = sandbox.start(GOAL);
+    succeed(&sandbox, &["make", &run]);
+    sandbox.write("src/lib.rs", "one\n2\nthree\n");
+    sandbox.write("notes/new.txt", "untracked\n");
+    succeed(&sandbox, &["make", &run]);
+    fs::remove_file(sandbox.project().join("run.sh")).unwrap();
+    sandbox.write("data.bin", [0, 159, 146, 150]);
+    succeed(&sandbox, &["make", &run]);
+    sandbox.write("README.md", "changed\u{1b}[31m\n");
+    (sandbox, run)
+}
+
+#[test]
+fn a_person_lists_compares_and_restores() {
+    let (sandbox, run) = scene();
+    let run = run.as_str();
+    let calls: &[&[&str]] = &[
+        &["list", run],
+        &["list", run, "--json"],
+        &["make", run],
+        &["make", run, "--json"],
+        &["diff", run, "0", "1"],
+        &["diff", run, "--stat"],
+        &["diff", run, "1", "2", "--json"],
+        &["restore", run, "0", "--dry-run"],
+        &["restore", run, "1", "--dry-run", "--json"],
+        &["restore", run, "0", "--yes"],
+        &["restore", run, "0", "--yes"],
+        &["restore", run, "2", "--yes", "--json"],
+        &["list", run],
+    ];
+    let mut shown = String::new();
+    for args in calls {
+        let ended = succeed(&sandbox, args);
+        shown.push_str(&format!("$ ralph checkpoint {}\n{}\n", args.join(" "), ended.stdout));
+    }
+    settings().bind(|| assert_snapshot!(sandbox.tidy(&shown), @r#"
+    $ ralph checkpoint list [run]
+    [run]  3 checkpoints of `$ROOT/project`
+            0  [time]  by hand
+            1  [time]  by hand
+            2  [time]  by hand
+
+    $ ralph checkpoint list [run] --json
+    {"v":1,"run":"[run]","root":"$ROOT/project","checkpoints":[{"number":0,"at":"[time]","why":"by hand","commit":"[id]","tree":"[id]"},{"number":1,"at":"[time]","why":"by hand","commit":"[id]","tree":"[id]"},{"number":2,"at":"[time]","why":"by hand","commit":"[id]","tree":"[id]"}]}
+
+    $ ralph checkpoint make [run]
+    [run]  checkpoint 3
+
+    $ ralph checkpoint make [run] --json
+    {"v":1,"run":"[run]","number":3,"new":false,"unsettled":[]}
+
+    $ ralph checkpoint diff [run] 0 1
+    diff --git a/notes/new.txt b/notes/new.txt
+    new file mode 100644
+    index 0000000..5a72eb2
+    --- /dev/null
+    +++ b/notes/new.txt
+    @@ -0,0 +1 @@
+    +untracked
+    diff --git a/src/lib.rs b/src/lib.rs
+    index 814f4a4..f04eb26 100644
+    --- a/src/lib.rs
+    +++ b/src/lib.rs
+    @@ -1,2 +1,3 @@
+     one
+    -two
+    +2
+    +three
+
+    $ ralph checkpoint diff [run] --stat
+    modified          +1      -1  README.md
+    added               not text  data.bin
+    added             +1      -0  notes/new.txt
+    deleted           +0      -1  run.sh
+    modified          +2      -1  src/lib.rs
+
+    $ ralph checkpoint diff [run] 1 2 --json
+    {"v":1,"run":"[run]","from":1,"to":2,"files":[{"path":"data.bin","status":"added","added":null,"removed":null,"before":null,"after":{"mode":"file","id":"e1bcee3ce8fad5f15f99dd2d30d5aabde3f1a546"}},{"path":"run.sh","status":"deleted","added":0,"removed":1,"before":{"mode":"file","id":"1a2485251c33a70432394c93fb89330ef214bfc9"},"after":null}]}
+
+    $ ralph checkpoint restore [run] 0 --dry-run
+    rewrite     README.md
+    remove      data.bin
+    remove      notes/new.txt
+    bring back  run.sh
+    rewrite     src/lib.rs
+
+    $ ralph checkpoint restore [run] 1 --dry-run --json
+    {"v":1,"run":"[run]","number":1,"dry_run":true,"before":null,"files":[{"path":"README.md","status":"modified","added":null,"removed":null,"before":{"mode":"file","id":"29672c0159d0530aeecfd7712186121f24aaa04d"},"after":{"mode":"file","id":"aa95f16bab2d090d89b03a744dee0eba878290ed"}},{"path":"data.bin","status":"deleted","added":null,"removed":null,"before":{"mode":"file","id":"e1bcee3ce8fad5f15f99dd2d30d5aabde3f1a546"},"after":null},{"path":"run.sh","status":"added","added":null,"removed":null,"before":null,"after":{"mode":"file","id":"1a2485251c33a70432394c93fb89330ef214bfc9"}}],"uncovered":[],"failed":[]}
+
+    $ ralph checkpoint restore [run] 0 --yes
+    [run]  checkpoint 0 restored: 3 files written, 2 removed
+          `ralph checkpoint restore [run] 3` undoes it
+
+    $ ralph checkpoint restore [run] 0 --yes
+    [run]  every file is as it was already
+
+    $ ralph checkpoint restore [run] 2 --yes --json
+    {"v":1,"run":"[run]","number":2,"dry_run":false,"before":4,"files":[{"path":"data.bin","status":"added","added":null,"removed":null,"before":null,"after":{"mode":"file","id":"e1bcee3ce8fad5f15f99dd2d30d5aabde3f1a546"}},{"path":"notes/new.txt","status":"added","added":null,"removed":null,"before":null,"after":{"mode":"file","id":"5a72eb2edc5d0da32ff615d210d6fa90c31ed940"}},{"path":"run.sh","status":"deleted","added":null,"removed":null,"before":{"mode":"file","id":"1a2485251c33a70432394c93fb89330ef214bfc9"},"after":null},{"path":"src/lib.rs","status":"modified","added":null,"removed":null,"before":{"mode":"file","id":"814f4a422927b82f5f8a43f8fab6d3839e3983f2"},"after":{"mode":"file","id":"f04eb265ebd74fba2cddf0a6adf2a6a7f81c87aa"}}],"uncovered":[],"failed":[]}
+
+    $ ralph checkpoint list [run]
+    [run]  5 checkpoints of `$ROOT/project`
+            0  [time]  by hand
+            1  [time]  by hand
+            2  [time]  by hand
+            3  [time]  by hand
+            4  [time]  before restoring 0
+    "#));
+}
+
+#[test]
+fn what_cannot_be_done_says_what_can() {
+    let (sandbox, run) = scene();
+    let fresh = sandbox.start_for("other", GOAL);
+    let run = run.as_str();
+    let calls: &[&[&str]] = &[
+        &["list", "nope"],
+        &["diff", run, "7"],
+        &["diff", &fresh],
+        &["diff", run, "x"],
+        &["restore", run, "7", "--yes"],
+        &["restore", run, "0"],
+        &["restore", run],
+        &["prune", run],
+        &["lits"],
+    ];
+    let before = files(sandbox.project());
+    let mut shown = String::new();
+    for args in calls {
+        let refused = checkpoint(&sandbox, args);
+        assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{args:?}: {refused}");
+        shown.push_str(&format!("$ ralph checkpoint {}\n{}", args.join(" "), refused.stderr));
+    }
+    assert!(files(sandbox.project()) == before);
+    let shown = sandbox.tidy(&shown);
+    settings().bind(|| {
+        assert_snapshot!(shown, @"
+        $ ralph checkpoint list nope
+        error: `nope` is neither a run nor a session that ralph knows
+          hint: `ralph status --all` lists the runs there are
+        $ ralph checkpoint diff [run] 7
+        error: run `[run]` has no checkpoint 7
+          hint: `ralph checkpoint list [run]` shows the ones there are
+        $ ralph checkpoint diff [run]
+        error: run `[run]` has no checkpoint to compare with
+          hint: `ralph checkpoint make [run]` makes one
+        $ ralph checkpoint diff [run] x
+        error: `FROM` cannot be `x`
+          hint: a whole number is needed
+        $ ralph checkpoint restore [run] 7 --yes
+        error: run `[run]` has no checkpoint 7
+          hint: `ralph checkpoint list [run]` shows the ones there are
+        $ ralph checkpoint restore [run] 0
+        error: nobody can be asked whether to restore
+          hint: `--dry-run` shows what would change, `--yes` does it
+        $ ralph checkpoint restore [run]
+        error: `NUMBER` is missing
+          hint: `ralph checkpoint --help` lists what there is
+        $ ralph checkpoint prune [run]
+        error: run `[run]` has not ended, and may still need its checkpoints
+          hint: `ralph cancel [run]` ends it
+        $ ralph checkpoint lits
+        error: unknown command `lits`
+          hint: did you mean `list`?
+        ");
+    });
+}
+
+/// R-D1a, R-D1b: a restore gives the same bytes back and touches nothing else of the user's.
+#[test]
+fn a_restore_changes_the_work_tree_and_nothing_else() {
+    let sandbox = Sandbox::new();
+    sandbox.write("edited", "committed\n");
+    sandbox.commit();
+    sandbox.write("edited", "stashed\n");
+    sandbox.git(&["-c", "user.name=t", "-c", "user.email=t@t", "stash", "--quiet"]);
+    sandbox.write("edited", "staged\n");
+    sandbox.git(&["add", "edited"]);
+    sandbox.write("edited", "dirty\r\n");
+    sandbox.write("untracked", "u");
+    let run = sandbox.start(GOAL);
+    let before = files(sandbox.project());
+    succeed(&sandbox, &["make", &run]);
+    assert!(files(sandbox.project()) == before, "a checkpoint leaves everything alone");
+    sandbox.write("edited", "by the agent\n");
+    sandbox.write("more", "by the agent\n");
+    fs::remove_file(sandbox.project().join("untracked")).unwrap();
+    succeed(&sandbox, &["restore", &run, "0", "--yes"]);
+    assert!(files(sandbox.project()) == before);
+}
+
+/// Killed at any write, a restore leaves the checkpoint of what was there, and can be repeated.
+#[test]
+fn a_restore_killed_at_any_write_can_be_undone_and_repeated() {
+    let (sandbox, run) = scene();
+    succeed(&sandbox, &["make", &run]);
+    let now = files(sandbox.project());
+    succeed(&sandbox, &["restore", &run, "0", "--yes"]);
+    let then = files(sandbox.project());
+    succeed(&sandbox, &["restore", &run, "3", "--yes"]);
+    assert!(files(sandbox.project()) == now);
+    let mut killed = 0;
+    // After one change and before the next it is the same place.
+    for point in (1..).step_by(2) {
+        let mut command = sandbox.command();
+        command
+            .args(["checkpoint", "restore", &run, "0", "--yes"])
+            .env("RALPH_FAILPOINT", format!("kill:{point}"));
+        let output = spawn(&mut command, b"").wait_with_output().unwrap();
+        let was_killed = output.status.signal() == Some(9);
+        if !was_killed {
+            assert_eq!(output.status.code(), Some(0), "{output:?}");
+            assert!(files(sandbox.project()) == then);
+            break;
+        }
+        killed += 1;
+        if point % 16 == 1 {
+            succeed(&sandbox, &["restore", &run, "0", "--yes"]);
+            assert!(files(sandbox.project()) == then, "repeated after point {point}");
+        }
+        succeed(&sandbox, &["restore", &run, "3", "--yes"]);
+        assert!(files(sandbox.project()) == now, "undone after point {point}");
+    }
+    assert!(killed > 15, "only {killed} points: the writes are not instrumented");
+}
+
+#[test]
+fn the_agent_may_look_but_not_rewind() {
+    let (sandbox, run) = scene();
+    let before = files(sandbox.project());
+    for (args, code) in [
+        (vec!["list", &run], 0),
+        (vec!["diff", &run], 0),
+        (vec!["restore", &run, "0", "--dry-run"], 0),
+        (vec!["restore", &run, "0", "--yes"], 1),
+        (vec!["prune", &run], 1),
+    ] {
+        let mut command = sandbox.command();
+        command.arg("checkpoint").args(&args).env("CLAUDECODE", "1");
+        let ended = ended(&mut command, b"");
+        assert_eq!(ended.code, Some(code), "{args:?}: {ended}");
+    }
+    assert!(files(sandbox.project()) == before);
+    let listed = succeed(&sandbox, &["list", &run, "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed["checkpoints"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn an_ended_run_can_be_pruned_to_the_last_ref() {
+    let (sandbox, run) = scene();
+    succeed(&sandbox, &["diff", &run, "0"]);
+    assert_eq!(sandbox.ralph(["cancel", SESSION]).code, Some(0));
+    let pruned = succeed(&sandbox, &["prune", &run, "--json"]);
+    assert_eq!(pruned.stdout, format!("{{\"v\":1,\"run\":\"{run}\",\"pruned\":3}}\n"));
+    let left = crate::sandbox::files(&sandbox.project().join(".git/refs/ralph"));
+    assert_eq!(left, []);
+}
