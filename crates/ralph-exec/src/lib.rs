@@ -13,6 +13,7 @@ pub mod control;
 pub mod env;
 pub mod environment;
 pub mod faults;
+pub mod findings;
 pub mod fs;
 pub mod git;
 pub mod held;

@@ -5,7 +5,8 @@ use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-pub(crate) const TARGETS: [&str; 5] = ["event", "sources", "transcript", "records", "text"];
+pub(crate) const TARGETS: [&str; 6] =
+    ["event", "sources", "transcript", "records", "text", "findings"];
 
 /// In the environment, so that they replace the flags of `.cargo/config.toml`: the fuzzer's C++ runtime is dynamic.
 const FLAGS: &str = "-C passes=sancov-module \
@@ -51,7 +52,7 @@ fn build() -> Result<PathBuf> {
     Ok(target_directory.join(host.context("rustc names no host")?).join("release"))
 }
 
-/// Recorded events and transcripts, and what lies in `fuzz/seeds`.
+/// Recorded events, transcripts and reports, and what lies in `fuzz/seeds`.
 fn plant(target: &str, corpus: &Path) -> Result<()> {
     disk::directory(corpus)?;
     let recorded = shell::root().join("fixtures/hosts/claude-code");
@@ -67,6 +68,9 @@ fn plant(target: &str, corpus: &Path) -> Result<()> {
     if written_for_it.is_dir() {
         seeds.extend(disk::list(&written_for_it)?);
     }
+    if target == "findings" {
+        plant_reports(corpus)?;
+    }
     for seed in seeds {
         let name = seed.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = disk::read(&seed)?;
@@ -78,6 +82,22 @@ fn plant(target: &str, corpus: &Path) -> Result<()> {
             bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.len() <= LONGEST);
         for (number, line) in lines.enumerate() {
             disk::write(&corpus.join(format!("seed-{name}-{number}")), line)?;
+        }
+    }
+    Ok(())
+}
+
+/// Each behind a line that names its format, as the target wants it.
+fn plant_reports(corpus: &Path) -> Result<()> {
+    for directory in disk::list(&shell::root().join("fixtures/reports"))? {
+        let format = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !directory.is_dir() {
+            continue;
+        }
+        for report in disk::list(&directory)? {
+            let name = report.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let seed = [format.as_bytes(), b"\n", &disk::read(&report)?].concat();
+            disk::write(&corpus.join(format!("seed-{format}-{name}")), &seed)?;
         }
     }
     Ok(())

@@ -1,0 +1,221 @@
+//! `cargo --message-format=json`, rustc's own messages, and what the test runner prints between them.
+
+use super::libtest::Libtest;
+use super::locate::{self, Spot};
+use super::tally::Tally;
+use super::{Context, Draft, Found, lines};
+use ralph_core::gate::{Reading, Tests};
+use ralph_core::requirement::Severity;
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// Lines of cargo (`reason`), of rustc (`$message_type`) and of the test runner (`type`).
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow, default)]
+    reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "$message_type")]
+    message_type: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    event: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    stdout: Option<Cow<'a, str>>,
+    #[serde(default)]
+    passed: u32,
+    #[serde(default)]
+    failed: u32,
+    #[serde(default)]
+    ignored: u32,
+    #[serde(borrow, default)]
+    manifest_path: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Wrapped<'a> {
+    #[serde(borrow)]
+    message: Diagnostic<'a>,
+}
+
+#[derive(Deserialize)]
+struct Diagnostic<'a> {
+    #[serde(borrow)]
+    message: Cow<'a, str>,
+    #[serde(borrow)]
+    level: Cow<'a, str>,
+    #[serde(borrow, default)]
+    code: Option<Code<'a>>,
+    #[serde(borrow, default)]
+    spans: Vec<Span<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Code<'a> {
+    #[serde(borrow)]
+    code: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Span<'a> {
+    #[serde(borrow)]
+    file_name: Cow<'a, str>,
+    line_start: u32,
+    column_start: u32,
+    is_primary: bool,
+    #[serde(borrow, default)]
+    label: Option<Cow<'a, str>>,
+}
+
+pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
+    let mut found = Found::new(context);
+    let mut tally = Tally::default();
+    let mut libtest = Libtest::default();
+    let mut messages = 0_u64;
+    let mut plain = String::new();
+    for line in text.split('\n') {
+        if line.starts_with('{')
+            && let Ok(known) = serde_json::from_str::<Line<'_>>(line)
+        {
+            let is_known =
+                [&known.reason, &known.message_type, &known.kind].iter().any(|key| key.is_some());
+            messages += u64::from(is_known);
+            message(line, &known, &mut found, &mut tally);
+            continue;
+        }
+        // Lines go through the same cleaning as all output; one at a time, so that nothing is kept.
+        for line in lines(line) {
+            tally.line(&line);
+            libtest.line(&line, &mut found);
+            if line.starts_with("error: ") && plain.is_empty() && !is_consequence(&line) {
+                plain = line.into_owned();
+            }
+        }
+    }
+    libtest.end(&mut found);
+    if found.is_empty() && !plain.is_empty() {
+        found.add(&Draft { message: plain.trim_start_matches("error: "), ..Draft::default() });
+    }
+    let is_silent = messages == 0 && tally.tests().is_none();
+    let doubt = tally.doubt().or(is_silent.then_some("the output holds no message of cargo"));
+    found.into_reading(tally.tests(), doubt)
+}
+
+fn message(line: &str, known: &Line<'_>, found: &mut Found<'_>, tally: &mut Tally) {
+    match (known.reason.as_deref(), known.message_type.as_deref(), known.kind.as_deref()) {
+        (Some("compiler-message"), ..) => {
+            if let Ok(wrapped) = serde_json::from_str::<Wrapped<'_>>(line) {
+                diagnostic(&wrapped.message, known.manifest_path.as_deref(), found);
+            }
+        }
+        (None, Some("diagnostic"), _) => {
+            if let Ok(bare) = serde_json::from_str::<Diagnostic<'_>>(line) {
+                diagnostic(&bare, None, found);
+            }
+        }
+        (None, None, Some("test")) if known.event.as_deref() == Some("failed") => {
+            failed_test(known, found);
+        }
+        (None, None, Some("suite")) if matches!(known.event.as_deref(), Some("ok" | "failed")) => {
+            tally.count(Tests {
+                run: known.passed.saturating_add(known.failed),
+                failed: known.failed,
+                skipped: known.ignored,
+            });
+        }
+        _ => {}
+    }
+}
+
+fn failed_test(known: &Line<'_>, found: &mut Found<'_>) {
+    let name = known.name.as_deref().unwrap_or_default();
+    let stdout = known.stdout.as_deref().unwrap_or_default();
+    let mut panics = Libtest::default();
+    let header = format!("---- {name} stdout ----");
+    panics.line(&header, found);
+    for line in lines(stdout) {
+        panics.line(&line, found);
+    }
+    panics.end(found);
+}
+
+fn diagnostic(diagnostic: &Diagnostic<'_>, manifest: Option<&str>, found: &mut Found<'_>) {
+    let severity = match &*diagnostic.level {
+        "error" | "error: internal compiler error" => Severity::Error,
+        "warning" => Severity::Warning,
+        _ => return,
+    };
+    if diagnostic.spans.is_empty() && is_consequence(&diagnostic.message) {
+        return;
+    }
+    let span = diagnostic.spans.iter().find(|span| span.is_primary);
+    let file = span.map(|span| path(&span.file_name, manifest));
+    let label = span.and_then(|span| span.label.as_deref()).unwrap_or_default();
+    let message = if label.is_empty() || diagnostic.message.contains(label) {
+        diagnostic.message.clone()
+    } else {
+        Cow::Owned(format!("{}: {label}", diagnostic.message))
+    };
+    found.add(&Draft {
+        spot: file.as_deref().zip(span).map(|(file, span)| Spot {
+            file,
+            line: Some(span.line_start),
+            column: Some(span.column_start),
+        }),
+        rule: diagnostic.code.as_ref().map(|code| &*code.code).unwrap_or_default(),
+        message: &message,
+        severity,
+    });
+}
+
+/// What only sums up the messages before it.
+fn is_consequence(message: &str) -> bool {
+    let message = message.trim_start_matches("error: ");
+    message.starts_with("aborting due to ")
+        || message.starts_with("could not compile ")
+        || message.starts_with("test failed, to rerun ")
+        || message.starts_with("doctest failed, to rerun ")
+        || message.ends_with(" target failed:")
+        || message.ends_with(" targets failed:")
+        || message.ends_with(" warning emitted")
+        || message.ends_with(" warnings emitted")
+}
+
+/// cargo names files from the root of its workspace, which nothing in a message tells. The directory of the package
+/// does: where it ends in what the file's name begins with, the workspace is above.
+fn path(file: &str, manifest: Option<&str>) -> String {
+    let Some(package) = manifest.map(Path::new).and_then(Path::parent) else {
+        return file.to_owned();
+    };
+    if Path::new(file).is_absolute() || !locate::is_file(file) {
+        return file.to_owned();
+    }
+    let shared = Path::new(file)
+        .ancestors()
+        .skip(1)
+        .find(|head| !head.as_os_str().is_empty() && package.ends_with(head))
+        .map_or(0, |head| head.components().count());
+    let workspace: PathBuf = package.ancestors().nth(shared).unwrap_or(package).to_owned();
+    workspace.join(file).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_found_from_the_package() {
+        for (file, manifest, expected) in [
+            ("src/lib.rs", "/project/Cargo.toml", "/project/src/lib.rs"),
+            ("crates/a/src/lib.rs", "/project/crates/a/Cargo.toml", "/project/crates/a/src/lib.rs"),
+            ("a/src/x/y.rs", "/project/rust/a/Cargo.toml", "/project/rust/a/src/x/y.rs"),
+            ("/rustc/5/core.rs", "/project/Cargo.toml", "/rustc/5/core.rs"),
+        ] {
+            assert_eq!(path(file, Some(manifest)), expected, "{file} of {manifest}");
+        }
+        assert_eq!(path("src/lib.rs", None), "src/lib.rs");
+    }
+}

@@ -1,0 +1,211 @@
+use super::*;
+use ralph_core::gate::{Rerun, Tests};
+use ralph_core::requirement::{Place, Stage, Weight};
+
+fn gate(command: &str, report: Format, min_tests: MinTests) -> Gate {
+    Gate {
+        name: "tests".into(),
+        stage: Stage::Correctness,
+        command: Command::Shell(command.into()),
+        cwd: String::new(),
+        timeout_ms: 60_000,
+        paths: Vec::new(),
+        when: Vec::new(),
+        on: Vec::new(),
+        min_complexity: 0,
+        weight: Weight::Required,
+        report,
+        min_tests,
+        rerun: Rerun::Tests,
+        env: Vec::new(),
+    }
+}
+
+fn nothing() -> Reading {
+    Reading::default()
+}
+
+fn ran(run: u32, failed: u32) -> Reading {
+    Reading { tests: Some(Tests { run, failed, skipped: 0 }), ..Reading::default() }
+}
+
+fn doubted(why: &str) -> Reading {
+    Reading { doubt: Some(why.into()), ..Reading::default() }
+}
+
+fn found(severity: Severity) -> Reading {
+    let mut finding = Finding::new("it is wrong".into());
+    finding.severity = severity;
+    finding.place = Some(Place { file: "src/a.rs".into(), line: Some(1), column: None });
+    Reading { findings: vec![finding], finding_count: 1, ..Reading::default() }
+}
+
+fn failing() -> Reading {
+    Reading { tests: ran(3, 1).tests, ..found(Severity::Error) }
+}
+
+fn shown(judged: &Judged) -> String {
+    let mut out = match &judged.outcome {
+        Outcome::Passed => "passed".to_owned(),
+        Outcome::Failed => "failed".to_owned(),
+        Outcome::Unknown(unknown) => match unknown {
+            Unknown::Error(why) | Unknown::Inconclusive(why) | Unknown::Skipped(why) => {
+                format!("{}: {why}", unknown.name())
+            }
+            Unknown::Timeout { after_ms } => format!("timeout: {after_ms}"),
+            Unknown::Untrusted => "untrusted".to_owned(),
+        },
+    };
+    for finding in &judged.reading.findings {
+        out.push_str(" | ");
+        out.push_str(&finding.message);
+    }
+    assert_eq!(judged.reading.finding_count as usize, judged.reading.findings.len());
+    out
+}
+
+/// R-L7a: every end of a gate is exactly one outcome, and only failure is work for the agent.
+#[test]
+fn every_end_is_one_outcome() {
+    let exited = How::Exited;
+    for (how, format, reading, expected) in [
+        (exited(0), Format::Text, nothing(), "passed"),
+        (exited(0), Format::Text, ran(3, 0), "passed"),
+        (exited(0), Format::Junit, ran(3, 1), "failed | it ended well, but reports 1 test failed"),
+        (exited(0), Format::Text, ran(3, 1), "inconclusive: it ended well, but says 1 test failed"),
+        (exited(0), Format::Text, failing(), "failed | it is wrong"),
+        // What people read may quote errors; what is a report means them.
+        (exited(0), Format::Text, found(Severity::Error), "passed | it is wrong"),
+        (exited(0), Format::Sarif, found(Severity::Error), "failed | it is wrong"),
+        (exited(0), Format::Sarif, found(Severity::Warning), "passed | it is wrong"),
+        (exited(0), Format::Junit, doubted("no tests ran"), "inconclusive: no tests ran"),
+        (
+            exited(0),
+            Format::Junit,
+            doubted("the report was not written"),
+            "inconclusive: the report was not written",
+        ),
+        (exited(1), Format::Text, found(Severity::Error), "failed | it is wrong"),
+        (exited(1), Format::EslintJson, found(Severity::Warning), "failed | it is wrong"),
+        (exited(1), Format::Junit, ran(3, 1), "failed"),
+        (exited(1), Format::None, nothing(), "failed | exit 1: first / second"),
+        (
+            exited(1),
+            Format::Junit,
+            doubted("the report is empty"),
+            "inconclusive: exit 1: the report is empty: first / second",
+        ),
+        (
+            exited(137),
+            Format::Text,
+            nothing(),
+            "error: it was killed by signal 9 (SIGKILL, often for want of memory)",
+        ),
+        (exited(139), Format::Text, ran(3, 1), "failed"),
+        (exited(139), Format::Text, found(Severity::Error), "failed | it is wrong"),
+        (exited(200), Format::Text, nothing(), "failed | exit 200: first / second"),
+        (
+            How::Signalled(11),
+            Format::Text,
+            nothing(),
+            "error: it was killed by signal 11 (SIGSEGV)",
+        ),
+        (How::Signalled(64), Format::Text, nothing(), "error: it was killed by signal 64"),
+        (How::TimedOut { after_ms: 5 }, Format::Text, ran(3, 0), "timeout: 5"),
+        (How::Cancelled, Format::Text, ran(3, 0), "skipped: it was cancelled"),
+        (
+            How::CouldNotStart("no such file".into()),
+            Format::Text,
+            nothing(),
+            "error: it could not be started: no such file",
+        ),
+    ] {
+        let gate = gate("make test", format, MinTests::Some);
+        let judged = judge(&gate, &how, reading.clone(), "first\n\n---\nsecond\n");
+        assert_eq!(shown(&judged), expected, "{how:?} {format:?} {reading:?}");
+    }
+}
+
+/// R-L7c: what cannot be started is an error of the gate, whatever the number of its exit code.
+#[test]
+fn a_command_that_is_not_there_is_nobodys_failure() {
+    for (code, tail) in [
+        (127, "sh: 1: eslint: not found"),
+        (127, ""),
+        (126, "sh: 1: ./check: Permission denied"),
+        (1, "bash: line 1: eslint: command not found"),
+        (127, "/usr/bin/env: ‘node’: No such file or directory"),
+        (2, "make: eslint: No such file or directory\nmake: *** [Makefile:2: lint] Error 127"),
+        (1, "bash: ./s: /nosuch/python: bad interpreter: No such file or directory"),
+        (1, "/usr/bin/python3: No module named pytest"),
+        (2, "python3: can't open file '/project/check.py': [Errno 2] No such file or directory"),
+        (
+            1,
+            "\u{1b}[31mnpm error\u{1b}[0m Missing script: \"lint\"\nnpm error\nnpm error To see a list of scripts, run:",
+        ),
+        (1, "npm error could not determine executable to run"),
+        (1, "npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/nosuch"),
+        (
+            101,
+            "error: no such command: `nextest`\n\nhelp: view all installed commands with `cargo --list`",
+        ),
+        (1, "error: 'cargo-clippy' is not installed for the toolchain '1.95.0'"),
+        (1, "error: toolchain 'nightly' is not installed"),
+        (1, "error Command \"lint\" not found."),
+        (2, "make: *** [Makefile:2: lint] Error 127"),
+        (1, "exec: \"golangci-lint\": executable file not found in $PATH"),
+        (2, "make: *** No rule to make target 'lint'.  Stop."),
+    ] {
+        let gate = gate("make lint", Format::Text, MinTests::Some);
+        let judged = judge(&gate, &How::Exited(code), nothing(), tail);
+        assert_eq!(judged.outcome.name(), "error", "{tail}: {:?}", judged.outcome);
+    }
+    // A test of the work itself may say the same.
+    for (reading, tail) in [
+        (ran(5, 1), "sh: 1: eslint: not found"),
+        (found(Severity::Error), "sh: 1: husky: not found\nsrc/a.rs:1: it is wrong"),
+        (nothing(), "ModuleNotFoundError: No module named 'shop.cart'"),
+        (nothing(), "Error: ENOENT: no such file or directory, open 'x'"),
+    ] {
+        let gate = gate("npm test", Format::Text, MinTests::Some);
+        let judged = judge(&gate, &How::Exited(1), reading, tail);
+        assert_eq!(judged.outcome, Outcome::Failed, "{tail}");
+    }
+}
+
+/// R-L3f: too few tests is a failure, none at all tells nothing.
+#[test]
+fn the_number_of_tests_counts() {
+    for (least, reading, expected) in [
+        (10, ran(10, 0), "passed"),
+        (10, ran(3, 0), "failed | only 3 tests ran, 10 are required"),
+        (2, ran(1, 0), "failed | only 1 test ran, 2 are required"),
+        (10, nothing(), "inconclusive: a number of tests is required, but none were counted"),
+        (10, doubted("no tests ran"), "inconclusive: no tests ran"),
+    ] {
+        let gate = gate("npm test", Format::Text, MinTests::AtLeast(least));
+        let judged = judge(&gate, &How::Exited(0), reading, "");
+        assert_eq!(shown(&judged), expected);
+    }
+}
+
+#[test]
+fn pytest_says_with_its_exit_code_whose_fault_it_is() {
+    for (code, reading, expected) in [
+        (1, ran(3, 1), "failed"),
+        (2, nothing(), "error: exit 2: pytest was interrupted: it said this"),
+        (2, found(Severity::Error), "failed | it is wrong"),
+        (3, nothing(), "error: exit 3: pytest broke: it said this"),
+        (
+            4,
+            doubted("no tests ran"),
+            "error: exit 4: pytest was called in a way that it does not understand: it said this",
+        ),
+        (4, found(Severity::Error), "failed | it is wrong"),
+        (5, nothing(), "inconclusive: pytest collected no tests"),
+    ] {
+        let gate = gate("python -m pytest -q", Format::Text, MinTests::Some);
+        let judged = judge(&gate, &How::Exited(code), reading, "it said this");
+        assert_eq!(shown(&judged), expected, "{code}");
+    }
+}

@@ -1,0 +1,155 @@
+//! What makes two findings the same one, at another time and on another line.
+
+use ralph_core::record::Mark;
+use ralph_core::requirement::Finding;
+
+/// The file, the rule and the message, without what changes from run to run: line and column, other numbers,
+/// addresses, ids, durations, directories for temporary files. It faces the agent that is judged: whoever found
+/// another message with the same mark could have a new failure called an old one, hence a cryptographic hash.
+pub fn signature(finding: &Finding) -> Mark {
+    let file = finding.place.as_ref().map_or("", |place| place.file.as_str());
+    let rule = finding.rule.as_deref().unwrap_or_default();
+    let mut hash = blake3::Hasher::new();
+    for part in [file, rule, &normal(&finding.message)] {
+        hash.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut first = [0; 8];
+    hash.finalize_xof().fill(&mut first);
+    Mark(u64::from_le_bytes(first))
+}
+
+/// With `#` for whatever is a number, an id or a temporary path.
+fn normal(message: &str) -> String {
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some(char) = rest.chars().next() {
+        let word = rest.split(|char: char| !is_of_word(char)).next().unwrap_or_default();
+        if let Some(after) = temporary(rest) {
+            out.push_str("#/");
+            rest = after;
+        } else if word.is_empty() {
+            out.push(char);
+            rest = rest.get(char.len_utf8()..).unwrap_or_default();
+        } else {
+            push_word(&mut out, word);
+            rest = rest.get(word.len()..).unwrap_or_default();
+        }
+    }
+    out
+}
+
+fn is_of_word(char: char) -> bool {
+    char.is_alphanumeric() || char == '_'
+}
+
+fn push_word(out: &mut String, word: &str) {
+    let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
+    let hex = word.strip_prefix("0x").unwrap_or(word);
+    let is_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !has_digit {
+        out.push_str(word);
+    } else if is_hex && (hex.len() >= 7 || hex.len() < word.len()) || is_amount(word) {
+        number(out);
+    } else {
+        // `u32`, `x2`, `TS2322` are names.
+        out.push_str(word);
+    }
+}
+
+/// One mark for `1.25` and for `3`, so that a duration stays the same when it becomes a round number.
+fn number(out: &mut String) {
+    if out.ends_with("#.") {
+        out.pop();
+    } else {
+        out.push('#');
+    }
+}
+
+/// `12`, `12ms`, `1_000`, `3px`: a number with or without a unit.
+fn is_amount(word: &str) -> bool {
+    const UNITS: [&str; 17] = [
+        "", "ns", "us", "µs", "ms", "s", "sec", "secs", "m", "min", "h", "kb", "mb", "gb", "KB",
+        "MB", "x",
+    ];
+    let unit = word.trim_start_matches(|char: char| char.is_ascii_digit() || char == '_');
+    word.starts_with(|char: char| char.is_ascii_digit()) && UNITS.contains(&unit)
+}
+
+/// What follows a directory for temporary files, and the random name in it.
+fn temporary(text: &str) -> Option<&str> {
+    let rest = ["/private/tmp/", "/tmp/", "/var/tmp/", "/var/folders/", "/dev/shm/"]
+        .iter()
+        .find_map(|directory| text.strip_prefix(directory))?;
+    let end = rest.find(|char: char| char.is_whitespace() || "\"'`:,;)".contains(char));
+    let (path, after) = rest.split_at(end.unwrap_or(rest.len()));
+    // The last part is the file itself, and has a name of its own unless it is the random one.
+    let kept = path.rsplit_once('/').map_or(0, |(_, name)| name.len());
+    rest.get(path.len() - kept..).or(Some(after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use ralph_core::requirement::Place;
+
+    #[test]
+    fn what_changes_from_run_to_run_is_left_out() {
+        for (message, expected) in [
+            ("left: 3, right: 14", "left: #, right: #"),
+            ("took 1.25ms", "took #"),
+            ("took 13s", "took #"),
+            ("at 0x7f929a3d0490>", "at #>"),
+            ("commit 59807616e1fa2540", "commit #"),
+            ("at src/a.rs:12:5", "at src/a.rs:#:#"),
+            ("expected u32, found TS2322 x2", "expected u32, found TS2322 x2"),
+            ("cannot open /tmp/.tmpAb3x/deep/in.json: gone", "cannot open #/in.json: gone"),
+            ("cannot open '/tmp/tmp8cm0ux85'", "cannot open '#/'"),
+            ("`deadbeef` is a word, facade too", "`deadbeef` is a word, facade too"),
+            ("id 1b4e28ba-2fa1-11d2-883f-0016d3cca427", "id #-2fa1-11d2-883f-#"),
+        ] {
+            assert_eq!(normal(message), expected, "{message}");
+        }
+    }
+
+    fn finding() -> impl Strategy<Value = Finding> {
+        ("[a-z/.]{0,12}", ".{0,60}", proptest::option::of("[a-z0-9]{0,8}")).prop_map(
+            |(file, message, rule)| {
+                let mut finding = Finding::new(message);
+                finding.rule = rule;
+                finding.place = Some(Place { file, line: None, column: None });
+                finding
+            },
+        )
+    }
+
+    proptest! {
+        /// R-L7d: a failure that only moved is the one that was there.
+        #[test]
+        fn moving_a_finding_changes_nothing(
+            finding in finding(),
+            line in proptest::option::of(1_u32..),
+            column in proptest::option::of(1_u32..),
+        ) {
+            let mut moved = finding.clone();
+            if let Some(place) = &mut moved.place {
+                place.line = line;
+                place.column = column;
+            }
+            prop_assert_eq!(signature(&finding), signature(&moved));
+        }
+
+        #[test]
+        fn another_file_or_rule_is_another_finding(finding in finding()) {
+            let mut other = finding.clone();
+            other.rule = Some(format!("{}!", finding.rule.clone().unwrap_or_default()));
+            prop_assert_ne!(signature(&finding), signature(&other));
+            let mut other = finding.clone();
+            if let Some(place) = &mut other.place {
+                place.file.push('!');
+            }
+            prop_assert_ne!(signature(&finding), signature(&other));
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! How many tests ran, from the last lines of the runners that people use. A runner that found nothing to run often
+//! ends with success, so "no tests" has to be heard as well.
+
+use super::doubt_about;
+use ralph_core::gate::Tests;
+
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    tests: Tests,
+    was_counted: bool,
+    /// A runner said that there was nothing to run.
+    was_empty: bool,
+    /// A runner said that something ran, without a number.
+    was_some: bool,
+}
+
+/// What a runner says where it found nothing, in lower case, at the start of a line.
+const NOTHING: [&str; 12] = [
+    "no tests ran",
+    "no test files found",
+    "no tests found",
+    "no tests to run",
+    "no test suites found",
+    "no test suites",
+    "no tests were found",
+    "no tests were executed",
+    "no tests executed",
+    "no tests matched",
+    "no test is available",
+    "no test modules found",
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Passed,
+    Failed,
+    Skipped,
+    /// Neither: warnings, reruns, assertions.
+    Beside,
+}
+
+impl Tally {
+    pub(super) fn line(&mut self, line: &str) {
+        let line = line.trim();
+        if line.is_empty() {
+            return;
+        }
+        if let Some(tests) = summary(line) {
+            self.count(tests);
+        } else if let Some(rest) = line.strip_prefix("Ran ") {
+            self.ran(rest);
+        } else if let Some(rest) =
+            line.strip_prefix("FAILED (").or_else(|| line.strip_prefix("OK ("))
+        {
+            self.correct(rest);
+        } else if is_nothing(line) {
+            self.was_empty = true;
+        } else {
+            self.go(line);
+        }
+    }
+
+    pub(super) fn count(&mut self, tests: Tests) {
+        self.was_counted = true;
+        self.tests.run = self.tests.run.saturating_add(tests.run);
+        self.tests.failed = self.tests.failed.saturating_add(tests.failed);
+        self.tests.skipped = self.tests.skipped.saturating_add(tests.skipped);
+    }
+
+    pub(super) fn tests(&self) -> Option<Tests> {
+        self.was_counted.then_some(self.tests)
+    }
+
+    pub(super) fn doubt(&self) -> Option<&'static str> {
+        if self.was_counted {
+            doubt_about(self.tests).filter(|_| !self.was_some)
+        } else {
+            (self.was_empty && !self.was_some).then_some("no tests were found")
+        }
+    }
+
+    /// unittest: `Ran 3 tests in 0.001s`; what became of them follows.
+    fn ran(&mut self, rest: &str) {
+        let mut words = rest.split_whitespace();
+        let number = words.next().and_then(|number| number.parse().ok());
+        let is_unittest =
+            matches!(words.next(), Some("test" | "tests")) && words.next() == Some("in");
+        if let (Some(run), true) = (number, is_unittest) {
+            self.count(Tests { run, ..Tests::default() });
+        }
+    }
+
+    /// unittest: `FAILED (failures=1, errors=1, skipped=1)` after `Ran 3 tests`.
+    fn correct(&mut self, rest: &str) {
+        for part in rest.trim_end_matches(')').split(',') {
+            let Some((key, number)) = part.trim().split_once('=') else {
+                continue;
+            };
+            let number: u32 = number.parse().unwrap_or_default();
+            match kind(key) {
+                Kind::Failed => self.tests.failed = self.tests.failed.saturating_add(number),
+                Kind::Skipped => {
+                    self.tests.run = self.tests.run.saturating_sub(number);
+                    self.tests.skipped = self.tests.skipped.saturating_add(number);
+                }
+                Kind::Passed | Kind::Beside => {}
+            }
+        }
+    }
+
+    /// go without `-json` names packages, not numbers.
+    fn go(&mut self, line: &str) {
+        if line.ends_with("[no test files]") || line.ends_with("[no tests to run]") {
+            self.was_empty = true;
+        } else if line.strip_prefix("ok").is_some_and(|rest| rest.starts_with([' ', '\t']))
+            && line.ends_with('s')
+        {
+            let mut words = line.split_whitespace().skip(1);
+            let is_package = words.next().is_some_and(|word| word.contains('/'));
+            let took = words.next().is_some_and(|word| {
+                word.strip_suffix('s').is_some_and(|number| number.parse::<f64>().is_ok())
+            });
+            self.was_some |= is_package && took;
+        }
+    }
+}
+
+fn is_nothing(line: &str) -> bool {
+    let begins = |line: &str, phrase: &str| {
+        line.get(..phrase.len()).is_some_and(|head| head.eq_ignore_ascii_case(phrase))
+    };
+    let mut line = line.trim_start_matches(['=', ' ', '❯']);
+    for label in ["error: ", "warning: ", "[info] ", "[warn] ", "[error] "] {
+        if begins(line, label) {
+            line = line.get(label.len()..).unwrap_or_default();
+        }
+    }
+    NOTHING.iter().any(|phrase| begins(line, phrase))
+        || line.strip_prefix("collected 0 items").is_some_and(|rest| !rest.contains("error"))
+}
+
+fn summary(line: &str) -> Option<Tests> {
+    if let Some(rest) = line.strip_prefix("test result: ") {
+        return Some(sum(pairs(rest)));
+    }
+    if let Some(rest) = line.strip_prefix("Tests:") {
+        return if rest.trim_end().ends_with("total") {
+            Some(sum(pairs(rest)))
+        } else {
+            by_total(keyed(line), "tests")
+        };
+    }
+    if let Some(tests) = line.strip_prefix("Tests ").and_then(vitest) {
+        return Some(tests);
+    }
+    if let Some((head, rest)) = line.split_once("run:")
+        && head.starts_with("Summary [")
+    {
+        return Some(sum(pairs(rest)));
+    }
+    let told = ["[INFO] ", "[ERROR] ", "[WARNING] ", "[WARN] "]
+        .iter()
+        .find_map(|prefix| line.strip_prefix(prefix))
+        .unwrap_or(line);
+    if told.starts_with("Tests run:") {
+        // The line of a single class is repeated in the sum at the end.
+        return if told.contains("Time elapsed") {
+            None
+        } else {
+            by_total(keyed(told), "tests run")
+        };
+    }
+    if let Some((_, rest)) = line.split_once("!  - ") {
+        return by_total(keyed(rest), "total");
+    }
+    if let Some(rest) = line.strip_prefix("OK (") {
+        return by_total(pairs(rest), "tests").or_else(|| by_total(pairs(rest), "test"));
+    }
+    if let Some(rest) = line.strip_prefix("ok | ").or_else(|| line.strip_prefix("FAILED | ")) {
+        return Some(sum(pairs(rest)));
+    }
+    if let Some((_, total)) = line.split_once("tests failed out of ") {
+        let failed = pairs(line).find(|(_, word)| *word == "tests").map_or(0, |(number, _)| number);
+        return total.trim().parse().ok().map(|run| Tests { run, failed, skipped: 0 });
+    }
+    node(line).or_else(|| pytest(line)).or_else(|| bare(line)).or_else(|| listed(line))
+}
+
+/// `Tests  2 failed | 1 passed | 1 skipped | 1 todo (5)`
+fn vitest(rest: &str) -> Option<Tests> {
+    let rest = rest.trim();
+    if rest == "no tests" {
+        return Some(Tests::default());
+    }
+    let (counts, total) = rest.rsplit_once(" (")?;
+    let total = total.strip_suffix(')')?;
+    total.parse::<u32>().ok()?;
+    Some(sum(pairs(counts)))
+}
+
+/// `ℹ pass 1`, `# fail 2`
+fn node(line: &str) -> Option<Tests> {
+    let rest = line.strip_prefix("ℹ ").or_else(|| line.strip_prefix("# "))?;
+    let (key, number) = rest.split_once(' ')?;
+    let number = number.parse().ok()?;
+    match key {
+        "pass" => Some(Tests { run: number, ..Tests::default() }),
+        "fail" | "cancelled" => Some(Tests { run: number, failed: number, skipped: 0 }),
+        "skipped" | "todo" => Some(Tests { skipped: number, ..Tests::default() }),
+        _ => None,
+    }
+}
+
+/// `===== 2 failed, 2 passed, 1 skipped in 0.05s =====`, with or without the frame.
+fn pytest(line: &str) -> Option<Tests> {
+    let line = line.trim_matches(['=', ' ']);
+    let (counts, took) = line.rsplit_once(" in ")?;
+    let seconds = took.split('s').next()?;
+    seconds.parse::<f64>().ok()?;
+    if counts == "no tests ran" {
+        return Some(Tests::default());
+    }
+    let mut tests = Tests::default();
+    for part in counts.split(", ") {
+        let (number, word) = part.split_once(' ')?;
+        let number: u32 = number.parse().ok()?;
+        match word {
+            "passed" | "xpassed" => tests.run = tests.run.saturating_add(number),
+            "failed" | "error" | "errors" => {
+                tests.run = tests.run.saturating_add(number);
+                tests.failed = tests.failed.saturating_add(number);
+            }
+            "skipped" | "xfailed" => tests.skipped = tests.skipped.saturating_add(number),
+            "deselected" | "warning" | "warnings" | "rerun" | "subtests passed" => {}
+            _ => return None,
+        }
+    }
+    Some(tests)
+}
+
+/// mocha, bun and playwright put each number on a line of its own: `2 passing (3ms)`.
+fn bare(line: &str) -> Option<Tests> {
+    let (number, rest) = line.split_once(' ')?;
+    let number: u32 = number.parse().ok()?;
+    let word = match rest.split_once(" (") {
+        Some((word, took)) => {
+            took.strip_suffix(')')?;
+            word
+        }
+        None => rest,
+    };
+    match word {
+        "passing" | "passed" | "pass" => Some(Tests { run: number, ..Tests::default() }),
+        "failing" | "failed" | "fail" => Some(Tests { run: number, failed: number, skipped: 0 }),
+        "pending" | "skipped" | "skip" => Some(Tests { skipped: number, ..Tests::default() }),
+        _ => None,
+    }
+}
+
+/// rspec, minitest, exunit, gradle: `3 examples, 1 failure, 1 pending`.
+fn listed(line: &str) -> Option<Tests> {
+    const TOTALS: [&str; 7] =
+        ["examples", "example", "runs", "run", "tests", "test", "tests completed"];
+    let line = line.trim_end_matches('.');
+    let parts = || line.split(", ").filter_map(|part| part.split_once(' '));
+    if line.split(", ").count() < 2 || parts().any(|(number, _)| number.parse::<u32>().is_err()) {
+        return None;
+    }
+    let total = TOTALS.iter().find(|total| parts().any(|(_, word)| word == **total))?;
+    let has_failures = parts().any(|(_, word)| kind(word) == Kind::Failed);
+    let counts = parts().filter_map(|(number, word)| Some((number.parse().ok()?, word)));
+    has_failures.then(|| by_total(counts, total)).flatten()
+}
+
+fn kind(word: &str) -> Kind {
+    match word.to_ascii_lowercase().as_str() {
+        "passed" | "pass" | "passing" | "succeeded" | "ok" => Kind::Passed,
+        "failed"
+        | "failure"
+        | "failures"
+        | "fail"
+        | "failing"
+        | "error"
+        | "errors"
+        | "unexpected successes" => Kind::Failed,
+        "skipped" | "skip" | "skips" | "ignored" | "pending" | "todo" | "incomplete" => {
+            Kind::Skipped
+        }
+        _ => Kind::Beside,
+    }
+}
+
+fn sum<'a>(counts: impl Iterator<Item = (u32, &'a str)>) -> Tests {
+    let mut tests = Tests::default();
+    for (number, word) in counts {
+        match kind(word) {
+            Kind::Passed => tests.run = tests.run.saturating_add(number),
+            Kind::Failed => {
+                tests.run = tests.run.saturating_add(number);
+                tests.failed = tests.failed.saturating_add(number);
+            }
+            Kind::Skipped => tests.skipped = tests.skipped.saturating_add(number),
+            Kind::Beside => {}
+        }
+    }
+    tests
+}
+
+/// Where a runner tells the total instead of what passed. `None` without one.
+fn by_total<'a>(counts: impl Iterator<Item = (u32, &'a str)>, total: &str) -> Option<Tests> {
+    let mut all = None;
+    let mut tests = Tests::default();
+    for (number, word) in counts {
+        match kind(word) {
+            Kind::Failed => tests.failed = tests.failed.saturating_add(number),
+            Kind::Skipped => tests.skipped = tests.skipped.saturating_add(number),
+            Kind::Passed => {}
+            Kind::Beside => {
+                if word.eq_ignore_ascii_case(total) {
+                    all = Some(number);
+                }
+            }
+        }
+    }
+    tests.run = all?.saturating_sub(tests.skipped);
+    Some(tests)
+}
+
+/// `2 failed, 1 passed`, whatever stands between.
+fn pairs(text: &str) -> impl Iterator<Item = (u32, &str)> {
+    let words = || text.split([' ', ',', ';', '|', '(', ')']).filter(|word| !word.is_empty());
+    words().zip(words().skip(1)).filter_map(|(number, word)| Some((number.parse().ok()?, word)))
+}
+
+/// `Failed:     1, Passed:     2`
+fn keyed(text: &str) -> impl Iterator<Item = (u32, &str)> {
+    text.trim_end_matches('.').split(',').filter_map(|part| {
+        let (key, number) = part.split_once(':')?;
+        Some((number.trim().parse().ok()?, key.trim()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &[(&str, &str)] = &[
+        (
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 9 filtered out\n\
+                 test result: FAILED. 1 passed; 2 failed; 0 ignored",
+            "6 run, 2 failed, 1 skipped; no doubt",
+        ),
+        (
+            "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored",
+            "0 run, 0 failed, 0 skipped; no tests ran",
+        ),
+        (
+            "Tests:       2 failed, 1 skipped, 1 passed, 4 total",
+            "3 run, 2 failed, 1 skipped; no doubt",
+        ),
+        ("      Tests  2 failed | 1 passed | 1 todo (4)", "3 run, 2 failed, 1 skipped; no doubt"),
+        ("      Tests  no tests", "0 run, 0 failed, 0 skipped; no tests ran"),
+        ("Tests are green (5 of 5)", "-; no doubt"),
+        ("=== 1 failed, 2 passed, 3 warnings in 0.05s ===", "3 run, 1 failed, 0 skipped; no doubt"),
+        ("5 passed in 62.10s (0:01:02)", "5 run, 0 failed, 0 skipped; no doubt"),
+        ("==== 3 skipped in 0.01s ====", "0 run, 0 failed, 3 skipped; every test was skipped"),
+        ("==== no tests ran in 0.01s ====", "0 run, 0 failed, 0 skipped; no tests ran"),
+        ("deployed 5 machines in 3s", "-; no doubt"),
+        ("  2 passing (3ms)\n  1 pending\n  1 failing", "3 run, 1 failed, 1 skipped; no doubt"),
+        ("  0 passing (1ms)", "0 run, 0 failed, 0 skipped; no tests ran"),
+        (
+            "ℹ tests 3\nℹ pass 1\nℹ fail 1\nℹ cancelled 0\nℹ skipped 1\nℹ todo 0",
+            "2 run, 1 failed, 1 skipped; no doubt",
+        ),
+        (
+            "Ran 3 tests in 0.001s\n\nFAILED (failures=1, errors=1, skipped=1)",
+            "2 run, 2 failed, 1 skipped; no doubt",
+        ),
+        ("Ran 0 tests in 0.000s\n\nOK", "0 run, 0 failed, 0 skipped; no tests ran"),
+        ("Ran 0 tests in 0.000s\n\nNO TESTS RAN", "0 run, 0 failed, 0 skipped; no tests ran"),
+        (
+            "     Summary [   0.2s] 5 tests run: 3 passed (1 slow), 2 failed, 1 skipped",
+            "5 run, 2 failed, 1 skipped; no doubt",
+        ),
+        (
+            "[INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s - in a.B\n\
+                 [ERROR] Tests run: 5, Failures: 1, Errors: 1, Skipped: 1",
+            "4 run, 2 failed, 1 skipped; no doubt",
+        ),
+        (
+            "Tests run: 0, Failures: 0, Errors: 0, Skipped: 0",
+            "0 run, 0 failed, 0 skipped; no tests ran",
+        ),
+        ("3 examples, 1 failure, 1 pending", "2 run, 1 failed, 1 skipped; no doubt"),
+        (
+            "5 runs, 9 assertions, 1 failures, 0 errors, 0 skips",
+            "5 run, 1 failed, 0 skipped; no doubt",
+        ),
+        ("1 doctest, 3 tests, 0 failures", "3 run, 0 failed, 0 skipped; no doubt"),
+        ("5 tests completed, 1 failed", "5 run, 1 failed, 0 skipped; no doubt"),
+        (
+            "Failed!  - Failed:     1, Passed:     2, Skipped:     1, Total:     4, Duration: 3 ms",
+            "3 run, 1 failed, 1 skipped; no doubt",
+        ),
+        ("OK (3 tests, 5 assertions)", "3 run, 0 failed, 0 skipped; no doubt"),
+        ("Tests: 3, Assertions: 5, Failures: 1.", "3 run, 1 failed, 0 skipped; no doubt"),
+        ("ok | 3 passed | 0 failed (5ms)", "3 run, 0 failed, 0 skipped; no doubt"),
+        ("80% tests passed, 1 tests failed out of 5", "5 run, 1 failed, 0 skipped; no doubt"),
+        ("?   \tacme/shop\t[no test files]", "-; no tests were found"),
+        ("?   \tacme/shop\t[no test files]\nok  \tacme/shop/cart\t0.01s", "-; no doubt"),
+        ("ok  \tacme/shop\t0.01s [no tests to run]", "-; no tests were found"),
+        ("No test files found, exiting with code 0", "-; no tests were found"),
+        ("No tests found, exiting with code 1", "-; no tests were found"),
+        ("error: no tests to run", "-; no tests were found"),
+        ("collected 0 items", "-; no tests were found"),
+        ("collected 0 items / 1 error", "-; no doubt"),
+        ("collected 3 items", "-; no doubt"),
+        ("no test suites found", "-; no tests were found"),
+        ("all fine", "-; no doubt"),
+    ];
+
+    fn heard(output: &str) -> String {
+        let mut tally = Tally::default();
+        output.lines().for_each(|line| tally.line(line));
+        let tests = tally.tests().map_or("-".into(), |Tests { run, failed, skipped }| {
+            format!("{run} run, {failed} failed, {skipped} skipped")
+        });
+        format!("{tests}; {}", tally.doubt().unwrap_or("no doubt"))
+    }
+
+    /// R-L3f: what runners say at their end, and how they say that there was nothing to run.
+    #[test]
+    fn the_last_lines_of_runners_are_understood() {
+        for (output, expected) in SAID {
+            assert_eq!(heard(output), *expected, "{output}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+use super::*;
+use crate::findings::{Context, Extent, read};
+use ralph_core::gate::{Command, Format, MinTests, Reading, Rerun, Steadiness, Tests};
+use ralph_core::requirement::{Since, Stage};
+use std::path::Path;
+
+const HOSTILE: &str = "]]></failure>\u{1b}[31m%0A::set-output name=x::y\r\n::error::<b>&\"'`` | @you [x](y)\u{202e}\u{ffff}";
+
+fn gate(name: &str, stage: Stage, weight: Weight) -> Gate {
+    Gate {
+        name: name.into(),
+        stage,
+        command: Command::Argv(vec!["true".into()]),
+        cwd: String::new(),
+        timeout_ms: 1,
+        paths: Vec::new(),
+        when: Vec::new(),
+        on: Vec::new(),
+        min_complexity: 0,
+        weight,
+        report: Format::Text,
+        min_tests: MinTests::Some,
+        rerun: Rerun::Tests,
+        env: Vec::new(),
+    }
+}
+
+fn report(name: &str, outcome: Outcome) -> GateReport {
+    GateReport {
+        name: name.into(),
+        outcome,
+        findings: Vec::new(),
+        finding_count: 0,
+        tests: None,
+        exit: Some(0),
+        steadiness: Steadiness::Once,
+        took_ms: 1_234,
+        at_ms: 1_790_000_000_000,
+        log: None,
+    }
+}
+
+/// One gate of each kind of end, one of them with text that tries to be something else.
+fn written(write: fn(&[Ran<'_>]) -> String) -> String {
+    let mut hostile = Finding::new(HOSTILE.into());
+    hostile.rule = Some("a:b,c%".into());
+    hostile.place = Some(Place { file: "src/my file,1.rs".into(), line: Some(3), column: Some(5) });
+    hostile.since = Since::New;
+    let mut old = Finding::new("was there".into());
+    old.severity = Severity::Warning;
+    old.place = Some(Place { file: "/usr/x.h".into(), line: None, column: None });
+    old.since = Since::PreExisting;
+    let mut tests = report("tests", Outcome::Failed);
+    tests.findings = vec![hostile.clone(), old];
+    tests.finding_count = 40;
+    tests.tests = Some(Tests { run: 12, failed: 2, skipped: 1 });
+    tests.exit = Some(1);
+    tests.steadiness = Steadiness::Confirmed;
+    tests.log = Some("/home/user/.ralph/logs/tests.log".into());
+    let mut advice = report("advice", Outcome::Failed);
+    advice.findings = vec![Finding::new("could be nicer".into())];
+    advice.finding_count = 1;
+    let broken = Outcome::Unknown(Unknown::Error(HOSTILE.into()));
+    let late = Outcome::Unknown(Unknown::Timeout { after_ms: 300_000 });
+    let skipped = Outcome::Unknown(Unknown::Skipped("an earlier stage failed".into()));
+    let required = |name, stage| gate(name, stage, Weight::Required);
+    let gates = [
+        (required("build", Stage::Correctness), report("build", Outcome::Passed)),
+        (required("tests", Stage::Correctness), tests),
+        (gate("advice", Stage::Quality, Weight::Advisory), advice),
+        (required("scan", Stage::Security), report("scan", broken)),
+        (required("slow", Stage::Security), report("slow", late)),
+        (required("attack", Stage::Adversarial), report("attack", skipped)),
+        (required("bare", Stage::Quality), report("bare", Outcome::Failed)),
+    ];
+    let ran: Vec<_> = gates
+        .iter()
+        .map(|(gate, report)| Ran {
+            gate,
+            report,
+            cached: if gate.name == "build" { Cached::Yes } else { Cached::No },
+        })
+        .collect();
+    write(&ran)
+}
+
+fn read_back(format: Format, written: &str) -> Reading {
+    let project = Path::new("/project");
+    let context = Context { root: project, cwd: project, extent: Extent::Whole };
+    read(format, written.as_bytes(), &context)
+}
+
+#[test]
+fn junit_is_well_formed_whatever_a_tool_said() {
+    let written = written(junit);
+    let reading = read_back(Format::Junit, &written);
+    assert_eq!(reading.tests, Some(Tests { run: 6, failed: 4, skipped: 1 }));
+    assert_eq!(reading.doubt, None);
+    insta::assert_snapshot!(written, @r#"
+    <?xml version="1.0" encoding="UTF-8"?>
+    <testsuites name="ralph" tests="7" failures="2" errors="2" skipped="1" time="8.638">
+      <testsuite name="ralph" tests="7" failures="2" errors="2" skipped="1" time="8.638">
+        <testcase classname="ralph.correctness" name="build" time="1.234"/>
+        <testcase classname="ralph.correctness" name="tests" time="1.234">
+          <failure type="failed" message="2 of 12 tests failed, 40 findings">
+    src/my file,1.rs:3:5: error: ]]&gt;&lt;/failure&gt;%0A::set-output name=x::y ::error::&lt;b&gt;&amp;&quot;&apos;`` | @you [x](y) [a:b,c%]
+    /usr/x.h: warning: was there
+    and 38 more
+    all of it: /home/user/.ralph/logs/tests.log
+    </failure>
+        </testcase>
+        <testcase classname="ralph.quality" name="advice" time="1.234">
+          <system-out>
+    error: could be nicer
+    </system-out>
+        </testcase>
+        <testcase classname="ralph.security" name="scan" time="1.234">
+          <error type="error" message="]]&gt;&lt;/failure&gt;%0A::set-output name=x::y ::error::&lt;b&gt;&amp;&quot;&apos;`` | @you [x](y)"></error>
+        </testcase>
+        <testcase classname="ralph.security" name="slow" time="1.234">
+          <error type="timeout" message="no end after 5 min"></error>
+        </testcase>
+        <testcase classname="ralph.adversarial" name="attack" time="1.234">
+          <skipped message="an earlier stage failed"/>
+        </testcase>
+        <testcase classname="ralph.quality" name="bare" time="1.234">
+          <failure type="failed" message="0 findings"></failure>
+        </testcase>
+      </testsuite>
+    </testsuites>
+    "#);
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one whole document")]
+fn sarif_can_be_read_back() {
+    let written = written(sarif);
+    let reading = read_back(Format::Sarif, &written);
+    assert_eq!(reading.finding_count, 4);
+    assert_eq!(reading.findings[0].place.as_ref().unwrap().file, "src/my file,1.rs");
+    insta::assert_snapshot!(written, @r#"
+    {
+      "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+      "version": "2.1.0",
+      "runs": [
+        {
+          "tool": {
+            "driver": {
+              "name": "ralph",
+              "version": "0.1.0",
+              "rules": [
+                {
+                  "id": "advice"
+                },
+                {
+                  "id": "bare"
+                },
+                {
+                  "id": "tests"
+                },
+                {
+                  "id": "tests/a:b,c%"
+                }
+              ]
+            }
+          },
+          "invocations": [
+            {
+              "executionSuccessful": false,
+              "toolExecutionNotifications": [
+                {
+                  "level": "error",
+                  "message": {
+                    "text": "scan (error): ]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿"
+                  },
+                  "descriptor": {
+                    "id": "scan"
+                  }
+                },
+                {
+                  "level": "error",
+                  "message": {
+                    "text": "slow (timeout): no end after 5 min"
+                  },
+                  "descriptor": {
+                    "id": "slow"
+                  }
+                },
+                {
+                  "level": "note",
+                  "message": {
+                    "text": "attack (skipped): an earlier stage failed"
+                  },
+                  "descriptor": {
+                    "id": "attack"
+                  }
+                }
+              ]
+            }
+          ],
+          "originalUriBaseIds": {
+            "PROJECT": {
+              "description": {
+                "text": "the root of the project"
+              }
+            }
+          },
+          "results": [
+            {
+              "ruleId": "tests/a:b,c%",
+              "level": "error",
+              "message": {
+                "text": "]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿"
+              },
+              "locations": [
+                {
+                  "physicalLocation": {
+                    "artifactLocation": {
+                      "uri": "src/my%20file%2C1.rs",
+                      "uriBaseId": "PROJECT"
+                    },
+                    "region": {
+                      "startLine": 3,
+                      "startColumn": 5
+                    }
+                  }
+                }
+              ],
+              "partialFingerprints": {
+                "ralph/v1": "8ecafbd33663ce0a"
+              },
+              "baselineState": "new",
+              "properties": {
+                "gate": "tests",
+                "stage": "correctness"
+              }
+            },
+            {
+              "ruleId": "tests",
+              "level": "warning",
+              "message": {
+                "text": "was there"
+              },
+              "locations": [
+                {
+                  "physicalLocation": {
+                    "artifactLocation": {
+                      "uri": "file:///usr/x.h"
+                    }
+                  }
+                }
+              ],
+              "partialFingerprints": {
+                "ralph/v1": "7914c3a776ddda05"
+              },
+              "baselineState": "unchanged",
+              "properties": {
+                "gate": "tests",
+                "stage": "correctness"
+              }
+            },
+            {
+              "ruleId": "advice",
+              "level": "warning",
+              "message": {
+                "text": "could be nicer"
+              },
+              "locations": [],
+              "partialFingerprints": {
+                "ralph/v1": "4e29eb14b9ffd5c0"
+              },
+              "properties": {
+                "gate": "advice",
+                "stage": "quality"
+              }
+            },
+            {
+              "ruleId": "bare",
+              "level": "error",
+              "message": {
+                "text": "failed: 0 findings"
+              },
+              "locations": [],
+              "partialFingerprints": {
+                "ralph/v1": "70b06207f4c3aae2"
+              },
+              "properties": {
+                "gate": "bare",
+                "stage": "quality"
+              }
+            }
+          ]
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn github_gets_one_command_per_line_and_no_other() {
+    insta::assert_snapshot!(written(github), @r#"
+    ::error file=src/my file%2C1.rs,line=3,col=5,title=tests%3A a%3Ab%2Cc%25::]]></failure>%250A::set-output name=x::y ::error::<b>&"'`` | @you [x](y)￿
+    ::warning file=/usr/x.h,title=tests::was there
+    ::warning title=advice::could be nicer
+    ::error title=scan (error)::]]></failure>%250A::set-output name=x::y ::error::<b>&"'`` | @you [x](y)￿
+    ::error title=slow (timeout)::no end after 5 min
+    ::notice title=attack (skipped)::an earlier stage failed
+    ::error title=bare (failed)::0 findings
+    "#);
+}
+
+#[test]
+fn markdown_holds_foreign_text_as_code() {
+    insta::assert_snapshot!(written(markdown), @r#"
+    **ralph: failed** — 1 of 7 gates passed
+
+    | | gate | stage | outcome | tests | findings | time |
+    |---|---|---|---|---|---|---|
+    | ✓ | `build` | correctness | passed |  | 0 | cached |
+    | ✗ | `tests` | correctness | failed | 12 ran, 2 failed, 1 skipped | 40 | 1 s |
+    | · | `advice` | quality | failed, advisory |  | 1 | 1 s |
+    | ? | `scan` | security | error |  | 0 | 1 s |
+    | ? | `slow` | security | timeout |  | 0 | 1 s |
+    | · | `attack` | adversarial | skipped |  | 0 | 1 s |
+    | ✗ | `bare` | quality | failed |  | 0 | 1 s |
+
+    #### `tests`
+
+    - `src/my file,1.rs:3:5` error: ```]]></failure>%0A::set-output name=x::y ::error::<b>&"'`` ¦ @you [x](y)￿``` (`a:b,c%`)
+    - `/usr/x.h` warning, was there before: `was there`
+    - and 38 more
+
+    #### `advice`
+
+    - error: `could be nicer`
+
+    #### `scan`
+
+    - error: ```]]></failure>%0A::set-output name=x::y ::error::<b>&"'`` ¦ @you [x](y)￿```
+
+    #### `slow`
+
+    - timeout: `no end after 5 min`
+
+    #### `attack`
+
+    - skipped: `an earlier stage failed`
+    "#);
+}
+
+#[test]
+fn json_is_one_object_on_one_line() {
+    insta::assert_snapshot!(written(json), @r#"{"v":1,"outcome":"failed","gates":[{"name":"build","stage":"correctness","weight":"required","outcome":"passed","why":null,"cached":true,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"tests","stage":"correctness","weight":"required","outcome":"failed","why":null,"cached":false,"exit":1,"tests":{"run":12,"failed":2,"skipped":1},"steadiness":"confirmed","finding_count":40,"findings":[{"file":"src/my file,1.rs","line":3,"column":5,"rule":"a:b,c%","message":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","severity":"error","since":"new","signature":"8ecafbd33663ce0a"},{"file":"/usr/x.h","line":null,"column":null,"rule":null,"message":"was there","severity":"warning","since":"pre_existing","signature":"7914c3a776ddda05"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":"/home/user/.ralph/logs/tests.log"},{"name":"advice","stage":"quality","weight":"advisory","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":1,"findings":[{"file":null,"line":null,"column":null,"rule":null,"message":"could be nicer","severity":"error","since":"unknown","signature":"4e29eb14b9ffd5c0"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"scan","stage":"security","weight":"required","outcome":"error","why":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"slow","stage":"security","weight":"required","outcome":"timeout","why":"no end after 5 min","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"attack","stage":"adversarial","weight":"required","outcome":"skipped","why":"an earlier stage failed","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"bare","stage":"quality","weight":"required","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null}]}"#);
+}
+
+#[test]
+fn no_gates_prove_nothing() {
+    assert_eq!(json(&[]), "{\"v\":1,\"outcome\":\"unknown\",\"gates\":[]}\n");
+    assert_eq!(github(&[]), "");
+}
