@@ -63,6 +63,11 @@ impl Env {
         self.path("HOME").filter(|home| home.is_absolute())
     }
 
+    /// Where other tools keep their settings: `$XDG_CONFIG_HOME`, else `$HOME/.config`.
+    pub fn config_home(&self) -> Option<PathBuf> {
+        self.path("XDG_CONFIG_HOME").or_else(|| Some(self.home()?.join(".config")))
+    }
+
     /// Where ralph keeps everything: `$RALPH_HOME`, else `$HOME/.ralph`. A relative one is refused, because it would
     /// be another place in every directory that the agent changes to.
     pub fn ralph_home(&self) -> Option<PathBuf> {

@@ -67,6 +67,12 @@ impl Home {
         self.0.join("cache")
     }
 
+    /// What the files of a work tree were when they were last read, so that they need not be read again.
+    pub fn stat_cache(&self, root: &Path) -> PathBuf {
+        let hash = blake3::hash(root.as_os_str().as_encoded_bytes());
+        self.cache().join("stat").join(&hash.to_hex()[..32])
+    }
+
     /// What seals cache entries: nobody fills one in by hand.
     pub fn key(&self) -> PathBuf {
         self.0.join("key")

@@ -23,6 +23,11 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(parent) = path.parent() {
         directory(parent)?;
     }
+    write_here(path, bytes)
+}
+
+/// Where the directory is known to be there.
+pub(crate) fn write_here(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))
 }
 

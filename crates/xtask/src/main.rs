@@ -42,12 +42,30 @@ enum Bench {
         after_help = "Examples:\n  cargo xtask bench hook\n  cargo xtask bench hook --rounds 1000 --markdown\n  cargo xtask bench hook --check"
     )]
     Hook(Hook),
+    /// Time the fingerprint of a large repository next to `git status` in it
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench fingerprint\n  cargo xtask bench fingerprint --rounds 100 --markdown\n  cargo xtask bench fingerprint --check"
+    )]
+    Fingerprint(Fingerprint),
 }
 
 #[derive(Args)]
 struct Hook {
     /// How often each cheap command runs; dear ones run less
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(20..))]
+    rounds: u32,
+    /// Print Markdown, for the README
+    #[arg(long)]
+    markdown: bool,
+    /// Fail when a budget is missed twice
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Args)]
+struct Fingerprint {
+    /// How often each command runs
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(10..))]
     rounds: u32,
     /// Print Markdown, for the README
     #[arg(long)]
@@ -70,6 +88,7 @@ struct Fuzz {
 fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Bench(Bench::Hook(options)) => bench::hook(&options),
+        Verb::Bench(Bench::Fingerprint(options)) => bench::fingerprint::run(&options),
         Verb::Fuzz(options) => fuzz::run(&options),
         Verb::Tidy => tidy::run(),
     };

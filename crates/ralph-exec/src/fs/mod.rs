@@ -3,6 +3,7 @@
 //! Reads are bounded, and never wait: what is not a regular file is an error at once. Changes are whole or
 //! absent: a reader sees the old bytes or the new ones.
 
+pub(crate) mod at;
 mod failpoint;
 mod inside;
 mod lock;

@@ -17,7 +17,7 @@ use ralph_exec::clock::{self, Deadline};
 use ralph_exec::control::{self, Named};
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
-use ralph_exec::tree::{self, Listing, Mode};
+use ralph_exec::tree::{self, Listing, Mode, Survey};
 use ralph_exec::{overview, store};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -86,7 +86,13 @@ impl Scene {
     }
 
     fn listing(&self, deadline: &Deadline) -> Result<Listing, Failure> {
-        tree::list(self.repository.root(), &self.excluded(), deadline)
+        let survey = Survey {
+            project: self.repository.root(),
+            exclude: &self.excluded(),
+            cache: Some(&self.home.stat_cache(self.repository.root())),
+            deadline,
+        };
+        tree::list(&survey)
             .map_err(|error| Failure::because("cannot tell what is there now", &error))
     }
 

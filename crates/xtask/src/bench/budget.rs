@@ -18,7 +18,7 @@ pub(crate) enum Outcome {
 }
 
 impl Judged {
-    fn new(what: &str, found: f64, limit: f64) -> Self {
+    pub(crate) fn new(what: &str, found: f64, limit: f64) -> Self {
         let outcome = if found.is_nan() {
             Outcome::NotMeasured
         } else if found <= limit {

@@ -1,15 +1,19 @@
 //! The numbers as people read them.
 
 use super::budget::{Judged, Outcome};
-use super::course::TRUE;
 use super::race::Racer;
 use std::fmt::Write as _;
 
-const HEADINGS: [&str; 7] =
-    ["command", "runs", "min ms", "median ms", "p90 ms", "median ÷ true", "min ÷ true"];
+/// With the program that the last two columns are ratios to.
+fn headings(base: &str) -> [String; 7] {
+    let base = base.rsplit('/').next().unwrap_or(base).split(',').next().unwrap_or(base);
+    ["command", "runs", "min ms", "median ms", "p90 ms", "median ÷", "min ÷"].map(|heading| {
+        if heading.ends_with('÷') { format!("{heading} {base}") } else { heading.to_owned() }
+    })
+}
 
-fn rows(racers: &[Racer]) -> Vec<[String; 7]> {
-    let base = racers.iter().find(|racer| racer.name == TRUE);
+fn rows(racers: &[Racer], base: &str) -> Vec<[String; 7]> {
+    let base = racers.iter().find(|racer| racer.name == base);
     let base = |percent| base.map_or(f64::NAN, |racer| racer.percentile(percent));
     let row = |racer: &Racer| {
         let [min, median, p90] = [0, 50, 90].map(|percent| racer.percentile(percent));
@@ -26,9 +30,9 @@ fn rows(racers: &[Racer]) -> Vec<[String; 7]> {
     racers.iter().map(row).collect()
 }
 
-pub(crate) fn aligned(racers: &[Racer]) -> String {
-    let mut rows = rows(racers);
-    rows.insert(0, HEADINGS.map(str::to_owned));
+pub(crate) fn aligned(racers: &[Racer], base: &str) -> String {
+    let mut rows = rows(racers, base);
+    rows.insert(0, headings(base));
     let width =
         |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; 7] = std::array::from_fn(width);
@@ -45,10 +49,11 @@ pub(crate) fn aligned(racers: &[Racer]) -> String {
     out
 }
 
-pub(crate) fn markdown(racers: &[Racer]) -> String {
+pub(crate) fn markdown(racers: &[Racer], base: &str) -> String {
+    let headings = headings(base);
     let mut out =
-        format!("| {} |\n|---|{}\n", HEADINGS.join(" | "), "--:|".repeat(HEADINGS.len() - 1));
-    for row in rows(racers) {
+        format!("| {} |\n|---|{}\n", headings.join(" | "), "--:|".repeat(headings.len() - 1));
+    for row in rows(racers, base) {
         let _ = writeln!(out, "| {} |", row.join(" | "));
     }
     out

@@ -1,0 +1,170 @@
+//! The names in one directory, listed or remembered.
+
+use std::borrow::Cow;
+use std::ffi::CStr;
+use std::io;
+use std::ops::Range;
+
+use super::statcache::{Key, Remembered};
+use crate::fs::Kind;
+use crate::fs::at::Directory;
+
+/// What untracked files in a directory are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Open,
+    Ignored,
+    /// It is the root of another repository.
+    Repository,
+}
+
+/// A name in a directory.
+#[derive(Debug)]
+pub(super) struct Name {
+    /// Where it is among the bytes; a zero follows.
+    pub(super) at: Range<usize>,
+    pub(super) kind: Kind,
+    pub(super) what: What,
+    /// Where the directory's remembered contents tell of the file.
+    pub(super) known: Option<usize>,
+}
+
+/// How a name counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Nothing,
+    File,
+    Directory(Standing),
+    /// With the number of the submodule in the index.
+    Repository(Option<usize>),
+}
+
+impl From<Kind> for What {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::File | Kind::Symlink => Self::File,
+            Kind::Directory => Self::Directory(Standing::Open),
+            Kind::Other => Self::Nothing,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Names<'a> {
+    bytes: Cow<'a, [u8]>,
+    pub(super) all: Vec<Name>,
+    pub(super) origin: Origin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Listed,
+    Remembered,
+}
+
+impl<'a> Names<'a> {
+    /// The names without `.git` and without what is neither file, link nor directory. A directory that is the one
+    /// that is remembered is not listed.
+    pub(super) fn of(
+        directory: &Directory,
+        key: &Key,
+        old: Option<&Remembered<'a>>,
+    ) -> io::Result<Self> {
+        let same = old.filter(|old| *key != Key::never() && old.is(key)).and_then(Self::remembered);
+        if let Some(names) = same {
+            return Ok(names);
+        }
+        let mut names = Self::listed(directory)?;
+        if let Some(old) = old {
+            names.recognise(old);
+        }
+        Ok(names)
+    }
+
+    fn remembered(old: &Remembered<'a>) -> Option<Self> {
+        let name = |line: Option<super::statcache::Line>| {
+            let line = line?;
+            Some(Name { at: line.name, kind: line.kind, what: line.kind.into(), known: line.known })
+        };
+        let all = old.lines().map(name).collect::<Option<_>>()?;
+        Some(Self { bytes: Cow::Borrowed(old.contents), all, origin: Origin::Remembered })
+    }
+
+    fn listed(directory: &Directory) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        let mut all = Vec::new();
+        directory.each_name(|name, kind| {
+            let text = name.to_bytes();
+            let stated = || Some(directory.stat(name).ok()?.kind);
+            let Some(kind) = kind.or_else(stated).filter(|kind| *kind != Kind::Other) else {
+                return;
+            };
+            if text != b".git" {
+                let start = bytes.len();
+                bytes.extend_from_slice(name.to_bytes_with_nul());
+                let at = start..start + text.len();
+                all.push(Name { at, kind, what: kind.into(), known: None });
+            }
+        })?;
+        let mut names = Self { bytes: Cow::Owned(bytes), all, origin: Origin::Listed };
+        let bytes = &names.bytes;
+        names.all.sort_unstable_by(|one, other| text(bytes, one).cmp(text(bytes, other)));
+        Ok(names)
+    }
+
+    /// Finds what is remembered about the files of a directory that changed.
+    fn recognise(&mut self, old: &Remembered<'_>) {
+        let mut lines = old.lines().map_while(|line| line).peekable();
+        for name in &mut self.all {
+            let text = text(&self.bytes, name);
+            let old_text = |line: &super::statcache::Line| {
+                old.contents.get(line.name.clone()).unwrap_or_default()
+            };
+            while lines.next_if(|line| old_text(line) < text).is_some() {}
+            if let Some(line) = lines.next_if(|line| old_text(line) == text) {
+                name.known = line.known;
+            }
+        }
+    }
+
+    pub(super) fn text(&self, name: &Name) -> &[u8] {
+        text(&self.bytes, name)
+    }
+
+    pub(super) fn c_text(&self, name: &Name) -> &CStr {
+        let bytes = self.bytes.get(name.at.start..=name.at.end).unwrap_or_default();
+        CStr::from_bytes_with_nul(bytes).unwrap_or_default()
+    }
+
+    /// Whether there is a file of this name.
+    pub(super) fn has(&self, text: &[u8]) -> bool {
+        let found = self.all.binary_search_by(|name| self.text(name).cmp(text));
+        found.is_ok_and(|at| self.all.get(at).is_some_and(|name| name.kind == Kind::File))
+    }
+
+    /// Decides how names count.
+    pub(super) fn tell(&mut self, mut tell: impl FnMut(&[u8], &Name) -> What) {
+        for name in &mut self.all {
+            name.what = tell(text(&self.bytes, name), name);
+        }
+    }
+
+    /// As paths are: what is below a directory has a slash behind its name.
+    pub(super) fn sort_as_paths(&mut self) {
+        let bytes = &self.bytes;
+        let byte = |name: &Name, at: usize| {
+            let text = text(bytes, name);
+            let slash = matches!(name.what, What::Directory(_)).then_some(b'/');
+            text.get(at).copied().or(slash.filter(|_| at == text.len()))
+        };
+        self.all.sort_by(|one, other| {
+            let shared = one.at.len().min(other.at.len());
+            let start = |name| text(bytes, name).get(..shared);
+            start(one).cmp(&start(other)).then_with(|| byte(one, shared).cmp(&byte(other, shared)))
+        });
+    }
+}
+
+fn text<'a>(bytes: &'a [u8], name: &Name) -> &'a [u8] {
+    bytes.get(name.at.clone()).unwrap_or_default()
+}

@@ -1,0 +1,178 @@
+//! What it costs to tell whether a large work tree is the same, next to `git status` in it.
+
+use super::budget::Judged;
+use super::race::{self, Before, Proof, Racer};
+use super::{SECOND_LOOK, built, table};
+use crate::shell::{self, Errand};
+use crate::{Fingerprint, disk, say};
+use anyhow::{Context, Result, bail};
+use ralph_exec::git::STATUS;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const PARTS: usize = 40;
+const DIRECTORIES_PER_PART: usize = 50;
+const FILES_PER_DIRECTORY: usize = 50;
+/// Few, because what is in the files plays no part once they are known.
+const CONTENTS: usize = 16;
+const CHANGED: &str = "src/part7/module11/file3.txt";
+const LIMIT: f64 = 1.0;
+
+#[derive(Clone, Copy)]
+enum Situation {
+    Clean,
+    OneFileChanged,
+}
+
+impl Situation {
+    const ALL: [Self; 2] = [Self::Clean, Self::OneFileChanged];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::OneFileChanged => "one file changed",
+        }
+    }
+
+    fn racer(self, command: &str) -> String {
+        format!("{command}, {}", self.name())
+    }
+}
+
+const OURS: &str = "ralph, fingerprint of 100,000 files";
+const GIT: &str = "git status, 100,000 files";
+
+pub(crate) fn run(options: &Fingerprint) -> Result<()> {
+    let fingerprint = built("ralph-exec", "fingerprint", "--example")?;
+    let stage = Stage::new()?;
+    let mut racers = stage.racers(&fingerprint)?;
+    race::run(&mut racers, options.rounds)?;
+    let print = if options.markdown { table::markdown } else { table::aligned };
+    say::out(&print(&racers, &Situation::Clean.racer(GIT)));
+    let mut judged = judge(&racers);
+    if options.check && judged.iter().any(Judged::is_missed) {
+        say::err("a budget was missed; measuring again with more rounds");
+        racers.iter_mut().for_each(Racer::forget);
+        race::run(&mut racers, options.rounds.saturating_mul(SECOND_LOOK))?;
+        say::out(&print(&racers, &Situation::Clean.racer(GIT)));
+        judged = judge(&racers);
+    }
+    say::out(&table::budgets(&judged));
+    let missed = judged.iter().filter(|budget| budget.is_missed()).count();
+    if options.check && missed > 0 {
+        bail!("{missed} of {} budgets missed", judged.len());
+    }
+    Ok(())
+}
+
+fn judge(racers: &[Racer]) -> Vec<Judged> {
+    let median = |name: &str| {
+        let racer = racers.iter().find(|racer| racer.name == name);
+        racer.map_or(f64::NAN, |racer| racer.percentile(50))
+    };
+    let judged = Situation::ALL.map(|situation| {
+        let ratio = median(&situation.racer(OURS)) / median(&situation.racer(GIT));
+        let what = format!("fingerprint ÷ git status, {}", situation.name());
+        Judged::new(&what, ratio, LIMIT)
+    });
+    judged.into()
+}
+
+/// A repository for each situation, and a home without settings.
+struct Stage {
+    directory: TempDir,
+}
+
+impl Stage {
+    fn new() -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("ralph-bench-").tempdir()?;
+        let stage = Self { directory };
+        disk::directory(&stage.path("home"))?;
+        disk::write(&stage.path("nothing"), b"")?;
+        let repositories = Situation::ALL.map(|situation| stage.repository(situation));
+        for repository in &repositories {
+            write_files(repository)?;
+        }
+        // Committed when all files are there, so that none is as young as the index that knows it: git would read
+        // it again at every status.
+        for repository in &repositories {
+            let steps: [&[&str]; 4] = [
+                &["init", "--quiet"],
+                &["add", "."],
+                &["commit", "--quiet", "--message=all"],
+                &["status", "--porcelain"],
+            ];
+            for step in steps {
+                stage.git(repository, step)?;
+            }
+        }
+        Ok(stage)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn repository(&self, situation: Situation) -> PathBuf {
+        self.path(&situation.name().replace(' ', "-"))
+    }
+
+    fn env(&self) -> Vec<(OsString, OsString)> {
+        vec![
+            ("HOME".into(), self.path("home").into()),
+            ("PATH".into(), shell::path_variable()),
+            ("GIT_CEILING_DIRECTORIES".into(), self.directory.path().into()),
+        ]
+    }
+
+    fn git(&self, repository: &Path, arguments: &[&str]) -> Result<()> {
+        let author = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"];
+        let mut git = shell::command("git");
+        git.env_clear().envs(self.env()).arg("-C").arg(repository).args(author).args(arguments);
+        shell::output(&mut git).map(drop)
+    }
+
+    fn racers(&self, fingerprint: &Path) -> Result<Vec<Racer>> {
+        let git = shell::find("git").context("git is not installed")?;
+        let mut racers = Vec::new();
+        for situation in Situation::ALL {
+            let repository = self.repository(situation);
+            let cache = self.path("home").join(situation.name());
+            let ours = vec![repository.clone().into(), cache.into()];
+            let mut theirs = vec!["-C".into(), repository.clone().into()];
+            theirs.extend(STATUS.into_iter().skip(1).map(OsString::from));
+            for (name, program, args) in [(OURS, fingerprint, ours), (GIT, &git, theirs)] {
+                let program = program.to_path_buf();
+                let stdin = self.path("nothing");
+                let errand = Errand { program, args, env: self.env(), stdin };
+                let mut racer = Racer::new(&situation.racer(name), errand, Proof::Exit(0));
+                racer.before = match situation {
+                    Situation::Clean => Before::Nothing,
+                    Situation::OneFileChanged => {
+                        Before::Append(repository.join(CHANGED), b"one line more\n".to_vec())
+                    }
+                };
+                racers.push(racer);
+            }
+        }
+        Ok(racers)
+    }
+}
+
+fn write_files(repository: &Path) -> Result<()> {
+    let contents: Vec<String> =
+        (0..CONTENTS).map(|number| format!("the line of kind {number}\n").repeat(20)).collect();
+    let mut contents = contents.iter().cycle();
+    for part in 0..PARTS {
+        for module in 0..DIRECTORIES_PER_PART {
+            let directory = repository.join(format!("src/part{part}/module{module}"));
+            disk::directory(&directory)?;
+            for file in 0..FILES_PER_DIRECTORY {
+                let content = contents.next().map_or("", String::as_str);
+                disk::write_here(&directory.join(format!("file{file}.txt")), content.as_bytes())?;
+            }
+        }
+    }
+    Ok(())
+}
