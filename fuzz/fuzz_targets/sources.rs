@@ -59,7 +59,7 @@ fn is_a_claim(requirement: &Requirement) {
                 quote.text.lines().for_each(is_clean);
             }
         }
-        Standing::Unknown(why) => is_clean(why),
+        Standing::Unknown(why) | Standing::Pending(why) => is_clean(why),
     }
 }
 

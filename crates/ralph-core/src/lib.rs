@@ -8,6 +8,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod check;
 pub mod claim;
 pub mod decide;
 pub mod event;

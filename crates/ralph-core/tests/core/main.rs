@@ -5,7 +5,11 @@ mod disk;
 #[cfg(test)]
 mod host;
 #[cfg(test)]
+mod integrity;
+#[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod lines;
 #[cfg(test)]
 mod reason;
 #[cfg(test)]

@@ -4,7 +4,17 @@ use super::{Except, Source};
 
 const BANNED: [&str; 7] = ["Step #", "per spec", "as requested", "for now", "TODO", "FIXME", "XXX"];
 
-const EXCEPTIONS: &[Except] = &[];
+const REASON: &str = "it looks for these words in the code of others";
+
+const EXCEPTIONS: &[Except] = &[
+    Except { path: "crates/ralph-core/src/check/", what: "TODO", reason: REASON },
+    Except { path: "crates/ralph-core/src/check/", what: "FIXME", reason: REASON },
+    Except { path: "crates/ralph-core/src/check/", what: "XXX", reason: REASON },
+    Except { path: "crates/ralph-core/src/check/", what: "for now", reason: REASON },
+    Except { path: "crates/ralph-core/tests/core/lines.rs", what: "TODO", reason: REASON },
+    Except { path: "crates/ralph-core/tests/core/lines.rs", what: "FIXME", reason: REASON },
+    Except { path: "crates/ralph-core/tests/core/lines.rs", what: "XXX", reason: REASON },
+];
 
 pub(crate) fn check(source: &Source) -> Vec<String> {
     if source.path == "crates/xtask/src/tidy/words.rs" {

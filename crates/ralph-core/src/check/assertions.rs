@@ -1,0 +1,268 @@
+//! What a test would notice: calls that assert, by language. Those that hold whatever the code does are not counted.
+
+use super::cases::{self, Definition};
+use super::language::{Dialect, Language};
+use super::source::Source;
+use super::words::{self, Fingerprint};
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Helpers that call helpers that assert. More rounds than this find nothing in real tests.
+const ROUNDS: usize = 3;
+
+/// Where a file asserts, in rising order.
+#[derive(Debug)]
+pub(crate) struct Assertions {
+    positions: Vec<usize>,
+    /// The line of each, so that an assertion can be told from another.
+    lines: Vec<u64>,
+}
+
+impl Assertions {
+    /// A call of a function of the same file that asserts is an assertion too: moving three asserts into a helper takes
+    /// nothing away.
+    pub(crate) fn of(source: &Source<'_>) -> Self {
+        let mut positions: Vec<usize> = words::words(&source.code)
+            .filter(|(at, word)| is_assertion(source, *at, word) && !is_trivial(source, *at, word))
+            .map(|(at, _)| at)
+            .collect();
+        let definitions = cases::definitions(source);
+        let mut asserting: BTreeSet<&str> = BTreeSet::new();
+        for _ in 0..ROUNDS {
+            let direct = Self { positions: positions.clone(), lines: Vec::new() };
+            let is_new = |one: &&Definition<'_>| {
+                !asserting.contains(one.name)
+                    && one.name.len() > 1
+                    && !one.name.to_ascii_lowercase().starts_with("test")
+                    && direct.within(&one.body) > 0
+            };
+            let more: BTreeSet<&str> =
+                definitions.iter().filter(is_new).map(|one| one.name).collect();
+            if more.is_empty() {
+                break;
+            }
+            let calls = words::words(&source.code).filter(|(at, word)| {
+                more.contains(word) && calls(source, at + word.len()) && !is_defined(source, *at)
+            });
+            positions.extend(calls.map(|(at, _)| at));
+            positions.sort_unstable();
+            positions.dedup();
+            asserting.extend(more);
+        }
+        let lines = positions.iter().map(|at| {
+            let line = source.line(source.line_of(*at));
+            // The rest of a line that holds a whole program says no more.
+            let end = line.end.min(at + 200);
+            let mut hash = Fingerprint::EMPTY;
+            hash.add(source.text.as_bytes().get(*at..end).unwrap_or_default().trim_ascii());
+            hash.value()
+        });
+        let lines = lines.collect();
+        Self { positions, lines }
+    }
+
+    pub(crate) fn within(&self, range: &Range<usize>) -> usize {
+        let indices = self.indices(range);
+        indices.end - indices.start
+    }
+
+    /// One hash for each assertion within.
+    pub(crate) fn lines_within(&self, range: &Range<usize>) -> &[u64] {
+        self.lines.get(self.indices(range)).unwrap_or_default()
+    }
+
+    pub(crate) fn lines(&self) -> &[u64] {
+        &self.lines
+    }
+
+    fn indices(&self, range: &Range<usize>) -> Range<usize> {
+        let before = |end: usize| self.positions.partition_point(|at| *at < end);
+        let start = before(range.start);
+        start..before(range.end).max(start)
+    }
+}
+
+fn calls(source: &Source<'_>, at: usize) -> bool {
+    matches!(source.code.as_bytes().get(at), Some(b'(' | b'!'))
+}
+
+fn is_defined(source: &Source<'_>, at: usize) -> bool {
+    let before = source.code.get(at.saturating_sub(40)..at).unwrap_or_default();
+    matches!(
+        words::last_word(before),
+        "fn" | "def" | "func" | "fun" | "function" | "void" | "const"
+    )
+}
+
+/// A word of code and the bytes around it.
+struct Word<'a> {
+    text: &'a str,
+    /// The code before it, as far as it may matter.
+    lead: &'a str,
+    before: u8,
+    after: u8,
+}
+
+impl Word<'_> {
+    fn is_call(&self) -> bool {
+        self.after == b'('
+    }
+
+    fn is_method(&self) -> bool {
+        self.before == b'.'
+    }
+
+    fn starts_with_any(&self, starts: &[&str]) -> bool {
+        starts.iter().any(|start| self.text.starts_with(start))
+    }
+}
+
+fn is_assertion(source: &Source<'_>, at: usize, word: &str) -> bool {
+    let code = source.code.as_bytes();
+    let word = Word {
+        text: word,
+        lead: source.code.get(at.saturating_sub(40)..at).unwrap_or_default(),
+        before: at.checked_sub(1).and_then(|at| code.get(at)).copied().unwrap_or(b' '),
+        after: code.get(at + word.len()).copied().unwrap_or(b' '),
+    };
+    let asserts = match source.language.dialect() {
+        None => false,
+        Some(Dialect::Rust) => in_rust(&word),
+        Some(Dialect::JavaScript) => in_javascript(&word),
+        Some(Dialect::Python) => in_python(&word),
+        Some(Dialect::Go) => in_go(&word),
+        Some(Dialect::Java) => in_java(&word),
+    };
+    asserts && !is_defined(source, at)
+}
+
+fn in_rust(word: &Word<'_>) -> bool {
+    let by_name = matches!(word.text, "panic" | "check" | "expect_that" | "verify_that");
+    (word.after == b'!' && (by_name || word.text.contains("assert")))
+        || (word.is_call() && word.starts_with_any(&["assert", "check_", "expect_", "verify_"]))
+}
+
+fn in_python(word: &Word<'_>) -> bool {
+    let by_name = matches!(word.text, "raises" | "warns" | "deprecated_call" | "fail");
+    (word.text == "assert" && !word.is_method())
+        || (word.is_call() && word.starts_with_any(&["assert", "check_", "verify_", "expect"]))
+        || (word.is_call() && word.is_method() && by_name)
+}
+
+fn in_javascript(word: &Word<'_>) -> bool {
+    // `t.is(…)` of AVA and tap.
+    let is_on_t = word.is_method()
+        && word.lead.ends_with("t.")
+        && words::last_word(word.lead.trim_end_matches('.')) == "t";
+    let by_name = matches!(
+        word.text,
+        "is" | "not"
+            | "deepEqual"
+            | "true"
+            | "false"
+            | "truthy"
+            | "falsy"
+            | "throws"
+            | "equal"
+            | "ok"
+            | "same"
+            | "match"
+            | "snapshot"
+            | "like"
+            | "regex"
+    );
+    match word.text {
+        "expect" => word.is_call(),
+        "assert" => matches!(word.after, b'(' | b'.') && !word.is_method(),
+        "should" => word.is_method(),
+        _ => {
+            word.is_call() && (word.starts_with_any(&["assert", "expect"]) || (is_on_t && by_name))
+        }
+    }
+}
+
+fn in_go(word: &Word<'_>) -> bool {
+    let receiver = words::last_word(word.lead.trim_end_matches('.'));
+    let is_on_test =
+        matches!(receiver, "t" | "b" | "f" | "tb" | "T" | "tt") || word.lead.ends_with("T().");
+    let fails = matches!(word.text, "Error" | "Errorf" | "Fatal" | "Fatalf" | "Fail" | "FailNow");
+    let is_library = matches!(word.text, "require" | "assert" | "is" | "qt");
+    (fails && word.is_method() && word.is_call() && is_on_test)
+        || (is_library && word.after == b'.' && !word.is_method())
+        || (word.is_call()
+            && !word.is_method()
+            && word.starts_with_any(&["assert", "check", "must", "require", "verify", "expect"]))
+}
+
+fn in_java(word: &Word<'_>) -> bool {
+    let calls = word.is_call()
+        && word.starts_with_any(&["assert", "verify", "expect", "andExpect", "fail"]);
+    word.before != b'@' && (calls || word.text.starts_with("should"))
+}
+
+/// `assert!(true)`, `expect(1).toBe(1)`, `assert x or True`
+fn is_trivial(source: &Source<'_>, at: usize, word: &str) -> bool {
+    let Some((argument, method)) = argument(source, at, word) else {
+        return false;
+    };
+    let mut squeezed: String = argument.chars().filter(|char| !char.is_whitespace()).collect();
+    while let Some(inner) = squeezed.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+        squeezed = String::from(inner);
+    }
+    let (first, second) = squeezed.split_once(',').unwrap_or((&squeezed, ""));
+    let second = second.split(',').next().unwrap_or_default();
+    let takes_condition = matches!(
+        method,
+        "assert" | "assertTrue" | "debug_assert" | "prop_assert" | "ok" | "isTrue" | "True"
+    );
+    if takes_condition
+        && (is_true(first)
+            || is_true(second) && method == "True"
+            || first.ends_with("orTrue")
+            || first.ends_with("||true"))
+    {
+        return true;
+    }
+    let same = is_literal(first) && first == second;
+    let compared =
+        first.split_once("==").is_some_and(|(one, other)| is_literal(one) && one == other);
+    same || compared || (word == "expect" && is_literal(&squeezed))
+}
+
+/// What is asserted, and by which method: `assert.ok(x)` is `x` by `ok`.
+fn argument<'a>(source: &Source<'a>, at: usize, word: &'a str) -> Option<(&'a str, &'a str)> {
+    const LONGEST: usize = 400;
+    let from = at + word.len();
+    if source.language == Language::Python && word == "assert" {
+        let line_end = source.line(source.line_of(at)).end.min(from + LONGEST);
+        let code = source.code.get(from..line_end)?.trim_end();
+        return Some((source.text.get(from..from + code.len())?, word));
+    }
+    let rest = source.code.get(from..)?;
+    let (method, open) = match rest.as_bytes() {
+        [b'!', b'(' | b'[', ..] => (word, from + 1),
+        [b'(', ..] => (word, from),
+        [b'.', ..] => {
+            let length = words::word_at(&source.code, from + 1).len();
+            (source.text.get(from + 1..from + 1 + length)?, from + 1 + length)
+        }
+        _ => return None,
+    };
+    let close = source.brackets.close_of(open)?;
+    (close - open <= LONGEST).then(|| Some((source.text.get(open + 1..close)?, method)))?
+}
+
+fn is_true(text: &str) -> bool {
+    matches!(text, "true" | "True" | "1" | "!false" | "notFalse" | "!0")
+}
+
+fn is_literal(text: &str) -> bool {
+    let is_number =
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let quoted = text.len() >= 2 && text.starts_with(['"', '\'']) && text.ends_with(['"', '\'']);
+    is_number
+        || quoted
+        || matches!(text, "true" | "false" | "True" | "False" | "None" | "null" | "undefined")
+}

@@ -1,0 +1,246 @@
+//! What a file is written in, told by its name, and whether a test runner would collect it.
+
+/// Languages that read alike share a variant: JSX, TypeScript and Vue are `JavaScript`, C++ is `C`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    Rust,
+    JavaScript,
+    Python,
+    Go,
+    Java,
+    Kotlin,
+    CSharp,
+    C,
+    Swift,
+    Scala,
+    Php,
+    Ruby,
+    Shell,
+    /// `#` begins a comment and quotes do not nest: YAML, TOML, INI, make, Docker.
+    Config,
+    Sql,
+    Html,
+    Css,
+    /// A line that begins like a comment is one; nothing else is known.
+    Unknown,
+    /// Not code, or not written by hand: documents, data, lock files, bundles.
+    Prose,
+}
+
+/// A language whose tests are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Dialect {
+    Rust,
+    JavaScript,
+    Python,
+    Go,
+    /// And Kotlin.
+    Java,
+}
+
+impl Language {
+    pub const ALL: [Self; 19] = [
+        Self::Rust,
+        Self::JavaScript,
+        Self::Python,
+        Self::Go,
+        Self::Java,
+        Self::Kotlin,
+        Self::CSharp,
+        Self::C,
+        Self::Swift,
+        Self::Scala,
+        Self::Php,
+        Self::Ruby,
+        Self::Shell,
+        Self::Config,
+        Self::Sql,
+        Self::Html,
+        Self::Css,
+        Self::Unknown,
+        Self::Prose,
+    ];
+
+    pub fn of(path: &str) -> Self {
+        let name = file_name(path);
+        if is_generated(path) {
+            return Self::Prose;
+        }
+        match name {
+            "Dockerfile" | "Containerfile" | "Makefile" | "makefile" | "GNUmakefile"
+            | "justfile" | "Justfile" | ".env" | ".gitignore" | ".dockerignore" => {
+                return Self::Config;
+            }
+            "Gemfile" | "Rakefile" | "Podfile" => return Self::Ruby,
+            "Jenkinsfile" => return Self::Java,
+            _ if name.starts_with("Dockerfile.") => return Self::Config,
+            _ => {}
+        }
+        let Some((_, extension)) = name.rsplit_once('.') else {
+            return Self::Unknown;
+        };
+        match extension {
+            "rs" => Self::Rust,
+            "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" | "vue" | "svelte"
+            | "astro" => Self::JavaScript,
+            "py" | "pyi" | "pyx" => Self::Python,
+            "go" => Self::Go,
+            "java" | "groovy" | "gradle" => Self::Java,
+            "kt" | "kts" => Self::Kotlin,
+            "cs" => Self::CSharp,
+            "c" | "h" | "cc" | "cpp" | "cxx" | "hh" | "hpp" | "hxx" | "m" | "mm" | "cu" => Self::C,
+            "swift" => Self::Swift,
+            "scala" | "sc" => Self::Scala,
+            "php" => Self::Php,
+            "rb" | "rake" => Self::Ruby,
+            "sh" | "bash" | "zsh" | "ksh" => Self::Shell,
+            "yml" | "yaml" | "toml" | "ini" | "cfg" | "conf" | "mk" | "properties"
+            | "dockerfile" | "just" => Self::Config,
+            "sql" => Self::Sql,
+            "html" | "htm" | "xml" => Self::Html,
+            "css" | "scss" | "sass" | "less" => Self::Css,
+            "md" | "markdown" | "mdx" | "rst" | "txt" | "adoc" | "org" | "tex" | "json"
+            | "jsonl" | "json5" | "jsonc" | "csv" | "tsv" | "lock" | "svg" | "snap" | "ipynb"
+            | "po" | "log" | "tap" | "sum" | "patch" | "diff" => Self::Prose,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl Language {
+    pub(crate) fn dialect(self) -> Option<Dialect> {
+        match self {
+            Self::Rust => Some(Dialect::Rust),
+            Self::JavaScript => Some(Dialect::JavaScript),
+            Self::Python => Some(Dialect::Python),
+            Self::Go => Some(Dialect::Go),
+            Self::Java | Self::Kotlin => Some(Dialect::Java),
+            Self::CSharp
+            | Self::C
+            | Self::Swift
+            | Self::Scala
+            | Self::Php
+            | Self::Ruby
+            | Self::Shell
+            | Self::Config
+            | Self::Sql
+            | Self::Html
+            | Self::Css
+            | Self::Unknown
+            | Self::Prose => None,
+        }
+    }
+}
+
+/// Whether the runner of its language looks for tests in a file of this name. Rust tests live anywhere.
+pub fn is_test_file(path: &str) -> bool {
+    let name = file_name(path);
+    match Language::of(path) {
+        Language::Rust => true,
+        Language::Python => {
+            name.starts_with("test_") || name.ends_with("_test.py") || name == "tests.py"
+        }
+        Language::JavaScript => {
+            let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+            [".test", ".spec", ".cy", ".e2e"].iter().any(|end| stem.ends_with(end))
+                || lies_in(path, &["__tests__", "test", "tests", "spec", "e2e"])
+        }
+        Language::Go => name.ends_with("_test.go"),
+        Language::Java | Language::Kotlin | Language::CSharp | Language::Scala => {
+            let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+            ["Test", "Tests", "IT", "Spec", "TestCase"].iter().any(|end| stem.ends_with(end))
+                || stem.starts_with("Test")
+                || lies_in(path, &["test", "androidTest"])
+        }
+        Language::Ruby => name.ends_with("_spec.rb") || name.ends_with("_test.rb"),
+        Language::Php => name.ends_with("Test.php"),
+        Language::Swift => name.ends_with("Tests.swift") || name.ends_with("Test.swift"),
+        Language::C
+        | Language::Shell
+        | Language::Config
+        | Language::Sql
+        | Language::Html
+        | Language::Css
+        | Language::Unknown
+        | Language::Prose => false,
+    }
+}
+
+/// A program for people to run by hand: what it prints is its result.
+pub(crate) fn is_script(path: &str, text: &str) -> bool {
+    let name = file_name(path).to_ascii_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    text.starts_with("#!")
+        || matches!(stem, "cli" | "main" | "__main__" | "manage" | "gulpfile" | "gruntfile")
+        || stem.ends_with("cli")
+        || lies_in(
+            path,
+            &["bin", "scripts", "script", "cli", "cmd", "tools", "examples", "example"],
+        )
+}
+
+pub(crate) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+pub(crate) fn lies_in(path: &str, directories: &[&str]) -> bool {
+    let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+    parent.split('/').any(|part| directories.contains(&part))
+}
+
+fn is_generated(path: &str) -> bool {
+    let name = file_name(path);
+    lies_in(path, &["node_modules", "vendor", "third_party", "dist", "__snapshots__"])
+        || [".min.js", ".min.css", ".bundle.js", ".pb.go", "_pb2.py", ".d.ts.map", ".js.map"]
+            .iter()
+            .any(|end| name.ends_with(end))
+        || name.contains(".generated.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_language() {
+        for (path, language) in [
+            ("src/lib.rs", Language::Rust),
+            ("app/page.tsx", Language::JavaScript),
+            ("x.svelte", Language::JavaScript),
+            ("Makefile", Language::Config),
+            ("docker/Dockerfile.dev", Language::Config),
+            ("LICENSE", Language::Unknown),
+            ("a.lua", Language::Unknown),
+            ("docs/a.md", Language::Prose),
+            ("package-lock.json", Language::Prose),
+            ("web/node_modules/a/index.js", Language::Prose),
+            ("web/app.min.js", Language::Prose),
+            ("", Language::Unknown),
+        ] {
+            assert_eq!(Language::of(path), language, "{path}");
+        }
+    }
+
+    #[test]
+    fn runners_collect_by_name() {
+        for (path, collected) in [
+            ("tests/test_a.py", true),
+            ("tests/a_test.py", true),
+            ("tests/a_old.py", false),
+            ("src/a.test.ts", true),
+            ("src/a.test.ts.bak", false),
+            ("src/__tests__/a.js", true),
+            ("test/a.js", true),
+            ("src/a.ts", false),
+            ("a_test.go", true),
+            ("a.go", false),
+            ("src/test/java/AT.java", true),
+            ("src/main/java/UserTest.java", true),
+            ("src/main/java/User.java", false),
+            ("src/a.rs", true),
+            ("src/a.rs.disabled", false),
+        ] {
+            assert_eq!(is_test_file(path), collected, "{path}");
+        }
+    }
+}
