@@ -10,6 +10,7 @@ pub mod checkpoint;
 pub mod clock;
 pub mod config;
 pub mod control;
+pub mod detect;
 pub mod env;
 pub mod environment;
 pub mod faults;

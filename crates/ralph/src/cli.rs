@@ -58,6 +58,9 @@ enum Command {
     /// List, compare and bring back the states of the work tree that a run went through
     #[command(subcommand, arg_required_else_help = true, after_help = CHECKPOINT_EXAMPLES)]
     Checkpoint(Checkpoint),
+    /// Work with gates: commands whose results are evidence
+    #[command(subcommand, arg_required_else_help = true)]
+    Gate(Gate),
     /// Answer one hook event of a coding agent (called by the agent's host)
     Hook(Hook),
     /// Print a completion script for a shell
@@ -307,6 +310,12 @@ pub(crate) struct CheckpointOf {
     pub json: bool,
 }
 
+#[derive(Subcommand)]
+pub(crate) enum Gate {
+    /// Look at a project and propose gates for it
+    Detect(cmd::detect::Detect),
+}
+
 /// Read in `hook.rs`, before this is: here for the help and the completions.
 #[derive(Args)]
 struct Hook {
@@ -389,6 +398,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
         Command::Config(config) => cmd::config::run(env, &config),
         Command::Trust(trust) => cmd::trust::run(env, &trust),
+        Command::Gate(Gate::Detect(detect)) => cmd::detect::run(env, &detect),
         Command::Completions { shell } => cmd::generate::completions(shell, &mut Cli::command()),
         Command::Man { command } => cmd::generate::man(Cli::command(), command.as_deref()),
         // Taken before the command line is parsed; clap knows it for the sake of the help.

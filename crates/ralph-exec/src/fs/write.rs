@@ -129,8 +129,17 @@ pub fn overwrite(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// Puts `bytes` at a path where nothing is, whole or not at all; `false` when something is there already.
 /// Not synced: what is claimed this way can be claimed again.
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
+    create(path, bytes, PRIVATE)
+}
+
+/// [`create_new`] for a file of the user's.
+pub fn create_new_ordinary(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
+    create(path, bytes, ORDINARY)
+}
+
+fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<bool, FileError> {
     let put = || {
-        let mut temporary = Temporary::write(path, bytes, PRIVATE)?;
+        let mut temporary = Temporary::write(path, bytes, mode)?;
         temporary.is_moved = move_to_free(&temporary.path, path)?;
         Ok(temporary.is_moved)
     };

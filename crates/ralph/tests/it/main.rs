@@ -12,6 +12,7 @@
 mod adopted_files;
 mod checkpoints;
 mod control;
+mod detect;
 mod faults;
 mod hook;
 mod hostile;

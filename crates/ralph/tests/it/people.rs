@@ -335,6 +335,8 @@ fn the_command_reference_is_current() {
         "checkpoint restore",
         "checkpoint make",
         "checkpoint prune",
+        "gate",
+        "gate detect",
         "hook",
         "completions",
         "man",

@@ -1,0 +1,231 @@
+//! Looks at a project and proposes gates. Files are read and tools are looked for on `PATH`; nothing is run.
+//!
+//! Everything read here may be hostile: reads are bounded, links that lead out of the project are not followed,
+//! and a command with characters that cannot be seen is left out.
+
+mod cargo;
+mod ci;
+mod command;
+mod draft;
+mod go;
+mod jvm;
+mod make;
+mod node;
+mod peers;
+mod place;
+mod python;
+mod shell;
+pub mod write;
+mod yaml;
+
+use std::path::{Path, PathBuf};
+
+use ralph_core::gate::Gate;
+
+use self::draft::Draft;
+use self::place::{Notes, Place, Project};
+use crate::env::Env;
+
+/// More than this is not a proposal that anybody reads.
+const MOST_GATES: usize = 40;
+
+/// What a project seems to demand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Detected {
+    pub gates: Vec<Proposal>,
+    /// Tools that proposed gates need and that are not there. Such a gate is no gate yet, and never a green one.
+    pub missing: Vec<MissingTool>,
+    /// What a person should know: what was left out, and why.
+    pub notes: Vec<String>,
+    /// Globs of what an agent should not change.
+    pub protect: Vec<String>,
+    /// Ignored directories without which the gates cannot run in a clean checkout.
+    pub link: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    pub gate: Gate,
+    /// What in the project calls for it, in words.
+    pub why: String,
+    /// The file that says so, relative to the project.
+    pub source: PathBuf,
+    pub confidence: Confidence,
+    pub tool: Tool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confidence {
+    /// The project is set up for it.
+    Certain,
+    /// It fits; a person should look.
+    Likely,
+}
+
+/// The program that a gate starts with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tool {
+    Found(PathBuf),
+    /// By its name.
+    Missing(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingTool {
+    pub tool: String,
+    /// The gates that need it.
+    pub for_what: String,
+}
+
+/// How projects below a project of the same kind are taken.
+#[derive(Clone, Copy)]
+enum Nesting {
+    /// The outer one covers them, as far as it has a gate of the same sort.
+    Covered,
+    /// Each stands for itself.
+    Apart,
+}
+
+struct Stack {
+    name: &'static str,
+    look: fn(&Place<'_>, &mut Notes) -> Vec<Draft>,
+    nesting: Nesting,
+}
+
+const STACKS: [Stack; 5] = [
+    Stack { name: "rust", look: cargo::look, nesting: Nesting::Covered },
+    Stack { name: "node", look: node::look, nesting: Nesting::Covered },
+    Stack { name: "python", look: python::look, nesting: Nesting::Covered },
+    Stack { name: "go", look: go::look, nesting: Nesting::Apart },
+    Stack { name: "jvm", look: jvm::look, nesting: Nesting::Covered },
+];
+
+/// What could be a gate of the project.
+pub fn survey(project: &Path, env: &Env) -> Detected {
+    let project = Project::open(project, env);
+    let mut notes = Notes::default();
+    let places = project.places(&mut notes);
+    let Some(root) = places.first() else {
+        notes.add("there is nothing that can be read");
+        return Detected { notes: notes.into_list(), ..Detected::default() };
+    };
+    let mut drafts = Vec::new();
+    for stack in &STACKS {
+        for place in &places {
+            let found = (stack.look)(place, &mut notes);
+            let new = found.into_iter().filter(|draft| !is_covered(&drafts, stack, draft));
+            let new: Vec<_> = new.map(|draft| draft.of(stack.name)).collect();
+            drafts.extend(new);
+        }
+    }
+    let targets = make::look(root, &drafts, &mut notes);
+    drafts.extend(targets);
+    let declared = peers::look(root, &drafts, &mut notes);
+    drafts.extend(declared);
+    let imported = ci::look(root, &drafts, &mut notes);
+    drafts.extend(imported);
+    if drafts.is_empty() {
+        notes.add("nothing was found that could be a gate; write one by hand");
+    }
+    finish(drafts, notes, root)
+}
+
+/// A gate of this sort and this stack was found in a directory above.
+fn is_covered(drafts: &[Draft], stack: &Stack, draft: &Draft) -> bool {
+    match stack.nesting {
+        Nesting::Apart => false,
+        Nesting::Covered => drafts.iter().any(|other| {
+            other.stack == stack.name
+                && other.aspect == draft.aspect
+                && place::is_below(&draft.gate.cwd, &other.gate.cwd)
+        }),
+    }
+}
+
+fn finish(mut drafts: Vec<Draft>, mut notes: Notes, root: &Place<'_>) -> Detected {
+    if drafts.len() > MOST_GATES {
+        notes.add(&format!(
+            "{} more gates were found and left out",
+            drafts.len().saturating_sub(MOST_GATES)
+        ));
+        drafts.truncate(MOST_GATES);
+    }
+    draft::name_apart(&mut drafts);
+    drafts.sort_by_key(|draft| draft.gate.stage);
+    let mut missing: Vec<(String, Vec<String>)> = Vec::new();
+    for draft in &drafts {
+        if let Tool::Missing(tool) = &draft.tool {
+            match missing.iter_mut().find(|(name, _)| name == tool) {
+                Some((_, gates)) => gates.push(format!("`{}`", draft.gate.name)),
+                None => missing.push((tool.clone(), vec![format!("`{}`", draft.gate.name)])),
+            }
+        }
+    }
+    let (protect, link) = surroundings(root, &drafts);
+    Detected {
+        gates: drafts.into_iter().map(Draft::into_proposal).collect(),
+        missing: missing
+            .into_iter()
+            .map(|(tool, gates)| MissingTool { tool, for_what: gates.join(", ") })
+            .collect(),
+        notes: notes.into_list(),
+        protect,
+        link,
+    }
+}
+
+/// Directories and files that decide what green means, where they exist.
+const PROTECTED: [(&str, &str); 28] = [
+    ("tests", "tests/**"),
+    ("test", "test/**"),
+    ("spec", "spec/**"),
+    ("__tests__", "__tests__/**"),
+    (".github", ".github/**"),
+    (".circleci", ".circleci/**"),
+    (".gitlab-ci.yml", ".gitlab-ci.yml"),
+    ("azure-pipelines.yml", "azure-pipelines.yml"),
+    (".travis.yml", ".travis.yml"),
+    (".pre-commit-config.yaml", ".pre-commit-config.yaml"),
+    ("clippy.toml", "clippy.toml"),
+    (".clippy.toml", ".clippy.toml"),
+    ("rustfmt.toml", "rustfmt.toml"),
+    ("deny.toml", "deny.toml"),
+    ("eslint.config.js", "eslint.config.*"),
+    ("eslint.config.mjs", "eslint.config.*"),
+    ("eslint.config.ts", "eslint.config.*"),
+    (".eslintrc.json", ".eslintrc*"),
+    (".eslintrc.js", ".eslintrc*"),
+    (".eslintrc.cjs", ".eslintrc*"),
+    ("biome.json", "biome.json"),
+    ("ruff.toml", "ruff.toml"),
+    (".flake8", ".flake8"),
+    ("mypy.ini", "mypy.ini"),
+    ("pytest.ini", "pytest.ini"),
+    ("tox.ini", "tox.ini"),
+    (".golangci.yml", ".golangci.*"),
+    (".golangci.yaml", ".golangci.*"),
+];
+
+fn surroundings(root: &Place<'_>, drafts: &[Draft]) -> (Vec<String>, Vec<String>) {
+    let mut protect: Vec<String> = Vec::new();
+    for (name, glob) in PROTECTED {
+        if root.has(name) && !protect.iter().any(|known| known == glob) {
+            protect.push(glob.to_string());
+        }
+    }
+    protect.push("ralph.toml".to_string());
+    let mut link: Vec<String> = Vec::new();
+    for above in drafts.iter().flat_map(|draft| Path::new(&draft.gate.cwd).ancestors()) {
+        for directory in ["node_modules", ".venv"] {
+            let path = place::join(&above.to_string_lossy(), directory);
+            if !link.contains(&path) && crate::fs::is_directory(&root.project().root().join(&path))
+            {
+                link.push(path);
+            }
+        }
+    }
+    (protect, link)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! `ralph gate detect`: what a person sees, and the one file that is written.
+
+use crate::sandbox::{Sandbox, write_at};
+use insta::assert_snapshot;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// A project with a script to run, on a machine that has npm and nothing else.
+fn sample() -> Sandbox {
+    let sandbox = Sandbox::named("project");
+    let bin = sandbox.root().join("bin");
+    let npm = write_at(&bin.join("npm"), "#!/bin/sh\ntouch was-run\n");
+    fs::set_permissions(npm, fs::Permissions::from_mode(0o755)).unwrap();
+    sandbox.write("package.json", r#"{"scripts": {"test": "./all.sh"}}"#);
+    sandbox.write("node_modules/.keep", "");
+    sandbox.write("tools/go.mod", "module tools\n");
+    let path = bin.display().to_string();
+    sandbox.env("PATH", &path)
+}
+
+#[test]
+fn a_proposal_is_printed_and_nothing_is_run_or_written() {
+    let sandbox = sample();
+    let shown = sandbox.ralph(["gate", "detect"]);
+    assert_snapshot!(shown.to_string(), @r#"
+    exit 0
+    --- stdout
+    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+
+    # `package.json` has a script `test`
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["npm", "test"]
+    timeout = "10m"
+
+    # `tools/go.mod` is a module
+    # Not active: `go` is not on PATH. When it is, take the `# ` away.
+    # [[gate]]
+    # name = "tools-tests"
+    # stage = "correctness"
+    # run = ["go", "test", "-json", "./..."]
+    # cwd = "tools"
+    # timeout = "10m"
+    # report = "go-test-json"
+    # min_tests = "baseline"
+
+    # `tools/go.mod` is a module
+    # Not active: `go` is not on PATH. When it is, take the `# ` away.
+    # [[gate]]
+    # name = "tools-vet"
+    # stage = "quality"
+    # run = ["go", "vet", "./..."]
+    # cwd = "tools"
+    # timeout = "5m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
+    # weaker are seen anyway.
+    [protect]
+    paths = ["ralph.toml"]
+
+    # Ignored by git, and needed by the gates in a clean checkout.
+    [verify]
+    link = ["node_modules"]
+
+    --- stderr
+
+    3 gates, 2 of them not active
+    missing: `go`, for `tools-tests`, `tools-vet`
+    next: `ralph gate detect --write` makes this `ralph.toml`
+    "#);
+    assert!(!sandbox.project().join("was-run").exists());
+    assert!(!sandbox.project().join("ralph.toml").exists());
+    assert!(!sandbox.home().join(".ralph").exists());
+}
+
+#[test]
+fn a_proposal_is_written_once() {
+    let sandbox = sample();
+    let proposed = sandbox.ralph(["gate", "detect"]).stdout;
+    let written = sandbox.ralph(["gate", "detect", "--write"]);
+    assert_snapshot!(sandbox.tidy(&written.to_string()), @"
+    exit 0
+    --- stdout
+    wrote `$ROOT/project/ralph.toml` with 3 gates, 2 of them not active
+
+    --- stderr
+    missing: `go`, for `tools-tests`, `tools-vet`
+    next: read it, then approve it with `ralph trust`
+    ");
+    let path = sandbox.project().join("ralph.toml");
+    assert_eq!(fs::read_to_string(&path).unwrap(), proposed);
+    let read = sandbox.ralph(["config", "--json"]);
+    assert_eq!((read.code, &*read.stderr), (Some(0), ""), "what was written can be read");
+    assert_ne!(fs::metadata(&path).unwrap().permissions().mode() & 0o044, 0, "others may read it");
+
+    let mut shown = String::new();
+    let other = "[[gate]]\nname = \"mine\"\nrun = [\"npm\", \"test\"]\n";
+    for existing in [&*proposed, other, "", "[[["] {
+        fs::write(&path, existing).unwrap();
+        let refused = sandbox.ralph(["gate", "detect", "--write"]);
+        assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{refused}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), existing);
+        shown.push_str(&sandbox.tidy(&refused.stderr));
+    }
+    fs::rename(&path, sandbox.project().join(".ralph.toml")).unwrap();
+    let refused = sandbox.ralph(["gate", "detect", "--write"]);
+    assert_eq!((refused.code, path.exists()), (Some(1), false), "two policies are none: {refused}");
+    assert_snapshot!(shown, @"
+    error: `$ROOT/project/ralph.toml` is there already and was left as it is
+      hint: it has every gate that was found
+    error: `$ROOT/project/ralph.toml` is there already and was left as it is
+      hint: it has every gate that was found
+    + tests: npm test
+    error: `$ROOT/project/ralph.toml` is there already and was left as it is
+      hint: add what it lacks by hand; `ralph gate detect` prints it as TOML
+    error: `$ROOT/project/ralph.toml` is there already and was left as it is
+      hint: it is not valid TOML; mend it, or move it away
+    ");
+}
+
+#[test]
+fn a_proposal_is_one_json_object() {
+    let sandbox = sample();
+    let shown = sandbox.ralph(["gate", "detect", "--json", "--write"]);
+    assert_eq!((shown.code, &*shown.stderr), (Some(0), ""), "{shown}");
+    let json: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    let pretty = serde_json::to_string_pretty(&json).unwrap();
+    assert_snapshot!(sandbox.tidy(&pretty), @r#"
+    {
+      "gates": [
+        {
+          "active": true,
+          "confidence": "certain",
+          "cwd": "",
+          "min_tests": "some",
+          "name": "tests",
+          "paths": [],
+          "report": "text",
+          "required": true,
+          "run": [
+            "npm",
+            "test"
+          ],
+          "shell": null,
+          "source": "package.json",
+          "stage": "correctness",
+          "timeout_ms": 600000,
+          "tool": "$ROOT/bin/npm",
+          "why": "`package.json` has a script `test`"
+        },
+        {
+          "active": false,
+          "confidence": "certain",
+          "cwd": "tools",
+          "min_tests": "baseline",
+          "name": "tools-tests",
+          "paths": [],
+          "report": "go-test-json",
+          "required": true,
+          "run": [
+            "go",
+            "test",
+            "-json",
+            "./..."
+          ],
+          "shell": null,
+          "source": "tools/go.mod",
+          "stage": "correctness",
+          "timeout_ms": 600000,
+          "tool": "go",
+          "why": "`tools/go.mod` is a module"
+        },
+        {
+          "active": false,
+          "confidence": "certain",
+          "cwd": "tools",
+          "min_tests": "some",
+          "name": "tools-vet",
+          "paths": [],
+          "report": "text",
+          "required": true,
+          "run": [
+            "go",
+            "vet",
+            "./..."
+          ],
+          "shell": null,
+          "source": "tools/go.mod",
+          "stage": "quality",
+          "timeout_ms": 300000,
+          "tool": "go",
+          "why": "`tools/go.mod` is a module"
+        }
+      ],
+      "link": [
+        "node_modules"
+      ],
+      "missing": [
+        {
+          "for_what": "`tools-tests`, `tools-vet`",
+          "tool": "go"
+        }
+      ],
+      "notes": [],
+      "project": "$ROOT/project",
+      "protect": [
+        "ralph.toml"
+      ],
+      "v": 1,
+      "written": "$ROOT/project/ralph.toml"
+    }
+    "#);
+}
+
+#[test]
+fn mistakes_are_told() {
+    let sandbox = sample();
+    let mut shown = String::new();
+    let calls: &[&[&str]] = &[
+        &["detect", "--project", "nowhere"],
+        &["detect", "--project", "package.json"],
+        &["detekt"],
+    ];
+    for args in calls {
+        let refused = sandbox.ralph([&["gate"], *args].concat());
+        assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{refused}");
+        shown.push_str(&format!("$ ralph gate {}\n{}", args.join(" "), refused.stderr));
+    }
+    assert_snapshot!(shown, @"
+    $ ralph gate detect --project nowhere
+    error: `nowhere` is not a directory
+      hint: check the path
+    $ ralph gate detect --project package.json
+    error: `package.json` is not a directory
+      hint: check the path
+    $ ralph gate detekt
+    error: unknown command `detekt`
+      hint: did you mean `detect`?
+    ");
+    assert_eq!(sandbox.ralph(["gate"]).code, Some(1));
+}
