@@ -59,7 +59,8 @@ fn is_a_claim(requirement: &Requirement) {
                 quote.text.lines().for_each(is_clean);
             }
         }
-        Standing::Unknown(why) | Standing::Pending(why) => is_clean(why),
+        Standing::Unknown(why) => is_clean(why),
+        Standing::Pending(pending) => is_clean(pending.why()),
     }
 }
 

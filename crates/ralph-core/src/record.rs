@@ -47,7 +47,10 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
     pub policy: Policy,
-    /// What a person approved: the policy's file and the scripts it calls.
+    /// Where the policy is: gates run there or below.
+    pub project: String,
+    /// What a person approved: the policy's file and the scripts it calls. Empty when nothing of it is the
+    /// repository's.
     pub hash: String,
     /// `None` when git could not keep it: then what depends on it cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]

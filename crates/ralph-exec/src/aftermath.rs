@@ -5,7 +5,7 @@ use crate::fs::{self, Durability, FileError};
 use crate::holder;
 use crate::store::Opened;
 use crate::world::World;
-use crate::{clock, journal, sources, surroundings};
+use crate::{clock, journal, sources, stages, surroundings};
 use ralph_core::decide::Decision;
 use ralph_core::event::Stop;
 use ralph_core::id::{RunId, SessionId};
@@ -26,6 +26,7 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
         Outcome::Blocked { .. } => {
             let iteration = before.state.iteration.saturating_add(1);
             view(world, session, &View::of(run, iteration, decision))
+                .and(stages::view(world, session, run, decision))
                 .and(sources::advance(run, iteration))
         }
         Outcome::Ended(status) => {
@@ -43,6 +44,7 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
             };
             forget(world, session, &run.id);
             view(world, session, &View::of(run, before.state.iteration, decision))
+                .and(stages::view(world, session, run, decision))
                 .and(ending.map_or(Ok(()), |ending| sources::finish(run, ending)))
         }
     };

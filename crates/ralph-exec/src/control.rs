@@ -1,11 +1,15 @@
 //! What a person does to runs: start, pause, resume, cancel. Each says what it changed, or changes nothing.
 
 use crate::clock::{self, Deadline};
+use crate::config::Config;
+use crate::contract::{self, SealError, Sealing};
+use crate::env::Env;
 use crate::fs::{self, Durability, FileError};
 use crate::holder::{self, Ended, HolderError, Pointer};
 use crate::paths::Home;
 use crate::sources;
 use crate::store::{self, Opened, Step, StoreError, Transaction};
+use crate::trust::Subject;
 use crate::{adopt, owner};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{Invalid, Limits};
@@ -15,9 +19,13 @@ use ralph_core::run::Phase;
 use ralph_core::status::Status;
 use ralph_core::text;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Without letters and digits that people confuse when they read an id out.
 const ALPHABET: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
+
+/// Keeping a large tree takes a while, once.
+const SEALING: Duration = Duration::from_mins(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
@@ -29,6 +37,8 @@ pub enum ControlError {
     Holder(#[from] HolderError),
     #[error(transparent)]
     Features(#[from] adopt::AdoptError),
+    #[error(transparent)]
+    Seal(#[from] SealError),
     #[error("session `{session}` is already held by run `{run}`")]
     AlreadyHeld { session: SessionId, run: RunId },
     #[error("a run needs a limit on iterations or on time")]
@@ -67,9 +77,25 @@ pub struct Order {
     pub checklist: Asked,
     /// Values that must not show up in a title.
     pub secrets: Vec<String>,
+    /// The policy to seal into the run, if one is to judge it.
+    pub policy: Option<Approved>,
+    /// How complex the work is said to be, from 0 to 10.
+    pub complexity: Option<u8>,
 }
 
-pub fn start(home: &Home, order: &Order, deadline: &Deadline) -> Result<Run, ControlError> {
+/// A policy that a person approved.
+#[derive(Clone, Debug)]
+pub struct Approved {
+    pub config: Config,
+    pub subject: Subject,
+}
+
+pub fn start(
+    home: &Home,
+    env: &Env,
+    order: &Order,
+    deadline: &Deadline,
+) -> Result<Run, ControlError> {
     order.limits.check().map_err(|invalid| match invalid {
         Invalid::NothingEndsIt => ControlError::Endless,
         Invalid::StuckTooSoon(times) => ControlError::StuckTooSoon(times),
@@ -78,6 +104,7 @@ pub fn start(home: &Home, order: &Order, deadline: &Deadline) -> Result<Run, Con
         && order.features.is_empty()
         && order.promise.is_none()
         && order.checklist == Asked::No
+        && order.policy.is_none()
     {
         return Err(ControlError::NothingToHold);
     }
@@ -96,7 +123,19 @@ pub fn start(home: &Home, order: &Order, deadline: &Deadline) -> Result<Run, Con
         return Err(ControlError::AlreadyHeld { session: order.session.clone(), run: pointer.run });
     }
     let run = loop {
-        let run = sealed(new_id(home), order);
+        let mut run = sealed(new_id(home), order);
+        if let Some(Approved { config, subject }) = &order.policy {
+            let sealing = Sealing {
+                home,
+                env,
+                run: &run.id,
+                exclude: &order.features,
+                complexity: order.complexity,
+                deadline: Deadline::after(SEALING),
+            };
+            run.on_tampering = config.policy.on_tampering;
+            run.seal = Some(Box::new(contract::seal(&sealing, config, subject)?));
+        }
         if store::create(home, &run, &order.goal, deadline)? {
             break run;
         }
@@ -428,8 +467,10 @@ mod tests {
             promise: None,
             checklist: Asked::No,
             secrets: Vec::new(),
+            policy: None,
+            complexity: None,
         };
-        let run = start(&home, &order, &deadline).unwrap().id;
+        let run = start(&home, &Env::from_process(), &order, &deadline).unwrap().id;
         let remains = || match is_cancelled(&home, &run) {
             Err(ControlError::NotCancelled { path, .. }) => Some(path),
             other => {

@@ -113,6 +113,11 @@ impl Env {
         self.get("PATH")
     }
 
+    /// Whether this is a step of GitHub Actions, which turns lines into annotations.
+    pub fn is_github(&self) -> bool {
+        self.get("GITHUB_ACTIONS").is_some_and(|value| value == "true")
+    }
+
     pub fn no_color(&self) -> bool {
         self.get("NO_COLOR").is_some()
     }

@@ -5,20 +5,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use blake3::Hasher;
-
 use crate::clock::Deadline;
-use crate::fs::{self, Kind, Stat};
+use crate::fs::{self, Kind};
 use crate::proc::{self, Ended, Limits, Spec};
 
 /// Enough for some hundred thousand changed paths.
 const OUTPUT_CAP: usize = 32 * 1024 * 1024;
 const CHANGED_NAMED: usize = 20;
-/// Files beyond these bounds count by size, time and inode instead of content.
-const FILE_BYTES: usize = 1024 * 1024;
-const ALL_BYTES: usize = 64 * 1024 * 1024;
-const ALL_FILES: usize = 4096;
-
 /// A repository's own configuration must not choose programs for us to run, and these are the ways `git status`
 /// could be made to:
 ///
@@ -71,50 +64,35 @@ pub struct Work {
     /// The first paths that differ from the commit, relative to the repository.
     pub changed: Vec<String>,
     pub changed_count: usize,
-    /// Equal for equal commit, index and work tree.
-    pub fingerprint: [u8; 32],
 }
 
-/// A question to git that is being answered while we look at other things.
-#[derive(Debug)]
-pub enum Asking {
-    Running { root: PathBuf, git: proc::Running },
-    Answered(GitState),
-}
-
-/// Asks about the repository that `project` is in.
-pub fn ask(project: &Path, deadline: &Deadline) -> Asking {
-    let Some(project) = fs::resolve(project) else {
-        let why = format!("cannot find `{}`", project.display());
-        return Asking::Answered(GitState::Unavailable(why));
-    };
-    let Some(root) = project.ancestors().find(|ancestor| is_repository(ancestor)) else {
-        return Asking::Answered(GitState::NotARepository);
-    };
-    match start(root, deadline) {
-        Ok(git) => Asking::Running { root: root.to_path_buf(), git },
-        Err(ended) => Asking::Answered(GitState::Unavailable(why_not(&ended))),
-    }
-}
-
-impl Asking {
-    /// The answer, without what is under the absolute directories `exclude`.
-    pub fn answer(self, exclude: &[PathBuf], deadline: &Deadline) -> GitState {
-        let (root, git) = match self {
-            Self::Running { root, git } => (root, git),
-            Self::Answered(state) => return state,
-        };
-        let ended = git.end();
-        let Ended::Exited { code: 0, stdout: output, truncated: false } = ended else {
-            return GitState::Unavailable(why_not(&ended));
-        };
-        let survey = Survey { root: &root, excluded: excluded(exclude), deadline };
-        survey.work(&output).map_or_else(GitState::Unavailable, GitState::Known)
-    }
-}
-
+/// Asks about the repository that `project` is in, without what is under the absolute directories `exclude`.
 pub fn status(project: &Path, exclude: &[PathBuf], deadline: &Deadline) -> GitState {
-    ask(project, deadline).answer(exclude, deadline)
+    let Some(project) = fs::resolve(project) else {
+        return GitState::Unavailable(format!("cannot find `{}`", project.display()));
+    };
+    let Some(root) = root(&project) else { return GitState::NotARepository };
+    match ask(root, deadline).and_then(|output| work(root, &output, &excluded(exclude))) {
+        Ok(work) => GitState::Known(work),
+        Err(why) => GitState::Unavailable(why),
+    }
+}
+
+/// The work tree that a directory is in.
+pub fn root(directory: &Path) -> Option<&Path> {
+    directory.ancestors().find(|ancestor| is_repository(ancestor))
+}
+
+/// Every path that differs from the commit, relative to the repository.
+pub fn changed_paths(project: &Path, deadline: &Deadline) -> Result<Vec<String>, String> {
+    let project =
+        fs::resolve(project).ok_or_else(|| format!("cannot find `{}`", project.display()))?;
+    let root = root(&project).ok_or("this is no git repository")?;
+    let output = ask(root, deadline)?;
+    records(&output)
+        .filter(|record| !record.starts_with(b"#"))
+        .map(|record| path_of(record).map(lossy).ok_or_else(|| odd(record)))
+        .collect()
 }
 
 /// A work tree has a `.git` directory or, as a linked one or a submodule, a `.git` file.
@@ -132,7 +110,7 @@ fn excluded(exclude: &[PathBuf]) -> Vec<PathBuf> {
     exclude.iter().cloned().chain(canonical).collect()
 }
 
-fn start(root: &Path, deadline: &Deadline) -> Result<proc::Running, Ended> {
+fn ask(root: &Path, deadline: &Deadline) -> Result<Vec<u8>, String> {
     // The configuration may name another work tree, and a broken `.git` would make git search further up.
     let mut work_tree = OsStr::new("--work-tree=").to_owned();
     work_tree.push(root);
@@ -146,8 +124,13 @@ fn start(root: &Path, deadline: &Deadline) -> Result<proc::Running, Ended> {
     ]
     .map(|(name, value)| (OsStr::new(name), value));
     let spec = Spec { argv: &argv, cwd: None, env: &env };
-    let limits = Limits { deadline: *deadline, keep: OUTPUT_CAP };
-    proc::start(&spec, &limits)
+    match proc::run(&spec, &Limits { deadline: *deadline, keep: OUTPUT_CAP }) {
+        Ended::Exited { code: 0, stdout, truncated: false } => Ok(stdout),
+        ended @ (Ended::Exited { .. }
+        | Ended::Signalled
+        | Ended::TimedOut
+        | Ended::CouldNotStart(_)) => Err(why_not(&ended)),
+    }
 }
 
 fn why_not(ended: &Ended) -> String {
@@ -167,50 +150,32 @@ fn out_of_time() -> String {
     "`git status` did not finish in time".to_owned()
 }
 
-struct Survey<'a> {
-    root: &'a Path,
-    excluded: Vec<PathBuf>,
-    deadline: &'a Deadline,
-}
-
-impl Survey<'_> {
-    fn work(&self, output: &[u8]) -> Result<Work, String> {
-        let mut print = Print::default();
-        let mut work =
-            Work { head: None, changed: Vec::new(), changed_count: 0, fingerprint: [0; 32] };
-        for record in output.split(|&byte| byte == 0).filter(|r| !r.is_empty()) {
-            if let Some(head) = record.strip_prefix(b"# branch.oid ") {
-                work.head = (head != b"(initial)").then(|| lossy(head));
-                print.field(head);
+fn work(root: &Path, output: &[u8], excluded: &[PathBuf]) -> Result<Work, String> {
+    let mut work = Work { head: None, changed: Vec::new(), changed_count: 0 };
+    for record in records(output) {
+        if let Some(head) = record.strip_prefix(b"# branch.oid ") {
+            work.head = (head != b"(initial)").then(|| lossy(head));
+        } else if !record.starts_with(b"#") {
+            let path = path_of(record).ok_or_else(|| odd(record))?;
+            let absolute = root.join(OsStr::from_bytes(path));
+            if excluded.iter().any(|directory| absolute.starts_with(directory)) {
                 continue;
-            }
-            if record.starts_with(b"#") {
-                continue;
-            }
-            let Some(path) = path_of(record) else {
-                return Err(format!("`git status` says `{}`", record.escape_ascii()));
-            };
-            let absolute = self.root.join(OsStr::from_bytes(path));
-            if self.is_excluded(&absolute) {
-                continue;
-            }
-            if self.deadline.is_over() {
-                return Err(out_of_time());
             }
             if work.changed.len() < CHANGED_NAMED {
                 work.changed.push(lossy(path));
             }
             work.changed_count += 1;
-            print.field(record);
-            print.content(&absolute);
         }
-        work.fingerprint = print.hasher.finalize().into();
-        Ok(work)
     }
+    Ok(work)
+}
 
-    fn is_excluded(&self, path: &Path) -> bool {
-        self.excluded.iter().any(|directory| path.starts_with(directory))
-    }
+fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
+    output.split(|&byte| byte == 0).filter(|record| !record.is_empty())
+}
+
+fn odd(record: &[u8]) -> String {
+    format!("`git status` says `{}`", record.escape_ascii())
 }
 
 /// The path is the last field, and the only one that can contain spaces; a record's kind tells how many precede it.
@@ -226,68 +191,6 @@ fn path_of(record: &[u8]) -> Option<&[u8]> {
 
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The fingerprint in the making.
-#[derive(Default)]
-struct Print {
-    hasher: Hasher,
-    files: usize,
-    bytes: usize,
-}
-
-impl Print {
-    /// With its length, so that no two sequences of fields are the same bytes.
-    fn field(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as u64);
-        self.hasher.update(bytes);
-    }
-
-    fn number(&mut self, number: u64) {
-        self.hasher.update(&number.to_le_bytes());
-    }
-
-    fn content(&mut self, path: &Path) {
-        let Some(stat) = fs::stat_link(path) else {
-            return self.field(b"missing");
-        };
-        match stat.kind {
-            Kind::File => self.file(path, &stat),
-            Kind::Directory => self.field(b"directory"),
-            Kind::Symlink => {
-                self.field(b"symlink");
-                let target = fs::read_link(path).unwrap_or_default();
-                self.field(target.as_os_str().as_bytes());
-            }
-            Kind::Other => self.field(b"other"),
-        }
-    }
-
-    fn file(&mut self, path: &Path, stat: &Stat) {
-        let is_executable = stat.mode & 0o100 != 0;
-        self.number(is_executable.into());
-        if let Some(content) = self.read(path, stat) {
-            self.field(b"content");
-            self.field(&content);
-        } else {
-            self.field(b"metadata");
-            self.number(stat.len);
-            self.number(stat.modified_ns);
-            self.number(stat.inode);
-        }
-    }
-
-    /// The content of a file that is readable and within the bounds.
-    fn read(&mut self, path: &Path, stat: &Stat) -> Option<Vec<u8>> {
-        let len = usize::try_from(stat.len).ok()?;
-        if len > FILE_BYTES || self.files == ALL_FILES || self.bytes + len > ALL_BYTES {
-            return None;
-        }
-        let content = fs::read(path, FILE_BYTES).ok()?;
-        self.files += 1;
-        self.bytes += content.len();
-        Some(content)
-    }
 }
 
 #[cfg(test)]
@@ -361,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_change_is_named_and_gives_a_fingerprint_of_its_own() {
+    fn each_kind_of_change_is_named() {
         type Change = fn(&Repository);
         let changes: [(&str, Change, &[&str]); 8] = [
             ("clean", |_| (), &[]),
@@ -388,7 +291,6 @@ mod tests {
             ("renamed", |r| r.git(&["mv", "kept", "moved"]), &["kept", "moved"]),
             ("untracked link", |r| symlink("kept", r.path().join("link")).unwrap(), &["link"]),
         ];
-        let mut seen: Vec<(&str, [u8; 32])> = Vec::new();
         let repository = Repository::with_commit();
         for (name, change, changed) in changes {
             repository.git(&["reset", "--quiet", "--hard"]);
@@ -398,34 +300,9 @@ mod tests {
             assert_eq!(work.changed, changed, "{name}");
             assert_eq!(work.changed_count, changed.len(), "{name}");
             assert_eq!(work, repository.work(), "{name}");
-            for (other, fingerprint) in &seen {
-                assert_ne!(&work.fingerprint, fingerprint, "{name} and {other}");
-            }
-            seen.push((name, work.fingerprint));
+            let every = changed_paths(repository.path(), &generous()).unwrap();
+            assert_eq!(every, changed, "{name}");
         }
-    }
-
-    #[test]
-    fn another_edit_changes_the_fingerprint_and_a_revert_restores_it() {
-        let repository = Repository::with_commit();
-        let clean = repository.work();
-        repository.write("edited", "second\n");
-        let once = repository.work();
-        repository.write("edited", "third!\n");
-        let twice = repository.work();
-        repository.write("edited", "second\n");
-        assert_eq!(repository.work(), once);
-        repository.write("edited", "first\n");
-        assert_eq!(repository.work(), clean);
-        assert_ne!(once.fingerprint, clean.fingerprint);
-        assert_ne!(once.fingerprint, twice.fingerprint);
-
-        repository.write("edited", "second\n");
-        repository.commit();
-        let committed = repository.work();
-        assert_ne!(committed.head, clean.head);
-        assert_ne!(committed.fingerprint, clean.fingerprint);
-        assert_eq!(committed.changed_count, 0);
     }
 
     #[test]
@@ -476,16 +353,6 @@ mod tests {
     }
 
     #[test]
-    fn a_large_file_counts_by_its_metadata() {
-        let repository = Repository::empty();
-        repository.write("large", &"x".repeat(FILE_BYTES + 1));
-        let before = repository.work();
-        assert_eq!(before, repository.work());
-        fs::append(&repository.path().join("large"), b"y", Durability::Cached).unwrap();
-        assert_ne!(before.fingerprint, repository.work().fingerprint);
-    }
-
-    #[test]
     fn strange_names_are_read_whole() {
         let repository = Repository::with_commit();
         for (bytes, shown) in [
@@ -497,11 +364,7 @@ mod tests {
         ] {
             let name = Path::new(OsStr::from_bytes(bytes));
             repository.write(name, "one");
-            let one = repository.work();
-            repository.write(name, "two");
-            let two = repository.work();
-            assert_eq!(two.changed, [shown]);
-            assert_ne!(one.fingerprint, two.fingerprint, "{shown}");
+            assert_eq!(repository.work().changed, [shown]);
             fs::remove_file(&repository.path().join(name)).unwrap();
         }
     }

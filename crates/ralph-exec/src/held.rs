@@ -37,7 +37,7 @@ pub fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
         let facts = surroundings::facts(world, stop, &seen, &sight);
         let evidence = match decide::plan(&case(stop, &seen, &facts)) {
             Plan::Answer(_) => None,
-            Plan::Verify => Some(sources::for_run(world, &seen.run, stop, &sight)),
+            Plan::Verify => Some(sources::for_run(world, &seen, stop, &sight)),
         };
         if let Some((decision, before)) = settle(scene, &seen, &sight, evidence.as_ref())? {
             aftermath::of(world, session, &before, &decision);

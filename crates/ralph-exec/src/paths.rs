@@ -58,8 +58,7 @@ impl Home {
 
     /// Who took over a loop directory that named no owner.
     pub fn adoption(&self, directory: &Path) -> PathBuf {
-        let hash = blake3::hash(directory.as_os_str().as_encoded_bytes());
-        self.0.join("adopted").join(&hash.to_hex()[..32])
+        self.0.join("adopted").join(short_hash(directory))
     }
 
     /// What is known by content and can be made again.
@@ -69,8 +68,22 @@ impl Home {
 
     /// What the files of a work tree were when they were last read, so that they need not be read again.
     pub fn stat_cache(&self, root: &Path) -> PathBuf {
-        let hash = blake3::hash(root.as_os_str().as_encoded_bytes());
-        self.cache().join("stat").join(&hash.to_hex()[..32])
+        self.cache().join("stat").join(short_hash(root))
+    }
+
+    /// How long the gates of a project took.
+    pub fn history(&self, project: &Path) -> PathBuf {
+        self.cache().join("history").join(short_hash(project))
+    }
+
+    /// Held by whoever runs a project's gates before anybody asks.
+    pub fn warming(&self, project: &Path) -> PathBuf {
+        self.cache().join("warming").join(short_hash(project))
+    }
+
+    /// A directory for one run of one gate.
+    pub fn scratch(&self, nonce: u64) -> PathBuf {
+        self.0.join("scratch").join(format!("{nonce:016x}"))
     }
 
     /// What seals cache entries: nobody fills one in by hand.
@@ -107,6 +120,11 @@ impl Home {
     }
 }
 
+fn short_hash(path: &Path) -> String {
+    let hash = blake3::hash(path.as_os_str().as_encoded_bytes());
+    hash.to_hex()[..32].to_string()
+}
+
 #[derive(Clone, Debug)]
 pub struct RunPaths(PathBuf);
 
@@ -134,6 +152,16 @@ impl RunPaths {
 
     pub fn goal(&self) -> PathBuf {
         self.0.join("goal.txt")
+    }
+
+    /// Held while gates of the run are at work.
+    pub fn working(&self) -> PathBuf {
+        self.0.join("working")
+    }
+
+    /// What went wrong with the process that runs them.
+    pub fn worker_log(&self) -> PathBuf {
+        self.0.join("worker.log")
     }
 
     pub fn lock(&self) -> PathBuf {

@@ -1,10 +1,13 @@
 //! Gathers the evidence: every source of requirements is read here and nowhere else.
 
 use crate::adopt::{self, LoopState};
+use crate::contract::{self, Contract};
 use crate::faults::{self, Fault, Kind};
 use crate::fs;
 use crate::git::{self, GitState};
 use crate::observe::Sight;
+use crate::store::Opened;
+use crate::tree::{self, Survey};
 use crate::world::World;
 use ralph_core::claim;
 use ralph_core::event::Stop;
@@ -25,9 +28,8 @@ const MOST_TASKS: usize = 5_000;
 const MOST_TASK_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What a run demands, on the tree as it is now.
-pub fn for_run(world: &World, run: &Run, stop: &Stop, sight: &Sight) -> Evidence {
-    // Asked first and answered last: what else there is to read is read while git works.
-    let asking = git::ask(Path::new(&run.project), &world.deadline());
+pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Evidence {
+    let run = &opened.run;
     let mut evidence = Evidence {
         requirements: Vec::new(),
         tree: Tree::Unknown,
@@ -45,32 +47,68 @@ pub fn for_run(world: &World, run: &Run, stop: &Stop, sight: &Sight) -> Evidence
     }
     let files = run.owner.as_ref().map(|session| session_files(world, session)).unwrap_or_default();
     let exclude: Vec<PathBuf> = run.features.iter().map(PathBuf::from).collect();
-    let work = asking.answer(&exclude, &world.deadline());
-    if let GitState::Unavailable(why) = &work {
-        // Without the tree nobody can be called stuck; only the limits end the run.
-        let what = format!("the state of `{}` could not be told: {why}", run.project);
-        faults::record(&world.home, &Fault::new(Kind::File, &what).of_run(&run.id));
-    }
-    if let GitState::Known(work) = &work
-        && let Some(first) = work.fingerprint.first_chunk()
-    {
-        evidence.tree = Tree::Known(u64::from_le_bytes(*first));
-    }
+    let work = if files.asks_git() {
+        git::status(Path::new(&run.project), &exclude, &world.deadline())
+    } else {
+        GitState::NotARepository
+    };
     evidence.requirements.extend(uncommitted(&files, &work));
     evidence.requirements.extend(files.requirements);
+    match &run.seal {
+        Some(seal) => {
+            sealed(
+                &Contract { world, run, seal, iteration: opened.state.iteration },
+                &mut evidence,
+            );
+        }
+        None => evidence.tree = tree_of(world, run),
+    }
     if evidence.requirements.iter().all(|one| one.weight == Weight::Advisory) {
         evidence.requirements.push(unmeasured());
     }
     evidence
 }
 
+/// What the policy demands comes last: gates are dear, and a clean checkout dearer.
+fn sealed(contract: &Contract<'_>, evidence: &mut Evidence) {
+    let judged = contract::judge(contract);
+    evidence.tree = judged.tree();
+    evidence.requirements.extend(judged.requirements.iter().cloned());
+    if !evidence.requirements.iter().any(Requirement::is_open) && judged.tampering.is_none() {
+        evidence.requirements.extend(contract::confirm(contract, &judged));
+    }
+    evidence.tampering = judged.tampering;
+}
+
+fn tree_of(world: &World, run: &Run) -> Tree {
+    let exclude: Vec<PathBuf> = run.features.iter().map(PathBuf::from).collect();
+    let project = Path::new(&run.project);
+    let listed = tree::list(&Survey {
+        project,
+        exclude: &exclude,
+        cache: Some(&tree::cache(&world.home, project)),
+        deadline: &world.deadline(),
+    });
+    match listed {
+        Ok(listing) => Tree::Known(listing.mark()),
+        Err(error) => {
+            // Without the tree nobody can be called stuck; only the limits end the run.
+            let what = format!(
+                "the state of `{}` could not be told: {}",
+                run.project,
+                faults::describe(&error)
+            );
+            faults::record(&world.home, &Fault::new(Kind::File, &what).of_run(&run.id));
+            Tree::Unknown
+        }
+    }
+}
+
 /// What other tools wrote about a session that no run of ours owns.
 pub fn for_files(world: &World, session: &SessionId, project: Option<&Path>) -> Evidence {
     let files = session_files(world, session);
-    let asks_git =
-        files.orchestrator == Present::Yes || files.requirements.iter().any(Requirement::is_unmet);
     let work = match project {
-        Some(project) if asks_git => git::status(project, &[], &world.deadline()),
+        Some(project) if files.asks_git() => git::status(project, &[], &world.deadline()),
         Some(_) | None => GitState::NotARepository,
     };
     let uncommitted = uncommitted(&files, &work);
@@ -177,6 +215,13 @@ enum Present {
     Yes,
     #[default]
     No,
+}
+
+impl SessionFiles {
+    /// Whether it matters what is committed.
+    fn asks_git(&self) -> bool {
+        self.orchestrator == Present::Yes || self.r#loop == Present::Yes
+    }
 }
 
 fn session_files(world: &World, session: &SessionId) -> SessionFiles {

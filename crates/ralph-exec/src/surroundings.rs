@@ -8,10 +8,11 @@ use crate::observe::Sight;
 use crate::owner::{self, Alive};
 use crate::store::{Opened, StoreError};
 use crate::tail::{self, Window};
+use crate::trust;
 use crate::world::World;
 use ralph_core::decide::Decision;
 use ralph_core::event::{Stop, Trouble};
-use ralph_core::facts::{Facts, Off, Owner, Prompt};
+use ralph_core::facts::{Facts, Off, Owner, Prompt, Trust};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::reason::Telling;
 use ralph_core::record::{
@@ -42,9 +43,20 @@ pub fn facts(world: &World, stop: &Stop, opened: &Opened, sight: &Sight) -> Fact
         owner: owner_of(opened, now_ms, process(world)),
         delivery: sight.delivery,
         trouble: api_error(stop, sight),
+        trust: approval(world, &opened.run),
         tampering: opened.tampering.clone(),
         spent_micro_usd: sight.observed.as_ref().and_then(Observed::spent_micro_usd),
         ..Facts::quiet(now_ms)
+    }
+}
+
+/// A person may take an approval back while the run goes on.
+fn approval(world: &World, run: &Run) -> Trust {
+    match &run.seal {
+        Some(seal) if !trust::is_seal_approved(&world.home, seal) => {
+            Trust::Missing(format!("the policy of `{}`", seal.project))
+        }
+        Some(_) | None => Trust::Approved,
     }
 }
 

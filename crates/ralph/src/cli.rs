@@ -27,6 +27,12 @@ Examples:
 
 Nobody is held while `RALPH_OFF=1` is set or the file `~/.ralph/off` exists.";
 
+const GATE_EXAMPLES: &str = "\
+Examples:
+  ralph gate detect --write
+  ralph gate run
+  ralph gate explain tests";
+
 #[derive(Parser)]
 #[command(name = "ralph", version, about = ABOUT, long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[command(arg_required_else_help = true)]
@@ -51,6 +57,9 @@ enum Command {
     Resume(OneRun),
     /// End a run; its session is free at once, until somebody starts another
     Cancel(OneRun),
+    /// Run the gates by hand or in CI, list them, explain them, propose them
+    #[command(subcommand, arg_required_else_help = true, after_help = GATE_EXAMPLES)]
+    Gate(cmd::gate::args::Gate),
     /// Show the policy in force, and where each of its values comes from
     Config(Config),
     /// Approve the commands of the project's policy; nothing of it runs before
@@ -58,9 +67,6 @@ enum Command {
     /// List, compare and bring back the states of the work tree that a run went through
     #[command(subcommand, arg_required_else_help = true, after_help = CHECKPOINT_EXAMPLES)]
     Checkpoint(Checkpoint),
-    /// Work with gates: commands whose results are evidence
-    #[command(subcommand, arg_required_else_help = true)]
-    Gate(Gate),
     /// Answer one hook event of a coding agent (called by the agent's host)
     Hook(Hook),
     /// Print a completion script for a shell
@@ -90,18 +96,18 @@ pub(crate) struct Start {
     /// Read the goal from this file, or from stdin with `-`
     #[arg(long, value_name = "FILE")]
     pub goal_file: Option<PathBuf>,
-    /// How often the agent may be held; 0 is without limit
-    #[arg(long, value_name = "N", default_value_t = 25, value_parser = count)]
-    pub max_iterations: u32,
-    /// How long the run may take, such as `90m` or `8h`; `0s` is without limit
-    #[arg(long, value_name = "DURATION", default_value = "8h", value_parser = duration)]
-    pub max_duration: u64,
-    /// How much the session may spend from now on, in USD; 0 is without limit
-    #[arg(long, value_name = "USD", default_value = "20", value_parser = micro_usd)]
-    pub max_cost_usd: u64,
-    /// End the run when this many stops in a row brought nothing new
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = count)]
-    pub stuck_after: u32,
+    /// How often the agent may be held; 0 is without limit [default: the policy's, or 25]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub max_iterations: Option<u32>,
+    /// How long the run may take, such as `90m`; `0s` is without limit [default: the policy's, or 8h]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub max_duration: Option<u64>,
+    /// How much the session may spend from now on, in USD; 0 is without limit [default: the policy's, or 20]
+    #[arg(long, value_name = "USD", value_parser = micro_usd)]
+    pub max_cost_usd: Option<u64>,
+    /// End the run when this many stops in a row brought nothing new [default: the policy's, or 3]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub stuck_after: Option<u32>,
     /// The agent ends the run by closing a message with `<promise>TEXT</promise>`
     #[arg(long, value_name = "TEXT")]
     pub completion_promise: Option<String>,
@@ -111,6 +117,12 @@ pub(crate) struct Start {
     /// Every item of the conversation's newest task list must be ticked
     #[arg(long)]
     pub checklist: bool,
+    /// Leave the project's policy and its gates out of this run
+    #[arg(long)]
+    pub no_gates: bool,
+    /// How complex the work is, from 0 to 10: gates with a higher `min_complexity` do not count
+    #[arg(long, value_name = "N", value_parser = complexity)]
+    pub complexity: Option<u8>,
     /// The project; by default the current directory
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
@@ -310,12 +322,6 @@ pub(crate) struct CheckpointOf {
     pub json: bool,
 }
 
-#[derive(Subcommand)]
-pub(crate) enum Gate {
-    /// Look at a project and propose gates for it
-    Detect(cmd::detect::Detect),
-}
-
 /// Read in `hook.rs`, before this is: here for the help and the completions.
 #[derive(Args)]
 struct Hook {
@@ -343,6 +349,11 @@ pub(crate) struct OneRun {
     pub json: bool,
 }
 
+fn complexity(text: &str) -> Result<u8, String> {
+    let complexity = text.parse().ok().filter(|complexity| *complexity <= 10);
+    complexity.ok_or_else(|| "a number from 0 to 10 is needed".to_string())
+}
+
 fn count(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "a whole number is needed".to_string())
 }
@@ -352,7 +363,7 @@ fn at_least_one(text: &str) -> Result<u32, String> {
         .and_then(|count| if count > 0 { Ok(count) } else { Err("1 is the least".to_string()) })
 }
 
-fn duration(text: &str) -> Result<u64, String> {
+pub(crate) fn duration(text: &str) -> Result<u64, String> {
     if text == "0" {
         return Ok(0);
     }
@@ -388,6 +399,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         }
     };
     let done = match cli.command {
+        Command::Gate(gate) => return ended(cmd::gate::run(env, &gate)),
         Command::Start(start) => cmd::start::run(env, &start),
         Command::Status(status) => cmd::status::run(env, &status),
         Command::Why(why) => cmd::why::run(env, &why),
@@ -398,14 +410,17 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
         Command::Config(config) => cmd::config::run(env, &config),
         Command::Trust(trust) => cmd::trust::run(env, &trust),
-        Command::Gate(Gate::Detect(detect)) => cmd::detect::run(env, &detect),
         Command::Completions { shell } => cmd::generate::completions(shell, &mut Cli::command()),
         Command::Man { command } => cmd::generate::man(Cli::command(), command.as_deref()),
         // Taken before the command line is parsed; clap knows it for the sake of the help.
         Command::Hook(Hook { .. }) => Ok(()),
     };
+    ended(done.map(|()| SUCCESS))
+}
+
+fn ended(done: Result<u8, Failure>) -> u8 {
     match done {
-        Ok(()) => SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             Failure::print(&failure);
             failure.code()

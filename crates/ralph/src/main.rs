@@ -5,6 +5,7 @@ mod cli;
 mod cmd;
 mod excerpt;
 mod hook;
+mod live;
 mod report;
 mod term;
 mod usage;

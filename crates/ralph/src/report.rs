@@ -4,6 +4,7 @@ use crate::{FAILURE, UNTRUSTED, excerpt, term};
 use ralph_core::text;
 use ralph_exec::checkpoint::CheckpointError;
 use ralph_exec::config::{self, ConfigError};
+use ralph_exec::contract::SealError;
 use ralph_exec::control::ControlError;
 use ralph_exec::fs::{FileError, LockError};
 use ralph_exec::holder::HolderError;
@@ -129,6 +130,19 @@ impl From<ConfigError> for Failure {
     }
 }
 
+impl From<SealError> for Failure {
+    fn from(error: SealError) -> Self {
+        match error {
+            SealError::Config(error) => error.into(),
+            SealError::Trust(error) => error.into(),
+            SealError::Tree(_) | SealError::Checkpoint(_) => {
+                let hint = "`--no-gates` starts the run without the policy".to_string();
+                Self::of(chain(Some(&error)), Some(hint))
+            }
+        }
+    }
+}
+
 impl From<TrustError> for Failure {
     fn from(error: TrustError) -> Self {
         let hint = match &error {
@@ -155,6 +169,9 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
         }
         CheckpointError::NoSuch { run, .. } => {
             format!("`ralph checkpoint list {run}` shows the ones there are")
+        }
+        CheckpointError::Replaced { .. } => {
+            "somebody moved a ref of ralph's; `ralph why` says what the run saw".to_string()
         }
         CheckpointError::Forged { .. } => {
             "somebody made it by hand; restore another one".to_string()
@@ -210,6 +227,12 @@ fn hint(error: &ControlError) -> Option<String> {
         ControlError::StuckTooSoon(_) => "2 is the smallest number that makes sense".to_string(),
         ControlError::NothingToHold => {
             "give a goal with `--goal-file`, a list with `--features`, `--checklist` or `--completion-promise`".to_string()
+        }
+        ControlError::Seal(SealError::Tree(_) | SealError::Checkpoint(_)) => {
+            "`--no-gates` starts the run without the policy".to_string()
+        }
+        ControlError::Seal(SealError::Config(_) | SealError::Trust(_)) => {
+            "`ralph config` shows the policy, `ralph trust` what it would run".to_string()
         }
         ControlError::HasEnded { .. } => "start a new run with `ralph start`".to_string(),
         ControlError::NothingToDo { run, .. } => format!("`ralph why {run}` says how it stands"),

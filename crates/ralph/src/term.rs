@@ -50,3 +50,9 @@ pub(crate) fn bytes(stderr: &[u8], stdout: &[u8]) -> bool {
 pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
+
+/// Whether a person watches what is drawn on stderr.
+pub(crate) fn is_watched() -> bool {
+    use std::io::IsTerminal;
+    std::io::stderr().is_terminal() && std::io::stdout().is_terminal()
+}

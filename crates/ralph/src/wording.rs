@@ -1,6 +1,7 @@
 //! Facts as the person at the terminal reads them.
 
 use crate::term::{self, paint};
+use ralph_core::gate::{self, GateReport, Steadiness, Unknown};
 use ralph_core::limits::{self, Limits, money};
 use ralph_core::record::{Asked, Decided, Known, Outcome, Report, Run};
 use ralph_core::run::{Phase, State};
@@ -34,6 +35,15 @@ pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
     }
     if run.checklist == Asked::Yes {
         lines.push(("tasks", "every item of the newest task list".to_string()));
+    }
+    if let Some(seal) = &run.seal {
+        let names: Vec<_> = seal.policy.gates.iter().map(|gate| safe(&gate.name)).collect();
+        let gates = if names.is_empty() {
+            "none, only the policy's checks".to_string()
+        } else {
+            names.join(", ")
+        };
+        lines.push(("gates", gates));
     }
     lines
 }
@@ -123,6 +133,45 @@ pub(crate) fn mark(known: Known) -> String {
         Known::Unknown => paint(term::ODD, "?"),
         Known::Pending | Known::Advisory => paint(term::DIM, "·"),
     }
+}
+
+pub(crate) fn gate_mark(outcome: &gate::Outcome) -> String {
+    match outcome {
+        gate::Outcome::Passed => paint(term::GOOD, "✓"),
+        gate::Outcome::Failed => paint(term::BAD, "✗"),
+        gate::Outcome::Unknown(Unknown::Skipped(_)) => paint(term::DIM, "·"),
+        gate::Outcome::Unknown(_) => paint(term::ODD, "?"),
+    }
+}
+
+/// Why a gate did not pass, on one line.
+pub(crate) fn gate_note(report: &GateReport) -> String {
+    match &report.outcome {
+        gate::Outcome::Passed => String::new(),
+        gate::Outcome::Failed => report.summary(),
+        gate::Outcome::Unknown(unknown) => match unknown {
+            Unknown::Skipped(why) => safe(why),
+            Unknown::Error(why) | Unknown::Inconclusive(why) => {
+                format!("{}: {}", unknown.name(), safe(why))
+            }
+            Unknown::Timeout { after_ms } => {
+                format!("no answer within {}", limits::duration(*after_ms))
+            }
+            Unknown::Untrusted => "nobody approved it yet: `ralph trust`".to_string(),
+        },
+    }
+}
+
+pub(crate) fn steadiness(report: &GateReport) -> &'static str {
+    match report.steadiness {
+        Steadiness::Once | Steadiness::Confirmed => "",
+        Steadiness::Flaky => "flaky: it failed first and passed when run again",
+    }
+}
+
+/// `0.4 s`, `12 s`, `3 min`.
+pub(crate) fn short_duration(ms: u64) -> String {
+    if ms < 10_000 { format!("{}.{} s", ms / 1000, ms % 1000 / 100) } else { limits::duration(ms) }
 }
 
 pub(crate) fn outcome(decided: &Decided) -> &'static str {

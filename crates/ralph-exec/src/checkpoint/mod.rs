@@ -62,6 +62,8 @@ pub enum CheckpointError {
     OutOfTime { what: String },
     #[error("run `{run}` has no checkpoint {number}")]
     NoSuch { run: RunId, number: u32 },
+    #[error("checkpoint {number} is not the one that the run began with")]
+    Replaced { number: u32 },
     #[error("checkpoint {number} names `{path}`, which is no path of a work tree")]
     Forged { number: u32, path: String },
     #[error("`{}` was changed since it was checkpointed", .0.display())]

@@ -903,7 +903,6 @@ fn a_checkout_is_the_candidate_with_protected_files_of_the_base() {
     what.leftovers = Leftovers::Remove;
     drop(scene.checkout(&what));
     assert_eq!(shown(files_but(&dir, &in_git)), expected);
-    assert_ne!(inode("kept"), kept);
     for bad in ["../x", "/etc", "a/../../b", ".git", ""] {
         let links = [PathBuf::from(bad)];
         let error = scene.open().checkout(&Verification { links: &links, ..what }, &generous());

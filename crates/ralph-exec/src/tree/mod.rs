@@ -29,7 +29,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use crate::clock::{self, Deadline};
-use crate::fs;
+use crate::paths::Home;
+use crate::{fs, git};
 use ground::Ground;
 use repository::Repository;
 use statcache::{Cache, Extent};
@@ -143,6 +144,21 @@ impl Listing {
     /// Equal for equal paths, modes and contents, whatever is committed.
     pub fn identity(&self) -> [u8; 32] {
         identity(self.entries.iter())
+    }
+}
+
+/// Where what was read of a project's work tree is remembered.
+pub fn cache(home: &Home, project: &Path) -> PathBuf {
+    home.stat_cache(git::root(project).unwrap_or(project))
+}
+
+impl Listing {
+    /// One number for the content and the commit: committing what is there already is something new.
+    pub fn mark(&self) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.identity());
+        hasher.update(self.head.as_deref().unwrap_or_default().as_bytes());
+        hasher.finalize().as_bytes().first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Which files of a project the commands of its gates name.
 //!
 //! Rather too many than too few: every word that is a file counts, tried from every directory that the command names,
-//! because `cd web && ./check` is as common as `./web/check`. What a command finds by itself is beyond this.
+//! because `cd web && ./check` is as common as `./web/check`. Only sources and tests that a tool merely looks at are the
+//! work and not the judge: `pytest tests/test_a.py`. What a command finds by itself is beyond this.
 
 use super::package;
 use super::{Called, TrustError};
@@ -32,6 +33,25 @@ const RUNNERS: &[(&[&str], &[&str])] = &[
     (&["pre-commit", "prek"], &[".pre-commit-config.yaml"]),
     (&["cargo"], &[".cargo/config.toml", ".cargo/config"]),
 ];
+
+/// Programs that run the script they are given, and what those scripts are called.
+const INTERPRETERS: &[(&[&str], &[&str])] = &[
+    (&["sh", "bash", "dash", "zsh", "ksh"], &["sh", "bash", "zsh", "ksh"]),
+    (&["python", "python2", "python3", "pypy3"], &["py"]),
+    (&["node", "deno", "bun", "tsx", "ts-node"], &["js", "mjs", "cjs", "ts", "mts", "cts"]),
+    (&["ruby"], &["rb"]),
+    (&["perl"], &["pl"]),
+    (&["php"], &["php"]),
+];
+
+/// Files that are the work, unless somebody may execute them.
+const SOURCES: [&str; 26] = [
+    "c", "cc", "cpp", "cs", "css", "cts", "go", "h", "hpp", "html", "java", "js", "jsx", "kt",
+    "mjs", "mts", "php", "pl", "py", "rb", "rs", "scala", "svelte", "swift", "ts", "tsx",
+];
+
+/// With one of these an interpreter runs something else, and files are what that looks at.
+const NO_SCRIPT: [&str; 3] = ["-m", "--test", "test"];
 
 /// Lines of such files that bring in another.
 const INCLUDES: [&str; 5] = ["include ", "-include ", "sinclude ", "import ", "import? "];
@@ -87,7 +107,9 @@ impl Search<'_> {
         bases.extend(directories.filter(|path| fs::is_directory(path)).collect::<Vec<_>>());
         for base in &bases {
             for word in words {
-                self.file(base, word)?;
+                if !is_work(&base.join(word), words) {
+                    self.file(base, word)?;
+                }
             }
             for (programs, files) in RUNNERS {
                 if words.iter().any(|word| programs.contains(&program(word))) {
@@ -192,6 +214,27 @@ impl Search<'_> {
     fn inside(&self, path: &Path) -> Option<PathBuf> {
         fs::resolve(path).filter(|real| real.starts_with(self.project))
     }
+}
+
+/// Whether a file is looked at rather than run, or read for how to look.
+fn is_work(path: &Path, words: &BTreeSet<&str>) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some(extension) = path.extension().and_then(|extension| extension.to_str()) else {
+        return false;
+    };
+    if !SOURCES.contains(&extension) || name.starts_with('.') || name.contains(".config.") {
+        return false;
+    }
+    let interprets = |(programs, extensions): &(&[&str], &[&str])| {
+        extensions.contains(&extension)
+            && words.iter().any(|word| programs.contains(&program(word)))
+    };
+    let is_interpreted =
+        INTERPRETERS.iter().any(interprets) && !words.iter().any(|word| NO_SCRIPT.contains(word));
+    let is_executable = fs::stat(path)
+        .is_some_and(|stat| stat.kind == Kind::File && stat.mode & 0o111 != 0)
+        || fs::read_range(path, 0, 2).is_ok_and(|start| start == b"#!");
+    !is_interpreted && !is_executable
 }
 
 /// The words of a command that could be paths. Quotes are no obstacle: what they hold counts whole and in parts.

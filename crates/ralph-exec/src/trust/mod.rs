@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::fs::{self, Durability, FileError, Kind};
 use crate::paths::Home;
 use ralph_core::gate::{Command, Gate};
+use ralph_core::record::Seal;
 use ralph_core::text;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -168,6 +169,17 @@ pub fn approval(home: &Home, subject: &Subject) -> Option<Approval> {
     let path = home.approval(&subject.project, &subject.hash);
     let approval = read(&path).filter(|approval| approval.hash == subject.hash)?;
     (approval.project == subject.project.to_string_lossy()).then_some(approval)
+}
+
+/// Whether what a run sealed may still run.
+pub fn is_seal_approved(home: &Home, seal: &Seal) -> bool {
+    seal.hash.is_empty() || seal_approval(home, seal).is_some()
+}
+
+/// The approval that a run was sealed under.
+pub fn seal_approval(home: &Home, seal: &Seal) -> Option<Approval> {
+    let path = home.approval(Path::new(&seal.project), &seal.hash);
+    read(&path).filter(|approval| approval.hash == seal.hash && approval.project == seal.project)
 }
 
 /// The newest approval of anything in this project.

@@ -60,6 +60,9 @@ fn shop(command: &str) -> Place {
         .write("project/web/lint.sh", "")
         .write("project/web/a b.txt", "")
         .write("project/web/deep/x", "")
+        .write("project/web/test_a.py", "")
+        .write("project/web/a.ts", "")
+        .write("project/eslint.config.js", "")
         .write("project/Makefile", "include rules.mk\ntest:\n\t./check.sh\n")
         .write("project/rules.mk", "-include web/none.mk rules.mk web/more.mk\n")
         .write("project/web/more.mk", "")
@@ -98,6 +101,9 @@ fn every_file_that_a_command_names_is_part_of_what_is_approved() {
         "cwd = 'web/deep'\nrun = ['just', 'test']",
         "run = ['linked.sh', 'inner.sh']",
         "cwd = 'out'\nrun = ['x.sh']",
+        "run = ['python3', '-m', 'pytest', 'web/test_a.py']",
+        "run = ['python3', 'web/test_a.py', 'web/a.ts']",
+        "run = ['eslint', '-c', 'eslint.config.js', 'web/a.ts']",
     ] {
         let place = shop(command);
         shown.push_str(&format!("{}\n    {}\n", command.replace('\n', "; "), place.called()));
@@ -137,6 +143,12 @@ fn every_file_that_a_command_names_is_part_of_what_is_approved() {
         ralph.toml, linked.sh -> /outside.sh, web/lint.sh
     cwd = 'out'; run = ['x.sh']
         ralph.toml, out -> /elsewhere
+    run = ['python3', '-m', 'pytest', 'web/test_a.py']
+        ralph.toml
+    run = ['python3', 'web/test_a.py', 'web/a.ts']
+        ralph.toml, web/test_a.py
+    run = ['eslint', '-c', 'eslint.config.js', 'web/a.ts']
+        ralph.toml, eslint.config.js
     "#);
 }
 

@@ -8,7 +8,8 @@ use ralph_core::id::SessionId;
 use ralph_core::limits::Limits;
 use ralph_core::record::{Asked, Run};
 use ralph_exec::clock::{self, Deadline};
-use ralph_exec::control::{self, Caller, Order};
+use ralph_exec::contract;
+use ralph_exec::control::{self, Approved, Caller, Order};
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
 use ralph_exec::{adopt, fs, sources, stdin};
@@ -33,6 +34,7 @@ struct StartJson<'a> {
     completion_promise: Option<&'a str>,
     checklist: bool,
     goal_bytes: u64,
+    gates: Vec<&'a str>,
     started_at: String,
     cancel: String,
 }
@@ -50,24 +52,44 @@ pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
             features.push(named);
         }
     }
+    let policy = policy(&home, args, &project)?;
+    let sealed =
+        policy.as_ref().map_or(Limits::DEFAULT, |approved| approved.config.policy.limits.clone());
+    let finite = |given: Option<u64>, else_: Option<u64>| {
+        given.map_or(else_, |most| (most > 0).then_some(most))
+    };
     let order = Order {
         session: session(env, args)?,
         project,
         goal: goal(args, &here)?,
         limits: Limits {
-            max_iterations: (args.max_iterations > 0).then_some(args.max_iterations),
-            max_duration_ms: (args.max_duration > 0).then_some(args.max_duration),
-            max_cost_micro_usd: (args.max_cost_usd > 0).then_some(args.max_cost_usd),
-            stuck_after: args.stuck_after,
-            ..Limits::DEFAULT
+            max_iterations: args
+                .max_iterations
+                .map_or(sealed.max_iterations, |most| (most > 0).then_some(most)),
+            max_duration_ms: finite(args.max_duration, sealed.max_duration_ms),
+            max_cost_micro_usd: finite(args.max_cost_usd, sealed.max_cost_micro_usd),
+            stuck_after: args.stuck_after.unwrap_or(sealed.stuck_after),
+            ..sealed
         },
         features,
         promise: promise(args)?,
         checklist: if args.checklist { Asked::Yes } else { Asked::No },
         secrets: env.secrets(),
+        policy,
+        complexity: args.complexity,
     };
-    let run = control::start(&home, &order, &Deadline::after(super::control::PATIENCE))?;
+    let run = control::start(&home, env, &order, &Deadline::after(super::control::PATIENCE))?;
     if args.json { print_json(&run) } else { print(&run, &notes(env, &home, &order, &run)) }
+}
+
+/// What judges the run. A policy that nobody approved judges nothing, and then nothing begins.
+fn policy(home: &Home, args: &Start, project: &Path) -> Result<Option<Approved>, Failure> {
+    if args.no_gates {
+        return Ok(None);
+    }
+    let Some((config, _)) = contract::policy(home, project)? else { return Ok(None) };
+    let subject = super::gate::approved(home, &config, None)?;
+    Ok(Some(Approved { config, subject }))
 }
 
 /// What the person would otherwise find out too late.
@@ -81,7 +103,14 @@ fn notes(env: &Env, home: &Home, order: &Order, run: &Run) -> Vec<String> {
     if !lists.is_empty() && lists.iter().all(|list| list.next().is_none()) {
         notes.push("every feature already passes, so the first stop ends the run".to_string());
     }
-    if run.features.is_empty() && run.promise.is_none() && run.checklist == Asked::No {
+    if let Some(seal) = &run.seal
+        && seal.base.is_none()
+    {
+        notes
+            .push("git is not installed, so changes cannot be compared with the start".to_string());
+    }
+    let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
+    if run.features.is_empty() && run.promise.is_none() && run.checklist == Asked::No && !measured {
         notes.push("nothing measures this goal, so its limits end the run, or stops that bring nothing new".to_string());
     }
     notes
@@ -195,6 +224,12 @@ fn print_json(run: &Run) -> Result<(), Failure> {
         completion_promise: run.promise.as_deref(),
         checklist: run.checklist == Asked::Yes,
         goal_bytes: run.goal_bytes,
+        gates: run
+            .seal
+            .iter()
+            .flat_map(|seal| &seal.policy.gates)
+            .map(|gate| gate.name.as_str())
+            .collect(),
         started_at: clock::rfc3339(run.started_ms),
         cancel: format!("ralph cancel {}", run.id),
     })?;

@@ -111,13 +111,10 @@ fn a_proposal_is_written_once() {
     assert_eq!((refused.code, path.exists()), (Some(1), false), "two policies are none: {refused}");
     assert_snapshot!(shown, @"
     error: `$ROOT/project/ralph.toml` is there already and was left as it is
-      hint: it has every gate that was found
+      hint: it has every gate that was founderror: `$ROOT/project/ralph.toml` is there already and was left as it is
+      hint: it has every gate that was found+ tests: npm test
     error: `$ROOT/project/ralph.toml` is there already and was left as it is
-      hint: it has every gate that was found
-    + tests: npm test
-    error: `$ROOT/project/ralph.toml` is there already and was left as it is
-      hint: add what it lacks by hand; `ralph gate detect` prints it as TOML
-    error: `$ROOT/project/ralph.toml` is there already and was left as it is
+      hint: add what it lacks by hand; `ralph gate detect` prints it as TOMLerror: `$ROOT/project/ralph.toml` is there already and was left as it is
       hint: it is not valid TOML; mend it, or move it away
     ");
 }

@@ -83,45 +83,32 @@ fn a_start_that_fails_arms_nothing() {
     assert_snapshot!(shown, @"
     $ ralph start --session a
     error: there is nothing to hold the agent to
-      hint: give a goal with `--goal-file`, a list with `--features`, `--checklist` or `--completion-promise`
-    $ ralph start --goal-file -
+      hint: give a goal with `--goal-file`, a list with `--features`, `--checklist` or `--completion-promise`$ ralph start --goal-file -
     error: it is not said which session to hold
-      hint: give `--session ID`; in Claude Code, `/status` shows the session's id
-    $ ralph start --session ../x --goal-file -
+      hint: give `--session ID`; in Claude Code, `/status` shows the session's id$ ralph start --session ../x --goal-file -
     error: `../x` cannot be a session id
-      hint: an id is 1 to 128 letters, digits, `_` and `-`
-    $ ralph start --session a --goal-file - --max-iterations 0 --max-duration 0s
+      hint: an id is 1 to 128 letters, digits, `_` and `-`$ ralph start --session a --goal-file - --max-iterations 0 --max-duration 0s
     error: a run needs a limit on iterations or on time
-      hint: give `--max-iterations` or `--max-duration` a number; 0 means without limit
-    $ ralph start --session a --goal-file - --max-iterations=-3
+      hint: give `--max-iterations` or `--max-duration` a number; 0 means without limit$ ralph start --session a --goal-file - --max-iterations=-3
     error: `--max-iterations` cannot be `-3`
-      hint: a whole number is needed
-    $ ralph start --session a --goal-file - --max-iteration 3
+      hint: a whole number is needed$ ralph start --session a --goal-file - --max-iteration 3
     error: unknown option `--max-iteration`
-      hint: did you mean `--max-iterations`?
-    $ ralph start --session a --goal-file - --max-duration 8
+      hint: did you mean `--max-iterations`?$ ralph start --session a --goal-file - --max-duration 8
     error: `--max-duration` cannot be `8`
-      hint: a duration such as `90m` or `8h` is needed
-    $ ralph start --session a --goal-file - --stuck-after 1
+      hint: a duration such as `90m` or `8h` is needed$ ralph start --session a --goal-file - --stuck-after 1
     error: `--stuck-after 1` would end the run at its first stop
-      hint: 2 is the smallest number that makes sense
-    $ ralph start --session a --goal-file nowhere.md
+      hint: 2 is the smallest number that makes sense$ ralph start --session a --goal-file nowhere.md
     error: cannot read `$ROOT/project/nowhere.md`
       caused by: No such file or directory (os error 2)
-      hint: check the path
-    $ ralph start --session a --features nowhere
+      hint: check the path$ ralph start --session a --features nowhere
     error: `nowhere` is not a directory
-      hint: check the path
-    $ ralph start --session a --features empty
+      hint: check the path$ ralph start --session a --features empty
     error: `$ROOT/project/empty/feature_list.json` lists no features
-      hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`
-    $ ralph start --session a --features broken
+      hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`$ ralph start --session a --features broken
     error: cannot read `$ROOT/project/broken/feature_list.json`: line 1, column 1: EOF while parsing an object
-      hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`
-    $ ralph start --session a --goal-file - fix the tests
+      hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`$ ralph start --session a --goal-file - fix the tests
     error: unknown argument `fix`
-      hint: a goal is given with `--goal-file FILE`, or on stdin with `--goal-file -`
-    $ ralph start --session a --goal-file - --completion-promise  
+      hint: a goal is given with `--goal-file FILE`, or on stdin with `--goal-file -`$ ralph start --session a --goal-file - --completion-promise  
     error: `--completion-promise` needs 1 to 200 characters that can be seen, without `<` and `>`
       hint: choose a short phrase that the agent would not write by chance
     ");

@@ -223,10 +223,8 @@ fn a_policy_that_cannot_be_read_says_what_to_do() {
     shown.push_str(&sandbox.tidy(&sandbox.ralph(["config", "--project", "nowhere"]).stderr));
     assert_snapshot!(shown, @"
     error: `$ROOT/project` has both `ralph.toml` and `.ralph.toml`
-      hint: keep `ralph.toml` and delete `.ralph.toml`, or the other way round
-    error: `$ROOT/project/ralph.toml` is a link that leads out of the project
-      hint: put the file itself there; `~/.ralph/config.toml` is for every project
-    error: `nowhere` is not a directory
+      hint: keep `ralph.toml` and delete `.ralph.toml`, or the other way rounderror: `$ROOT/project/ralph.toml` is a link that leads out of the project
+      hint: put the file itself there; `~/.ralph/config.toml` is for every projecterror: `nowhere` is not a directory
       hint: check the path
     ");
 }

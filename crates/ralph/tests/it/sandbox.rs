@@ -140,6 +140,15 @@ impl Sandbox {
         started["run"].as_str().unwrap().to_string()
     }
 
+    /// A person approves the policy as it is.
+    pub fn trust(&self) {
+        let shown = self.ralph(["trust", "--json"]);
+        let shown: serde_json::Value =
+            serde_json::from_str(&shown.stdout).unwrap_or_else(|_| panic!("{shown}"));
+        let ended = self.ralph(["trust", "--hash", shown["hash"].as_str().unwrap()]);
+        assert_eq!(ended.code, Some(0), "{ended}");
+    }
+
     pub fn status(&self) -> serde_json::Value {
         let ended = self.ralph(["status", "--all", "--json"]);
         assert_eq!(ended.code, Some(0), "{ended}");
@@ -183,7 +192,20 @@ impl Sandbox {
         for run in runs {
             text = text.replace(&*run.to_string_lossy(), "[run]");
         }
-        mask(&mask(&mask(&text, "┌ ", 8), "└ ", 8), "state ", 7)
+        let text = mask(&mask(&mask(&text, "┌ ", 8), "└ ", 8), "state ", 7);
+        text.lines().map(mask_log).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The name of a gate's log ends in a part of its key.
+fn mask_log(line: &str) -> String {
+    match (line.split_once(".ralph/cache/logs/"), line.strip_suffix(".log`")) {
+        (Some((before, _)), Some(whole)) => {
+            let name = whole.rsplit('/').next().unwrap_or_default();
+            let name = name.get(..name.len().saturating_sub(12)).unwrap_or_default();
+            format!("{before}.ralph/cache/logs/{name}[key].log`")
+        }
+        _ => line.to_string(),
     }
 }
 
@@ -202,6 +224,18 @@ fn mask(text: &str, before: &str, digits: usize) -> String {
         }
     }
     out
+}
+
+/// What `look` finds, as soon as it finds something.
+pub fn eventually<T>(look: impl Fn() -> Option<T>) -> T {
+    let bound = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(std::time::Instant::now() < bound, "it never came");
+        std::thread::yield_now();
+    }
 }
 
 pub fn json(text: &str) -> String {

@@ -74,11 +74,11 @@ struct MissingJson<'a> {
 }
 
 pub(crate) fn run(env: &Env, args: &Detect) -> Result<(), Failure> {
-    let project = super::config::project(env, args.project.as_deref())?;
+    let project = crate::cmd::config::project(env, args.project.as_deref())?;
     let detected = detect::survey(&project, env);
     let written = if args.write { Some(put(&project, &detected)?) } else { None };
     if args.json {
-        super::print_json(&json(&project, &detected, written.as_deref()))?;
+        crate::cmd::print_json(&json(&project, &detected, written.as_deref()))?;
         return Ok(());
     }
     if let Some(path) = written {

@@ -1,0 +1,132 @@
+//! Places where nobody works: the base of the run, and a clean checkout of what the agent wants to stop with.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Contract;
+use crate::checkpoint::{
+    Checkout, Checkpoint, CheckpointError, Leftovers, Repository, Verification,
+};
+use crate::clock::Deadline;
+use crate::fs;
+use crate::gates::key::globs_of;
+use crate::git;
+
+/// Writing out a large tree takes a while, and a worker has it.
+const PATIENCE: Duration = Duration::from_mins(5);
+/// What is installed beside the sources is needed to run anything, and is not part of the work.
+const INSTALLED: [&str; 3] = ["node_modules", ".venv", "venv"];
+
+/// A checkout and where the project is in it. Nobody else uses the place until this is dropped.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub project: PathBuf,
+    _checkout: Checkout,
+}
+
+/// Where checkouts of the run are, whether or not there is one.
+pub(super) fn project(contract: &Contract<'_>) -> PathBuf {
+    contract.world.home.run(&contract.run.id).checkout().join(below(contract))
+}
+
+/// The project within its work tree.
+fn below(contract: &Contract<'_>) -> PathBuf {
+    let root = git::root(contract.project());
+    let below =
+        root.and_then(|root| contract.project().strip_prefix(root).ok().map(Path::to_path_buf));
+    below.unwrap_or_default()
+}
+
+pub(super) fn base_content(contract: &Contract<'_>) -> Option<[u8; 32]> {
+    let base = contract.seal.base.as_ref()?;
+    Some(content(contract, &["base", &base.commit]))
+}
+
+pub(super) fn clean_content(contract: &Contract<'_>, candidate: &Checkpoint) -> Option<[u8; 32]> {
+    let base = contract.seal.base.as_ref()?;
+    let tree = blake3::Hash::from_bytes(candidate.tree.0).to_hex();
+    Some(content(contract, &["clean", &base.commit, tree.as_str()]))
+}
+
+fn content(contract: &Contract<'_>, parts: &[&str]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    let policy = &contract.seal.policy;
+    let all = parts.iter().copied().chain(policy.protect.paths.iter().map(String::as_str));
+    for part in all.chain(policy.verify.link.iter().map(String::as_str)) {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().into()
+}
+
+pub(super) fn base(contract: &Contract<'_>) -> Result<Site, CheckpointError> {
+    let deadline = Deadline::after(PATIENCE);
+    let repository = open(contract, &deadline)?;
+    let first = first(contract, &repository, &deadline)?;
+    site(contract, &repository, (&first, &first), &deadline)
+}
+
+pub(super) fn clean(
+    contract: &Contract<'_>,
+    candidate: &Checkpoint,
+) -> Result<Site, CheckpointError> {
+    let deadline = Deadline::after(PATIENCE);
+    let repository = open(contract, &deadline)?;
+    let first = first(contract, &repository, &deadline)?;
+    site(contract, &repository, (candidate, &first), &deadline)
+}
+
+/// The base, and no other that somebody put in its place.
+pub(super) fn first(
+    contract: &Contract<'_>,
+    repository: &Repository,
+    deadline: &Deadline,
+) -> Result<Checkpoint, CheckpointError> {
+    let first = repository.find(0, deadline)?;
+    let sealed = contract.seal.base.as_ref().map(|base| base.commit.as_str());
+    if sealed == Some(repository.hex(&first.commit).as_str()) {
+        Ok(first)
+    } else {
+        Err(CheckpointError::Replaced { number: 0 })
+    }
+}
+
+fn open(contract: &Contract<'_>, deadline: &Deadline) -> Result<Repository, CheckpointError> {
+    Repository::open(&contract.world.home, &contract.run.id, contract.project(), deadline)
+}
+
+fn site(
+    contract: &Contract<'_>,
+    repository: &Repository,
+    (candidate, base): (&Checkpoint, &Checkpoint),
+    deadline: &Deadline,
+) -> Result<Site, CheckpointError> {
+    let protected = globs_of(&contract.seal.policy.protect.paths);
+    let below = below(contract);
+    let is_protected = |path: &OsStr| {
+        Path::new(path).strip_prefix(&below).is_ok_and(|path| protected.is_match(path))
+    };
+    let links = links(contract, &below);
+    let verification = Verification {
+        candidate,
+        base,
+        is_protected: &is_protected,
+        links: &links,
+        leftovers: Leftovers::Keep,
+    };
+    let checkout = repository.checkout(&verification, deadline)?;
+    Ok(Site { project: checkout.dir.join(&below), _checkout: checkout })
+}
+
+/// From the root of the work tree.
+fn links(contract: &Contract<'_>, below: &Path) -> Vec<PathBuf> {
+    let named = &contract.seal.policy.verify.link;
+    let there = |name: &Path| fs::is_directory(&contract.project().join(name));
+    let links = if named.is_empty() {
+        INSTALLED.iter().map(PathBuf::from).filter(|name| there(name)).collect::<Vec<_>>()
+    } else {
+        named.iter().map(PathBuf::from).collect()
+    };
+    links.into_iter().map(|name| below.join(name)).collect()
+}

@@ -1,0 +1,162 @@
+//! What can be told from the change alone: nothing forbidden added, tests not weaker, protected files as they were.
+
+use std::path::Path;
+
+use globset::GlobSet;
+use ralph_core::check::lines::{self, UserPatterns};
+use ralph_core::check::{integrity, settings};
+use ralph_core::policy::{Guard, LinePattern, Lines, Policy};
+use ralph_core::requirement::{
+    Evidence, Failure, Finding, Place, Quote, Requirement, Severity, Stage, Standing, Weight,
+};
+use regex::{Regex, RegexBuilder};
+
+use super::changes::{Change, Changes, Touched};
+use crate::gates::key::globs_of;
+
+/// Enough for any sane pattern; a larger automaton is an accident.
+const PATTERN_BYTES: usize = 1024 * 1024;
+
+pub(super) fn requirements(policy: &Policy, changes: &Changes) -> Vec<Requirement> {
+    let mut found = Vec::new();
+    found.extend(protected(policy, changes));
+    found.extend(tests(policy, changes));
+    found.extend(forbidden(policy, changes));
+    found
+}
+
+fn protected(policy: &Policy, changes: &Changes) -> Option<Requirement> {
+    if policy.protect.paths.is_empty() {
+        return None;
+    }
+    let globs = globs_of(&policy.protect.paths);
+    let touched: Vec<&Change> =
+        changes.all.iter().filter(|change| globs.is_match(&change.path)).collect();
+    let findings: Vec<Finding> = touched
+        .iter()
+        .map(|change| {
+            let what = match change.touched {
+                Touched::Added => "was added",
+                Touched::Modified => "was changed",
+                Touched::Deleted => "was deleted",
+            };
+            Finding {
+                place: Some(Place { file: change.path.clone(), line: None, column: None }),
+                rule: Some("protected".to_string()),
+                ..Finding::new(format!("{what}, and is protected"))
+            }
+        })
+        .collect();
+    let failure = Failure {
+        quote: touched
+            .first()
+            .and_then(|change| changes.patch(&change.path))
+            .map(|text| Quote { label: "the difference".to_string(), text }),
+        ..counted(findings, "protected file", "touched")
+    };
+    let next =
+        "Put the protected files back as they were; the work is to be done without touching them";
+    Some(guarded("protected files", Stage::Correctness, failure, next))
+}
+
+fn tests(policy: &Policy, changes: &Changes) -> Vec<Requirement> {
+    if policy.tests.integrity == Guard::Off {
+        return Vec::new();
+    }
+    let more = globs_of(&policy.tests.paths);
+    let texts = changes.texts();
+    let mut findings = integrity::check(&texts, &|path| more.is_match(path));
+    findings.extend(settings::check(&texts));
+    let (weaker, doubtful): (Vec<_>, Vec<_>) =
+        findings.into_iter().partition(|finding| finding.severity == Severity::Error);
+    let failure = counted(weaker, "way", "in which the tests got weaker");
+    let next = "Bring the tests back to the strength they had; make the code pass them instead";
+    let mut integrity = guarded("test integrity", Stage::Correctness, failure, next);
+    if policy.tests.integrity == Guard::Advise {
+        integrity.weight = Weight::Advisory;
+    }
+    let notes = counted(doubtful, "change", "of tests that a person may want to see");
+    let mut kept = vec![integrity];
+    kept.extend(noted("test changes", Stage::Correctness, notes));
+    kept
+}
+
+fn forbidden(policy: &Policy, changes: &Changes) -> Vec<Requirement> {
+    let Lines { forbid, patterns, exclude } = &policy.lines;
+    if forbid.is_empty() && patterns.is_empty() {
+        return Vec::new();
+    }
+    let excluded = globs_of(exclude);
+    let own = Patterns::new(patterns);
+    let (mut findings, mut allowed) = (Vec::new(), Vec::new());
+    for text in changes.texts().iter().filter(|text| !excluded.is_match(text.path)) {
+        let checked = lines::check(&policy.lines, text, &own);
+        findings.extend(checked.findings);
+        allowed.extend(checked.allowed.into_iter().map(|allowed| Finding {
+            message: format!("{}, allowed because {}", allowed.finding.message, allowed.reason),
+            ..allowed.finding
+        }));
+    }
+    let failure = counted(findings, "added line", "with something forbidden");
+    let next = "Finish or remove what the added lines leave open";
+    let mut kept = vec![guarded("added lines", Stage::Quality, failure, next)];
+    kept.extend(noted(
+        "allowed lines",
+        Stage::Quality,
+        counted(allowed, "added line", "allowed by a comment"),
+    ));
+    kept
+}
+
+/// Something a person is told and the agent is not held for.
+fn noted(name: &str, stage: Stage, failure: Failure) -> Option<Requirement> {
+    let told = Requirement { weight: Weight::Advisory, ..guarded(name, stage, failure, "") };
+    told.is_unmet().then_some(told)
+}
+
+fn counted(findings: Vec<Finding>, noun: &str, what: &str) -> Failure {
+    let summary = match findings.len() {
+        1 => format!("1 {noun} {what}"),
+        count => format!("{count} {noun}s {what}"),
+    };
+    Failure { findings, ..Failure::new(summary) }
+}
+
+/// Met when there is nothing to find.
+pub(super) fn guarded(name: &str, stage: Stage, failure: Failure, next: &str) -> Requirement {
+    let standing = if failure.findings.is_empty() {
+        Standing::Met(Evidence::Measured)
+    } else {
+        Standing::Unmet(failure)
+    };
+    let next = if matches!(standing, Standing::Met(_)) { String::new() } else { next.to_string() };
+    Requirement { name: name.to_string(), stage, standing, weight: Weight::Required, next }
+}
+
+/// The person's own patterns, compiled. One that does not compile was refused when the policy was read.
+struct Patterns(Vec<(Regex, GlobSet, bool)>);
+
+impl Patterns {
+    fn new(patterns: &[LinePattern]) -> Self {
+        let compiled = patterns.iter().map(|pattern| {
+            let regex = RegexBuilder::new(&pattern.pattern).size_limit(PATTERN_BYTES).build();
+            // Keeps the positions: the index of a pattern is its identity.
+            let regex = regex.or_else(|_| Regex::new("[^\\s\\S]")).ok()?;
+            Some((regex, globs_of(&pattern.paths), pattern.paths.is_empty()))
+        });
+        Self(compiled.flatten().collect())
+    }
+}
+
+impl UserPatterns for Patterns {
+    fn matches(&self, line: &str, path: &str) -> Vec<(usize, usize)> {
+        let applies =
+            |globs: &GlobSet, everywhere: bool| everywhere || globs.is_match(Path::new(path));
+        self.0
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, globs, everywhere))| applies(globs, *everywhere))
+            .filter_map(|(at, (regex, ..))| Some((at, regex.find(line)?.start())))
+            .collect()
+    }
+}

@@ -1,0 +1,196 @@
+//! What a sealed policy demands of the work tree as it is now.
+//!
+//! The order is that of cost: what can be told from the change alone, then what gates said before, then gates. They
+//! run in a process of their own, so that they can go on when the host wants its answer.
+
+mod baseline;
+mod changes;
+mod checkout;
+mod checks;
+mod gates;
+mod seal;
+pub mod work;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use ralph_core::facts::Tree;
+use ralph_core::policy::{Change, Checkout};
+use ralph_core::record::{OnTampering, Run, Seal};
+use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Stage, Standing, Weight};
+
+use crate::checkpoint::{Checkpoint, CheckpointError, Repository, Snapshot, Why};
+use crate::faults::describe;
+use crate::gates::{Content, Place, View};
+use crate::tree::Listing;
+use crate::world::World;
+use changes::Changes;
+
+pub use seal::{SealError, Sealing, policy, seal};
+
+/// A run with a policy, about to be judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Contract<'a> {
+    pub world: &'a World,
+    pub run: &'a Run,
+    pub seal: &'a Seal,
+    /// Blocks charged so far.
+    pub iteration: u32,
+}
+
+#[derive(Debug)]
+pub struct Judged {
+    pub requirements: Vec<Requirement>,
+    /// What was changed that may not be, when the policy wants a person to look at that.
+    pub tampering: Option<String>,
+    /// `None` when the work tree could not be listed.
+    mark: Option<u64>,
+    candidate: Option<Checkpoint>,
+}
+
+pub fn judge(contract: &Contract<'_>) -> Judged {
+    let exclude = contract.exclude();
+    let place = contract.place(Content::Tree { exclude: &exclude });
+    let listing = match View::of(&place) {
+        Ok(View::Tree(listing)) => listing,
+        Ok(View::Checkout(_)) => return Judged::nothing(Vec::new()),
+        Err(error) => return Judged::nothing(vec![untold("work tree", &describe(&error))]),
+    };
+    let (candidate, changes, mut requirements) = match look(contract, &listing) {
+        Ok(Some((candidate, changes))) => (Some(candidate), changes, Vec::new()),
+        // Without git nothing can be compared; gates are evidence all the same.
+        Ok(None) => (None, Changes::default(), Vec::new()),
+        Err(error) => (None, Changes::default(), vec![untold("checkpoint", &describe(&error))]),
+    };
+    let touched: Vec<String> = changes.all.iter().map(|change| change.path.clone()).collect();
+    requirements.extend(something_changed(contract, &listing));
+    let mut guards = seal::kept(contract, &touched);
+    guards.extend(checks::requirements(&contract.seal.policy, &changes));
+    let tampering = match contract.seal.policy.on_tampering {
+        OnTampering::Block => None,
+        OnTampering::EndInReview => guards.iter().find_map(breach),
+    };
+    requirements.append(&mut guards);
+    let wanted = gates::wanted(contract, &touched);
+    requirements.extend(gates::told(contract, &wanted, &place));
+    Judged { requirements, tampering, mark: Some(listing.mark()), candidate }
+}
+
+/// Before the word `verified`: every gate passes once more where nobody works, with protected files as at the base.
+pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
+    let (Checkout::Clean, Some(candidate)) =
+        (contract.seal.policy.verify.checkout, &judged.candidate)
+    else {
+        return Vec::new();
+    };
+    let Some(content) = checkout::clean_content(contract, candidate) else { return Vec::new() };
+    let gates: Vec<_> = contract.seal.policy.gates.iter().collect();
+    let wanted: Vec<_> = gates
+        .into_iter()
+        .filter(|gate| judged.requirements.iter().any(|one| one.name == gate.name))
+        .collect();
+    let project = checkout::project(contract);
+    let place = Place { project: &project, ..contract.place(Content::Checkout(content)) };
+    let told = gates::told(contract, &wanted, &place);
+    let rename =
+        |one: Requirement| Requirement { name: format!("{} (clean checkout)", one.name), ..one };
+    told.into_iter().map(rename).collect()
+}
+
+/// The tree is kept before it is judged: nothing that an agent did is lost, whatever comes next.
+fn look(
+    contract: &Contract<'_>,
+    listing: &Listing,
+) -> Result<Option<(Checkpoint, Changes)>, CheckpointError> {
+    if contract.seal.base.is_none() {
+        return Ok(None);
+    }
+    let world = contract.world;
+    let deadline = world.deadline();
+    let repository =
+        Repository::open(&world.home, &contract.run.id, contract.project(), &deadline)?;
+    let exclude = contract.exclude();
+    let why = Why::Iteration(contract.iteration.saturating_add(1));
+    let now =
+        repository.make(&Snapshot { listing, excluded: &exclude, why }, &deadline)?.checkpoint;
+    let first = checkout::first(contract, &repository, &deadline)?;
+    let changes = Changes::between(&repository, (&first, &now), contract.project(), &deadline)?;
+    Ok(Some((now, changes)))
+}
+
+/// An agent that says it is done and has touched nothing is not.
+fn something_changed(contract: &Contract<'_>, listing: &Listing) -> Option<Requirement> {
+    let base = contract.seal.base.as_ref()?;
+    if contract.seal.policy.change == Change::Optional {
+        return None;
+    }
+    let now = blake3::Hash::from_bytes(listing.identity()).to_hex();
+    let standing = if now.as_str() == base.identity {
+        Standing::Unmet(Failure::new("the work tree is as it was when the run began".to_string()))
+    } else {
+        Standing::Met(Evidence::Measured)
+    };
+    let next = if matches!(standing, Standing::Met(_)) { "" } else { "Do the work" };
+    Some(requirement("a change", standing, next))
+}
+
+/// One line about a guard that fell.
+fn breach(requirement: &Requirement) -> Option<String> {
+    let Standing::Unmet(failure) = &requirement.standing else { return None };
+    let first = failure.findings.first().map(shown).unwrap_or_default();
+    requirement.is_required().then(|| format!("{}: {}{first}", requirement.name, failure.summary))
+}
+
+fn shown(finding: &Finding) -> String {
+    match &finding.place {
+        Some(place) => format!(" (`{}`: {})", place.file, finding.message),
+        None => format!(" ({})", finding.message),
+    }
+}
+
+fn requirement(name: &str, standing: Standing, next: &str) -> Requirement {
+    Requirement {
+        name: name.to_string(),
+        stage: Stage::Correctness,
+        standing,
+        weight: Weight::Required,
+        next: next.to_string(),
+    }
+}
+
+fn untold(name: &str, why: &str) -> Requirement {
+    requirement(name, Standing::Unknown(why.to_string()), "")
+}
+
+impl Judged {
+    pub fn tree(&self) -> Tree {
+        self.mark.map_or(Tree::Unknown, Tree::Known)
+    }
+
+    fn nothing(requirements: Vec<Requirement>) -> Self {
+        Self { requirements, tampering: None, mark: None, candidate: None }
+    }
+}
+
+impl<'a> Contract<'a> {
+    /// Where the policy is.
+    pub fn project(&self) -> &'a Path {
+        Path::new(&self.seal.project)
+    }
+
+    /// Lists that ralph itself writes to are not part of the work.
+    pub(crate) fn exclude(&self) -> Vec<PathBuf> {
+        self.run.features.iter().map(PathBuf::from).collect()
+    }
+
+    pub(crate) fn place<'b>(&'b self, content: Content<'b>) -> Place<'b> {
+        Place {
+            home: &self.world.home,
+            env: &self.world.env,
+            project: self.project(),
+            content,
+            environment: &self.seal.policy.environment,
+            path: self.seal.path.as_deref().map(OsStr::new),
+        }
+    }
+}

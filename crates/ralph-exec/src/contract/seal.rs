@@ -1,0 +1,217 @@
+//! The policy at the start of a run, and whether it is still what the project says.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use ralph_core::id::RunId;
+use ralph_core::record::{Base, Seal, Tool};
+use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Stage, Standing, Weight};
+use ralph_core::text;
+
+use super::Contract;
+use crate::checkpoint::{CheckpointError, Repository, Snapshot, Why};
+use crate::clock::Deadline;
+use crate::config::{self, Config, ConfigError};
+use crate::env::Env;
+use crate::faults::describe;
+use crate::gates::tools;
+use crate::paths::Home;
+use crate::tree::{self, Survey, TreeError};
+use crate::trust::{self, Subject, TrustError};
+
+/// Lock files of package managers: who changes one may well have changed the tools.
+const LOCK_FILES: [&str; 8] = [
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "pnpm-lock.yaml",
+    "yarn.lock",
+    "bun.lock",
+    "bun.lockb",
+    "uv.lock",
+    "poetry.lock",
+];
+
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+}
+
+/// What is about to be sealed.
+#[derive(Clone, Copy, Debug)]
+pub struct Sealing<'a> {
+    pub home: &'a Home,
+    pub env: &'a Env,
+    pub run: &'a RunId,
+    /// Absolute directories that are not part of the work.
+    pub exclude: &'a [PathBuf],
+    pub complexity: Option<u8>,
+    pub deadline: Deadline,
+}
+
+/// The policy in force for a project; `None` when nobody wrote one.
+pub fn policy(home: &Home, project: &Path) -> Result<Option<(Config, Subject)>, SealError> {
+    let config = config::load(&config::find_project(project), home)?;
+    if config.file.is_none() && config.policy.gates.is_empty() {
+        return Ok(None);
+    }
+    let subject = trust::subject(&config)?;
+    Ok(Some((config, subject)))
+}
+
+/// Seals a policy into a run: what it demands, what it was measured with, and the tree it starts from.
+pub fn seal(sealing: &Sealing<'_>, config: &Config, subject: &Subject) -> Result<Seal, SealError> {
+    let path = trust::recorded_path(sealing.home, subject).or_else(|| sealing.env.search_path());
+    let search = path.as_deref().unwrap_or(OsStr::new(""));
+    let tools =
+        config.policy.gates.iter().flat_map(|gate| tools::sealed(gate, &config.project, search));
+    Ok(Seal {
+        policy: config.policy.clone(),
+        project: config.project.to_string_lossy().into_owned(),
+        hash: if subject.needs_approval() { subject.hash.clone() } else { String::new() },
+        base: base(sealing, &config.project)?,
+        tools: tools.collect(),
+        path: path.and_then(|path| path.into_string().ok()),
+        complexity: sealing.complexity,
+    })
+}
+
+/// Without git there is no base, and what depends on one is left out.
+fn base(sealing: &Sealing<'_>, project: &Path) -> Result<Option<Base>, SealError> {
+    let cache = tree::cache(sealing.home, project);
+    let listing = tree::list(&Survey {
+        project,
+        exclude: sealing.exclude,
+        cache: Some(&cache),
+        deadline: &sealing.deadline,
+    })?;
+    let identity = blake3::Hash::from_bytes(listing.identity()).to_hex().to_string();
+    let made = Repository::open(sealing.home, sealing.run, project, &sealing.deadline).and_then(
+        |repository| {
+            let snapshot =
+                Snapshot { listing: &listing, excluded: sealing.exclude, why: Why::Start };
+            let made = repository.make(&snapshot, &sealing.deadline)?;
+            Ok(repository.hex(&made.checkpoint.commit))
+        },
+    );
+    match made {
+        Ok(commit) => Ok(Some(Base { commit, identity })),
+        Err(CheckpointError::NoGit) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the judge is still the one that was agreed on.
+pub(super) fn kept(contract: &Contract<'_>, touched: &[String]) -> Vec<Requirement> {
+    vec![policy_kept(contract), tools_kept(contract, touched)]
+}
+
+fn policy_kept(contract: &Contract<'_>) -> Requirement {
+    let home = &contract.world.home;
+    let (summary, approved) = match policy(home, contract.project()) {
+        Ok(Some((_, now))) if !now.needs_approval() || now.hash == contract.seal.hash => {
+            return requirement("policy", Standing::Met(Evidence::Measured), "");
+        }
+        Ok(Some((_, now))) => {
+            let approved = trust::is_approved(home, &now);
+            let what = match trust::seal_approval(home, contract.seal) {
+                Some(then) => now
+                    .differences(&then)
+                    .iter()
+                    .map(|one| one.what.clone())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                None => "it".to_string(),
+            };
+            (
+                format!("{what} changed since the run began; what was sealed then still counts"),
+                approved,
+            )
+        }
+        Ok(None) => (
+            "the policy file is gone; what was sealed at the start still counts".to_string(),
+            false,
+        ),
+        Err(error) => (format!("the policy can no longer be read: {}", describe(&error)), false),
+    };
+    let failure = Failure::new(summary);
+    let next = "Put the policy and the scripts it calls back as they were";
+    let mut changed = requirement("policy", Standing::Unmet(failure), next);
+    // A person who approved the new content knows of it.
+    if approved {
+        changed.weight = Weight::Advisory;
+    }
+    changed
+}
+
+fn tools_kept(contract: &Contract<'_>, touched: &[String]) -> Requirement {
+    let seal = contract.seal;
+    let search =
+        seal.path.as_deref().map(OsString::from).or_else(|| contract.world.env.search_path());
+    let search = search.unwrap_or_default();
+    let now: Vec<Tool> = seal
+        .policy
+        .gates
+        .iter()
+        .flat_map(|gate| tools::sealed(gate, contract.project(), &search))
+        .collect();
+    let other = |gate: &str| {
+        let of = |tools: &'_ [Tool]| {
+            tools.iter().filter(|tool| tool.gate == gate).cloned().collect::<Vec<_>>()
+        };
+        of(&now) != of(&seal.tools)
+    };
+    let findings: Vec<Finding> = seal
+        .policy
+        .gates
+        .iter()
+        .filter(|gate| other(&gate.name))
+        .map(|gate| {
+            let path = now
+                .iter()
+                .rfind(|tool| tool.gate == gate.name)
+                .map_or("nothing", |tool| &tool.path);
+            Finding::new(format!(
+                "{} is not what it was when the run began: `{}`",
+                gate.name,
+                text::line(path, 200)
+            ))
+        })
+        .collect();
+    if findings.is_empty() {
+        return requirement("tools", Standing::Met(Evidence::Measured), "");
+    }
+    let inside = findings.len()
+        == now.iter().filter(|tool| Path::new(&tool.path).starts_with(contract.project())).count();
+    let installed = touched.iter().any(|path| {
+        Path::new(path).file_name().is_some_and(|name| LOCK_FILES.iter().any(|lock| name == *lock))
+    });
+    let failure = Failure {
+        summary: "programs that gates run were replaced".to_string(),
+        findings,
+        ..Failure::default()
+    };
+    let next = "Put the programs that the gates run back as they were";
+    let mut replaced = requirement("tools", Standing::Unmet(failure), next);
+    // New dependencies bring new tools, and the lock file that says so is part of the change.
+    if installed && inside {
+        replaced.weight = Weight::Advisory;
+    }
+    replaced
+}
+
+fn requirement(name: &str, standing: Standing, next: &str) -> Requirement {
+    Requirement {
+        name: name.to_string(),
+        stage: Stage::Correctness,
+        standing,
+        weight: Weight::Required,
+        next: next.to_string(),
+    }
+}

@@ -1,0 +1,213 @@
+//! Gates of a run in a process of their own: it goes on when the host wants its answer, and what it finds out is in
+//! the cache for the next stop.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use ralph_core::gate::{Gate, GateReport};
+use ralph_core::id::RunId;
+use ralph_core::policy::Baseline;
+
+use super::{Contract, baseline, checkout};
+use crate::checkpoint::CheckpointError;
+use crate::clock::Deadline;
+use crate::env;
+use crate::fs::{FileError, slot};
+use crate::gates::cache::{Cache, Known};
+use crate::gates::{self, Content, Course, Order, Place, Ran, Reuse, View};
+use crate::proc::cancel::Cancel;
+use crate::proc::worker::{self, SpawnError};
+use crate::store::{self, Opened, StoreError};
+use crate::trust;
+use crate::world::World;
+
+/// What the worker is told to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    pub place: Where,
+    pub gates: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    Tree,
+    /// A clean checkout of the candidate, with protected files as at the base.
+    Clean,
+}
+
+/// How the worker was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    Done,
+    /// It goes on by itself.
+    Running,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum WorkError {
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("run `{0}` has no policy")]
+    NoPolicy(RunId),
+    #[error("the policy of run `{0}` is not approved")]
+    Untrusted(RunId),
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error("cannot wait for the worker")]
+    Wait(#[source] std::io::Error),
+}
+
+/// Has a worker find out, and waits for it as long as there is time.
+pub(super) fn start(
+    contract: &Contract<'_>,
+    task: &Task,
+    until: Deadline,
+) -> Result<Left, WorkError> {
+    let program = env::this_program();
+    let mut arguments = vec!["gate", "warm", "--leashed", "--run", contract.run.id.as_str()];
+    if task.place == Where::Clean {
+        arguments.push("--clean");
+    }
+    arguments.push("--");
+    arguments.extend(task.gates.iter().map(String::as_str));
+    let arguments: Vec<&OsStr> = arguments.into_iter().map(OsStr::new).collect();
+    let log = contract.world.home.run(&contract.run.id).worker_log();
+    let mut worker = worker::spawn(&worker::Spec {
+        program: &program,
+        arguments: &arguments,
+        env: &[],
+        log: Some(&log),
+    })?;
+    if worker.wait(until).map_err(WorkError::Wait)?.is_some() {
+        Ok(Left::Done)
+    } else {
+        worker.let_go().map_err(WorkError::Wait)?;
+        Ok(Left::Running)
+    }
+}
+
+/// The worker's side. Nothing of a run's state is touched here: a cancel that comes meanwhile stands.
+pub fn perform(
+    world: &World,
+    id: &RunId,
+    task: &Task,
+    cancel: &Arc<Cancel>,
+) -> Result<(), WorkError> {
+    let Opened { run, state, .. } = store::load(&world.home, id)?;
+    let seal = run.seal.as_deref().ok_or_else(|| WorkError::NoPolicy(id.clone()))?;
+    if !trust::is_seal_approved(&world.home, seal) {
+        return Err(WorkError::Untrusted(id.clone()));
+    }
+    let contract = Contract { world, run: &run, seal, iteration: state.iteration };
+    let path = world.home.run(id).working();
+    let Some(_working) = slot::take(&path, &|| !cancel.is_wished())? else { return Ok(()) };
+    let named = |gate: &&Gate| task.gates.contains(&gate.name);
+    let wanted: Vec<&Gate> = seal.policy.gates.iter().filter(named).collect();
+    match task.place {
+        Where::Tree => in_tree(&contract, &wanted, cancel),
+        Where::Clean => in_clean_checkout(&contract, &wanted, cancel),
+    }
+}
+
+fn in_tree(contract: &Contract<'_>, wanted: &[&Gate], cancel: &Cancel) -> Result<(), WorkError> {
+    let exclude = contract.exclude();
+    let place = contract.place(Content::Tree { exclude: &exclude });
+    let cache = Cache::open(&contract.world.home)?;
+    // Under a ratchet a stage is passed when nothing in it is new, and only the base can tell that.
+    let accepts = |ran: &Ran| match contract.seal.policy.baseline {
+        Baseline::Block => ran.passed(),
+        Baseline::Ratchet => {
+            if baseline::is_wanted(&ran.gate, &ran.report) {
+                drop(at_base(contract, &[&ran.gate], cancel));
+            }
+            let base = known_at_base(contract, &cache, &ran.gate);
+            let report = baseline::compared(&ran.gate, ran.report.clone(), base.as_ref());
+            !ran.gate.requirement(&report, Baseline::Ratchet).is_open()
+        }
+    };
+    let ran = gates::run(&Course {
+        place,
+        gates: wanted,
+        order: Order::Staged,
+        reuse: Reuse::Known,
+        cancel,
+        accepts: &accepts,
+        watch: &|_| {},
+    });
+    let compared: Vec<&Gate> = ran
+        .iter()
+        .filter(|ran| baseline::is_wanted(&ran.gate, &ran.report))
+        .map(|ran| &ran.gate)
+        .collect();
+    at_base(contract, &compared, cancel)
+}
+
+fn in_clean_checkout(
+    contract: &Contract<'_>,
+    wanted: &[&Gate],
+    cancel: &Cancel,
+) -> Result<(), WorkError> {
+    let exclude = contract.exclude();
+    let Ok(View::Tree(listing)) = View::of(&contract.place(Content::Tree { exclude: &exclude }))
+    else {
+        return Ok(());
+    };
+    let Some((candidate, _)) = super::look(contract, &listing)? else { return Ok(()) };
+    let Some(content) = checkout::clean_content(contract, &candidate) else { return Ok(()) };
+    let site = checkout::clean(contract, &candidate)?;
+    gates::run(&Course {
+        place: Place { project: &site.project, ..contract.place(Content::Checkout(content)) },
+        gates: wanted,
+        order: Order::Staged,
+        reuse: Reuse::Known,
+        cancel,
+        accepts: &Ran::passed,
+        watch: &|_| {},
+    });
+    Ok(())
+}
+
+/// What gates say at the base of the run, once and for all.
+fn at_base(contract: &Contract<'_>, gates: &[&Gate], cancel: &Cancel) -> Result<(), WorkError> {
+    let cache = Cache::open(&contract.world.home)?;
+    let missing: Vec<&Gate> = gates
+        .iter()
+        .filter(|gate| known_at_base(contract, &cache, gate).is_none())
+        .copied()
+        .collect();
+    let (Some(content), false) =
+        (checkout::base_content(contract), missing.is_empty() || cancel.is_wished())
+    else {
+        return Ok(());
+    };
+    let site = checkout::base(contract)?;
+    gates::run(&Course {
+        place: Place { project: &site.project, ..contract.place(Content::Checkout(content)) },
+        gates: &missing,
+        order: Order::All,
+        reuse: Reuse::Known,
+        cancel,
+        accepts: &Ran::passed,
+        watch: &|_| {},
+    });
+    Ok(())
+}
+
+pub(super) fn known_at_base(
+    contract: &Contract<'_>,
+    cache: &Cache,
+    gate: &Gate,
+) -> Option<GateReport> {
+    let project = checkout::project(contract);
+    let content = Content::Checkout(checkout::base_content(contract)?);
+    let place = Place { project: &project, ..contract.place(content) };
+    let key = View::of(&place).ok()?.key(&place, gate);
+    match cache.look(&key).ok()? {
+        Known::Result(report) => Some(*report),
+        Known::Running | Known::Nothing => None,
+    }
+}

@@ -1,0 +1,71 @@
+//! `ralph gate …`: the same gates by hand, in CI and in the hook.
+
+pub(crate) mod args;
+mod detect;
+mod explain;
+mod list;
+mod run;
+mod warm;
+
+use crate::SUCCESS;
+use crate::report::Failure;
+use ralph_core::gate::{Gate, Moment};
+use ralph_core::text;
+use ralph_exec::config::{self, Config};
+use ralph_exec::env::Env;
+use ralph_exec::paths::Home;
+use ralph_exec::trust::{self, Subject};
+use std::path::Path;
+
+pub(crate) fn run(env: &Env, gate: &args::Gate) -> Result<u8, Failure> {
+    match gate {
+        args::Gate::Run(args) => run::run(env, args),
+        args::Gate::List(args) => list::run(env, args).map(|()| SUCCESS),
+        args::Gate::Explain(args) => explain::run(env, args).map(|()| SUCCESS),
+        args::Gate::Detect(args) => detect::run(env, args).map(|()| SUCCESS),
+        args::Gate::Warm(args) => warm::run(env, args),
+        args::Gate::Wait(args) => warm::wait(env, args),
+    }
+}
+
+/// The policy that is in force where the person stands.
+pub(super) fn policy(env: &Env, home: &Home, project: Option<&Path>) -> Result<Config, Failure> {
+    Ok(config::load(&super::config::project(env, project)?, home)?)
+}
+
+/// Nothing of a repository runs before a person approved exactly that.
+pub(crate) fn approved(
+    home: &Home,
+    config: &Config,
+    hash: Option<&str>,
+) -> Result<Subject, Failure> {
+    let subject = trust::subject(config)?;
+    let is_meant = hash.is_some_and(|hash| subject.is_meant_by(hash));
+    if is_meant || trust::is_approved(home, &subject) {
+        return Ok(subject);
+    }
+    let what = "nobody approved this policy, so nothing of it was run";
+    let hint = match hash {
+        Some(_) => format!("its hash is {}, not the one that was given", subject.hash),
+        None => "`ralph trust` shows what would run, and asks".to_string(),
+    };
+    Err(Failure::untrusted(what, &hint))
+}
+
+pub(super) fn named<'a>(config: &'a Config, name: &str) -> Result<&'a Gate, Failure> {
+    let gates = &config.policy.gates;
+    gates.iter().find(|gate| gate.name == name).ok_or_else(|| {
+        let names: Vec<_> = gates.iter().map(|gate| gate.name.as_str()).collect();
+        let what = format!("there is no gate `{}`", text::line(name, 80));
+        let hint = match text::nearest(name, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if names.is_empty() => "`ralph gate detect` proposes some".to_string(),
+            None => format!("the gates are {}", names.join(", ")),
+        };
+        Failure::new(&what, &hint)
+    })
+}
+
+pub(super) fn moments(gate: &Gate) -> String {
+    gate.on.iter().map(|moment: &Moment| moment.name()).collect::<Vec<_>>().join(", ")
+}

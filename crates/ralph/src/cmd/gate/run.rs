@@ -1,0 +1,242 @@
+//! `ralph gate run`.
+
+use super::args::{GateFormat, GateRun};
+use super::{approved, named, policy};
+use crate::cmd::home;
+use crate::live::{self, Board};
+use crate::report::Failure;
+use crate::term::{self, paint};
+use crate::{FAILURE, SUCCESS, wording};
+use ralph_core::gate::{Gate, Moment, Outcome, Unknown};
+use ralph_core::requirement::{Finding, Stage, Weight};
+use ralph_core::text;
+use ralph_exec::clock::Deadline;
+use ralph_exec::config::Config;
+use ralph_exec::env::Env;
+use ralph_exec::findings::write;
+use ralph_exec::gates::history::History;
+use ralph_exec::gates::{self, Content, Course, Order, Place, Ran, Reuse, Seen, Source};
+use ralph_exec::proc::cancel::Cancel;
+use ralph_exec::proc::signals;
+use ralph_exec::{git, trust};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a gate says could not be told.
+const UNKNOWN: u8 = 4;
+const INTERRUPTED: u8 = 130;
+const SHOWN_FINDINGS: usize = 5;
+const PATIENCE: Duration = Duration::from_mins(1);
+
+pub(crate) fn run(env: &Env, args: &GateRun) -> Result<u8, Failure> {
+    let home = home(env)?;
+    let config = policy(env, &home, args.project.as_deref())?;
+    let subject = approved(&home, &config, args.trust_hash.as_deref())?;
+    let chosen = chosen(&config, args)?;
+    let path = trust::recorded_path(&home, &subject);
+    let cancel = Cancel::new()
+        .map(Arc::new)
+        .map_err(|error| Failure::because("cannot prepare for Ctrl-C", &error))?;
+    signals::wish_on_signals(&cancel)
+        .map_err(|error| Failure::because("cannot watch for Ctrl-C", &error))?;
+    let course = Course {
+        place: Place {
+            home: &home,
+            env,
+            project: &config.project,
+            content: Content::Tree { exclude: &[] },
+            environment: &config.policy.environment,
+            path: path.as_deref(),
+        },
+        gates: &chosen,
+        order: if args.all { Order::All } else { Order::Staged },
+        reuse: if args.no_cache { Reuse::Nothing } else { Reuse::Known },
+        cancel: &cancel,
+        accepts: &Ran::passed,
+        watch: &|_| {},
+    };
+    let format = args.format.unwrap_or(GateFormat::Human);
+    let ran = match (term::is_watched(), format) {
+        (true, _) => {
+            let board = Board::new(&chosen, &History::read(&home, &config.project));
+            live::watch(board, |watch| gates::run(&Course { watch, ..course }))
+        }
+        (false, GateFormat::Human) => gates::run(&Course { watch: &plain_line, ..course }),
+        (false, _) => gates::run(&course),
+    };
+    show(env, format, &ran)?;
+    Ok(if cancel.is_wished() { INTERRUPTED } else { verdict(&ran) })
+}
+
+/// 0 when every required gate passed, 1 when one failed, 4 when one could not be told.
+fn verdict(ran: &[Ran]) -> u8 {
+    let required = || ran.iter().filter(|ran| ran.gate.weight == Weight::Required);
+    if required().any(|ran| ran.report.outcome == Outcome::Failed) {
+        FAILURE
+    } else if required().any(|ran| !ran.passed()) {
+        UNKNOWN
+    } else {
+        SUCCESS
+    }
+}
+
+fn chosen<'a>(config: &'a Config, args: &GateRun) -> Result<Vec<&'a Gate>, Failure> {
+    let gates = &config.policy.gates;
+    if gates.is_empty() {
+        let what = format!("no gates are set up for `{}`", config.project.display());
+        return Err(Failure::new(&what, "`ralph gate detect --write` proposes some"));
+    }
+    if !args.names.is_empty() {
+        return args.names.iter().map(|name| named(config, name)).collect();
+    }
+    let on = args.on.unwrap_or(Moment::Stop);
+    let mut chosen: Vec<&Gate> = gates
+        .iter()
+        .filter(|gate| gate.on.contains(&on))
+        .filter(|gate| args.stage.is_none_or(|stage| stage == gate.stage))
+        .collect();
+    if args.changed {
+        let changed =
+            git::changed_paths(&config.project, &Deadline::after(PATIENCE)).map_err(|why| {
+                Failure::new(&format!("cannot tell what changed: {why}"), "leave `--changed` out")
+            })?;
+        chosen.retain(|gate| {
+            let globs = [&gate.paths, &gate.when].map(|globs| gates::key::globs_of(globs));
+            let reads = |path: &String| globs.iter().any(|globs| globs.is_match(path));
+            gate.paths.is_empty() && gate.when.is_empty() || changed.iter().any(reads)
+        });
+    }
+    Ok(chosen)
+}
+
+/// One line when a gate is over, for logs and pipes.
+fn plain_line(seen: Seen<'_>) {
+    if let Seen::Ended(ran) = seen {
+        let took = match ran.source {
+            Source::Fresh => wording::short_duration(ran.report.took_ms),
+            Source::Cached => "cached".to_string(),
+            Source::NotRun => "not run".to_string(),
+        };
+        term::err(&format!(
+            "{} {}  {took}\n",
+            wording::gate_mark(&ran.report.outcome),
+            text::line(&ran.gate.name, 60)
+        ));
+    }
+}
+
+fn show(env: &Env, format: GateFormat, ran: &[Ran]) -> Result<(), Failure> {
+    let told: Vec<write::Ran<'_>> = ran.iter().map(told).collect();
+    let out = match format {
+        GateFormat::Human if env.is_github() => format!("{}{}", human(ran), write::github(&told)),
+        GateFormat::Human => human(ran),
+        GateFormat::Json => write::json(&told),
+        GateFormat::Junit => write::junit(&told),
+        GateFormat::Sarif => write::sarif(&told),
+        GateFormat::Github => write::github(&told),
+        GateFormat::Markdown => write::markdown(&told),
+    };
+    term::out(&out)?;
+    Ok(())
+}
+
+fn told(ran: &Ran) -> write::Ran<'_> {
+    let cached = match ran.source {
+        Source::Cached => write::Cached::Yes,
+        Source::Fresh | Source::NotRun => write::Cached::No,
+    };
+    write::Ran { gate: &ran.gate, report: &ran.report, cached }
+}
+
+fn human(ran: &[Ran]) -> String {
+    let width = ran.iter().map(|ran| ran.gate.name.chars().count()).max().unwrap_or(0);
+    let mut out = String::new();
+    for stage in Stage::OF_GATES {
+        let members: Vec<_> = ran.iter().filter(|ran| ran.gate.stage == stage).collect();
+        if members.is_empty() {
+            continue;
+        }
+        out.push_str(&format!("{}\n", paint(term::BOLD, stage.name())));
+        for ran in members {
+            out.push_str(&one(ran, width));
+        }
+    }
+    out.push_str(&format!("\n{}\n", tally(ran)));
+    out
+}
+
+fn one(ran: &Ran, width: usize) -> String {
+    let report = &ran.report;
+    let took = match ran.source {
+        Source::Fresh => wording::short_duration(report.took_ms),
+        Source::Cached => "cached".to_string(),
+        Source::NotRun => String::new(),
+    };
+    let mut notes = vec![wording::gate_note(report), wording::steadiness(report).to_string()];
+    if ran.gate.weight == Weight::Advisory && !ran.passed() {
+        notes.push("advisory".to_string());
+    }
+    notes.retain(|note| !note.is_empty());
+    let name = text::line(&ran.gate.name, 60);
+    let line = format!(
+        "  {} {name:<width$}  {took:>7}  {}",
+        wording::gate_mark(&report.outcome),
+        notes.join(", ")
+    );
+    let mut out = format!("{}\n", line.trim_end());
+    if report.outcome == Outcome::Failed {
+        for finding in report.findings.iter().take(SHOWN_FINDINGS) {
+            out.push_str(&format!("      {}\n", place_and_message(finding)));
+        }
+        let count = usize::try_from(report.finding_count).unwrap_or(usize::MAX);
+        let shown = report.findings.len().min(SHOWN_FINDINGS);
+        if count > shown {
+            out.push_str(&format!("      and {} more\n", count - shown));
+        }
+    }
+    let worth_a_look =
+        !matches!(report.outcome, Outcome::Passed | Outcome::Unknown(Unknown::Skipped(_)));
+    if let Some(log) = report.log.as_ref().filter(|_| worth_a_look) {
+        out.push_str(&format!(
+            "      {} `{}`\n",
+            paint(term::DIM, "all of it:"),
+            text::line(log, 400)
+        ));
+    }
+    out
+}
+
+pub(super) fn place_and_message(finding: &Finding) -> String {
+    let mut out = String::new();
+    if let Some(place) = &finding.place {
+        out.push_str(&text::line(&place.file, 120));
+        for number in [place.line, place.column].into_iter().map_while(|number| number) {
+            out.push_str(&format!(":{number}"));
+        }
+        out.push_str(": ");
+    }
+    out.push_str(&text::line(&finding.message, 200));
+    if let Some(rule) = &finding.rule {
+        out.push_str(&format!(" {}", paint(term::DIM, &format!("[{}]", text::line(rule, 80)))));
+    }
+    out
+}
+
+fn tally(ran: &[Ran]) -> String {
+    let count = |wanted: &dyn Fn(&Outcome) -> bool| {
+        ran.iter().filter(|ran| wanted(&ran.report.outcome)).count()
+    };
+    let passed = count(&|outcome| *outcome == Outcome::Passed);
+    let noun = if ran.len() == 1 { "gate" } else { "gates" };
+    let mut parts = vec![format!("{passed} of {} {noun} passed", ran.len())];
+    let failed = count(&|outcome| *outcome == Outcome::Failed);
+    let skipped = count(&|outcome| matches!(outcome, Outcome::Unknown(Unknown::Skipped(_))));
+    let unknown = ran.len() - passed - failed - skipped;
+    for (count, word) in [(failed, "failed"), (unknown, "cannot be told"), (skipped, "not reached")]
+    {
+        if count > 0 {
+            parts.push(format!("{count} {word}"));
+        }
+    }
+    parts.join(", ")
+}

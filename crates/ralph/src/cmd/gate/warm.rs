@@ -1,0 +1,140 @@
+//! `ralph gate warm` and `ralph gate wait`: results that are there before somebody asks.
+
+use super::args::{GateWait, GateWarm};
+use super::{approved, policy};
+use crate::cmd::{home, print_json};
+use crate::report::Failure;
+use crate::{FAILURE, SUCCESS, term};
+use ralph_core::gate::{Gate, Moment};
+use ralph_core::id::RunId;
+use ralph_exec::clock::Deadline;
+use ralph_exec::contract::work::{self, Task, Where};
+use ralph_exec::control::{self, Named};
+use ralph_exec::env::Env;
+use ralph_exec::fs::slot::{self, Peeked};
+use ralph_exec::gates::{self, Content, Course, Order, Place, Ran, Reuse};
+use ralph_exec::paths::Home;
+use ralph_exec::proc::cancel::Cancel;
+use ralph_exec::proc::signals;
+use ralph_exec::proc::worker::Leash;
+use ralph_exec::world::World;
+use ralph_exec::{fs, trust};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A worker has as long as its gates have.
+const WORKER: Duration = Duration::from_hours(24);
+
+#[derive(Serialize)]
+struct WaitJson<'a> {
+    v: u8,
+    run: &'a str,
+    status: &'static str,
+}
+
+pub(crate) fn run(env: &Env, args: &GateWarm) -> Result<u8, Failure> {
+    let home = home(env)?;
+    match &args.run {
+        Some(run) => of_run(env, &home, run, args),
+        None => of_project(env, &home, args),
+    }
+}
+
+/// As a worker of a stop: what is found out is in the cache, what goes wrong is on stderr, which is its log.
+fn of_run(env: &Env, home: &Home, run: &str, args: &GateWarm) -> Result<u8, Failure> {
+    let unknown =
+        || Failure::new("there is no such run", "`ralph status --all` lists the runs there are");
+    let run = RunId::parse(run).ok_or_else(unknown)?;
+    let world = World::new(env.clone(), Deadline::after(WORKER)).ok_or_else(unknown)?;
+    let tombstones = [home.tombstone(run.as_str()), home.kill_switch()];
+    let cancel = cancel(move || tombstones.iter().any(|path| fs::exists(path)))?;
+    if args.leashed {
+        Leash::follow(&cancel)
+            .map_err(|error| Failure::because("cannot follow whoever started this", &error))?;
+    }
+    let place = if args.clean { Where::Clean } else { Where::Tree };
+    let task = Task { place, gates: args.names.clone() };
+    work::perform(&world, &run, &task, &cancel)
+        .map_err(|error| Failure::because("the gates could not be run", &error))?;
+    Ok(SUCCESS)
+}
+
+/// After an edit, before anybody asks. One at a time: a second one has nothing to add that the first would not see.
+fn of_project(env: &Env, home: &Home, args: &GateWarm) -> Result<u8, Failure> {
+    let config = policy(env, home, args.project.as_deref())?;
+    let subject = approved(home, &config, None)?;
+    let path = home.warming(&config.project);
+    if let Some(parent) = path.parent() {
+        fs::create_dir(parent)?;
+    }
+    let Some(_alone) = slot::take(&path, &|| false)? else { return Ok(SUCCESS) };
+    let wanted: Vec<&Gate> = config
+        .policy
+        .gates
+        .iter()
+        .filter(|gate| {
+            if args.names.is_empty() {
+                gate.on.contains(&Moment::Stop)
+            } else {
+                args.names.contains(&gate.name)
+            }
+        })
+        .collect();
+    let recorded = trust::recorded_path(home, &subject);
+    let cancel = cancel(|| false)?;
+    let ran = gates::run(&Course {
+        place: Place {
+            home,
+            env,
+            project: &config.project,
+            content: Content::Tree { exclude: &[] },
+            environment: &config.policy.environment,
+            path: recorded.as_deref(),
+        },
+        gates: &wanted,
+        order: Order::Staged,
+        reuse: Reuse::Known,
+        cancel: &cancel,
+        accepts: &Ran::passed,
+        watch: &|_| {},
+    });
+    Ok(if ran.iter().all(Ran::passed) { SUCCESS } else { FAILURE })
+}
+
+fn cancel(elsewhere: impl Fn() -> bool + Send + Sync + 'static) -> Result<Arc<Cancel>, Failure> {
+    let cancel = Cancel::or_when(elsewhere).map(Arc::new);
+    let cancel = cancel.map_err(|error| Failure::because("cannot prepare for a cancel", &error))?;
+    signals::wish_on_signals(&cancel)
+        .map_err(|error| Failure::because("cannot watch for signals", &error))?;
+    Ok(cancel)
+}
+
+pub(crate) fn wait(env: &Env, args: &GateWait) -> Result<u8, Failure> {
+    let home = home(env)?;
+    let named = args.name.clone().or_else(|| env.claude_session());
+    let hint = "give the run or session; `ralph status` shows them";
+    let named =
+        named.ok_or_else(|| Failure::new("it is not said whose gates to wait for", hint))?;
+    let Named::Run(run) = control::named(&home, &named)? else {
+        return Err(Failure::new("no run of ralph's holds this session", hint));
+    };
+    let deadline = Deadline::after(Duration::from_millis(args.timeout));
+    let path = home.run(&run).working();
+    let cancel = cancel(|| false)?;
+    let free = match slot::peek(&path, 0) {
+        Ok(Peeked::Free(_)) => true,
+        Ok(Peeked::Held) | Err(_) => {
+            slot::take(&path, &|| !deadline.is_over() && !cancel.is_wished())?.is_some()
+        }
+    };
+    let status = if free { "done" } else { "running" };
+    if args.json {
+        print_json(&WaitJson { v: 1, run: run.as_str(), status })?;
+    } else if free {
+        term::out("no gate of this run is at work; stop again to hear what they found\n")?;
+    } else {
+        term::out("gates are still at work; wait again\n")?;
+    }
+    Ok(if free { SUCCESS } else { FAILURE })
+}

@@ -1,0 +1,142 @@
+//! Gates while they run, as a person at a terminal watches them: one line each.
+
+use crate::term::{self, paint};
+use crate::wording;
+use ralph_core::gate::{Gate, Outcome};
+use ralph_core::limits;
+use ralph_core::text;
+use ralph_exec::clock;
+use ralph_exec::gates::history::History;
+use ralph_exec::gates::{Ran, Seen, Source};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+const REDRAW: Duration = Duration::from_millis(100);
+const BAR: u64 = 20;
+const LONGEST_NAME: usize = 24;
+
+/// What is known about the gates at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Board {
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    name: String,
+    expected_ms: Option<u64>,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Waiting,
+    Running { since_ms: u64 },
+    Ended { text: String },
+}
+
+impl Board {
+    pub(crate) fn new(gates: &[&Gate], history: &History) -> Self {
+        let lines = gates.iter().map(|gate| Line {
+            name: text::line(&gate.name, LONGEST_NAME),
+            expected_ms: history.expected_ms(&gate.name),
+            state: State::Waiting,
+        });
+        Self { lines: lines.collect() }
+    }
+
+    pub(crate) fn note(&mut self, seen: Seen<'_>, now_ms: u64) {
+        let (name, state) = match seen {
+            Seen::Started(gate) => (&gate.name, State::Running { since_ms: now_ms }),
+            Seen::Ended(ran) => (&ran.gate.name, State::Ended { text: ended(ran) }),
+        };
+        let name = text::line(name, LONGEST_NAME);
+        if let Some(line) = self.lines.iter_mut().find(|line| line.name == name) {
+            line.state = state;
+        }
+    }
+
+    pub(crate) fn frame(&self, now_ms: u64) -> String {
+        let width = self.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+        let mut out = String::new();
+        for Line { name, expected_ms, state } in &self.lines {
+            out.push_str(&match state {
+                State::Waiting => format!("{} {name}\n", paint(term::DIM, "·")),
+                State::Ended { text } => {
+                    format!("{}\n", text.replacen("{name}", &format!("{name:<width$}"), 1))
+                }
+                State::Running { since_ms } => {
+                    let elapsed = now_ms.saturating_sub(*since_ms);
+                    let elapsed_words = wording::short_duration(elapsed);
+                    match expected_ms {
+                        Some(expected) => format!(
+                            "{} {name:<width$}  {elapsed_words:>7}  {}  of about {}\n",
+                            paint(term::BOLD, "▸"),
+                            bar(elapsed, *expected),
+                            limits::duration(*expected)
+                        ),
+                        None => format!(
+                            "{} {name:<width$}  {elapsed_words:>7}\n",
+                            paint(term::BOLD, "▸")
+                        ),
+                    }
+                }
+            });
+        }
+        out
+    }
+}
+
+fn ended(ran: &Ran) -> String {
+    let how = wording::gate_mark(&ran.report.outcome);
+    let took = match (ran.source, &ran.report.outcome) {
+        (Source::Fresh, _) => wording::short_duration(ran.report.took_ms),
+        (Source::Cached, _) => "cached".to_string(),
+        (Source::NotRun, _) => String::new(),
+    };
+    let note = match &ran.report.outcome {
+        Outcome::Passed => wording::steadiness(&ran.report).to_string(),
+        Outcome::Failed | Outcome::Unknown(_) => wording::gate_note(&ran.report),
+    };
+    format!("{how} {{name}}  {took:>7}  {note}").trim_end().to_string()
+}
+
+fn bar(elapsed: u64, expected: u64) -> String {
+    let done = elapsed.saturating_mul(BAR).checked_div(expected).map_or(BAR, |done| done.min(BAR));
+    let count = |cells: u64| usize::try_from(cells).unwrap_or_default();
+    format!("{}{}", "█".repeat(count(done)), paint(term::DIM, &"░".repeat(count(BAR - done))))
+}
+
+/// Draws while `work` works, and leaves the terminal as it was.
+pub(crate) fn watch<T>(board: Board, work: impl FnOnce(&(dyn Fn(Seen<'_>) + Sync)) -> T) -> T {
+    let shared = Mutex::new((board, false));
+    let changed = Condvar::new();
+    let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+    std::thread::scope(|scope| {
+        let drawer = scope.spawn(|| {
+            let mut drawn = 0;
+            let mut state = lock();
+            while !state.1 {
+                let frame = state.0.frame(clock::now_ms());
+                term::err(&format!("{}{}", back(drawn), frame));
+                drawn = frame.lines().count();
+                state =
+                    changed.wait_timeout(state, REDRAW).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            term::err(&back(drawn));
+        });
+        let done = work(&|seen| {
+            lock().0.note(seen, clock::now_ms());
+            changed.notify_one();
+        });
+        lock().1 = true;
+        changed.notify_one();
+        drop(drawer.join());
+        done
+    })
+}
+
+/// To the first of the lines drawn last, and nothing below.
+fn back(lines: usize) -> String {
+    if lines == 0 { String::new() } else { format!("\x1b[{lines}A\r\x1b[J") }
+}
