@@ -22,6 +22,7 @@ pub fn promised(said: &str, promise: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// R-L3c: quoted, fenced, negated or in the middle of something, it is not a claim.
     #[test]
     fn only_the_bare_promise_at_the_very_end_counts() {
         let yes = [

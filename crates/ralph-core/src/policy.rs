@@ -81,8 +81,19 @@ pub struct Protect {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestIntegrity {
     pub integrity: Guard,
+    #[serde(default)]
+    pub red_first: RedFirst,
     /// Globs of test files beside those known by their names.
     pub paths: Vec<String>,
+}
+
+/// Whether a new test has to be seen failing without the change it tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RedFirst {
+    #[default]
+    Optional,
+    Required,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

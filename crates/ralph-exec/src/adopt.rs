@@ -1,25 +1,31 @@
 //! Loop directories (`feature_list.json`, `progress.txt`) that name no owner. The first session to stop in the
 //! project takes one over, exactly once; no second session is ever captured.
 
+use crate::clock::Deadline;
+use crate::contract::{self, Sealing};
 use crate::control;
+use crate::faults::{self, Fault, Kind, describe};
 use crate::fs::{self, Durability, FileError};
 use crate::holder::{self, Ended, Pointer};
 use crate::store::{self, StoreError};
 use crate::world::World;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::Limits;
-use ralph_core::record::{Asked, OnTampering, Origin, Run, VERSION};
+use ralph_core::record::{Asked, OnTampering, Origin, Run, Seal, VERSION};
 use ralph_core::run::Phase;
 use ralph_core::source::{features, progress};
 use ralph_core::text;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub const DEFAULT_DIRECTORY: &str = ".claude/data/ralph-loops/current";
 pub const FEATURES: &str = "feature_list.json";
 pub const PROGRESS: &str = "progress.txt";
 pub const LARGEST_LIST: usize = 32 * 1024 * 1024;
 const LARGEST_CLAIM: usize = 4096;
+/// The first look at a large tree, once in the life of a loop.
+const SEALING: Duration = Duration::from_mins(1);
 
 /// What such a directory gets when its `progress.txt` names no limit.
 const DEFAULT_ITERATIONS: u32 = 15;
@@ -92,7 +98,10 @@ pub fn take(
             claim
         }
     };
-    let run = state.run(&claim, session, project);
+    let mut run = state.run(&claim, session, project);
+    if !fs::exists(&world.home.run(&run.id).journal()) {
+        run.seal = sealed(world, &run);
+    }
     // Also when the claim is ours from before a crash: creating a run that exists changes nothing.
     store::create(&world.home, &run, b"", &world.deadline())?;
     let _pointing =
@@ -100,6 +109,30 @@ pub fn take(
     let pointer = Pointer { v: VERSION, run: claim.run.clone(), ended: Ended::No };
     holder::point(&world.home, session, &pointer)?;
     Ok(Some(claim.run))
+}
+
+/// The project's policy judges the loop too. One that nobody approved is sealed all the same: then nothing of it runs,
+/// and every stop says so.
+fn sealed(world: &World, run: &Run) -> Option<Box<Seal>> {
+    let sealing = Sealing {
+        home: &world.home,
+        env: &world.env,
+        run: &run.id,
+        exclude: &run.features.iter().map(PathBuf::from).collect::<Vec<_>>(),
+        complexity: None,
+        deadline: Deadline::after(SEALING).min(world.end),
+    };
+    let sealed = contract::policy(&world.home, Path::new(&run.project)).and_then(|policy| {
+        policy.map(|(config, subject)| contract::seal(&sealing, &config, &subject)).transpose()
+    });
+    match sealed {
+        Ok(seal) => seal.map(Box::new),
+        Err(error) => {
+            let what = format!("the loop runs without a policy: {}", describe(&error));
+            faults::record(&world.home, &Fault::new(Kind::File, &what).of_run(&run.id));
+            None
+        }
+    }
 }
 
 enum Owner {

@@ -24,16 +24,7 @@ const LONGEST_NAME: usize = 100;
 
 /// Compares the tests of all changed files, before and after. `is_also_test` tells test files that their names do not.
 pub fn check(changes: &[FileChange<'_>], is_also_test: &dyn Fn(&str) -> bool) -> Vec<Finding> {
-    let (mut before, mut after) = (Side::default(), Side::default());
-    for change in changes {
-        for (text, side) in [(change.before, &mut before), (change.after, &mut after)] {
-            if let Some(text) = text {
-                let mut source = Source::new(change.path, text);
-                source.is_test |= is_also_test(change.path);
-                side.add(&source);
-            }
-        }
-    }
+    let (before, after) = sides(changes, is_also_test);
     let matched = matched(&before.tests, &after.tests);
     let mut findings = removed(changes, &before.tests, &matched);
     for (was, is) in before.tests.iter().zip(&matched) {
@@ -46,6 +37,32 @@ pub fn check(changes: &[FileChange<'_>], is_also_test: &dyn Fn(&str) -> bool) ->
     findings.sort_by(|one, other| key(one).cmp(&key(other)));
     findings.truncate(MOST_FINDINGS);
     findings
+}
+
+/// The names of tests that were not there before, without what they stand in.
+pub fn added(changes: &[FileChange<'_>], is_also_test: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let (before, after) = sides(changes, is_also_test);
+    let matched = matched(&before.tests, &after.tests);
+    let is_new = |(index, _): &(usize, &Tested<'_>)| !matched.contains(&Some(*index));
+    let new = after.tests.iter().enumerate().filter(is_new);
+    new.map(|(_, test)| test.own_name().to_owned()).collect()
+}
+
+fn sides<'a>(
+    changes: &[FileChange<'a>],
+    is_also_test: &dyn Fn(&str) -> bool,
+) -> (Side<'a>, Side<'a>) {
+    let (mut before, mut after) = (Side::default(), Side::default());
+    for change in changes {
+        for (text, side) in [(change.before, &mut before), (change.after, &mut after)] {
+            if let Some(text) = text {
+                let mut source = Source::new(change.path, text);
+                source.is_test |= is_also_test(change.path);
+                side.add(&source);
+            }
+        }
+    }
+    (before, after)
 }
 
 fn key(finding: &Finding) -> (&str, Option<u32>, Option<&str>) {

@@ -53,6 +53,7 @@ fn set(policy: &mut Policy, key: &str, value: &Value) {
         ("lines.exclude", Value::Texts(texts)) => policy.lines.exclude.clone_from(texts),
         ("protect.paths", Value::Texts(texts)) => policy.protect.paths.clone_from(texts),
         ("tests.integrity", Value::Text(text)) => choose(&mut policy.tests.integrity, text),
+        ("tests.red_first", Value::Text(text)) => choose(&mut policy.tests.red_first, text),
         ("tests.paths", Value::Texts(texts)) => policy.tests.paths.clone_from(texts),
         ("verify.checkout", Value::Text(text)) => choose(&mut policy.verify.checkout, text),
         ("verify.link", Value::Texts(texts)) => policy.verify.link.clone_from(texts),

@@ -241,6 +241,11 @@ static TESTS: &[Key] = &[
         about: "Deleted, skipped or weakened tests: hold the agent, only tell, or do not look.",
     },
     Key {
+        name: "red_first",
+        kind: Kind::Choice(&["optional", "required"]),
+        about: "`required`: at least one new test fails at the base of the run, by an assertion.",
+    },
+    Key {
         name: "paths",
         kind: Kind::Globs,
         about: "Test files beside those known by their names.",

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Contract;
+use super::look::Candidate;
+use super::work::Where;
 use crate::checkpoint::{
     Checkout, Checkpoint, CheckpointError, Leftovers, Repository, Verification,
 };
@@ -43,10 +45,14 @@ pub(super) fn base_content(contract: &Contract<'_>) -> Option<[u8; 32]> {
     Some(content(contract, &["base", &base.commit]))
 }
 
-pub(super) fn clean_content(contract: &Contract<'_>, candidate: &Checkpoint) -> Option<[u8; 32]> {
+pub(super) fn content_of(
+    contract: &Contract<'_>,
+    site: Where,
+    candidate: &Candidate,
+) -> Option<[u8; 32]> {
     let base = contract.seal.base.as_ref()?;
-    let tree = blake3::Hash::from_bytes(candidate.tree.0).to_hex();
-    Some(content(contract, &["clean", &base.commit, tree.as_str()]))
+    let tree = blake3::Hash::from_bytes(candidate.tree).to_hex();
+    Some(content(contract, &[site.name(), &base.commit, tree.as_str()]))
 }
 
 fn content(contract: &Contract<'_>, parts: &[&str]) -> [u8; 32] {
@@ -64,17 +70,37 @@ pub(super) fn base(contract: &Contract<'_>) -> Result<Site, CheckpointError> {
     let deadline = Deadline::after(PATIENCE);
     let repository = open(contract, &deadline)?;
     let first = first(contract, &repository, &deadline)?;
-    site(contract, &repository, (&first, &first), &deadline)
+    site(contract, &repository, &Mix { of: &first, with: &first, paths: &|_| false }, &deadline)
 }
 
-pub(super) fn clean(
+/// A checkout of what the agent wants to stop with, or of the base with the tests that it wrote.
+pub(super) fn of(
     contract: &Contract<'_>,
+    site: Where,
     candidate: &Checkpoint,
 ) -> Result<Site, CheckpointError> {
     let deadline = Deadline::after(PATIENCE);
     let repository = open(contract, &deadline)?;
     let first = first(contract, &repository, &deadline)?;
-    site(contract, &repository, (candidate, &first), &deadline)
+    let policy = &contract.seal.policy;
+    let (protected, tests) = (globs_of(&policy.protect.paths), globs_of(&policy.tests.paths));
+    let is_protected = |path: &Path| protected.is_match(path);
+    let is_test = |path: &Path| {
+        tests.is_match(path) || path.to_str().is_some_and(ralph_core::check::is_test_file)
+    };
+    let mix = match site {
+        Where::Tree | Where::Clean => Mix { of: candidate, with: &first, paths: &is_protected },
+        Where::Red => Mix { of: &first, with: candidate, paths: &is_test },
+    };
+    self::site(contract, &repository, &mix, &deadline)
+}
+
+/// A tree in which some paths are as in another one.
+struct Mix<'a> {
+    of: &'a Checkpoint,
+    with: &'a Checkpoint,
+    /// From the project.
+    paths: &'a dyn Fn(&Path) -> bool,
 }
 
 /// The base, and no other that somebody put in its place.
@@ -99,19 +125,17 @@ fn open(contract: &Contract<'_>, deadline: &Deadline) -> Result<Repository, Chec
 fn site(
     contract: &Contract<'_>,
     repository: &Repository,
-    (candidate, base): (&Checkpoint, &Checkpoint),
+    mix: &Mix<'_>,
     deadline: &Deadline,
 ) -> Result<Site, CheckpointError> {
-    let protected = globs_of(&contract.seal.policy.protect.paths);
     let below = below(contract);
-    let is_protected = |path: &OsStr| {
-        Path::new(path).strip_prefix(&below).is_ok_and(|path| protected.is_match(path))
-    };
+    let is_taken =
+        |path: &OsStr| Path::new(path).strip_prefix(&below).is_ok_and(|path| (mix.paths)(path));
     let links = links(contract, &below);
     let verification = Verification {
-        candidate,
-        base,
-        is_protected: &is_protected,
+        candidate: mix.of,
+        base: mix.with,
+        is_protected: &is_taken,
         links: &links,
         leftovers: Leftovers::Keep,
     };

@@ -25,6 +25,11 @@ pub(super) fn requirements(policy: &Policy, changes: &Changes) -> Vec<Requiremen
     found
 }
 
+pub(super) fn new_tests(policy: &Policy, changes: &Changes) -> Vec<String> {
+    let more = globs_of(&policy.tests.paths);
+    integrity::added(&changes.texts(), &|path| more.is_match(path))
+}
+
 fn protected(policy: &Policy, changes: &Changes) -> Option<Requirement> {
     if policy.protect.paths.is_empty() {
         return None;

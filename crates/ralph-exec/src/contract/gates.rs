@@ -13,7 +13,7 @@ use crate::clock::Deadline;
 use crate::faults::describe;
 use crate::gates::cache::{Cache, Known};
 use crate::gates::key::globs_of;
-use crate::gates::{Content, Place, View};
+use crate::gates::{Place, View};
 
 /// What is left to say the answer in when gates had all the time there was.
 const MARGIN: Duration = Duration::from_secs(4);
@@ -31,67 +31,59 @@ pub(super) fn wanted<'a>(contract: &Contract<'a>, touched: &[String]) -> Vec<&'a
 }
 
 /// Asks the gates, in the tree or in a checkout. A worker finds out what is not known, for as long as there is time.
-pub(super) fn told(
-    contract: &Contract<'_>,
-    wanted: &[&Gate],
-    place: &Place<'_>,
-) -> Vec<Requirement> {
-    match Inquiry::open(contract, wanted, place).and_then(|inquiry| inquiry.settle()) {
-        Ok(requirements) => requirements,
+pub(super) fn told(inquiry: &Inquiry<'_>) -> Vec<Requirement> {
+    match inquiry.settle() {
+        Ok((board, left)) => inquiry.requirements(board, left),
         Err(why) => {
-            wanted.iter().map(|gate| gate.standing(Standing::Unknown(why.clone()))).collect()
+            let unknown = |gate: &&Gate| gate.standing(Standing::Unknown(why.clone()));
+            inquiry.wanted.iter().map(unknown).collect()
         }
     }
 }
 
-struct Inquiry<'a> {
-    contract: &'a Contract<'a>,
-    wanted: &'a [&'a Gate],
-    place: &'a Place<'a>,
-    cache: Cache,
+/// Which gates are asked, and where.
+#[derive(Debug)]
+pub(super) struct Inquiry<'a> {
+    pub contract: &'a Contract<'a>,
+    pub wanted: &'a [&'a Gate],
+    pub place: &'a Place<'a>,
+    pub site: Where,
 }
 
 /// What is known, by the gate's name.
-#[derive(Default)]
-struct Board(BTreeMap<String, Known>);
+#[derive(Debug, Default)]
+pub(super) struct Board(pub BTreeMap<String, Known>);
 
-impl<'a> Inquiry<'a> {
-    fn open(
-        contract: &'a Contract<'a>,
-        wanted: &'a [&'a Gate],
-        place: &'a Place<'a>,
-    ) -> Result<Self, String> {
-        let cache = Cache::open(&contract.world.home).map_err(|error| describe(&error))?;
-        Ok(Self { contract, wanted, place, cache })
-    }
-
-    fn settle(&self) -> Result<Vec<Requirement>, String> {
-        let mut board = self.look()?;
+impl Inquiry<'_> {
+    pub(super) fn settle(&self) -> Result<(Board, Left), String> {
+        let cache = self.cache()?;
+        let mut board = self.look(&cache)?;
         let mut left = Left::Done;
-        let names = self.unknown(&board);
+        let names = self.unknown(&cache, &board);
         if !names.is_empty() {
             let until = Deadline::after(self.contract.world.end.remaining().saturating_sub(MARGIN));
-            let place = match self.place.content {
-                Content::Tree { .. } => Where::Tree,
-                Content::Checkout(_) => Where::Clean,
-            };
-            let task = Task { place, gates: names };
+            let task = Task { site: self.site, gates: names };
             left = work::start(self.contract, &task, until).map_err(|error| describe(&error))?;
-            board = self.look()?;
+            let before = std::mem::replace(&mut board, self.look(&cache)?);
+            board.keep(before);
         }
-        Ok(self.requirements(board, left))
+        Ok((board, left))
     }
 
-    fn look(&self) -> Result<Board, String> {
+    fn cache(&self) -> Result<Cache, String> {
+        Cache::open(&self.contract.world.home).map_err(|error| describe(&error))
+    }
+
+    fn look(&self, cache: &Cache) -> Result<Board, String> {
         let view = View::of(self.place).map_err(|error| describe(&error))?;
         let known = self.wanted.iter().map(|gate| {
             let key = view.key(self.place, gate);
-            let known = self.cache.look(&key).map_err(|error| describe(&error))?;
+            let known = cache.look(&key).map_err(|error| describe(&error))?;
             // What told nothing is told once and then asked for again, or nobody could ever mend it.
             if let Known::Result(report) = &known
                 && matches!(report.outcome, Outcome::Unknown(_))
             {
-                drop(self.cache.forget(&key, &|| false));
+                drop(cache.forget(&key, &|| false));
             }
             Ok((gate.name.clone(), known))
         });
@@ -99,7 +91,7 @@ impl<'a> Inquiry<'a> {
     }
 
     /// The names of gates that have to be asked: none beyond a stage that is known not to pass.
-    fn unknown(&self, board: &Board) -> Vec<String> {
+    fn unknown(&self, cache: &Cache, board: &Board) -> Vec<String> {
         let mut names = Vec::new();
         let mut missing = false;
         for stage in Stage::OF_GATES {
@@ -108,7 +100,7 @@ impl<'a> Inquiry<'a> {
             for gate in members {
                 match board.0.get(&gate.name) {
                     Some(Known::Result(report)) => {
-                        let requirement = self.judged(gate, report);
+                        let requirement = self.judged(cache, gate, report);
                         open |= requirement.is_open();
                         if !matches!(report.outcome, Outcome::Unknown(_)) {
                             names.push(gate.name.clone());
@@ -127,15 +119,16 @@ impl<'a> Inquiry<'a> {
         if missing { names } else { Vec::new() }
     }
 
-    fn judged(&self, gate: &Gate, report: &GateReport) -> Requirement {
+    fn judged(&self, cache: &Cache, gate: &Gate, report: &GateReport) -> Requirement {
         let base = baseline::is_wanted(gate, report)
-            .then(|| work::known_at_base(self.contract, &self.cache, gate))
+            .then(|| work::known_at_base(self.contract, cache, gate))
             .flatten();
         let report = baseline::compared(gate, report.clone(), base.as_ref());
         gate.requirement(&report, self.contract.seal.policy.baseline)
     }
 
     fn requirements(&self, mut board: Board, left: Left) -> Vec<Requirement> {
+        let Ok(cache) = self.cache() else { return Vec::new() };
         let mut told = Vec::new();
         let mut waiting_for: Option<Stage> = None;
         for stage in Stage::OF_GATES {
@@ -146,7 +139,7 @@ impl<'a> Inquiry<'a> {
                         let why = format!("comes after {} has passed", earlier.name());
                         gate.standing(Standing::Pending(Pending::NotReached(why)))
                     }
-                    (None, Some(Known::Result(report))) => self.judged(gate, &report),
+                    (None, Some(Known::Result(report))) => self.judged(&cache, gate, &report),
                     (None, Some(Known::Running)) => running(gate, "still running"),
                     (None, Some(Known::Nothing) | None) => match left {
                         Left::Running => running(gate, "waits for its turn"),
@@ -163,6 +156,18 @@ impl<'a> Inquiry<'a> {
             }
         }
         told
+    }
+}
+
+impl Board {
+    /// What told nothing was forgotten when it was told; what is not known since is still that.
+    fn keep(&mut self, before: Self) {
+        for (name, known) in before.0 {
+            let is_unknown = matches!(&known, Known::Result(report) if matches!(report.outcome, Outcome::Unknown(_)));
+            if is_unknown && matches!(self.0.get(&name), None | Some(Known::Nothing)) {
+                self.0.insert(name, known);
+            }
+        }
     }
 }
 

@@ -8,6 +8,8 @@ mod changes;
 mod checkout;
 mod checks;
 mod gates;
+mod look;
+mod red;
 mod seal;
 pub mod work;
 
@@ -15,16 +17,18 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use ralph_core::facts::Tree;
+use ralph_core::gate::Gate;
 use ralph_core::policy::{Change, Checkout};
 use ralph_core::record::{OnTampering, Run, Seal};
 use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Stage, Standing, Weight};
 
-use crate::checkpoint::{Checkpoint, CheckpointError, Repository, Snapshot, Why};
 use crate::faults::describe;
 use crate::gates::{Content, Place, View};
 use crate::tree::Listing;
 use crate::world::World;
-use changes::Changes;
+use gates::Inquiry;
+use look::Candidate;
+use work::Where;
 
 pub use seal::{SealError, Sealing, policy, seal};
 
@@ -45,7 +49,9 @@ pub struct Judged {
     pub tampering: Option<String>,
     /// `None` when the work tree could not be listed.
     mark: Option<u64>,
-    candidate: Option<Checkpoint>,
+    candidate: Option<Candidate>,
+    /// Names of tests that the base does not have.
+    new_tests: Vec<String>,
 }
 
 pub fn judge(contract: &Contract<'_>) -> Judged {
@@ -56,66 +62,45 @@ pub fn judge(contract: &Contract<'_>) -> Judged {
         Ok(View::Checkout(_)) => return Judged::nothing(Vec::new()),
         Err(error) => return Judged::nothing(vec![untold("work tree", &describe(&error))]),
     };
-    let (candidate, changes, mut requirements) = match look(contract, &listing) {
-        Ok(Some((candidate, changes))) => (Some(candidate), changes, Vec::new()),
-        // Without git nothing can be compared; gates are evidence all the same.
-        Ok(None) => (None, Changes::default(), Vec::new()),
-        Err(error) => (None, Changes::default(), vec![untold("checkpoint", &describe(&error))]),
-    };
-    let touched: Vec<String> = changes.all.iter().map(|change| change.path.clone()).collect();
-    requirements.extend(something_changed(contract, &listing));
-    let mut guards = seal::kept(contract, &touched);
-    guards.extend(checks::requirements(&contract.seal.policy, &changes));
+    let look = look::at(contract, &listing);
+    let mut requirements: Vec<_> = something_changed(contract, &listing).into_iter().collect();
+    let mut guards = seal::kept(contract, &look.touched);
+    guards.extend(look.requirements);
     let tampering = match contract.seal.policy.on_tampering {
         OnTampering::Block => None,
         OnTampering::EndInReview => guards.iter().find_map(breach),
     };
     requirements.append(&mut guards);
-    let wanted = gates::wanted(contract, &touched);
-    requirements.extend(gates::told(contract, &wanted, &place));
-    Judged { requirements, tampering, mark: Some(listing.mark()), candidate }
+    let wanted = gates::wanted(contract, &look.touched);
+    let inquiry = Inquiry { contract, wanted: &wanted, place: &place, site: Where::Tree };
+    requirements.extend(gates::told(&inquiry));
+    let (candidate, new_tests) = (look.candidate, look.new_tests);
+    Judged { requirements, new_tests, tampering, mark: Some(listing.mark()), candidate }
 }
 
-/// Before the word `verified`: every gate passes once more where nobody works, with protected files as at the base.
+/// Before the word `verified`, when everything else is met: what takes checkouts to find out.
 pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
-    let (Checkout::Clean, Some(candidate)) =
-        (contract.seal.policy.verify.checkout, &judged.candidate)
-    else {
+    let Some(candidate) = &judged.candidate else { return Vec::new() };
+    let has_counted = |gate: &&Gate| judged.requirements.iter().any(|one| one.name == gate.name);
+    let wanted: Vec<_> = contract.seal.policy.gates.iter().filter(has_counted).collect();
+    let mut told = red::requirement(contract, candidate, (&wanted, &judged.new_tests));
+    if contract.seal.policy.verify.checkout == Checkout::Clean {
+        told.extend(clean(contract, candidate, &wanted));
+    }
+    told
+}
+
+/// Every gate passes once more where nobody works, with protected files as at the base.
+fn clean(contract: &Contract<'_>, candidate: &Candidate, wanted: &[&Gate]) -> Vec<Requirement> {
+    let Some(content) = checkout::content_of(contract, Where::Clean, candidate) else {
         return Vec::new();
     };
-    let Some(content) = checkout::clean_content(contract, candidate) else { return Vec::new() };
-    let gates: Vec<_> = contract.seal.policy.gates.iter().collect();
-    let wanted: Vec<_> = gates
-        .into_iter()
-        .filter(|gate| judged.requirements.iter().any(|one| one.name == gate.name))
-        .collect();
     let project = checkout::project(contract);
     let place = Place { project: &project, ..contract.place(Content::Checkout(content)) };
-    let told = gates::told(contract, &wanted, &place);
+    let told = gates::told(&Inquiry { contract, wanted, place: &place, site: Where::Clean });
     let rename =
         |one: Requirement| Requirement { name: format!("{} (clean checkout)", one.name), ..one };
     told.into_iter().map(rename).collect()
-}
-
-/// The tree is kept before it is judged: nothing that an agent did is lost, whatever comes next.
-fn look(
-    contract: &Contract<'_>,
-    listing: &Listing,
-) -> Result<Option<(Checkpoint, Changes)>, CheckpointError> {
-    if contract.seal.base.is_none() {
-        return Ok(None);
-    }
-    let world = contract.world;
-    let deadline = world.deadline();
-    let repository =
-        Repository::open(&world.home, &contract.run.id, contract.project(), &deadline)?;
-    let exclude = contract.exclude();
-    let why = Why::Iteration(contract.iteration.saturating_add(1));
-    let now =
-        repository.make(&Snapshot { listing, excluded: &exclude, why }, &deadline)?.checkpoint;
-    let first = checkout::first(contract, &repository, &deadline)?;
-    let changes = Changes::between(&repository, (&first, &now), contract.project(), &deadline)?;
-    Ok(Some((now, changes)))
 }
 
 /// An agent that says it is done and has touched nothing is not.
@@ -168,7 +153,7 @@ impl Judged {
     }
 
     fn nothing(requirements: Vec<Requirement>) -> Self {
-        Self { requirements, tampering: None, mark: None, candidate: None }
+        Self { requirements, tampering: None, mark: None, candidate: None, new_tests: Vec::new() }
     }
 }
 

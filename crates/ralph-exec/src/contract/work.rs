@@ -8,6 +8,7 @@ use ralph_core::gate::{Gate, GateReport};
 use ralph_core::id::RunId;
 use ralph_core::policy::Baseline;
 
+use super::look::{self, Candidate};
 use super::{Contract, baseline, checkout};
 use crate::checkpoint::CheckpointError;
 use crate::clock::Deadline;
@@ -24,7 +25,7 @@ use crate::world::World;
 /// What the worker is told to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    pub place: Where,
+    pub site: Where,
     pub gates: Vec<String>,
 }
 
@@ -33,6 +34,20 @@ pub enum Where {
     Tree,
     /// A clean checkout of the candidate, with protected files as at the base.
     Clean,
+    /// The base of the run, with the tests of the candidate.
+    Red,
+}
+
+impl Where {
+    pub const ALL: [Self; 3] = [Self::Tree, Self::Clean, Self::Red];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Clean => "clean",
+            Self::Red => "red",
+        }
+    }
 }
 
 /// How the worker was left.
@@ -68,11 +83,9 @@ pub(super) fn start(
     until: Deadline,
 ) -> Result<Left, WorkError> {
     let program = env::this_program();
-    let mut arguments = vec!["gate", "warm", "--leashed", "--run", contract.run.id.as_str()];
-    if task.place == Where::Clean {
-        arguments.push("--clean");
-    }
-    arguments.push("--");
+    let run = contract.run.id.as_str();
+    let mut arguments =
+        vec!["gate", "warm", "--leashed", "--run", run, "--site", task.site.name(), "--"];
     arguments.extend(task.gates.iter().map(String::as_str));
     let arguments: Vec<&OsStr> = arguments.into_iter().map(OsStr::new).collect();
     let log = contract.world.home.run(&contract.run.id).worker_log();
@@ -107,9 +120,9 @@ pub fn perform(
     let Some(_working) = slot::take(&path, &|| !cancel.is_wished())? else { return Ok(()) };
     let named = |gate: &&Gate| task.gates.contains(&gate.name);
     let wanted: Vec<&Gate> = seal.policy.gates.iter().filter(named).collect();
-    match task.place {
+    match task.site {
         Where::Tree => in_tree(&contract, &wanted, cancel),
-        Where::Clean => in_clean_checkout(&contract, &wanted, cancel),
+        Where::Clean | Where::Red => in_checkout(&contract, task.site, &wanted, cancel),
     }
 }
 
@@ -146,8 +159,9 @@ fn in_tree(contract: &Contract<'_>, wanted: &[&Gate], cancel: &Cancel) -> Result
     at_base(contract, &compared, cancel)
 }
 
-fn in_clean_checkout(
+fn in_checkout(
     contract: &Contract<'_>,
+    site: Where,
     wanted: &[&Gate],
     cancel: &Cancel,
 ) -> Result<(), WorkError> {
@@ -156,13 +170,19 @@ fn in_clean_checkout(
     else {
         return Ok(());
     };
-    let Some((candidate, _)) = super::look(contract, &listing)? else { return Ok(()) };
-    let Some(content) = checkout::clean_content(contract, &candidate) else { return Ok(()) };
-    let site = checkout::clean(contract, &candidate)?;
+    let (_, candidate) = look::checkpoint(contract, &listing)?;
+    let Some(content) = checkout::content_of(contract, site, &Candidate::of(&candidate)) else {
+        return Ok(());
+    };
+    let order = match site {
+        Where::Red => Order::All,
+        Where::Tree | Where::Clean => Order::Staged,
+    };
+    let site = checkout::of(contract, site, &candidate)?;
     gates::run(&Course {
         place: Place { project: &site.project, ..contract.place(Content::Checkout(content)) },
         gates: wanted,
-        order: Order::Staged,
+        order,
         reuse: Reuse::Known,
         cancel,
         accepts: &Ran::passed,

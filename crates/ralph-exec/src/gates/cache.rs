@@ -127,6 +127,25 @@ impl Cache {
         }
     }
 
+    /// Something else that is known by content and that nobody may make up.
+    pub fn note(&self, key: &Key) -> Option<Vec<u8>> {
+        match slot::peek(&self.path(key), LARGEST_ENTRY).ok()? {
+            Peeked::Held => None,
+            Peeked::Free(bytes) => self.sealer(key).unsealed(&bytes).map(<[u8]>::to_vec),
+        }
+    }
+
+    pub fn write_note(&self, key: &Key, note: &[u8]) -> Result<(), FileError> {
+        let path = self.path(key);
+        if let Some(parent) = path.parent() {
+            fs::create_dir(parent)?;
+        }
+        match slot::take(&path, &|| false)? {
+            Some(slot) => slot.fill(&self.sealer(key).sealed(note)),
+            None => Ok(()),
+        }
+    }
+
     fn sealer(&self, key: &Key) -> Sealer {
         Sealer { secret: self.secret, key: *key }
     }
@@ -166,26 +185,33 @@ impl Claim {
 }
 
 impl Sealer {
-    fn digest(&self, report: &[u8]) -> blake3::Hash {
+    fn digest(&self, content: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
         hasher.update(&self.key.0);
-        hasher.update(report);
+        hasher.update(content);
         hasher.finalize()
     }
 
-    fn close(&self, report: &GateReport) -> Vec<u8> {
-        let report = serde_json::to_vec(report).unwrap_or_default();
-        let mut bytes = self.digest(&report).to_hex().as_bytes().to_vec();
+    fn sealed(&self, content: &[u8]) -> Vec<u8> {
+        let mut bytes = self.digest(content).to_hex().as_bytes().to_vec();
         bytes.push(b'\n');
-        bytes.extend(report);
+        bytes.extend(content);
         bytes
     }
 
-    fn open(&self, bytes: &[u8]) -> Option<GateReport> {
+    fn unsealed<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let (seal, rest) = bytes.split_at_checked(SEAL_DIGITS)?;
-        let report = rest.strip_prefix(b"\n")?;
+        let content = rest.strip_prefix(b"\n")?;
         let seal = blake3::Hash::from_hex(seal).ok()?;
-        (seal == self.digest(report)).then(|| serde_json::from_slice(report).ok()).flatten()
+        (seal == self.digest(content)).then_some(content)
+    }
+
+    fn close(&self, report: &GateReport) -> Vec<u8> {
+        self.sealed(&serde_json::to_vec(report).unwrap_or_default())
+    }
+
+    fn open(&self, bytes: &[u8]) -> Option<GateReport> {
+        serde_json::from_slice(self.unsealed(bytes)?).ok()
     }
 }
 

@@ -195,10 +195,12 @@ const TRICKS: &[Trick] = &[
         }
     }),
     trick("point the base checkpoint at the present", |sandbox, run| {
+        sandbox.write("src/more.py", "x = 1\n");
         sandbox.commit();
         sandbox.git(&["update-ref", &format!("refs/ralph/{run}/0"), "HEAD"]);
     }),
     trick("delete the checkpoints", |sandbox, run| {
+        sandbox.write("src/more.py", "x = 1\n");
         sandbox.git(&["update-ref", "-d", &format!("refs/ralph/{run}/0")]);
     }),
     trick("cancel the run from its own shell", |sandbox, run| agent(sandbox, &["cancel", run])),

@@ -2,11 +2,13 @@
 
 use super::Source;
 
-const CLAIMED: [&str; 43] = [
-    "L1a", "L1b", "L1d", "L2a", "L2b", "L2d", "L2e", "L2f", "L4a", "L4c", "L4d", "L4e", "L5a",
-    "L6a", "L6d", "L7e", "L8a", "L8b", "L8c", "L9c", "L10b", "L10c", "L10d", "H1a", "H1c", "H1d",
-    "H3a", "H3b", "H4b", "H4c", "D2a", "D4a", "D4b", "S2a", "S2b", "S6a", "S7a", "S7b", "U1a",
-    "U1b", "U1c", "U2a", "U2b",
+const CLAIMED: [&str; 75] = [
+    "L1a", "L1b", "L1d", "L2a", "L2b", "L2d", "L2e", "L2f", "L3a", "L3b", "L3c", "L3d", "L3e",
+    "L3f", "L4a", "L4b", "L4c", "L4d", "L4e", "L5a", "L6a", "L6d", "L7a", "L7b", "L7c", "L7d",
+    "L7e", "L8a", "L8b", "L8c", "L9c", "L10a", "L10b", "L10c", "L10d", "L11c", "H1a", "H1c", "H1d",
+    "H3a", "H3b", "H3c", "H4b", "H4c", "D1a", "D1b", "D1d", "D2a", "D3a", "D3b", "D3c", "D3d",
+    "D4a", "D4b", "S1a", "S1b", "S2a", "S2b", "S3a", "S3b", "S3c", "S4b", "S4c", "S5a", "S5b",
+    "S5c", "S6a", "S7a", "S7b", "S7c", "U1a", "U1b", "U1c", "U2a", "U2b",
 ];
 
 pub(crate) fn check(sources: &[Source]) -> Vec<String> {

@@ -4,6 +4,7 @@ use crate::cli::duration;
 use clap::{Args, Subcommand, ValueEnum};
 use ralph_core::gate::Moment;
 use ralph_core::requirement::Stage;
+use ralph_exec::contract::work::Where;
 use std::path::PathBuf;
 
 #[derive(Subcommand)]
@@ -120,9 +121,9 @@ pub(crate) struct GateWarm {
     /// As the worker of a run's stop
     #[arg(long, value_name = "RUN", hide = true)]
     pub run: Option<String>,
-    /// In a clean checkout of what the agent wants to stop with
-    #[arg(long, hide = true, requires = "run")]
-    pub clean: bool,
+    /// Where the worker runs them
+    #[arg(long, hide = true, requires = "run", value_parser = site)]
+    pub site: Option<Where>,
     /// End when whoever started this ends
     #[arg(long, hide = true, requires = "run")]
     pub leashed: bool,
@@ -146,6 +147,11 @@ fn stage(text: &str) -> Result<Stage, String> {
     let names = || Stage::OF_GATES.map(Stage::name).join(", ");
     let found = Stage::OF_GATES.into_iter().find(|stage| stage.name() == text);
     found.ok_or_else(|| format!("the stages are {}", names()))
+}
+
+fn site(text: &str) -> Result<Where, String> {
+    let found = Where::ALL.into_iter().find(|site| site.name() == text);
+    found.ok_or_else(|| "no such place".to_string())
 }
 
 fn moment(text: &str) -> Result<Moment, String> {

@@ -53,8 +53,8 @@ fn of_run(env: &Env, home: &Home, run: &str, args: &GateWarm) -> Result<u8, Fail
         Leash::follow(&cancel)
             .map_err(|error| Failure::because("cannot follow whoever started this", &error))?;
     }
-    let place = if args.clean { Where::Clean } else { Where::Tree };
-    let task = Task { place, gates: args.names.clone() };
+    let site = args.site.unwrap_or(Where::Tree);
+    let task = Task { site, gates: args.names.clone() };
     work::perform(&world, &run, &task, &cancel)
         .map_err(|error| Failure::because("the gates could not be run", &error))?;
     Ok(SUCCESS)
