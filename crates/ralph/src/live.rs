@@ -118,12 +118,12 @@ pub(crate) fn watch<T>(board: Board, work: impl FnOnce(&(dyn Fn(Seen<'_>) + Sync
             let mut state = lock();
             while !state.1 {
                 let frame = state.0.frame(clock::now_ms());
-                term::err(&format!("{}{}", back(drawn), frame));
+                term::redraw(drawn, &frame);
                 drawn = frame.lines().count();
                 state =
                     changed.wait_timeout(state, REDRAW).unwrap_or_else(PoisonError::into_inner).0;
             }
-            term::err(&back(drawn));
+            term::redraw(drawn, "");
         });
         let done = work(&|seen| {
             lock().0.note(seen, clock::now_ms());
@@ -134,9 +134,4 @@ pub(crate) fn watch<T>(board: Board, work: impl FnOnce(&(dyn Fn(Seen<'_>) + Sync
         drop(drawer.join());
         done
     })
-}
-
-/// To the first of the lines drawn last, and nothing below.
-fn back(lines: usize) -> String {
-    if lines == 0 { String::new() } else { format!("\x1b[{lines}A\r\x1b[J") }
 }

@@ -32,6 +32,14 @@ pub(crate) fn err(text: &str) {
     drop(anstream::stderr().lock().write_all(text.as_bytes()));
 }
 
+/// Draws over the last `lines` lines on stderr. Moving the cursor is no colour: `NO_COLOR` does not take it away.
+pub(crate) fn redraw(lines: usize, text: &str) {
+    if lines > 0 {
+        drop(write!(std::io::stderr().lock(), "\x1b[{lines}A\r\x1b[J"));
+    }
+    err(text);
+}
+
 /// Exactly these bytes, for a host. The reason goes first: a host may act as soon as stdout ends. `false` when they
 /// could not all be written.
 pub(crate) fn bytes(stderr: &[u8], stdout: &[u8]) -> bool {

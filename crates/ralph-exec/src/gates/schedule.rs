@@ -14,15 +14,14 @@ pub(super) fn all(course: &Course<'_>, bench: &Bench<'_>) -> Vec<Ran> {
     let mut results: Vec<(usize, Ran)> = Vec::new();
     let mut waiting_for: Option<Stage> = None;
     for stage in Stage::OF_GATES {
-        let mut members: Vec<(usize, &Gate)> = course
+        let members: Vec<(usize, &Gate)> = course
             .gates
             .iter()
             .copied()
             .enumerate()
             .filter(|(_, gate)| gate.stage == stage)
             .collect();
-        // Quick ones first: a failure that takes a second to see is not waited for. One that never ran comes last.
-        members.sort_by_key(|(_, gate)| history.expected_ms(&gate.name).unwrap_or(u64::MAX));
+        let members = quick_first(members, &history);
         if let (Some(earlier), Order::Staged) = (waiting_for, course.order) {
             results.extend(members.into_iter().map(|(at, gate)| {
                 let why = format!("comes after {} has passed", earlier.name());
@@ -42,6 +41,15 @@ pub(super) fn all(course: &Course<'_>, bench: &Bench<'_>) -> Vec<Ran> {
     }
     results.sort_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, ran)| ran).collect()
+}
+
+/// A failure that takes a second to see is not waited for. What never ran comes last, in the order of the policy.
+fn quick_first<'a>(
+    mut members: Vec<(usize, &'a Gate)>,
+    history: &History,
+) -> Vec<(usize, &'a Gate)> {
+    members.sort_by_key(|(_, gate)| history.expected_ms(&gate.name).unwrap_or(u64::MAX));
+    members
 }
 
 fn at_once(
@@ -77,4 +85,25 @@ fn at_once(
 fn told(course: &Course<'_>, ran: Ran) -> Ran {
     (course.watch)(Seen::Ended(&ran));
     ran
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gates::testing::gate;
+    use crate::paths::Home;
+    use std::path::Path;
+
+    #[test]
+    fn what_was_quick_last_time_runs_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path().to_path_buf());
+        let took = [("tests", 9000), ("types", 50), ("lint", 300)];
+        History::write(&home, Path::new("/p"), took.map(|(name, ms)| (name.to_string(), ms)));
+        let gates = ["new", "tests", "lint", "newer", "types"].map(|name| gate(name, &["true"]));
+        let members = gates.iter().enumerate().collect();
+        let ordered = quick_first(members, &History::read(&home, Path::new("/p")));
+        let names: Vec<_> = ordered.iter().map(|(_, gate)| gate.name.as_str()).collect();
+        assert_eq!(names, ["types", "lint", "tests", "new", "newer"]);
+    }
 }

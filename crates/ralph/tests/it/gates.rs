@@ -662,3 +662,53 @@ fn an_adopted_loop_is_judged_by_the_policy() {
     sandbox.write("ok", "yes\n");
     assert!(sandbox.stop(SESSION, "").notice().contains("claimed"));
 }
+
+/// On a terminal there is one line per gate, redrawn in place, and nothing of it is left in the end.
+#[test]
+fn a_person_at_a_terminal_watches_the_gates() {
+    let sandbox = with_policy(
+        "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\n\n[[gate]]\nname = \"quick\"\nshell = \"true\"\n",
+    );
+    let go = sandbox.root().join("go");
+    script(
+        &sandbox,
+        "slow.sh",
+        &format!("#!/bin/sh\nwhile ! [ -e '{}' ]; do sleep 0.05; done\n", go.display()),
+    );
+    fs::write(&go, "").unwrap();
+    sandbox.trust();
+    assert_eq!(sandbox.ralph(["gate", "run"]).code, Some(0));
+    fs::remove_file(&go).unwrap();
+
+    let mut command = std::process::Command::new("script");
+    let line = format!("{} gate run --no-cache", env!("CARGO_BIN_EXE_ralph"));
+    command.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    command
+        .env_clear()
+        .env("HOME", sandbox.home())
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("NO_COLOR", "1");
+    command.current_dir(sandbox.project());
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut seen = Vec::new();
+    let mut screen = child.stdout.take().unwrap();
+    let mut block = [0; 4096];
+    let mut read = |seen: &mut Vec<u8>| {
+        let count = std::io::Read::read(&mut screen, &mut block).unwrap_or(0);
+        seen.extend_from_slice(&block[..count]);
+        count
+    };
+    while !String::from_utf8_lossy(&seen).contains("▸ slow") {
+        assert!(read(&mut seen) > 0, "{}", String::from_utf8_lossy(&seen));
+    }
+    fs::write(&go, "").unwrap();
+    while read(&mut seen) > 0 {}
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let seen = String::from_utf8(seen).unwrap().replace('\r', "");
+    let running = seen.lines().find(|line| line.contains("▸ slow")).unwrap();
+    assert!(running.contains(['█', '░']) && running.contains("of about"), "{running}");
+    let (_, last) = seen.rsplit_once("\x1b[J").unwrap();
+    let names: Vec<_> = last.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert_eq!(names, ["slow", "quick", "of"], "{last}");
+}

@@ -12,6 +12,7 @@ use ralph_core::requirement::{Finding, Stage, Weight};
 use ralph_core::text;
 use ralph_exec::clock::Deadline;
 use ralph_exec::config::Config;
+use ralph_exec::control::Caller;
 use ralph_exec::env::Env;
 use ralph_exec::findings::write;
 use ralph_exec::gates::history::History;
@@ -31,6 +32,10 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) fn run(env: &Env, args: &GateRun) -> Result<u8, Failure> {
     let home = home(env)?;
     let config = policy(env, &home, args.project.as_deref())?;
+    if args.trust_hash.is_some() && crate::cmd::caller(env) == Caller::Agent {
+        let hint = "a person does this, in a terminal of their own";
+        return Err(Failure::new("the agent may not approve what judges it", hint));
+    }
     let subject = approved(&home, &config, args.trust_hash.as_deref())?;
     let chosen = chosen(&config, args)?;
     let path = trust::recorded_path(&home, &subject);
