@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 const RUN: &str = include_str!("../../../../fixtures/state/v1/run.json");
+const SEALED: &str = include_str!("../../../../fixtures/state/v1/sealed-run.json");
 const STATE: &str = include_str!("../../../../fixtures/state/v1/state.json");
 const JOURNAL: &str = include_str!("../../../../fixtures/state/v1/journal.jsonl");
 
@@ -30,6 +31,14 @@ fn format_1_is_read_and_written_as_it_was() {
     for (entry, line) in journal().iter().zip(JOURNAL.lines()) {
         assert_eq!(written(entry), stored(line));
     }
+}
+
+/// A run that a policy judges carries all of it.
+#[test]
+fn a_sealed_policy_of_format_1_is_read_and_written_as_it_was() {
+    let run: Run = serde_json::from_str(SEALED).unwrap();
+    assert_eq!(written(&run), stored(SEALED));
+    assert_eq!(run.seal.map(|seal| seal.policy.gates.len()), Some(2));
 }
 
 #[test]

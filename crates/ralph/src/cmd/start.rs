@@ -4,9 +4,10 @@ use super::home;
 use crate::cli::Start;
 use crate::report::Failure;
 use crate::{term, wording};
+use ralph_core::gate::{Command, Gate};
 use ralph_core::id::SessionId;
 use ralph_core::limits::Limits;
-use ralph_core::record::{Asked, Run};
+use ralph_core::record::{Asked, Run, Seal};
 use ralph_exec::clock::{self, Deadline};
 use ralph_exec::contract;
 use ralph_exec::control::{self, Approved, Caller, Order};
@@ -113,11 +114,26 @@ fn notes(env: &Env, home: &Home, order: &Order, run: &Run) -> Vec<String> {
         notes
             .push("git is not installed, so changes cannot be compared with the start".to_string());
     }
+    for gate in run.seal.iter().flat_map(|seal| missing_tools(seal)) {
+        notes.push(gate);
+    }
     let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
     if run.features.is_empty() && run.promise.is_none() && run.checklist == Asked::No && !measured {
         notes.push("nothing measures this goal, so its limits end the run, or stops that bring nothing new".to_string());
     }
     notes
+}
+
+fn missing_tools(seal: &Seal) -> impl Iterator<Item = String> {
+    let found = |gate: &Gate| seal.tools.iter().any(|tool| tool.gate == gate.name);
+    let missing = seal.policy.gates.iter().filter(move |gate| !found(gate));
+    missing.filter_map(|gate| match &gate.command {
+        Command::Argv(words) => {
+            let program = wording::safe(words.first()?);
+            Some(format!("`{program}`, which gate {} runs, was not found", gate.name))
+        }
+        Command::Shell(_) => None,
+    })
 }
 
 fn session(env: &Env, args: &Start) -> Result<SessionId, Failure> {
