@@ -11,12 +11,15 @@ use crate::tree::Mode;
 
 /// Text beyond this is data, not something a person wrote.
 const LARGEST_TEXT: usize = 2 * 1024 * 1024;
-const ALL_TEXT: usize = 256 * 1024 * 1024;
+/// More than a person could have meant in one change.
+const ALL_TEXT: usize = 64 * 1024 * 1024;
 const LONGEST_PATCH: usize = 4_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub all: Vec<Change>,
+    /// How many files were left out because there is too much to look at.
+    pub left_out: usize,
 }
 
 #[derive(Debug)]
@@ -92,7 +95,12 @@ impl Changes {
                 }),
             }
         });
-        Ok(Self { all: all.collect() })
+        let is_left_out = |blob: &&Blob| match blob {
+            Blob::TooLarge(size) => usize::try_from(*size).is_ok_and(|size| size <= LARGEST_TEXT),
+            Blob::Content(_) | Blob::Missing => false,
+        };
+        let left_out = blobs.values().filter(is_left_out).count();
+        Ok(Self { all: all.collect(), left_out })
     }
 
     pub(super) fn texts(&self) -> Vec<FileChange<'_>> {

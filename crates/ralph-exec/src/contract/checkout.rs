@@ -137,7 +137,8 @@ fn site(
         base: mix.with,
         is_protected: &is_taken,
         links: &links,
-        leftovers: Leftovers::Keep,
+        // What an earlier gate left there, compiled from other sources, would be as good as part of the tree.
+        leftovers: Leftovers::Remove,
     };
     let checkout = repository.checkout(&verification, deadline)?;
     Ok(Site { project: checkout.dir.join(&below), _checkout: checkout })

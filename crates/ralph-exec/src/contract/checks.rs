@@ -20,6 +20,10 @@ const PATTERN_BYTES: usize = 1024 * 1024;
 pub(super) fn requirements(policy: &Policy, changes: &Changes) -> Vec<Requirement> {
     let mut found = Vec::new();
     found.extend(protected(policy, changes));
+    if changes.left_out > 0 {
+        let why = format!("{} changed files are too much to look at", changes.left_out);
+        found.push(super::untold("the change", &why));
+    }
     found.extend(tests(policy, changes));
     found.extend(forbidden(policy, changes));
     found

@@ -25,7 +25,10 @@ pub(super) fn wanted<'a>(contract: &Contract<'a>, touched: &[String]) -> Vec<&'a
         let globs = globs_of(&gate.when);
         gate.on.contains(&Moment::Stop)
             && gate.min_complexity <= complexity
-            && (gate.when.is_empty() || touched.iter().any(|path| globs.is_match(Path::new(path))))
+            && (gate.when.is_empty()
+                // Without a base nobody knows what was touched, and then it counts.
+                || contract.seal.base.is_none()
+                || touched.iter().any(|path| globs.is_match(Path::new(path))))
     };
     contract.seal.policy.gates.iter().filter(counts).collect()
 }
@@ -100,6 +103,7 @@ impl Inquiry<'_> {
             for gate in members {
                 match board.0.get(&gate.name) {
                     Some(Known::Result(report)) => {
+                        missing |= self.lacks_base(cache, gate, report);
                         let requirement = self.judged(cache, gate, report);
                         open |= requirement.is_open();
                         if !matches!(report.outcome, Outcome::Unknown(_)) {
@@ -117,6 +121,14 @@ impl Inquiry<'_> {
             }
         }
         if missing { names } else { Vec::new() }
+    }
+
+    /// A result from elsewhere, by hand or ahead of time, was not compared with the base yet.
+    fn lacks_base(&self, cache: &Cache, gate: &Gate, report: &GateReport) -> bool {
+        self.site == Where::Tree
+            && self.contract.seal.base.is_some()
+            && baseline::is_wanted(gate, report)
+            && work::known_at_base(self.contract, cache, gate).is_none()
     }
 
     fn judged(&self, cache: &Cache, gate: &Gate, report: &GateReport) -> Requirement {

@@ -54,7 +54,10 @@ pub(super) fn at(contract: &Contract<'_>, listing: &Listing) -> Look {
     }
     match looked(contract, listing) {
         Ok(look) => {
-            if let (Some(cache), Ok(bytes)) = (cache, serde_json::to_vec(&Note::from(&look))) {
+            // What could not be told may be told next time.
+            if !look.requirements.iter().any(Requirement::is_unknown)
+                && let (Some(cache), Ok(bytes)) = (cache, serde_json::to_vec(&Note::from(&look)))
+            {
                 drop(cache.write_note(&key, &bytes));
             }
             look

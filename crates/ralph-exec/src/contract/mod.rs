@@ -32,6 +32,9 @@ use work::Where;
 
 pub use seal::{SealError, Sealing, policy, seal};
 
+/// How often a tree may change under the judge.
+const ROUNDS: usize = 3;
+
 /// A run with a policy, about to be judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Contract<'a> {
@@ -54,7 +57,28 @@ pub struct Judged {
     new_tests: Vec<String>,
 }
 
+/// Judged is one state of the tree. Gates take their time, and what is about to be called good must still be that state.
 pub fn judge(contract: &Contract<'_>) -> Judged {
+    let mut judged = judge_once(contract);
+    for _ in 0..ROUNDS {
+        if judged.requirements.iter().any(Requirement::is_open) || is_current(contract, &judged) {
+            return judged;
+        }
+        judged = judge_once(contract);
+    }
+    judged.requirements.push(untold("work tree", "it keeps changing while it is judged"));
+    judged
+}
+
+fn is_current(contract: &Contract<'_>, judged: &Judged) -> bool {
+    let exclude = contract.exclude();
+    match View::of(&contract.place(Content::Tree { exclude: &exclude })) {
+        Ok(View::Tree(listing)) => Some(listing.mark()) == judged.mark,
+        Ok(View::Checkout(_)) | Err(_) => false,
+    }
+}
+
+fn judge_once(contract: &Contract<'_>) -> Judged {
     let exclude = contract.exclude();
     let place = contract.place(Content::Tree { exclude: &exclude });
     let listing = match View::of(&place) {
@@ -86,6 +110,9 @@ pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
     let mut told = red::requirement(contract, candidate, (&wanted, &judged.new_tests));
     if contract.seal.policy.verify.checkout == Checkout::Clean {
         told.extend(clean(contract, candidate, &wanted));
+    }
+    if !told.is_empty() && !is_current(contract, judged) {
+        told.push(untold("work tree", "it changed while it was verified"));
     }
     told
 }
@@ -176,6 +203,7 @@ impl<'a> Contract<'a> {
             content,
             environment: &self.seal.policy.environment,
             path: self.seal.path.as_deref().map(OsStr::new),
+            deadline: self.world.end,
         }
     }
 }

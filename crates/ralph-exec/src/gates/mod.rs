@@ -13,7 +13,6 @@ pub mod tools;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ralph_core::gate::{Gate, GateReport, Outcome, Unknown};
 use ralph_core::policy::Environment;
@@ -30,9 +29,6 @@ pub use explain::{ExplainError, Explained, explain};
 use history::History;
 use key::{Key, Setting};
 
-/// Listing the files is not what a person waits for.
-const PATIENCE: Duration = Duration::from_mins(5);
-
 /// Where gates run, on what, and what they see.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
@@ -44,6 +40,8 @@ pub struct Place<'a> {
     pub environment: &'a Environment,
     /// The `PATH` that a person saw when approving; ours without one.
     pub path: Option<&'a OsStr>,
+    /// By when the files have to be listed.
+    pub deadline: Deadline,
 }
 
 /// Which gates, and how.
@@ -165,7 +163,7 @@ impl View {
             project: place.project,
             exclude,
             cache: Some(&cache),
-            deadline: &Deadline::after(PATIENCE),
+            deadline: &place.deadline,
         })
         .map(Self::Tree)
     }

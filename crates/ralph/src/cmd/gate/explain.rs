@@ -11,7 +11,7 @@ use ralph_core::gate::{Gate, GateReport};
 use ralph_core::limits;
 use ralph_core::requirement::Weight;
 use ralph_core::text;
-use ralph_exec::clock;
+use ralph_exec::clock::{self, Deadline};
 use ralph_exec::env::Env;
 use ralph_exec::gates::cache::Known;
 use ralph_exec::gates::history::History;
@@ -47,6 +47,7 @@ pub(crate) fn run(env: &Env, args: &GateExplain) -> Result<(), Failure> {
         content: Content::Tree { exclude: &[] },
         environment: &config.policy.environment,
         path: path.as_deref(),
+        deadline: Deadline::after(super::LISTING),
     };
     let explained = gates::explain(&place, gate)
         .map_err(|error| Failure::because("cannot explain the gate", &error))?;

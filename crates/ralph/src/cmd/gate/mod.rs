@@ -16,6 +16,10 @@ use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
 use ralph_exec::trust::{self, Subject};
 use std::path::Path;
+use std::time::Duration;
+
+/// Files are listed long before that.
+const LISTING: Duration = Duration::from_mins(5);
 
 pub(crate) fn run(env: &Env, gate: &args::Gate) -> Result<u8, Failure> {
     match gate {

@@ -52,6 +52,7 @@ pub(crate) fn run(env: &Env, args: &GateRun) -> Result<u8, Failure> {
             content: Content::Tree { exclude: &[] },
             environment: &config.policy.environment,
             path: path.as_deref(),
+            deadline: Deadline::after(super::LISTING),
         },
         gates: &chosen,
         order: if args.all { Order::All } else { Order::Staged },

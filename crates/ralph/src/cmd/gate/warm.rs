@@ -91,6 +91,7 @@ fn of_project(env: &Env, home: &Home, args: &GateWarm) -> Result<u8, Failure> {
             content: Content::Tree { exclude: &[] },
             environment: &config.policy.environment,
             path: recorded.as_deref(),
+            deadline: Deadline::after(super::LISTING),
         },
         gates: &wanted,
         order: Order::Staged,
