@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
 use ralph_core::record::{Base, Seal, Tool};
 use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Stage, Standing, Weight};
@@ -74,12 +75,17 @@ pub fn seal(sealing: &Sealing<'_>, config: &Config, subject: &Subject) -> Result
     Ok(Seal {
         policy: config.policy.clone(),
         project: config.project.to_string_lossy().into_owned(),
-        hash: if subject.needs_approval() { subject.hash.clone() } else { String::new() },
+        hash: sealed_hash(subject),
         base: base(sealing, &config.project)?,
         tools: tools.collect(),
         path: path.and_then(|path| path.into_string().ok()),
         complexity: sealing.complexity,
     })
+}
+
+/// Empty when nothing of it is the repository's.
+fn sealed_hash(subject: &Subject) -> String {
+    if subject.needs_approval() { subject.hash.clone() } else { String::new() }
 }
 
 /// Without git there is no base, and what depends on one is left out.
@@ -115,7 +121,7 @@ pub(super) fn kept(contract: &Contract<'_>, touched: &[String]) -> Vec<Requireme
 fn policy_kept(contract: &Contract<'_>) -> Requirement {
     let home = &contract.world.home;
     let (summary, approved) = match policy(home, contract.project()) {
-        Ok(Some((_, now))) if !now.needs_approval() || now.hash == contract.seal.hash => {
+        Ok(Some((_, now))) if sealed_hash(&now) == contract.seal.hash => {
             return requirement("policy", Standing::Met(Evidence::Measured), "");
         }
         Ok(Some((_, now))) => {
@@ -155,52 +161,35 @@ fn tools_kept(contract: &Contract<'_>, touched: &[String]) -> Requirement {
     let search =
         seal.path.as_deref().map(OsString::from).or_else(|| contract.world.env.search_path());
     let search = search.unwrap_or_default();
-    let now: Vec<Tool> = seal
-        .policy
-        .gates
-        .iter()
-        .flat_map(|gate| tools::sealed(gate, contract.project(), &search))
-        .collect();
-    let other = |gate: &str| {
-        let of = |tools: &'_ [Tool]| {
-            tools.iter().filter(|tool| tool.gate == gate).cloned().collect::<Vec<_>>()
-        };
-        of(&now) != of(&seal.tools)
-    };
-    let findings: Vec<Finding> = seal
-        .policy
-        .gates
-        .iter()
-        .filter(|gate| other(&gate.name))
-        .map(|gate| {
-            let path = now
-                .iter()
-                .rfind(|tool| tool.gate == gate.name)
-                .map_or("nothing", |tool| &tool.path);
-            Finding::new(format!(
-                "{} is not what it was when the run began: `{}`",
-                gate.name,
-                text::line(path, 200)
-            ))
-        })
-        .collect();
-    if findings.is_empty() {
+    let gates = &seal.policy.gates;
+    let now: Vec<Tool> =
+        gates.iter().flat_map(|gate| tools::sealed(gate, contract.project(), &search)).collect();
+    let new: Vec<&Tool> = now.iter().filter(|tool| !seal.tools.contains(tool)).collect();
+    let gone: Vec<&Tool> = seal.tools.iter().filter(|tool| !now.contains(tool)).collect();
+    if new.is_empty() && gone.is_empty() {
         return requirement("tools", Standing::Met(Evidence::Measured), "");
     }
-    let inside = findings.len()
-        == now.iter().filter(|tool| Path::new(&tool.path).starts_with(contract.project())).count();
-    let installed = touched.iter().any(|path| {
-        Path::new(path).file_name().is_some_and(|name| LOCK_FILES.iter().any(|lock| name == *lock))
-    });
+    let other = |gate: &str| {
+        let path = new.iter().find(|tool| tool.gate == gate).map_or("nothing", |tool| &tool.path);
+        Finding::new(format!(
+            "{gate} no longer runs what it ran at the start: `{}`",
+            text::line(path, 200)
+        ))
+    };
+    let has_other = |gate: &&Gate| new.iter().chain(&gone).any(|tool| tool.gate == gate.name);
     let failure = Failure {
         summary: "programs that gates run were replaced".to_string(),
-        findings,
+        findings: gates.iter().filter(has_other).map(|gate| other(&gate.name)).collect(),
         ..Failure::default()
     };
     let next = "Put the programs that the gates run back as they were";
     let mut replaced = requirement("tools", Standing::Unmet(failure), next);
+    let is_installed = |tool: &&&Tool| Path::new(&tool.path).starts_with(contract.project());
+    let is_lock_file = |path: &String| {
+        Path::new(path).file_name().is_some_and(|name| LOCK_FILES.iter().any(|lock| name == *lock))
+    };
     // New dependencies bring new tools, and the lock file that says so is part of the change.
-    if installed && inside {
+    if new.iter().chain(&gone).all(|tool| is_installed(&tool)) && touched.iter().any(is_lock_file) {
         replaced.weight = Weight::Advisory;
     }
     replaced
