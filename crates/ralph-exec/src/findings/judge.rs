@@ -182,6 +182,7 @@ fn said(what: &str, tail: &str) -> String {
 
 fn is_boilerplate(line: &str) -> bool {
     line.contains("A complete log of this run can be found in")
+        || line.starts_with("JUNIT report written to ")
         || line.starts_with("npm error Lifecycle script")
         || line.starts_with("npm error path ")
         || line.starts_with("npm error workspace ")
@@ -196,22 +197,28 @@ fn missing(tail: &str) -> Option<&str> {
 }
 
 fn says_missing(line: &str) -> bool {
-    const STARTS: [&str; 17] = [
+    const STARTS: [&str; 23] = [
         "npm error Missing script:",
         "npm ERR! Missing script:",
         "npm error could not determine executable to run",
         "npm ERR! could not determine executable to run",
+        "npm error npx canceled due to missing packages",
+        "npm ERR! npx canceled due to missing packages",
         "npm error 404 Not Found",
         "ERR_PNPM_NO_SCRIPT",
         "error: no such command: `",
         "error: no such subcommand: `",
         "error: toolchain '",
+        "error: rustup could not choose a version of ",
         "error: Script not found",
         "error: could not find `Cargo.toml` in",
         "error: linker `",
         "Usage Error: Couldn't find a script named",
         "Error: Could not find or load main class",
         "Error: Unable to access jarfile",
+        "ERROR: JAVA_HOME is not set and no 'java' command could be found",
+        "ERROR: JAVA_HOME is set to an invalid directory:",
+        "The JAVA_HOME environment variable is not defined correctly",
         "Cannot connect to the Docker daemon",
         "make: *** No rule to make target",
     ];
@@ -228,7 +235,7 @@ fn says_missing(line: &str) -> bool {
         .any(|end| line.ends_with(end))
             || line.contains(": bad interpreter: ")
     };
-    if STARTS.iter().any(|start| line.starts_with(start)) {
+    if STARTS.iter().any(|start| line.starts_with(start)) || is_out_of_reach(line) {
         return true;
     }
     let head = line.split_once(": ").map_or("", |(head, _)| head);
@@ -251,6 +258,13 @@ fn says_missing(line: &str) -> bool {
         "exec" => line.contains("executable file not found in $PATH"),
         _ => line.starts_with("error Command \"") && line.ends_with("not found."),
     }
+}
+
+/// npx looks for a tool that is not installed in the registry, and where there is no network that is where it ends.
+fn is_out_of_reach(line: &str) -> bool {
+    const CODES: [&str; 5] = ["ENOTCACHED", "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT"];
+    let code = line.strip_prefix("npm error code ").or_else(|| line.strip_prefix("npm ERR! code "));
+    code.is_some_and(|code| CODES.contains(&code))
 }
 
 fn signalled(signal: i32) -> String {

@@ -144,6 +144,15 @@ fn a_command_that_is_not_there_is_nobodys_failure() {
             "\u{1b}[31mnpm error\u{1b}[0m Missing script: \"lint\"\nnpm error\nnpm error To see a list of scripts, run:",
         ),
         (1, "npm error could not determine executable to run"),
+        (
+            1,
+            "npm error npx canceled due to missing packages and no YES option: [\"tsc@2.0.4\"]\nnpm error A complete log of this run can be found in: /home/u/.npm/_logs/a.log",
+        ),
+        (
+            1,
+            "npm error code ENOTCACHED\nnpm error request to https://registry.npmjs.org/tsc failed",
+        ),
+        (1, "npm ERR! code EAI_AGAIN\nnpm ERR! syscall getaddrinfo"),
         (1, "npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/nosuch"),
         (
             101,
@@ -151,6 +160,18 @@ fn a_command_that_is_not_there_is_nobodys_failure() {
         ),
         (1, "error: 'cargo-clippy' is not installed for the toolchain '1.95.0'"),
         (1, "error: toolchain 'nightly' is not installed"),
+        (
+            1,
+            "error: rustup could not choose a version of cargo-clippy to run, because one wasn't specified explicitly, and no default is configured.\nhelp: run 'rustup default stable'",
+        ),
+        (
+            1,
+            "\nERROR: JAVA_HOME is not set and no 'java' command could be found in your PATH.\n\nPlease set the JAVA_HOME variable",
+        ),
+        (
+            1,
+            "The JAVA_HOME environment variable is not defined correctly,\nthis environment variable is needed to run this program.",
+        ),
         (1, "error Command \"lint\" not found."),
         (2, "make: *** [Makefile:2: lint] Error 127"),
         (1, "exec: \"golangci-lint\": executable file not found in $PATH"),
@@ -166,6 +187,7 @@ fn a_command_that_is_not_there_is_nobodys_failure() {
         (found(Severity::Error), "sh: 1: husky: not found\nsrc/a.rs:1: it is wrong"),
         (nothing(), "ModuleNotFoundError: No module named 'shop.cart'"),
         (nothing(), "Error: ENOENT: no such file or directory, open 'x'"),
+        (nothing(), "npm error code 1\nnpm error path /project"),
     ] {
         let gate = gate("npm test", Format::Text, MinTests::Some);
         let judged = judge(&gate, &How::Exited(1), reading, tail);
