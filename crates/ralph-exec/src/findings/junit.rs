@@ -1,8 +1,9 @@
 //! `JUnit`'s XML, in the dialects of the runners that write it. Streamed: a document of any size leaves only findings
 //! behind, and entities of its own are never expanded.
 
+use super::blocks::{Block, Prefer};
 use super::locate::{self, Spot};
-use super::{Context, Draft, Found, doubt_about, doubtful};
+use super::{Context, Draft, Found, doubt_about, doubtful, pytest};
 use quick_xml::Reader;
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_predefined_entity;
@@ -205,11 +206,14 @@ fn tell(case: &Case, failure: &Failure, suite: &str, found: &mut Found<'_>) {
     let file = [case.file.as_str(), suite, case.class.as_str()]
         .into_iter()
         .find(|file| !file.is_empty() && locate::is_file(file));
+    let innermost = innermost(&failure.text, found.context);
+    let traced = || innermost.spot().or_else(|| locate::best_in(&failure.text, found.context));
     let spot = match (file, case.line) {
         (Some(file), Some(line)) => Some(Spot { file, line: Some(line), column: case.column }),
-        (file, None) => locate::best_in(&failure.text, found.context)
-            .or_else(|| file.map(|file| Spot { file, line: None, column: None })),
-        (None, Some(_)) => locate::best_in(&failure.text, found.context),
+        (file, None) => {
+            traced().or_else(|| file.map(|file| Spot { file, line: None, column: None }))
+        }
+        (None, Some(_)) => traced(),
     };
     let first_line = failure.text.lines().map(str::trim).find(|line| !line.is_empty());
     let message = if is_telling(&failure.message) {
@@ -233,9 +237,21 @@ fn is_telling(message: &str) -> bool {
     !message.trim().is_empty() && message != "collection failure"
 }
 
-/// pytest: the first line that begins with `E`.
+/// pytest: the first line that begins with `E`. Lines of source that do not parse are indented below it.
 fn raised(text: &str) -> Option<&str> {
-    text.lines().find_map(|line| line.strip_prefix("E   ")).map(str::trim)
+    let mut raised = text.lines().filter_map(|line| line.strip_prefix("E   "));
+    raised.clone().find(|line| !line.starts_with(' ')).or_else(|| raised.next()).map(str::trim)
+}
+
+/// pytest tells the call where it went wrong last.
+fn innermost(text: &str, context: &Context<'_>) -> Block {
+    let mut block = Block::open("");
+    if raised(text).is_some() {
+        for line in text.lines().filter(|line| pytest::is_place(line)) {
+            block.look(line, Prefer::Last, context);
+        }
+    }
+    block
 }
 
 fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {

@@ -95,16 +95,10 @@ impl Pytest {
             }
             return;
         };
-        if let Some(message) = line.strip_prefix("E  ") {
-            block.say(message);
-            return;
-        }
-        let is_place = locate::first(line).is_some_and(|located| {
-            let is_native = located.before.trim() == "" && located.before.len() == 2;
-            located.before.is_empty() || is_native
-        });
-        if is_place {
+        if is_place(line) {
             block.look(line, Prefer::Last, found.context);
+        } else if let Some(message) = line.strip_prefix("E  ") {
+            block.say(message);
         }
     }
 
@@ -159,6 +153,14 @@ impl Pytest {
             });
         }
     }
+}
+
+/// Whether a line of a failure is a frame, or names the source that does not parse: that never has a frame.
+pub(super) fn is_place(line: &str) -> bool {
+    locate::first(line).is_some_and(|located| match located.before.strip_prefix("E  ") {
+        Some(before) => before.trim_start().is_empty() && line.contains("File \""),
+        None => located.before.is_empty() || located.before == "  ",
+    })
 }
 
 /// `==== title ====`

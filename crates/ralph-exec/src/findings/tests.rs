@@ -47,9 +47,13 @@ fn recorded_junit_is_read() {
     1 findings; tests: 1 run, 1 failed, 0 skipped; doubt: none
     ");
     insta::assert_snapshot!(recorded(Format::Junit, "junit/pytest-none.xml"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
+    insta::assert_snapshot!(recorded(Format::Junit, "junit/pytest-syntax.xml"), @"
+    tally/__init__.py:10 | tests.test_tally | error | SyntaxError: '(' was never closed
+    1 findings; tests: 1 run, 1 failed, 0 skipped; doubt: none
+    ");
     insta::assert_snapshot!(recorded(Format::Junit, "junit/pytest.xml"), @r#"
     tests/test_cart.py:12 | tests.test_cart::test_multiplies[3-7] | error | AssertionError: 3 of them assert 6 == 7
-    tests/test_cart.py:17 | tests.test_cart.TestFirst::test_empty | error | IndexError: list index out of range
+    shop/cart.py:11 | tests.test_cart.TestFirst::test_empty | error | IndexError: list index out of range
     tests/test_cart.py:22 | tests.test_cart::test_stores | error | failed on setup with "RuntimeError: no database: <down> & out"
     3 findings; tests: 5 run, 3 failed, 2 skipped; doubt: none
     "#);
@@ -176,6 +180,10 @@ fn recorded_pytest_is_read() {
     shop/cart.py:11 | tests/test_cart.py::TestFirst::test_empty | error | IndexError: list index out of range
     3 findings; tests: 5 run, 3 failed, 2 skipped; doubt: none
     ");
+    insta::assert_snapshot!(recorded(Format::Pytest, "pytest/syntax.txt"), @"
+    tally/__init__.py:10 | tests/test_tally.py | error | def winner(votes: ^ SyntaxError: '(' was never closed
+    1 findings; tests: 1 run, 1 failed, 0 skipped; doubt: none
+    ");
     insta::assert_snapshot!(recorded(Format::Pytest, "pytest/usage.txt"), @"0 findings; tests: 0 run, 0 failed, 0 skipped; doubt: no tests ran");
 }
 
@@ -199,6 +207,11 @@ fn recorded_tsc_is_read() {
 
 #[test]
 fn recorded_text_of_rust_and_c_is_read() {
+    insta::assert_snapshot!(recorded(Format::Text, "text/rustfmt.txt"), @"
+    src/lib.rs:11 | rustfmt | error | is not formatted
+    src/lib.rs:18 | rustfmt | error | is not formatted
+    2 findings; tests: not counted; doubt: none
+    ");
     insta::assert_snapshot!(recorded(Format::Text, "text/cargo-build-broken.txt"), @"
     src/lib.rs:2:22 | E0308 | error | mismatched types
     src/lib.rs:3:5 | E0425 | error | cannot find function `undefined_function` in this scope

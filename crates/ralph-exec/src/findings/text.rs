@@ -205,6 +205,11 @@ impl General {
             "[error]", "e:", "w:",
         ];
         let label = located.before.trim();
+        // rustfmt, and then what it would change.
+        if label == "Diff in" && located.after == ":" {
+            let (rule, message) = ("rustfmt", "is not formatted");
+            found.add(&Draft { spot: Some(located.spot), rule, message, ..Draft::default() });
+        }
         if !LABELS.contains(&label) {
             return;
         }
