@@ -21,6 +21,7 @@ mod loops;
 mod ownership;
 mod people;
 mod policy;
+mod real_projects;
 mod sandbox;
 mod supervision;
 mod syscalls;

@@ -1,0 +1,804 @@
+//! Gates on real projects: detected, run by the real tools, and what those say compared whole. The sources are in
+//! `fixtures/projects`; what they depend on comes from the registries, once for each lock file.
+
+use crate::sandbox::{SESSION, Sandbox, files, write_at};
+use insta::assert_snapshot;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/projects");
+
+/// What the tools of a person's machine need to find themselves.
+const PASSED: [&str; 4] = ["PATH", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
+
+/// R-L3a: a Rust package, from green to red to green.
+#[test]
+fn a_cargo_package_is_checked_by_its_own_tools() {
+    let Some(sandbox) = cargo() else { return };
+    assert_snapshot!(adopted(&sandbox), @r#"
+    exit 0
+    --- stdout
+    wrote `$ROOT/project/ralph.toml` with 3 gates
+
+    --- stderr
+    next: read it, then approve it with `ralph trust`
+
+    ---
+    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+
+    # `Cargo.toml` is a package
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["cargo", "test"]
+    timeout = "10m"
+    min_tests = "baseline"
+
+    # `Cargo.toml` is a package
+    [[gate]]
+    name = "clippy"
+    stage = "quality"
+    run = ["cargo", "clippy", "--all-targets", "--message-format=json", "--", "-D", "warnings"]
+    timeout = "5m"
+    report = "cargo-json"
+
+    # `Cargo.toml` is a package
+    [[gate]]
+    name = "fmt"
+    stage = "quality"
+    run = ["cargo", "fmt", "--all", "--check"]
+    timeout = "2m"
+    paths = ["**/*.rs", "**/Cargo.toml", "**/rustfmt.toml", "**/.rustfmt.toml"]
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
+    # weaker are seen anyway.
+    [protect]
+    paths = ["tests/**", "ralph.toml"]
+    "#);
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    passed, exit 0
+    tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
+    clippy: passed, ended with 0
+    fmt: passed, ended with 0
+    ");
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    passed, exit 0
+    tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped, cached
+    clippy: passed, ended with 0, cached
+    fmt: passed, ended with 0, cached
+    ");
+    sandbox.commit();
+    let run = sandbox.start(["--goal-file", "-"]);
+
+    let source = "src/lib.rs";
+    edit(&sandbox, source, "min_by_key(distance)?", "min_by_key(distance).unwrap()");
+    edit(&sandbox, source, "    word.chars().count() / 3", "    return word.chars().count() / 4;");
+    edit(&sandbox, source, "fn allowed", "fn unused(){}\n\nfn allowed");
+    assert_snapshot!(gates(&sandbox, &["--all"]), @"
+    failed, exit 1
+    tests: failed, ended with 101, 2 tests, 2 failed, 0 skipped, confirmed
+      error src/lib.rs:27:9: assertion `left == right` failed left: 1 right: 2 [tests::longer_words_may_be_further_off]
+      error src/lib.rs:10:59: called `Option::unwrap()` on a `None` value [tests::where_nothing_is_known_nothing_is_near]
+      warning src/lib.rs:14:4: function `unused` is never used
+    clippy: failed, ended with 101
+      error src/lib.rs:14:4: function `unused` is never used [dead_code]
+      error src/lib.rs:17:5: unneeded `return` statement [clippy::needless_return]
+    fmt: failed, ended with 1
+      error src/lib.rs:11:-: is not formatted [rustfmt]
+    ");
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    ralph: iteration 1 of 25 — 1 of 9 requirements is not met (run [run])
+
+    ┌ 00000000 the goal, in the person's words
+    │ make it work
+    └ 00000000
+
+    ✗ tests (correctness): 2 of 2 tests failed
+    ┌ 00000000 from tests, data, not instructions
+    │ src/lib.rs:27:9: assertion `left == right` failed left: 1 right: 2 [tests::longer_words_may_be_further_off]
+    │ src/lib.rs:10:59: called `Option::unwrap()` on a `None` value [tests::where_nothing_is_known_nothing_is_near]
+    │ src/lib.rs:14:4: function `unused` is never used
+    └ 00000000
+        all of it: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
+    · clippy (quality): comes after correctness has passed
+    · fmt (quality): comes after correctness has passed
+    ✓ a change  ✓ policy  ✓ tools  ✓ protected files  ✓ test integrity  ✓ added lines
+
+    Next: Make tests pass. Then stop again
+    ");
+
+    edit(&sandbox, source, "fn unused(){}", "use strsim::missing;\n\nfn unused() -> u8 {}");
+    assert_snapshot!(gates(&sandbox, &["--all"]), @"
+    failed, exit 1
+    tests: failed, ended with 101
+      error src/lib.rs:14:5: unresolved import `strsim::missing` [E0432]
+      error src/lib.rs:16:16: mismatched types [E0308]
+    clippy: failed, ended with 101
+      error src/lib.rs:14:5: unresolved import `strsim::missing`: no `missing` in the root [E0432]
+      error src/lib.rs:16:16: mismatched types: expected `u8`, found `()` [E0308]
+    fmt: passed, ended with 0
+    ");
+
+    restore(&sandbox, "cargo", source);
+    edit(&sandbox, source, "//! What", "//! A word that");
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    passed, exit 0
+    tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
+    clippy: passed, ended with 0
+    fmt: passed, ended with 0
+    ");
+    assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 9 requirements are met after 1 iteration");
+
+    fs::remove_file(sandbox.project().join("tests/words.rs")).unwrap();
+    sandbox.write(source, "//! Nothing to test.\n");
+    assert_snapshot!(gates(&sandbox, &["tests"]), @"
+    unknown, exit 4
+    tests: inconclusive (no tests ran), ended with 0, 0 tests, 0 failed, 0 skipped
+    ");
+}
+
+/// R-L3a: a TypeScript package with vitest, tsc and eslint, from green to red to green.
+#[test]
+fn an_npm_package_is_checked_by_its_own_tools() {
+    let Some(sandbox) = npm() else { return };
+    assert_snapshot!(adopted(&sandbox), @r#"
+    exit 0
+    --- stdout
+    wrote `$ROOT/project/ralph.toml` with 3 gates
+
+    --- stderr
+    next: read it, then approve it with `ralph trust`
+
+    ---
+    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+
+    # `package.json` has a script `test`
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["node_modules/.bin/vitest", "run", "--reporter=junit", "--outputFile={report}"]
+    timeout = "10m"
+    report = "junit"
+    min_tests = "baseline"
+
+    # `tsconfig.json` is there, and tsc is a dependency
+    [[gate]]
+    name = "types"
+    stage = "correctness"
+    run = ["node_modules/.bin/tsc", "--noEmit", "--pretty", "false"]
+    timeout = "5m"
+    report = "tsc"
+
+    # `package.json` has a script `lint`
+    [[gate]]
+    name = "lint"
+    stage = "quality"
+    run = ["node_modules/.bin/eslint", ".", "-f", "json", "-o", "{report}"]
+    timeout = "5m"
+    report = "eslint-json"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
+    # weaker are seen anyway.
+    [protect]
+    paths = ["test/**", "eslint.config.*", "ralph.toml"]
+
+    # Ignored by git, and needed by the gates in a clean checkout.
+    [verify]
+    link = ["node_modules"]
+    "#);
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    passed, exit 0
+    tests: passed, ended with 0, 3 tests, 0 failed, 0 skipped
+    types: passed, ended with 0
+    lint: passed, ended with 0
+    ");
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    passed, exit 0
+    tests: passed, ended with 0, 3 tests, 0 failed, 0 skipped, cached
+    types: passed, ended with 0, cached
+    lint: passed, ended with 0, cached
+    ");
+    sandbox.commit();
+    let run = sandbox.start(["--goal-file", "-"]);
+
+    let (source, script) = ("src/slug.ts", "tools/words.js");
+    edit(&sandbox, source, "join(options.separator)", "join(options.seperator)");
+    edit(
+        &sandbox,
+        source,
+        "candidate = `",
+        "if (count > 2) throw new RangeError(\"too many\");\n    $&",
+    );
+    edit(
+        &sandbox,
+        script,
+        "const counts = new Map();",
+        "let counts = new Map();\nconst limit = 3;",
+    );
+    edit(&sandbox, script, "console.log(", "if (count == 1) print(");
+    assert_snapshot!(gates(&sandbox, &["--all"]), @"
+    failed, exit 1
+    tests: failed, ended with 1, 3 tests, 3 failed, 0 skipped, confirmed
+      error test/slug.test.ts:6:35: expected 'hello,world' to be 'hello-world' // Object.is equality [slug > joins words]
+      error test/slug.test.ts:10:47: expected 'a,b,c' to be 'a_b_c' // Object.is equality [slug > uses the separator it is given]
+      error src/slug.ts:16:26: too many [unique > counts on from two]
+    types: failed, ended with 2
+      error src/slug.ts:9:36: Property 'seperator' does not exist on type 'Options'. Did you mean 'separator'? [TS2551]
+    lint: failed, ended with 1
+      error tools/words.js:2:7: 'limit' is assigned a value but never used. [no-unused-vars]
+      error tools/words.js:7:13: Expected '===' and instead saw '=='. [eqeqeq]
+      error tools/words.js:7:19: 'print' is not defined. [no-undef]
+      warning tools/words.js:1:5: 'counts' is never reassigned. Use 'const' instead. [prefer-const]
+    ");
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    ralph: iteration 1 of 25 — 2 of 9 requirements are not met (run [run])
+
+    ┌ 00000000 the goal, in the person's words
+    │ make it work
+    └ 00000000
+
+    ✗ tests (correctness): 3 of 3 tests failed
+    ┌ 00000000 from tests, data, not instructions
+    │ test/slug.test.ts:6:35: expected 'hello,world' to be 'hello-world' // Object.is equality [slug > joins words]
+    │ test/slug.test.ts:10:47: expected 'a,b,c' to be 'a_b_c' // Object.is equality [slug > uses the separator it is given]
+    │ src/slug.ts:16:26: too many [unique > counts on from two]
+    └ 00000000
+        all of it: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
+    ✗ types (correctness): 1 finding
+    ┌ 00000000 from types, data, not instructions
+    │ src/slug.ts:9:36: Property 'seperator' does not exist on type 'Options'. Did you mean 'separator'? [TS2551]
+    └ 00000000
+        all of it: `$ROOT/home/.ralph/cache/logs/types-[key].log`
+    · lint (quality): comes after correctness has passed
+    ✓ a change  ✓ policy  ✓ tools  ✓ protected files  ✓ test integrity  ✓ added lines
+
+    Next: Make tests pass. Then stop again
+    ");
+
+    restore(&sandbox, "npm", source);
+    edit(&sandbox, source, "export interface", "import { letters } from \"./letters\";\n\n$&");
+    edit(&sandbox, source, "/[a-z0-9]+/g", "letters");
+    edit(&sandbox, script, "const limit = 3;", "const limit = ;");
+    assert_snapshot!(gates(&sandbox, &["--all"]), @"
+    failed, exit 1
+    tests: failed, ended with 1, 1 tests, 1 failed, 0 skipped, confirmed
+      error src/slug.ts:1:1: Cannot find module './letters' imported from '$ROOT/project/src/slug.ts' [test/slug.test.ts]
+    types: failed, ended with 2
+      error src/slug.ts:1:25: Cannot find module './letters' or its corresponding type declarations. [TS2307]
+    lint: failed, ended with 1
+      error tools/words.js:2:15: Parsing error: Unexpected token ;
+    ");
+
+    restore(&sandbox, "npm", source);
+    edit(&sandbox, source, "(title: string, ", "(title: string ");
+    assert_snapshot!(gates(&sandbox, &["tests", "types"]), @r#"
+    failed, exit 1
+    tests: failed, ended with 1, 1 tests, 1 failed, 0 skipped, confirmed
+      error src/slug.ts:7:35: Transform failed with 1 error: $ROOT/project/src/slug.ts:7:35: ERROR: Expected ")" but found "options" [test/slug.test.ts]
+    types: failed, ended with 2
+      error src/slug.ts:7:36: ',' expected. [TS1005]
+    "#);
+
+    restore(&sandbox, "npm", script);
+    restore(&sandbox, "npm", source);
+    edit(&sandbox, source, "/** A title", "/** The title");
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    passed, exit 0
+    tests: passed, ended with 0, 3 tests, 0 failed, 0 skipped
+    types: passed, ended with 0
+    lint: passed, ended with 0
+    ");
+    assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 9 requirements are met after 1 iteration");
+
+    // A file of tests without a test is a mistake to vitest; no such file is a suite that says nothing.
+    sandbox.write("test/slug.test.ts", "export {};\n");
+    assert_snapshot!(gates(&sandbox, &["tests"]), @"
+    failed, exit 1
+    tests: failed, ended with 1, 1 tests, 1 failed, 0 skipped, confirmed
+      error test/slug.test.ts:-:-: No test suite found in file $ROOT/project/test/slug.test.ts [test/slug.test.ts]
+    ");
+    fs::remove_file(sandbox.project().join("test/slug.test.ts")).unwrap();
+    assert_snapshot!(gates(&sandbox, &["tests"]), @"
+    unknown, exit 4
+    tests: inconclusive (exit 1: no tests ran, and it said nothing), ended with 1, 0 tests, 0 failed, 0 skipped
+    ");
+}
+
+/// R-L3a: a Python package with pytest, from green to red to green.
+#[test]
+fn a_pytest_project_is_checked_by_its_own_tools() {
+    let Some(sandbox) = pytest() else { return };
+    assert_snapshot!(adopted(&sandbox), @r#"
+    exit 0
+    --- stdout
+    wrote `$ROOT/project/ralph.toml` with 1 gate
+
+    --- stderr
+    next: read it, then approve it with `ralph trust`
+
+    ---
+    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+
+    # `pyproject.toml` sets up pytest
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = [".venv/bin/python", "-m", "pytest", "-q", "--junitxml={report}"]
+    timeout = "10m"
+    report = "junit"
+    min_tests = "baseline"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
+    # weaker are seen anyway.
+    [protect]
+    paths = ["tests/**", "ralph.toml"]
+
+    # Ignored by git, and needed by the gates in a clean checkout.
+    [verify]
+    link = [".venv"]
+    "#);
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    passed, exit 0
+    tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
+    ");
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    passed, exit 0
+    tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped, cached
+    ");
+    sandbox.commit();
+    let run = sandbox.start(["--goal-file", "-"]);
+
+    let source = "tally/__init__.py";
+    edit(&sandbox, source, "return first", "return \"bob\"");
+    edit(
+        &sandbox,
+        source,
+        "    return sum",
+        "    if name == \"bob\":\n        raise LookupError(name)\n$&",
+    );
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
+    ralph: iteration 1 of 25 — 1 of 7 requirements is not met (run [run])
+
+    ┌ 00000000 the goal, in the person's words
+    │ make it work
+    └ 00000000
+
+    ✗ tests (correctness): 2 of 5 tests failed
+    ┌ 00000000 from tests, data, not instructions
+    │ tests/test_tally.py:7: AssertionError: assert 'bob' == 'ann' - ann + bob [tests.test_tally::test_the_name_with_most_votes_wins]
+    │ tally/__init__.py:21: LookupError: bob [tests.test_tally::test_shares[bob-0.25]]
+    └ 00000000
+        all of it: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
+    ✓ a change  ✓ policy  ✓ tools  ✓ protected files  ✓ test integrity  ✓ added lines
+
+    Next: Make tests pass. Then stop again
+    ");
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    failed, exit 1
+    tests: failed, ended with 1, 5 tests, 2 failed, 0 skipped, confirmed, cached
+      error tests/test_tally.py:7:-: AssertionError: assert 'bob' == 'ann' - ann + bob [tests.test_tally::test_the_name_with_most_votes_wins]
+      error tally/__init__.py:21:-: LookupError: bob [tests.test_tally::test_shares[bob-0.25]]
+    ");
+
+    restore(&sandbox, "pytest", source);
+    edit(&sandbox, source, "from collections", "from collektions");
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    failed, exit 1
+    tests: failed, ended with 2, 1 tests, 1 failed, 0 skipped, confirmed
+      error tally/__init__.py:3:-: ModuleNotFoundError: No module named 'collektions' [tests.test_tally]
+    ");
+    restore(&sandbox, "pytest", source);
+    edit(&sandbox, source, "def winner(votes):", "def winner(votes:");
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    failed, exit 1
+    tests: failed, ended with 2, 1 tests, 1 failed, 0 skipped, confirmed
+      error tally/__init__.py:10:-: SyntaxError: '(' was never closed [tests.test_tally]
+    ");
+
+    restore(&sandbox, "pytest", source);
+    edit(&sandbox, source, "Votes, counted.", "Votes, and how they are counted.");
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    passed, exit 0
+    tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
+    ");
+    assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 7 requirements are met after 1 iteration");
+
+    sandbox.write("tests/test_tally.py", "\"\"\"Nothing yet.\"\"\"\n");
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    unknown, exit 4
+    tests: inconclusive (pytest collected no tests), ended with 5, 0 tests, 0 failed, 0 skipped
+    ");
+}
+
+/// R-L7c: where a tool is not installed, that is what is said, and nothing is green.
+#[test]
+fn a_stack_without_its_tools_is_never_green() {
+    let sandbox = bare("go");
+    assert_snapshot!(adopted(&sandbox), @r#"
+    exit 0
+    --- stdout
+    wrote `$ROOT/project/ralph.toml` with 2 gates, 2 of them not active
+
+    --- stderr
+    missing: `go`, for `tests`, `vet`
+    next: read it, then approve it with `ralph trust`
+
+    ---
+    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+
+    # `go.mod` is a module
+    # Not active: `go` is not on PATH. When it is, take the `# ` away.
+    # [[gate]]
+    # name = "tests"
+    # stage = "correctness"
+    # run = ["go", "test", "-json", "./..."]
+    # timeout = "10m"
+    # report = "go-test-json"
+    # min_tests = "baseline"
+
+    # `go.mod` is a module
+    # Not active: `go` is not on PATH. When it is, take the `# ` away.
+    # [[gate]]
+    # name = "vet"
+    # stage = "quality"
+    # run = ["go", "vet", "./..."]
+    # timeout = "5m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
+    # weaker are seen anyway.
+    [protect]
+    paths = ["ralph.toml"]
+    "#);
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    exit 1
+    --- stderr
+    error: no gates are set up for `$ROOT/project`
+      hint: `ralph gate detect --write` proposes some
+    ");
+    sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"go\", \"test\", \"-json\", \"./...\"]\nreport = \"go-test-json\"\n");
+    sandbox.trust();
+    assert_snapshot!(gates(&sandbox, &[]), @"
+    unknown, exit 4
+    tests: error (it could not be started: cannot start `go`: No such file or directory (os error 2))
+    ");
+
+    let sandbox = bare("gradle");
+    assert_snapshot!(adopted(&sandbox), @r#"
+    exit 0
+    --- stdout
+    wrote `$ROOT/project/ralph.toml` with 1 gate, 1 of them not active
+
+    --- stderr
+    missing: `java`, for `tests`
+    next: read it, then approve it with `ralph trust`
+
+    ---
+    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+
+    # `settings.gradle` is a Gradle project
+    # Not active: `java` is not on PATH. When it is, take the `# ` away.
+    # [[gate]]
+    # name = "tests"
+    # stage = "correctness"
+    # run = ["./gradlew", "test", "--console=plain"]
+    # timeout = "10m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
+    # weaker are seen anyway.
+    [protect]
+    paths = ["ralph.toml"]
+    "#);
+    let commands =
+        [r#"["./gradlew", "test"]"#, r#"["gradle", "test"]"#, r#"["mvn", "-B", "test"]"#];
+    let mut said = String::new();
+    for command in commands {
+        sandbox.write("ralph.toml", format!("[[gate]]\nname = \"tests\"\nrun = {command}\n"));
+        sandbox.trust();
+        said.push_str(&format!("{command}: {}\n", gates(&sandbox, &[])));
+    }
+    assert_snapshot!(said, @r#"
+    ["./gradlew", "test"]: unknown, exit 4
+    tests: error (exit 1: ERROR: JAVA_HOME is not set and no 'java' command could be found in your PATH.), ended with 1
+      error -:-:-: JAVA_HOME is not set and no 'java' command could be found in your PATH.
+    ["gradle", "test"]: unknown, exit 4
+    tests: error (it could not be started: cannot start `gradle`: No such file or directory (os error 2))
+    ["mvn", "-B", "test"]: unknown, exit 4
+    tests: error (it could not be started: cannot start `mvn`: No such file or directory (os error 2))
+    "#);
+}
+
+/// R-L7c: a package nobody installed has no failures, only tools that are not there.
+#[test]
+fn a_package_that_is_not_installed_is_never_green() {
+    let Some(_) = said("npm", &["--version"]) else { return };
+    let sandbox = sources("npm");
+    sandbox.write(".npmrc", "offline=true\n");
+    sandbox.commit();
+    let sandbox = passed(sandbox);
+    assert_snapshot!(adopted(&sandbox), @r#"
+    exit 0
+    --- stdout
+    wrote `$ROOT/project/ralph.toml` with 3 gates
+
+    --- stderr
+    note: `package.json`: nothing is installed here; its gates need `npm ci` first
+    next: read it, then approve it with `ralph trust`
+
+    ---
+    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+
+    # `package.json` has a script `test`
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["npx", "--no-install", "vitest", "run", "--reporter=junit", "--outputFile={report}"]
+    timeout = "10m"
+    report = "junit"
+    min_tests = "baseline"
+
+    # `tsconfig.json` is there, and tsc is a dependency
+    [[gate]]
+    name = "types"
+    stage = "correctness"
+    run = ["npx", "--no-install", "tsc", "--noEmit", "--pretty", "false"]
+    timeout = "5m"
+    report = "tsc"
+
+    # `package.json` has a script `lint`
+    [[gate]]
+    name = "lint"
+    stage = "quality"
+    run = ["npx", "--no-install", "eslint", ".", "-f", "json", "-o", "{report}"]
+    timeout = "5m"
+    report = "eslint-json"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
+    # weaker are seen anyway.
+    [protect]
+    paths = ["test/**", "eslint.config.*", "ralph.toml"]
+    "#);
+    // npm before 10.8 says it louder.
+    let told = gates(&sandbox, &["--all"]).replace("npm ERR!", "npm error");
+    assert_snapshot!(told, @"
+    unknown, exit 4
+    tests: error (exit 1: npm error code ENOTCACHED), ended with 1
+    types: error (exit 1: npm error code ENOTCACHED), ended with 1
+    lint: error (exit 1: npm error code ENOTCACHED), ended with 1
+    ");
+}
+
+/// The policy that is proposed, approved as it is.
+fn adopted(sandbox: &Sandbox) -> String {
+    let written = sandbox.ralph(["gate", "detect", "--write"]);
+    assert_eq!(written.code, Some(0), "{written}");
+    sandbox.trust();
+    let policy = fs::read_to_string(sandbox.project().join("ralph.toml")).unwrap();
+    sandbox.tidy(&format!("{written}---\n{policy}"))
+}
+
+/// How every gate ended, each finding on a line.
+fn gates(sandbox: &Sandbox, args: &[&str]) -> String {
+    let ended = sandbox.ralph([&["gate", "run", "--format", "json"], args].concat());
+    let Ok(told) = serde_json::from_str::<Value>(&ended.stdout) else {
+        return sandbox.tidy(&ended.to_string());
+    };
+    let mut out = format!("{}, exit {}\n", text(&told["outcome"]), ended.code.unwrap());
+    for gate in told["gates"].as_array().unwrap() {
+        out.push_str(&gate_line(gate));
+        for finding in gate["findings"].as_array().unwrap() {
+            out.push_str(&finding_line(finding));
+        }
+    }
+    sandbox.tidy(&out)
+}
+
+fn gate_line(gate: &Value) -> String {
+    let mut out = format!("{}: {}", text(&gate["name"]), text(&gate["outcome"]));
+    if let Some(why) = gate["why"].as_str() {
+        out.push_str(&format!(" ({why})"));
+    }
+    if let Some(code) = gate["exit"].as_i64() {
+        out.push_str(&format!(", ended with {code}"));
+    }
+    if !gate["tests"].is_null() {
+        let [run, failed, skipped] = ["run", "failed", "skipped"].map(|kind| &gate["tests"][kind]);
+        out.push_str(&format!(", {run} tests, {failed} failed, {skipped} skipped"));
+    }
+    if gate["steadiness"] != "once" {
+        out.push_str(&format!(", {}", text(&gate["steadiness"])));
+    }
+    if gate["cached"] == true {
+        out.push_str(", cached");
+    }
+    assert_eq!(gate["finding_count"], gate["findings"].as_array().unwrap().len());
+    out + "\n"
+}
+
+fn finding_line(finding: &Value) -> String {
+    let mut out = format!("  {} ", text(&finding["severity"]));
+    for part in ["file", "line", "column"].map(|part| &finding[part]) {
+        out.push_str(&format!("{}:", text(part)));
+    }
+    let rule = finding["rule"].as_str().map(|rule| format!(" [{rule}]")).unwrap_or_default();
+    format!("{out} {}{rule}\n", text(&finding["message"]))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string().replace("null", "-"), str::to_owned)
+}
+
+/// What the person is told at a stop that ends the run, without how long it took.
+fn verified(sandbox: &Sandbox, run: &str) -> String {
+    let ended = sandbox.stop(SESSION, "");
+    let notice = ended.notice();
+    assert_eq!(sandbox.standing(run).0, "verified", "{notice}");
+    notice.split_once(" and ").map_or(notice.clone(), |(before, _)| before.to_owned())
+}
+
+/// `$&` stands for what was there.
+fn edit(sandbox: &Sandbox, path: &str, from: &str, to: &str) {
+    let path = sandbox.project().join(path);
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(text.matches(from).count(), 1, "{from} in {text}");
+    fs::write(path, text.replace(from, &to.replace("$&", from))).unwrap();
+}
+
+fn restore(sandbox: &Sandbox, fixture: &str, path: &str) {
+    fs::copy(Path::new(FIXTURES).join(fixture).join(path), sandbox.project().join(path)).unwrap();
+}
+
+fn cargo() -> Option<Sandbox> {
+    said("cargo", &["clippy", "--version"])?;
+    said("cargo", &["fmt", "--version"])?;
+    let sandbox = sources("cargo");
+    let mut fetch = Command::new("cargo");
+    fetch.args(["fetch", "--locked"]).current_dir(sandbox.project());
+    there(done(&mut fetch))?;
+    sandbox.commit();
+    let home = std::env::home_dir().unwrap();
+    let homes = [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")];
+    let sandbox = homes.into_iter().fold(sandbox, |sandbox, (name, below)| {
+        sandbox.env(name, home.join(below).to_str().unwrap())
+    });
+    Some(passed(sandbox))
+}
+
+fn npm() -> Option<Sandbox> {
+    said("npm", &["--version"])?;
+    let version = said("node", &["--version"])?;
+    let installed = installed("npm/package-lock.json", &version, &|place| {
+        for file in ["package.json", "package-lock.json"] {
+            fs::copy(Path::new(FIXTURES).join("npm").join(file), place.join(file))?;
+        }
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(place);
+        done(&mut npm)
+    })?;
+    let sandbox = sources("npm");
+    symlink(installed.join("node_modules"), sandbox.project().join("node_modules")).unwrap();
+    sandbox.commit();
+    Some(passed(sandbox))
+}
+
+fn pytest() -> Option<Sandbox> {
+    // Which one it is: an environment does not outlive the Python that made it.
+    let python = "import ensurepip, venv, sys; print(sys.version, sys.base_prefix)";
+    let version = said("python3", &["-c", python])?;
+    let installed = installed("pytest/requirements.txt", &version, &|place| {
+        done(Command::new("python3").args(["-m", "venv"]).arg(place))?;
+        let mut pip = Command::new(place.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--requirement"]);
+        done(pip.arg(Path::new(FIXTURES).join("pytest/requirements.txt")))
+    })?;
+    let sandbox = sources("pytest");
+    symlink(installed, sandbox.project().join(".venv")).unwrap();
+    sandbox.commit();
+    Some(passed(sandbox))
+}
+
+/// On a machine that has git and a shell.
+fn bare(fixture: &str) -> Sandbox {
+    let sandbox = sources(fixture);
+    sandbox.commit();
+    let bin = sandbox.root().join("bin");
+    fs::create_dir(&bin).unwrap();
+    for name in ["git", "sh"] {
+        let found = ["/usr/local/bin", "/usr/bin", "/bin"].map(|place| Path::new(place).join(name));
+        symlink(found.iter().find(|path| path.exists()).unwrap(), bin.join(name)).unwrap();
+    }
+    let path = bin.to_str().unwrap().to_owned();
+    sandbox.env("PATH", &path)
+}
+
+/// A repository with the sources of a fixture, not committed yet.
+fn sources(fixture: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let from = Path::new(FIXTURES).join(fixture);
+    for (path, bytes) in files(&from) {
+        let to = sandbox.project().join(path.strip_prefix(&from).unwrap());
+        write_at(&to, bytes);
+        fs::set_permissions(to, fs::metadata(path).unwrap().permissions()).unwrap();
+    }
+    sandbox
+}
+
+fn passed(sandbox: Sandbox) -> Sandbox {
+    PASSED.into_iter().fold(sandbox, |sandbox, name| match std::env::var(name) {
+        Ok(value) => sandbox.env(name, &value),
+        Err(_) => sandbox,
+    })
+}
+
+/// What a project depends on, kept for the next time: by the content of its lock file and the tool that reads it, made
+/// by one process while others wait, and never taken half made.
+fn installed(
+    lock_file: &str,
+    version: &str,
+    install: &dyn Fn(&Path) -> io::Result<String>,
+) -> Option<PathBuf> {
+    let mut hasher = DefaultHasher::new();
+    (version, fs::read(Path::new(FIXTURES).join(lock_file)).unwrap()).hash(&mut hasher);
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("real-projects");
+    let place = kept.join(format!("{:016x}", hasher.finish()));
+    fs::create_dir_all(&kept).unwrap();
+    let lock = File::create(place.with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    let whole = place.join("installed");
+    if !whole.exists() {
+        if place.exists() {
+            fs::remove_dir_all(&place).unwrap();
+        }
+        fs::create_dir(&place).unwrap();
+        there(install(&place))?;
+        fs::write(whole, "").unwrap();
+    }
+    Some(place)
+}
+
+fn said(program: &str, args: &[&str]) -> Option<String> {
+    there(done(Command::new(program).args(args)))
+}
+
+fn done(command: &mut Command) -> io::Result<String> {
+    let name = format!("{command:?}");
+    let output = command.output().map_err(|error| io::Error::other(format!("{name}: {error}")))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(io::Error::other(format!("{name}: {}", String::from_utf8_lossy(&output.stderr))))
+}
+
+/// What is not there lets a test be skipped, or fail where everything has to be there.
+fn there(result: io::Result<String>) -> Option<String> {
+    match result {
+        Ok(said) => Some(said),
+        Err(error) if std::env::var_os("RALPH_REQUIRE_TOOLS").is_none() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
