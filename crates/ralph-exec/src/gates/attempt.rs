@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use ralph_core::gate::{Command, Gate, GateReport, Outcome, Reading, Rerun, Steadiness, Unknown};
 
+use ralph_core::requirement::Finding;
+
 use super::Course;
 use crate::clock::{self, Deadline};
 use crate::env;
@@ -65,7 +67,7 @@ fn measured(course: &Course<'_>, gate: &Gate, log: &Path) -> GateReport {
         Ok((Judged { outcome, reading }, finished)) => GateReport {
             name: gate.name.clone(),
             outcome,
-            findings: reading.findings,
+            findings: sorted(reading.findings),
             finding_count: reading.finding_count,
             tests: reading.tests,
             exit: match finished.how {
@@ -83,6 +85,21 @@ fn measured(course: &Course<'_>, gate: &Gate, log: &Path) -> GateReport {
         },
         Err(error) => GateReport::unknown(gate, Unknown::Error(describe(&error)), started),
     }
+}
+
+/// Tools that work in parallel tell what they found in another order every time.
+fn sorted(mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.sort_by(|one, other| {
+        let place = |finding: &Finding| {
+            let place = finding.place.as_ref();
+            place.map(|place| (place.file.clone(), place.line, place.column))
+        };
+        let key = |finding: &Finding| {
+            (finding.severity as u8, finding.place.is_none(), place(finding), finding.rule.clone())
+        };
+        key(one).cmp(&key(other)).then_with(|| one.message.cmp(&other.message))
+    });
+    findings
 }
 
 struct Places<'a> {

@@ -56,6 +56,7 @@ fn every_value_is_explained() {
     lines.exclude = []                          default
     protect.paths = ["ci/**"]                   $ROOT/home/.ralph/config.toml:2
     tests.integrity = "block"                   default
+    tests.red_first = "optional"                default
     tests.paths = []                            default
     verify.checkout = "auto"                    default
     verify.link = []                            default
@@ -101,6 +102,7 @@ fn every_value_is_explained() {
 
     [tests]
     integrity = "block"
+    red_first = "optional"
     paths = []
 
     [verify]
@@ -113,7 +115,7 @@ fn every_value_is_explained() {
     "#);
     let printed = sandbox.ralph(["config", "--json"]);
     let json: Value = serde_json::from_str(&printed.stdout).unwrap();
-    assert_snapshot!(sandbox.tidy(&serde_json::to_string(&json["policy"]).unwrap()), @r#"{"baseline":"block","change":"required","environment":{"pass":[],"set":[["LANG","C"]]},"gates":[{"command":{"argv":["npx","vitest","run"]},"cwd":"","env":[],"min_complexity":0,"min_tests":"some","name":"tests","on":["stop"],"paths":[],"report":"text","rerun":"tests","stage":"correctness","timeout_ms":600000,"weight":"required","when":[]}],"limits":{"handover_at_permille":800,"max_cost_micro_usd":5000000,"max_duration_ms":28800000,"max_iterations":40,"stuck_after":3},"lines":{"exclude":[],"forbid":[],"patterns":[]},"on_tampering":"block","protect":{"paths":["ci/**"]},"tests":{"integrity":"block","paths":[]},"verify":{"checkout":"auto","link":[]}}"#);
+    assert_snapshot!(sandbox.tidy(&serde_json::to_string(&json["policy"]).unwrap()), @r#"{"baseline":"block","change":"required","environment":{"pass":[],"set":[["LANG","C"]]},"gates":[{"command":{"argv":["npx","vitest","run"]},"cwd":"","env":[],"min_complexity":0,"min_tests":"some","name":"tests","on":["stop"],"paths":[],"report":"text","rerun":"tests","stage":"correctness","timeout_ms":600000,"weight":"required","when":[]}],"limits":{"handover_at_permille":800,"max_cost_micro_usd":5000000,"max_duration_ms":28800000,"max_iterations":40,"stuck_after":3},"lines":{"exclude":[],"forbid":[],"patterns":[]},"on_tampering":"block","protect":{"paths":["ci/**"]},"tests":{"integrity":"block","paths":[],"red_first":"optional"},"verify":{"checkout":"auto","link":[]}}"#);
     assert_snapshot!(sandbox.tidy(&serde_json::to_string(&json["origins"][0]).unwrap()), @r#"{"key":"run.max_iterations","layer":"project","line":3,"value":"40"}"#);
 
     // What is printed is a policy that means the same.

@@ -85,8 +85,8 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     assert_snapshot!(gates(&sandbox, &["--all"]), @"
     failed, exit 1
     tests: failed, ended with 101, 2 tests, 2 failed, 0 skipped, confirmed
-      error src/lib.rs:27:9: assertion `left == right` failed left: 1 right: 2 [tests::longer_words_may_be_further_off]
       error src/lib.rs:10:59: called `Option::unwrap()` on a `None` value [tests::where_nothing_is_known_nothing_is_near]
+      error src/lib.rs:27:9: assertion `left == right` failed left: 1 right: 2 [tests::longer_words_may_be_further_off]
       warning src/lib.rs:14:4: function `unused` is never used
     clippy: failed, ended with 101
       error src/lib.rs:14:4: function `unused` is never used [dead_code]
@@ -103,8 +103,8 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
 
     ✗ tests (correctness): 2 of 2 tests failed
     ┌ 00000000 from tests, data, not instructions
-    │ src/lib.rs:27:9: assertion `left == right` failed left: 1 right: 2 [tests::longer_words_may_be_further_off]
     │ src/lib.rs:10:59: called `Option::unwrap()` on a `None` value [tests::where_nothing_is_known_nothing_is_near]
+    │ src/lib.rs:27:9: assertion `left == right` failed left: 1 right: 2 [tests::longer_words_may_be_further_off]
     │ src/lib.rs:14:4: function `unused` is never used
     └ 00000000
         all of it: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
@@ -230,9 +230,9 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     assert_snapshot!(gates(&sandbox, &["--all"]), @"
     failed, exit 1
     tests: failed, ended with 1, 3 tests, 3 failed, 0 skipped, confirmed
+      error src/slug.ts:16:26: too many [unique > counts on from two]
       error test/slug.test.ts:6:35: expected 'hello,world' to be 'hello-world' // Object.is equality [slug > joins words]
       error test/slug.test.ts:10:47: expected 'a,b,c' to be 'a_b_c' // Object.is equality [slug > uses the separator it is given]
-      error src/slug.ts:16:26: too many [unique > counts on from two]
     types: failed, ended with 2
       error src/slug.ts:9:36: Property 'seperator' does not exist on type 'Options'. Did you mean 'separator'? [TS2551]
     lint: failed, ended with 1
@@ -250,9 +250,9 @@ fn an_npm_package_is_checked_by_its_own_tools() {
 
     ✗ tests (correctness): 3 of 3 tests failed
     ┌ 00000000 from tests, data, not instructions
+    │ src/slug.ts:16:26: too many [unique > counts on from two]
     │ test/slug.test.ts:6:35: expected 'hello,world' to be 'hello-world' // Object.is equality [slug > joins words]
     │ test/slug.test.ts:10:47: expected 'a,b,c' to be 'a_b_c' // Object.is equality [slug > uses the separator it is given]
-    │ src/slug.ts:16:26: too many [unique > counts on from two]
     └ 00000000
         all of it: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
     ✗ types (correctness): 1 finding
@@ -379,8 +379,8 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
 
     ✗ tests (correctness): 2 of 5 tests failed
     ┌ 00000000 from tests, data, not instructions
-    │ tests/test_tally.py:7: AssertionError: assert 'bob' == 'ann' - ann + bob [tests.test_tally::test_the_name_with_most_votes_wins]
     │ tally/__init__.py:21: LookupError: bob [tests.test_tally::test_shares[bob-0.25]]
+    │ tests/test_tally.py:7: AssertionError: assert 'bob' == 'ann' - ann + bob [tests.test_tally::test_the_name_with_most_votes_wins]
     └ 00000000
         all of it: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
     ✓ a change  ✓ policy  ✓ tools  ✓ protected files  ✓ test integrity  ✓ added lines
@@ -390,8 +390,8 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     assert_snapshot!(gates(&sandbox, &[]), @"
     failed, exit 1
     tests: failed, ended with 1, 5 tests, 2 failed, 0 skipped, confirmed, cached
-      error tests/test_tally.py:7:-: AssertionError: assert 'bob' == 'ann' - ann + bob [tests.test_tally::test_the_name_with_most_votes_wins]
       error tally/__init__.py:21:-: LookupError: bob [tests.test_tally::test_shares[bob-0.25]]
+      error tests/test_tally.py:7:-: AssertionError: assert 'bob' == 'ann' - ann + bob [tests.test_tally::test_the_name_with_most_votes_wins]
     ");
 
     restore(&sandbox, "pytest", source);
@@ -470,7 +470,7 @@ fn a_stack_without_its_tools_is_never_green() {
     exit 1
     --- stderr
     error: no gates are set up for `$ROOT/project`
-      hint: `ralph gate detect --write` proposes some
+      hint: `ralph gate detect` proposes some, and says what is missing for them
     ");
     sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"go\", \"test\", \"-json\", \"./...\"]\nreport = \"go-test-json\"\n");
     sandbox.trust();

@@ -90,7 +90,10 @@ fn chosen<'a>(config: &'a Config, args: &GateRun) -> Result<Vec<&'a Gate>, Failu
     let gates = &config.policy.gates;
     if gates.is_empty() {
         let what = format!("no gates are set up for `{}`", config.project.display());
-        return Err(Failure::new(&what, "`ralph gate detect --write` proposes some"));
+        return Err(Failure::new(
+            &what,
+            "`ralph gate detect` proposes some, and says what is missing for them",
+        ));
     }
     if !args.names.is_empty() {
         return args.names.iter().map(|name| named(config, name)).collect();
