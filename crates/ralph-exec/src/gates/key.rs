@@ -8,6 +8,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ralph_core::gate::Gate;
 
 use super::tools;
+use crate::environment;
 use crate::tree::{self, Entry, Listing};
 
 /// Grows when a result of an older ralph must not count any more.
@@ -43,7 +44,7 @@ pub fn of(gate: &Gate, setting: &Setting<'_>) -> Key {
     // Everything about the gate: a changed timeout may turn one answer into another.
     field(&serde_json::to_vec(gate).unwrap_or_default());
     field(setting.project.as_os_str().as_bytes());
-    for (name, value) in setting.environment {
+    for (name, value) in environment::decisive(setting.environment) {
         field(name.as_bytes());
         field(value.as_bytes());
     }
@@ -121,6 +122,9 @@ mod tests {
         assert_eq!(of(&types, &setting), key);
         let other = [(OsString::from("PATH"), OsString::from("/elsewhere"))];
         assert_ne!(of(&types, &Setting { environment: &other, ..setting }), key);
+        let [path] = environment.clone();
+        let elsewhere = [path, (OsString::from("TMPDIR"), OsString::from("/tmp/host"))];
+        assert_eq!(of(&types, &Setting { environment: &elsewhere, ..setting }), key);
         assert_ne!(of(&types, &Setting { project: Path::new("/repo"), ..setting }), key);
         assert_ne!(of(&types, &Setting { content: [2; 32], ..setting }), key);
         assert_ne!(of(&Gate { timeout_ms: 1, ..types.clone() }, &setting), key);
