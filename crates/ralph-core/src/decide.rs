@@ -247,6 +247,16 @@ impl<'a> Ours<'a> {
         self.required().filter(|one| one.is_open()).count()
     }
 
+    /// `2 not met, 1 not known yet`
+    fn what_is_open(&self) -> String {
+        let pending = self.required().filter(|one| one.is_pending()).count();
+        match (self.open().saturating_sub(pending), pending) {
+            (open, 0) => format!("{open} not met"),
+            (0, pending) => format!("{pending} not known yet"),
+            (open, pending) => format!("{open} not met, {pending} not known yet"),
+        }
+    }
+
     fn tampering(&self) -> Option<&'a str> {
         self.case.facts.tampering.as_deref().or(self.evidence.tampering.as_deref())
     }
@@ -322,7 +332,7 @@ fn limit(ours: &Ours<'_>) -> Option<Decision> {
         (None, Some(used_up)) => used_up.to_string(),
         (None, None) => return None,
     };
-    let because = format!("{what}, {} not met", ours.open());
+    let because = format!("{what}, {}", ours.what_is_open());
     Some(end(Rule::Limit, Status::Exhausted, ours.run, because))
 }
 
@@ -333,10 +343,10 @@ fn stuck(ours: &Ours<'_>) -> Option<Decision> {
         return None;
     }
     let because = format!(
-        "the last {} stops brought nothing new (state {}), {} not met",
+        "the last {} stops brought nothing new (state {}), {}",
         times.saturating_sub(1),
         mark.short(),
-        ours.open()
+        ours.what_is_open()
     );
     Some(Decision { mark: Some(mark), ..end(Rule::Stuck, Status::Stuck, ours.run, because) })
 }
@@ -353,9 +363,9 @@ fn hold(ours: &Ours<'_>) -> Decision {
     let (rule, because) = match ours.tampering() {
         Some(what) => {
             let what = reason::say(what, 200, ours.telling.redactor);
-            (Rule::Tampered, format!("{what}; {} not met", ours.open()))
+            (Rule::Tampered, format!("{what}; {}", ours.what_is_open()))
         }
-        None => (Rule::Block, format!("{} not met", ours.open())),
+        None => (Rule::Block, ours.what_is_open()),
     };
     let held = Held {
         hold: ours.case.hold,

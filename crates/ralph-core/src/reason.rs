@@ -64,10 +64,16 @@ pub fn held(held: &Held<'_>, telling: &Telling<'_>) -> String {
 fn unchanged(held: &Held<'_>, before: &Report) -> String {
     let seen = matches!(held.hold, Hold::Run { state, .. } if state.staleness(held.mark) > 0);
     let how = if seen { "nothing new" } else { "the same as before" };
-    let opening =
-        format!("{}still {} not met, {how}", counter(held.hold), tally(held.requirements));
-    let names = before.lines.iter().filter(|line| line.standing != Known::Advisory);
-    let names: Vec<_> = names.map(|line| line.name.as_str()).take(3).collect();
+    let opening = format!("{}still {}, {how}", counter(held.hold), tally(held.requirements));
+    let names = |waiting: bool| {
+        let lines = before.lines.iter().filter(move |line| match line.standing {
+            Known::Advisory => false,
+            Known::Pending => waiting,
+            Known::Unmet | Known::Unknown => true,
+        });
+        lines.map(|line| line.name.as_str()).take(3).collect::<Vec<_>>()
+    };
+    let names = Some(names(false)).filter(|names| !names.is_empty()).unwrap_or_else(|| names(true));
     let state = held.mark.map(|mark| format!("state {}", mark.short()));
     let tail = |shown: usize| {
         let names = (shown > 0).then(|| names[..shown].join(", "));
@@ -246,8 +252,8 @@ fn fence(label: &str, foreign: &str, most: usize, telling: &Telling<'_>) -> Stri
 fn closing(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> String {
     let mut out = String::from("\n");
     if let Some(before) = before {
-        let now = open(held.requirements).count();
-        let was = before.open();
+        let now = settled(held.requirements);
+        let was = before.unmet.saturating_add(before.unknown);
         let done: Vec<_> = before
             .lines
             .iter()
@@ -258,10 +264,12 @@ fn closing(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> S
             .map(|line| line.name.as_str())
             .take(6)
             .collect();
-        let done =
-            if done.is_empty() { String::new() } else { format!("; done: {}", done.join(", ")) };
-        if usize::try_from(was) != Ok(now) || !done.is_empty() {
-            let _ = writeln!(out, "Since the last stop: {was} → {now} not met{done}.");
+        let done = (!done.is_empty()).then(|| format!("done: {}", done.join(", ")));
+        let numbers = (was > 0 || now > 0).then(|| format!("{was} → {now} not met"));
+        let moved = usize::try_from(was) != Ok(now) || done.is_some();
+        let parts: Vec<_> = [numbers, done].into_iter().flatten().collect();
+        if moved && !parts.is_empty() {
+            let _ = writeln!(out, "Since the last stop: {}.", parts.join("; "));
         }
     }
     let next =
@@ -291,7 +299,10 @@ fn not_met(requirements: &[Requirement]) -> Option<String> {
     let verb = if unmet == 1 { "is" } else { "are" };
     match (unmet, unknown) {
         (0, 0) if pending == 0 => None,
-        (0, 0) => Some(format!("{pending} of {all} requirements are not known yet")),
+        (0, 0) => {
+            let verb = if pending == 1 { "is" } else { "are" };
+            Some(format!("{pending} of {all} requirements {verb} not known yet"))
+        }
         (0, unknown) => Some(format!("{unknown} of {all} requirements cannot be told")),
         (unmet, 0) => Some(format!("{unmet} of {all} requirements {verb} not met")),
         (unmet, unknown) => {
@@ -302,7 +313,15 @@ fn not_met(requirements: &[Requirement]) -> Option<String> {
 
 fn tally(requirements: &[Requirement]) -> String {
     let all = requirements.iter().filter(|one| one.is_required()).count();
-    format!("{} of {all}", open(requirements).count())
+    match settled(requirements) {
+        0 => format!("{} of {all} not known yet", open(requirements).count()),
+        open => format!("{open} of {all} not met"),
+    }
+}
+
+/// What is open and does not wait for its turn.
+fn settled(requirements: &[Requirement]) -> usize {
+    open(requirements).filter(|one| !one.is_pending()).count()
 }
 
 fn counter(hold: Hold<'_>) -> String {

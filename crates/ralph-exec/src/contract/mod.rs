@@ -98,6 +98,8 @@ fn judge_once(contract: &Contract<'_>) -> Judged {
     let wanted = gates::wanted(contract, &look.touched);
     let inquiry = Inquiry { contract, wanted: &wanted, place: &place, site: Where::Tree };
     requirements.extend(gates::told(&inquiry));
+    // What comes first is what the agent is told to do next.
+    requirements.sort_by_key(|one| one.stage);
     let (candidate, new_tests) = (look.candidate, look.new_tests);
     Judged { requirements, new_tests, tampering, mark: Some(listing.mark()), candidate }
 }

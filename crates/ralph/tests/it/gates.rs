@@ -191,7 +191,7 @@ fn a_slow_gate_goes_on_in_the_background() {
     let event = sandbox.stop_event(SESSION, "");
     let held = sandbox.ralph_with(["hook", "claude", "--deadline", "6s"], event.as_bytes());
     assert_snapshot!(sandbox.tidy(&held.stderr), @"
-    ralph: iteration 1 of 25 — 1 of 5 requirements are not known yet (run [run])
+    ralph: iteration 1 of 25 — 1 of 5 requirements is not known yet (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
