@@ -355,6 +355,17 @@ fn reported(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended}"))
 }
 
+/// One shape for programs, whoever tells it.
+#[test]
+fn what_is_known_of_a_gate_is_told_as_its_run_told_it() {
+    let sandbox = with_policy(COUNTING);
+    let ran = reported(&sandbox.ralph(["gate", "run", "--format", "json"]));
+    let mut known = reported(&sandbox.ralph(["gate", "explain", "check", "--json"]));
+    assert_eq!((&known["known"], &known["approved"]), (&"result".into(), &true.into()));
+    known["result"]["cached"] = false.into();
+    assert_eq!(known["result"], ran["gates"][0]);
+}
+
 /// A failure that a second run does not confirm is shown as flaky.
 #[test]
 fn a_flaky_test_is_run_again_and_called_flaky() {

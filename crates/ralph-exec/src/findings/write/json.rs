@@ -10,11 +10,12 @@ use serde::Serialize;
 struct Document<'a> {
     v: u8,
     outcome: &'static str,
-    gates: Vec<Gate<'a>>,
+    gates: Vec<Told<'a>>,
 }
 
-#[derive(Serialize)]
-struct Gate<'a> {
+/// One gate and what it said, for a program.
+#[derive(Debug, Serialize)]
+pub struct Told<'a> {
     name: &'a str,
     stage: &'static str,
     weight: Weight,
@@ -32,7 +33,7 @@ struct Gate<'a> {
     log: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Finding {
     file: Option<String>,
     line: Option<u32>,
@@ -49,7 +50,7 @@ pub fn json(gates: &[Ran<'_>]) -> String {
     let document = Document {
         v: 1,
         outcome: Overall::of(gates).name(),
-        gates: gates.iter().map(gate).collect(),
+        gates: gates.iter().map(told).collect(),
     };
     // Strings, numbers and lists of them cannot fail to be written.
     let mut out = serde_json::to_string(&document).unwrap_or_default();
@@ -57,9 +58,9 @@ pub fn json(gates: &[Ran<'_>]) -> String {
     out
 }
 
-fn gate<'a>(ran: &Ran<'a>) -> Gate<'a> {
+pub fn told<'a>(ran: &Ran<'a>) -> Told<'a> {
     let report = ran.report;
-    Gate {
+    Told {
         name: &ran.gate.name,
         stage: ran.gate.stage.name(),
         weight: ran.gate.weight,

@@ -8,7 +8,7 @@ mod markdown;
 mod sarif;
 
 pub use github::github;
-pub use json::json;
+pub use json::{Told, json, told};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use sarif::sarif;

@@ -7,12 +7,13 @@ use crate::cmd::{home, print_json};
 use crate::report::Failure;
 use crate::term::{self, paint};
 use crate::wording;
-use ralph_core::gate::{Gate, GateReport};
+use ralph_core::gate::Gate;
 use ralph_core::limits;
 use ralph_core::requirement::Weight;
 use ralph_core::text;
 use ralph_exec::clock::{self, Deadline};
 use ralph_exec::env::Env;
+use ralph_exec::findings::write;
 use ralph_exec::gates::cache::Known;
 use ralph_exec::gates::history::History;
 use ralph_exec::gates::{self, Content, Explained, Place};
@@ -30,7 +31,7 @@ struct ExplainJson<'a> {
     tools: &'a [String],
     environment: &'a [String],
     known: &'static str,
-    result: Option<&'a GateReport>,
+    result: Option<write::Told<'a>>,
 }
 
 pub(crate) fn run(env: &Env, args: &GateExplain) -> Result<(), Failure> {
@@ -54,7 +55,10 @@ pub(crate) fn run(env: &Env, args: &GateExplain) -> Result<(), Failure> {
     let history = History::read(&home, &config.project);
     if args.json {
         let (known, result) = match &explained.known {
-            Known::Result(report) => ("result", Some(report.as_ref())),
+            Known::Result(report) => {
+                let ran = write::Ran { gate, report, cached: write::Cached::Yes };
+                ("result", Some(write::told(&ran)))
+            }
             Known::Running => ("running", None),
             Known::Nothing => ("nothing", None),
         };
