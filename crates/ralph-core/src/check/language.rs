@@ -166,6 +166,18 @@ pub fn is_test_file(path: &str) -> bool {
     }
 }
 
+/// Whether a file of this name holds tests and no code that they test, so that it can be tried without the code's change.
+pub fn holds_only_tests(path: &str) -> bool {
+    if Language::of(path) != Language::Rust {
+        return is_test_file(path);
+    }
+    let name = file_name(path);
+    lies_in(path, &["tests"])
+        || name == "tests.rs"
+        || name.ends_with("_tests.rs")
+        || name.ends_with("_test.rs")
+}
+
 /// A program for people to run by hand: what it prints is its result.
 pub(crate) fn is_script(path: &str, text: &str) -> bool {
     let name = file_name(path).to_ascii_lowercase();
@@ -200,6 +212,23 @@ fn is_generated(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// R-S5b: a new test is tried without the change only where it can be told from the code.
+    #[test]
+    fn code_and_its_tests_are_told_apart_by_name() {
+        for (path, expected) in [
+            ("src/lib.rs", false),
+            ("src/parser/tests.rs", true),
+            ("crates/a/tests/it/main.rs", true),
+            ("src/latests.rs", false),
+            ("src/app.py", false),
+            ("tests/test_app.py", true),
+            ("src/a.test.ts", true),
+            ("a_test.go", true),
+        ] {
+            assert_eq!(holds_only_tests(path), expected, "{path}");
+        }
+    }
 
     #[test]
     fn names_tell_the_language() {

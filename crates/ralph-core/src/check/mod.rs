@@ -17,7 +17,7 @@ mod syntax;
 mod tested;
 mod words;
 
-pub use language::{Language, is_test_file};
+pub use language::{Language, holds_only_tests, is_test_file};
 pub use lexer::{Kind, Span, spans};
 
 /// One file as it was at the base and as it is.

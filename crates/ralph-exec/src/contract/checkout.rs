@@ -86,7 +86,7 @@ pub(super) fn of(
     let (protected, tests) = (globs_of(&policy.protect.paths), globs_of(&policy.tests.paths));
     let is_protected = |path: &Path| protected.is_match(path);
     let is_test = |path: &Path| {
-        tests.is_match(path) || path.to_str().is_some_and(ralph_core::check::is_test_file)
+        tests.is_match(path) || path.to_str().is_some_and(ralph_core::check::holds_only_tests)
     };
     let mix = match site {
         Where::Tree | Where::Clean => Mix { of: candidate, with: &first, paths: &is_protected },
