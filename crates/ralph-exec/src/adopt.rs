@@ -118,7 +118,12 @@ fn sealed(world: &World, run: &Run) -> Option<Box<Seal>> {
         home: &world.home,
         env: &world.env,
         run: &run.id,
-        exclude: &run.features.iter().map(PathBuf::from).collect::<Vec<_>>(),
+        exclude: &run
+            .features
+            .iter()
+            .map(PathBuf::from)
+            .chain([world.home.root().to_path_buf()])
+            .collect::<Vec<_>>(),
         complexity: None,
         deadline: Deadline::after(SEALING).min(world.end),
     };

@@ -125,11 +125,13 @@ pub fn start(
     let run = loop {
         let mut run = sealed(new_id(home), order);
         if let Some(Approved { config, subject }) = &order.policy {
+            let own = home.root().to_path_buf();
+            let exclude: Vec<PathBuf> = order.features.iter().cloned().chain([own]).collect();
             let sealing = Sealing {
                 home,
                 env,
                 run: &run.id,
-                exclude: &order.features,
+                exclude: &exclude,
                 complexity: order.complexity,
                 deadline: Deadline::after(SEALING),
             };

@@ -81,7 +81,8 @@ fn sealed(contract: &Contract<'_>, evidence: &mut Evidence) {
 }
 
 fn tree_of(world: &World, run: &Run) -> Tree {
-    let exclude: Vec<PathBuf> = run.features.iter().map(PathBuf::from).collect();
+    let home = world.home.root().to_path_buf();
+    let exclude: Vec<PathBuf> = run.features.iter().map(PathBuf::from).chain([home]).collect();
     let project = Path::new(&run.project);
     let listed = tree::list(&Survey {
         project,

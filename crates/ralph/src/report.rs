@@ -135,7 +135,7 @@ impl From<SealError> for Failure {
         match error {
             SealError::Config(error) => error.into(),
             SealError::Trust(error) => error.into(),
-            SealError::Tree(_) | SealError::Checkpoint(_) => {
+            SealError::Tree(_) | SealError::Checkpoint(_) | SealError::NeedsGit => {
                 let hint = "`--no-gates` starts the run without the policy".to_string();
                 Self::of(chain(Some(&error)), Some(hint))
             }
@@ -228,7 +228,7 @@ fn hint(error: &ControlError) -> Option<String> {
         ControlError::NothingToHold => {
             "give a goal with `--goal-file`, a list with `--features`, `--checklist` or `--completion-promise`".to_string()
         }
-        ControlError::Seal(SealError::Tree(_) | SealError::Checkpoint(_)) => {
+        ControlError::Seal(SealError::Tree(_) | SealError::Checkpoint(_) | SealError::NeedsGit) => {
             "`--no-gates` starts the run without the policy".to_string()
         }
         ControlError::Seal(SealError::Config(_) | SealError::Trust(_)) => {

@@ -1,7 +1,7 @@
 //! What was wrong before the run began. A failure that the base has too is `pre-existing`, and no fewer tests run
 //! than ran there.
 
-use ralph_core::gate::{Gate, GateReport, MinTests, Outcome, Tests};
+use ralph_core::gate::{Gate, GateReport, MinTests, Outcome, Unknown};
 use ralph_core::requirement::{Finding, Since};
 
 use crate::findings::signature;
@@ -10,40 +10,80 @@ use crate::findings::signature;
 pub(super) fn is_wanted(gate: &Gate, report: &GateReport) -> bool {
     match report.outcome {
         Outcome::Failed => true,
-        Outcome::Passed => gate.min_tests == MinTests::Baseline && report.tests.is_some(),
+        Outcome::Passed => gate.min_tests == MinTests::Baseline,
         Outcome::Unknown(_) => false,
     }
 }
 
-/// The result with what the base tells about it.
+/// The result with what the base tells about it; `None` when nobody could look there.
 pub(super) fn compared(
     gate: &Gate,
     mut report: GateReport,
     base: Option<&GateReport>,
 ) -> GateReport {
-    let Some(base) = base else { return report };
-    match report.outcome {
-        Outcome::Failed => label(&mut report.findings, base),
-        Outcome::Passed if gate.min_tests == MinTests::Baseline => {
-            if let (Some(now), Some(then)) = (report.tests, base.tests)
-                && ran(now) < ran(then)
-            {
-                let what =
-                    format!("{} tests ran, and {} at the base of the run", ran(now), ran(then));
-                report.findings =
-                    vec![Finding { rule: Some("fewer-tests".to_string()), ..Finding::new(what) }];
-                report.finding_count = 1;
-                report.outcome = Outcome::Failed;
+    match (&report.outcome, base) {
+        (Outcome::Failed, Some(base)) => {
+            label(&mut report.findings, base);
+            if let (Outcome::Failed, true) = (&base.outcome, base.exit != report.exit) {
+                let what = "it ends in another way than at the base of the run";
+                add(&mut report, "other-end", what.to_string());
             }
         }
-        Outcome::Passed | Outcome::Unknown(_) => {}
+        (Outcome::Passed, base) if gate.min_tests == MinTests::Baseline => {
+            match enough(&report, base) {
+                Ok(()) => {}
+                Err(Few::Tests(what)) => {
+                    report.findings.clear();
+                    report.finding_count = 0;
+                    report.outcome = Outcome::Failed;
+                    add(&mut report, "fewer-tests", what);
+                }
+                Err(Few::NotKnown(why)) => {
+                    report.outcome = Outcome::Unknown(Unknown::Inconclusive(why));
+                }
+            }
+        }
+        (Outcome::Failed | Outcome::Passed | Outcome::Unknown(_), _) => {}
     }
     report
 }
 
-/// A test that is skipped does not run.
-fn ran(tests: Tests) -> u32 {
-    tests.run.saturating_sub(tests.skipped)
+enum Few {
+    Tests(String),
+    NotKnown(String),
+}
+
+/// A pass with fewer tests than at the base is none, and neither is one that nobody can compare.
+fn enough(report: &GateReport, base: Option<&GateReport>) -> Result<(), Few> {
+    let hint = "name what it needs in `[verify] link`, or give `min_tests` a number";
+    let Some(base) = base else {
+        return Err(Few::NotKnown(format!("it could not be tried at the base; {hint}")));
+    };
+    if let Outcome::Unknown(unknown) = &base.outcome {
+        let why = match unknown {
+            Unknown::Error(why) | Unknown::Inconclusive(why) | Unknown::Skipped(why) => why,
+            Unknown::Timeout { .. } | Unknown::Untrusted => unknown.name(),
+        };
+        return Err(Few::NotKnown(format!("at the base it told nothing ({why}); {hint}")));
+    }
+    let Some(then) = base.tests else { return Ok(()) };
+    match report.tests {
+        Some(now) if now.run >= then.run => Ok(()),
+        Some(now) => Err(Few::Tests(format!(
+            "{} tests ran, and {} at the base of the run",
+            now.run, then.run
+        ))),
+        None => Err(Few::Tests(format!(
+            "no tests were counted, and {} ran at the base of the run",
+            then.run
+        ))),
+    }
+}
+
+fn add(report: &mut GateReport, rule: &str, what: String) {
+    let finding = Finding { rule: Some(rule.to_string()), since: Since::New, ..Finding::new(what) };
+    report.findings.push(finding);
+    report.finding_count = report.finding_count.saturating_add(1);
 }
 
 fn label(findings: &mut [Finding], base: &GateReport) {
@@ -71,7 +111,7 @@ fn label(findings: &mut [Finding], base: &GateReport) {
 mod tests {
     use super::*;
     use crate::gates::testing::{gate, report};
-    use ralph_core::gate::Unknown;
+    use ralph_core::gate::Tests;
 
     fn failed(messages: &[&str]) -> GateReport {
         let findings: Vec<_> =
@@ -105,7 +145,8 @@ mod tests {
         }
     }
 
-    /// R-S5a: fewer tests than at the base is a failure, however green they are.
+    /// R-S5a: fewer tests than at the base is a failure, however green they are; a base that told nothing is no
+    /// reason to call it enough.
     #[test]
     fn fewer_tests_than_at_the_base_fail() {
         let counted = Gate { min_tests: MinTests::Baseline, ..gate("tests", &["t"]) };
@@ -113,15 +154,29 @@ mod tests {
             tests: Some(Tests { run, failed: 0, skipped }),
             ..report("tests", Outcome::Passed)
         };
+        let none = || report("tests", Outcome::Passed);
+        let broken = report("tests", Outcome::Unknown(Unknown::Error("no such module".into())));
         for (gate, now, base, expected) in [
-            (&counted, with(9, 0), with(10, 0), Outcome::Failed),
-            (&counted, with(10, 1), with(10, 0), Outcome::Failed),
-            (&counted, with(10, 0), with(10, 0), Outcome::Passed),
-            (&counted, with(11, 1), with(10, 0), Outcome::Passed),
-            (&counted, with(9, 0), report("tests", Outcome::Failed), Outcome::Passed),
-            (&self::gate("tests", &["t"]), with(9, 0), with(10, 0), Outcome::Passed),
+            (&counted, with(9, 0), Some(with(10, 0)), "failed"),
+            (&counted, with(9, 1), Some(with(10, 0)), "failed"),
+            (&counted, none(), Some(with(10, 0)), "failed"),
+            (&counted, with(10, 2), Some(with(10, 0)), "passed"),
+            (&counted, with(11, 1), Some(with(10, 0)), "passed"),
+            (&counted, with(9, 0), Some(report("tests", Outcome::Failed)), "passed"),
+            (&counted, with(9, 0), Some(broken), "inconclusive"),
+            (&counted, with(9, 0), None, "inconclusive"),
+            (&self::gate("tests", &["t"]), with(9, 0), Some(with(10, 0)), "passed"),
         ] {
-            assert_eq!(compared(gate, now, Some(&base)).outcome, expected);
+            assert_eq!(compared(gate, now, base.as_ref()).outcome.name(), expected);
         }
+    }
+
+    /// What a tool says beside what it said before is new when it ends in another way.
+    #[test]
+    fn another_exit_code_than_at_the_base_is_new() {
+        let base = GateReport { exit: Some(1), ..failed(&["a"]) };
+        let now = GateReport { exit: Some(2), ..failed(&["a"]) };
+        assert!(compared(&gate("tests", &["t"]), base.clone(), Some(&base)).is_old());
+        assert!(!compared(&gate("tests", &["t"]), now, Some(&base)).is_old());
     }
 }

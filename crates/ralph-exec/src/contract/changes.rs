@@ -27,6 +27,8 @@ pub(super) struct Change {
     /// Relative to the project.
     pub path: String,
     pub touched: Touched,
+    /// Gone from the tree, or a link: what is at its place is not part of the tree's identity.
+    pub is_elusive: bool,
     text: Option<Text>,
 }
 
@@ -45,6 +47,11 @@ struct Text {
 }
 
 impl Change {
+    /// Whether it is there now and cannot be read as text.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.text.is_none() && self.touched == Touched::Modified
+    }
+
     fn as_text(&self) -> Option<FileChange<'_>> {
         let Text { before, after, added } = self.text.as_ref()?;
         let (before, after) = (before.as_deref(), after.as_deref());
@@ -73,7 +80,8 @@ impl Changes {
         let text = |side: Option<Side>| {
             let side = side.as_ref().filter(is_text)?;
             let Blob::Content(bytes) = blobs.get(&side.id)? else { return None };
-            String::from_utf8(bytes.clone()).ok().filter(|text| !text.contains('\0'))
+            // Other encodings are text too; what is not ASCII in them matters to nobody here.
+            (!bytes.contains(&0)).then(|| String::from_utf8_lossy(bytes).into_owned())
         };
         let all = changed.into_iter().map(|one| {
             let path = Path::new(&one.path).strip_prefix(below).unwrap_or(Path::new(&one.path));
@@ -83,6 +91,12 @@ impl Changes {
                 one.before.is_some() == before.is_some() && one.after.is_some() == after.is_some();
             Change {
                 path: path.to_string_lossy().into_owned(),
+                is_elusive: match one.after {
+                    None | Some(Side { mode: Mode::Symlink, .. }) => true,
+                    Some(Side {
+                        mode: Mode::File | Mode::Executable | Mode::Repository, ..
+                    }) => false,
+                },
                 touched: match one.status {
                     Status::Added => Touched::Added,
                     Status::Deleted => Touched::Deleted,

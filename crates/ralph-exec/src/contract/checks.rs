@@ -4,7 +4,7 @@ use std::path::Path;
 
 use globset::GlobSet;
 use ralph_core::check::lines::{self, UserPatterns};
-use ralph_core::check::{integrity, settings};
+use ralph_core::check::{integrity, is_test_file, settings};
 use ralph_core::policy::{Guard, LinePattern, Lines, Policy};
 use ralph_core::requirement::{
     Evidence, Failure, Finding, Place, Quote, Requirement, Severity, Stage, Standing, Weight,
@@ -12,7 +12,9 @@ use ralph_core::requirement::{
 use regex::{Regex, RegexBuilder};
 
 use super::changes::{Change, Changes, Touched};
+use crate::fs::{self, Kind};
 use crate::gates::key::globs_of;
+use crate::git;
 
 /// Enough for any sane pattern; a larger automaton is an accident.
 const PATTERN_BYTES: usize = 1024 * 1024;
@@ -34,6 +36,35 @@ pub(super) fn new_tests(policy: &Policy, changes: &Changes) -> Vec<String> {
     integrity::added(&changes.texts(), &|path| more.is_match(path))
 }
 
+/// A file that is no longer part of the tree and still where it was, or a link to something outside of it: gates would
+/// read what no fingerprint sees. Looked at anew at every stop, because the fingerprint does not tell.
+pub(super) fn nothing_hidden(project: &Path, elusive: &[String]) -> Requirement {
+    let root = git::root(project).unwrap_or(project);
+    let findings = elusive.iter().filter_map(|name| {
+        let path = project.join(name);
+        let what = match fs::stat_link(&path)?.kind {
+            Kind::File | Kind::Other => "is no longer listed by git, and still there",
+            Kind::Symlink if fs::resolve(&path).is_some_and(|end| end.starts_with(root)) => {
+                return None;
+            }
+            Kind::Symlink => "is a link that leads nowhere, or out of the work tree",
+            Kind::Directory => return None,
+        };
+        Some(at(name, "hidden", what.to_string()))
+    });
+    let failure = counted(findings.collect(), "file", "that gates read and ralph cannot see");
+    let next = "Make the files part of the work tree again, or remove them";
+    guarded("nothing hidden", Stage::Correctness, failure, next)
+}
+
+fn at(file: &str, rule: &str, message: String) -> Finding {
+    Finding {
+        place: Some(Place { file: file.to_string(), line: None, column: None }),
+        rule: Some(rule.to_string()),
+        ..Finding::new(message)
+    }
+}
+
 fn protected(policy: &Policy, changes: &Changes) -> Option<Requirement> {
     if policy.protect.paths.is_empty() {
         return None;
@@ -49,11 +80,7 @@ fn protected(policy: &Policy, changes: &Changes) -> Option<Requirement> {
                 Touched::Modified => "was changed",
                 Touched::Deleted => "was deleted",
             };
-            Finding {
-                place: Some(Place { file: change.path.clone(), line: None, column: None }),
-                rule: Some("protected".to_string()),
-                ..Finding::new(format!("{what}, and is protected"))
-            }
+            at(&change.path, "protected", format!("{what}, and is protected"))
         })
         .collect();
     let failure = Failure {
@@ -76,6 +103,16 @@ fn tests(policy: &Policy, changes: &Changes) -> Vec<Requirement> {
     let texts = changes.texts();
     let mut findings = integrity::check(&texts, &|path| more.is_match(path));
     findings.extend(settings::check(&texts));
+    let unreadable = changes.all.iter().filter(|change| {
+        change.is_unreadable() && (more.is_match(&change.path) || is_test_file(&change.path))
+    });
+    findings.extend(unreadable.map(|change| {
+        at(
+            &change.path,
+            "test-unreadable",
+            "is a test that can no longer be read as text".to_string(),
+        )
+    }));
     let (weaker, doubtful): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|finding| finding.severity == Severity::Error);
     let failure = counted(weaker, "way", "in which the tests got weaker");

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ralph_core::gate::{Gate, GateReport, Moment, Outcome};
-use ralph_core::requirement::{Pending, Requirement, Stage, Standing};
+use ralph_core::gate::{Gate, GateReport, Moment, Outcome, Steadiness};
+use ralph_core::requirement::{Failure, Pending, Requirement, Stage, Standing, Weight};
 
 use super::work::{self, Left, Task, Where};
 use super::{Contract, baseline};
@@ -151,7 +151,15 @@ impl Inquiry<'_> {
                         let why = format!("comes after {} has passed", earlier.name());
                         gate.standing(Standing::Pending(Pending::NotReached(why)))
                     }
-                    (None, Some(Known::Result(report))) => self.judged(&cache, gate, &report),
+                    (None, Some(Known::Result(report)))
+                        if left == Left::Running && self.lacks_base(&cache, gate, &report) =>
+                    {
+                        running(gate, "being compared with the base")
+                    }
+                    (None, Some(Known::Result(report))) => {
+                        told.extend(flaky(gate, &report));
+                        self.judged(&cache, gate, &report)
+                    }
                     (None, Some(Known::Running)) => running(gate, "still running"),
                     (None, Some(Known::Nothing) | None) => match left {
                         Left::Running => running(gate, "waits for its turn"),
@@ -181,6 +189,21 @@ impl Board {
             }
         }
     }
+}
+
+/// A pass that was a failure a moment before is told.
+fn flaky(gate: &Gate, report: &GateReport) -> Option<Requirement> {
+    (report.steadiness == Steadiness::Flaky).then(|| Requirement {
+        name: format!("{} (flaky)", gate.name),
+        stage: gate.stage,
+        standing: Standing::Unmet(Failure {
+            findings: report.findings.clone(),
+            log: report.log.clone(),
+            ..Failure::new("it failed first and passed when run again".to_string())
+        }),
+        weight: Weight::Advisory,
+        next: String::new(),
+    })
 }
 
 fn running(gate: &Gate, how: &str) -> Requirement {

@@ -14,13 +14,15 @@ use crate::gates::key::Key;
 use crate::tree::Listing;
 
 /// Grows when an older ralph's idea of a change must not count any more.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// Everything that depends on nothing but the base, the policy and the tree.
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     /// Paths that are not as at the base, from the project.
     pub touched: Vec<String>,
+    /// Those of them at whose place there may be something that the tree does not have.
+    pub elusive: Vec<String>,
     /// Names of tests that the base does not have.
     pub new_tests: Vec<String>,
     pub requirements: Vec<Requirement>,
@@ -99,8 +101,10 @@ fn looked(contract: &Contract<'_>, listing: &Listing) -> Result<Look, Checkpoint
     let first = checkout::first(contract, &repository, &deadline)?;
     let changes = Changes::between(&repository, (&first, &now), contract.project(), &deadline)?;
     let policy = &contract.seal.policy;
+    let elusive = changes.all.iter().filter(|change| change.is_elusive);
     Ok(Look {
         touched: changes.all.iter().map(|change| change.path.clone()).collect(),
+        elusive: elusive.map(|change| change.path.clone()).collect(),
         new_tests: checks::new_tests(policy, &changes),
         requirements: checks::requirements(policy, &changes),
         candidate: Some(Candidate::of(&now)),
@@ -109,13 +113,15 @@ fn looked(contract: &Contract<'_>, listing: &Listing) -> Result<Look, Checkpoint
 
 impl Look {
     fn nothing(requirements: Vec<Requirement>) -> Self {
-        Self { touched: Vec::new(), new_tests: Vec::new(), requirements, candidate: None }
+        let (touched, elusive, new_tests) = (Vec::new(), Vec::new(), Vec::new());
+        Self { touched, elusive, new_tests, requirements, candidate: None }
     }
 }
 
 #[derive(Serialize, Deserialize)]
 struct Note {
     touched: Vec<String>,
+    elusive: Vec<String>,
     new_tests: Vec<String>,
     checks: Vec<Check>,
     candidate: Option<Candidate>,
@@ -155,6 +161,7 @@ impl From<&Look> for Note {
         };
         Self {
             touched: look.touched.clone(),
+            elusive: look.elusive.clone(),
             new_tests: look.new_tests.clone(),
             checks: look.requirements.iter().map(check).collect(),
             candidate: look.candidate,
@@ -178,6 +185,7 @@ impl From<Note> for Look {
         };
         Self {
             touched: note.touched,
+            elusive: note.elusive,
             new_tests: note.new_tests,
             requirements: note.checks.into_iter().map(requirement).collect(),
             candidate: note.candidate,

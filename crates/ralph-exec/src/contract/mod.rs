@@ -88,7 +88,8 @@ fn judge_once(contract: &Contract<'_>) -> Judged {
     };
     let look = look::at(contract, &listing);
     let mut requirements: Vec<_> = something_changed(contract, &listing).into_iter().collect();
-    let mut guards = seal::kept(contract, &look.touched);
+    let mut guards = seal::kept(contract);
+    guards.push(checks::nothing_hidden(contract.project(), &look.elusive));
     guards.extend(look.requirements);
     let tampering = match contract.seal.policy.on_tampering {
         OnTampering::Block => None,
@@ -194,7 +195,8 @@ impl<'a> Contract<'a> {
 
     /// Lists that ralph itself writes to are not part of the work.
     pub(crate) fn exclude(&self) -> Vec<PathBuf> {
-        self.run.features.iter().map(PathBuf::from).collect()
+        let home = self.world.home.root().to_path_buf();
+        self.run.features.iter().map(PathBuf::from).chain([home]).collect()
     }
 
     pub(crate) fn place<'b>(&'b self, content: Content<'b>) -> Place<'b> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
+use ralph_core::policy::{Checkout, Guard, RedFirst};
 use ralph_core::record::{Base, Seal, Tool};
 use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Stage, Standing, Weight};
 use ralph_core::text;
@@ -20,24 +21,14 @@ use crate::paths::Home;
 use crate::tree::{self, Survey, TreeError};
 use crate::trust::{self, Subject, TrustError};
 
-/// Lock files of package managers: who changes one may well have changed the tools.
-const LOCK_FILES: [&str; 8] = [
-    "package-lock.json",
-    "npm-shrinkwrap.json",
-    "pnpm-lock.yaml",
-    "yarn.lock",
-    "bun.lock",
-    "bun.lockb",
-    "uv.lock",
-    "poetry.lock",
-];
-
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
     Trust(#[from] TrustError),
+    #[error("git is not installed, and the policy compares the work with its start")]
+    NeedsGit,
     #[error(transparent)]
     Tree(#[from] TreeError),
     #[error(transparent)]
@@ -76,7 +67,7 @@ pub fn seal(sealing: &Sealing<'_>, config: &Config, subject: &Subject) -> Result
         policy: config.policy.clone(),
         project: config.project.to_string_lossy().into_owned(),
         hash: sealed_hash(subject),
-        base: base(sealing, &config.project)?,
+        base: base(sealing, config)?,
         tools: tools.collect(),
         path: path.and_then(|path| path.into_string().ok()),
         complexity: sealing.complexity,
@@ -88,8 +79,9 @@ fn sealed_hash(subject: &Subject) -> String {
     if subject.needs_approval() { subject.hash.clone() } else { String::new() }
 }
 
-/// Without git there is no base, and what depends on one is left out.
-fn base(sealing: &Sealing<'_>, project: &Path) -> Result<Option<Base>, SealError> {
+/// Without git there is no base, and then nothing may depend on one.
+fn base(sealing: &Sealing<'_>, config: &Config) -> Result<Option<Base>, SealError> {
+    let (project, policy) = (config.project.as_path(), &config.policy);
     let cache = tree::cache(sealing.home, project);
     let listing = tree::list(&Survey {
         project,
@@ -108,14 +100,22 @@ fn base(sealing: &Sealing<'_>, project: &Path) -> Result<Option<Base>, SealError
     );
     match made {
         Ok(commit) => Ok(Some(Base { commit, identity })),
-        Err(CheckpointError::NoGit) => Ok(None),
+        Err(CheckpointError::NoGit)
+            if policy.protect.paths.is_empty()
+                && policy.tests.integrity == Guard::Off
+                && policy.tests.red_first == RedFirst::Optional
+                && policy.verify.checkout != Checkout::Clean =>
+        {
+            Ok(None)
+        }
+        Err(CheckpointError::NoGit) => Err(SealError::NeedsGit),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Whether the judge is still the one that was agreed on.
-pub(super) fn kept(contract: &Contract<'_>, touched: &[String]) -> Vec<Requirement> {
-    vec![policy_kept(contract), tools_kept(contract, touched)]
+pub(super) fn kept(contract: &Contract<'_>) -> Vec<Requirement> {
+    vec![policy_kept(contract), tools_kept(contract)]
 }
 
 fn policy_kept(contract: &Contract<'_>) -> Requirement {
@@ -156,7 +156,7 @@ fn policy_kept(contract: &Contract<'_>) -> Requirement {
     changed
 }
 
-fn tools_kept(contract: &Contract<'_>, touched: &[String]) -> Requirement {
+fn tools_kept(contract: &Contract<'_>) -> Requirement {
     let seal = contract.seal;
     let search =
         seal.path.as_deref().map(OsString::from).or_else(|| contract.world.env.search_path());
@@ -182,17 +182,8 @@ fn tools_kept(contract: &Contract<'_>, touched: &[String]) -> Requirement {
         findings: gates.iter().filter(has_other).map(|gate| other(&gate.name)).collect(),
         ..Failure::default()
     };
-    let next = "Put the programs that the gates run back as they were";
-    let mut replaced = requirement("tools", Standing::Unmet(failure), next);
-    let is_installed = |tool: &&&Tool| Path::new(&tool.path).starts_with(contract.project());
-    let is_lock_file = |path: &String| {
-        Path::new(path).file_name().is_some_and(|name| LOCK_FILES.iter().any(|lock| name == *lock))
-    };
-    // New dependencies bring new tools, and the lock file that says so is part of the change.
-    if new.iter().chain(&gone).all(|tool| is_installed(&tool)) && touched.iter().any(is_lock_file) {
-        replaced.weight = Weight::Advisory;
-    }
-    replaced
+    let next = "Put the programs that the gates run back as they were; to replace them on purpose takes a run of its own";
+    requirement("tools", Standing::Unmet(failure), next)
 }
 
 fn requirement(name: &str, standing: Standing, next: &str) -> Requirement {

@@ -53,9 +53,9 @@ pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
             features.push(named);
         }
     }
-    if args.no_gates && super::caller(env) == Caller::Agent {
+    if (args.no_gates || args.complexity.is_some()) && super::caller(env) == Caller::Agent {
         let hint = "a person does this, in a terminal of their own";
-        return Err(Failure::new("an agent may not leave out the policy that judges it", hint));
+        return Err(Failure::new("an agent may not leave out what judges it", hint));
     }
     let policy = policy(&home, args, &project)?;
     let sealed =

@@ -45,7 +45,7 @@ pub(crate) fn run(env: &Env, args: &GateExplain) -> Result<(), Failure> {
         home: &home,
         env,
         project: &config.project,
-        content: Content::Tree { exclude: &[] },
+        content: Content::Tree { exclude: &[home.root().to_path_buf()] },
         environment: &config.policy.environment,
         path: path.as_deref(),
         deadline: Deadline::after(super::LISTING),

@@ -49,7 +49,7 @@ pub(crate) fn run(env: &Env, args: &GateRun) -> Result<u8, Failure> {
             home: &home,
             env,
             project: &config.project,
-            content: Content::Tree { exclude: &[] },
+            content: Content::Tree { exclude: &[home.root().to_path_buf()] },
             environment: &config.policy.environment,
             path: path.as_deref(),
             deadline: Deadline::after(super::LISTING),

@@ -88,7 +88,7 @@ fn of_project(env: &Env, home: &Home, args: &GateWarm) -> Result<u8, Failure> {
             home,
             env,
             project: &config.project,
-            content: Content::Tree { exclude: &[] },
+            content: Content::Tree { exclude: &[home.root().to_path_buf()] },
             environment: &config.policy.environment,
             path: recorded.as_deref(),
             deadline: Deadline::after(super::LISTING),
