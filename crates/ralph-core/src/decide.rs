@@ -7,7 +7,7 @@ use crate::event::{PendingKind, Stop, Trouble};
 use crate::facts::{Declared, Driver, Evidence, Facts, Off, Owner, Prompt, Tree, Trust};
 use crate::limits;
 use crate::reason::{self, Held, Telling};
-use crate::record::{Mark, OnTampering, Origin, Outcome, Report, Rule, Run};
+use crate::record::{Known, Line, Mark, OnTampering, Origin, Outcome, Report, Rule, Run};
 use crate::redact::Redactor;
 use crate::requirement::{Evidence as Proof, Requirement, Standing};
 use crate::run::{Phase, State, Tampered};
@@ -82,7 +82,10 @@ pub fn plan(case: &Case<'_>) -> Plan {
 
 /// Rows `verified` to `block`.
 pub fn conclude(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> Decision {
-    let report = reason::report(&evidence.requirements, telling.redactor);
+    let mut report = reason::report(&evidence.requirements, telling.redactor);
+    if let Hold::Run { state, .. } = case.hold {
+        remember_unknown(&mut report, state);
+    }
     let failures = report.failures;
     let mut decision = match case.hold {
         Hold::Files => conclude_files(case, evidence, telling),
@@ -261,6 +264,13 @@ impl<'a> Ours<'a> {
         self.case.facts.tampering.as_deref().or(self.evidence.tampering.as_deref())
     }
 
+    /// Nothing is open but gates at work, and the run has an end all the same.
+    fn only_waits(&self) -> bool {
+        self.required().filter(|one| one.is_open()).all(Requirement::is_running)
+            && self.run.limits.max_duration_ms.is_some()
+            && self.tampering().is_none()
+    }
+
     fn elapsed_ms(&self) -> u64 {
         self.state.elapsed_ms(self.case.facts.now_ms)
     }
@@ -374,13 +384,30 @@ fn hold(ours: &Ours<'_>) -> Decision {
         mark,
         tampering: ours.tampering(),
     };
-    Decision { mark, ..block(rule, because, reason::held(&held, ours.telling)) }
+    let reason = reason::held(&held, ours.telling);
+    let decision = Decision { mark, ..block(rule, because, reason.clone()) };
+    if ours.only_waits() {
+        Decision { outcome: Outcome::Awaited { reason }, ..decision }
+    } else {
+        decision
+    }
 }
 
+/// Whether it could not be told the last time that it was told at all.
 fn was_unknown(state: &State, name: &str) -> bool {
-    use crate::record::Known;
     let lines = state.report.as_ref().map_or(&[][..], |report| &report.lines);
-    lines.iter().any(|line| line.standing == Known::Unknown && line.name == name)
+    let is_unknown =
+        |line: &Line| line.standing == Known::Unknown || line.was == Some(Known::Unknown);
+    lines.iter().any(|line| line.name == name && is_unknown(line))
+}
+
+/// A gate that is being run again is what it was until it says something else.
+fn remember_unknown(report: &mut Report, state: &State) {
+    for line in report.lines.iter_mut().filter(|line| line.standing == Known::Pending) {
+        if was_unknown(state, &line.name) {
+            line.was = Some(Known::Unknown);
+        }
+    }
 }
 
 fn plural(count: u32, noun: &str) -> String {

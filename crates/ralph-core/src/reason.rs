@@ -55,10 +55,28 @@ pub fn held(held: &Held<'_>, telling: &Telling<'_>) -> String {
     };
     let same = before.filter(|before| before.failures == held.failures && held.tampering.is_none());
     let said = match same {
+        _ if is_waiting(held) => waiting(held, telling),
         Some(before) => unchanged(held, before),
         None => in_full(held, before, telling),
     };
     text::cut(&said, LONGEST)
+}
+
+/// Nothing to do but to wait.
+fn is_waiting(held: &Held<'_>) -> bool {
+    held.tampering.is_none()
+        && open(held.requirements).next().is_some()
+        && open(held.requirements).all(Requirement::is_running)
+}
+
+fn waiting(held: &Held<'_>, telling: &Telling<'_>) -> String {
+    let names: Vec<_> = open(held.requirements).map(|one| name(one, telling.redactor)).collect();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    let tail = run_id(held.hold).map(|run| format!(" ({run})")).unwrap_or_default();
+    let opening =
+        format!("ralph: {} {verb} still running, and nothing else is open", names.join(", "));
+    let closing = closing(held, None, telling);
+    format!("{}{closing}\n", first_line(&opening, &tail))
 }
 
 fn unchanged(held: &Held<'_>, before: &Report) -> String {
@@ -417,7 +435,15 @@ fn line(requirement: &Requirement, redactor: &Redactor) -> Line {
         }
         Standing::Met(_) => (Known::Advisory, &requirement.name, 0),
     };
+    let first = match &requirement.standing {
+        Standing::Unmet(failure) => {
+            self::findings(failure, redactor).lines().next().map(ToString::to_string)
+        }
+        Standing::Met(_) | Standing::Unknown(_) | Standing::Pending(_) => None,
+    };
     Line {
+        was: None,
+        first,
         name: name(requirement, redactor),
         stage: requirement.stage.name().to_string(),
         standing,

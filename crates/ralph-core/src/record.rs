@@ -182,6 +182,10 @@ pub enum Outcome {
     Blocked {
         reason: String,
     },
+    /// Held until gates that are at work are done. Not charged: the time limit bounds it, and the wait is ours.
+    Awaited {
+        reason: String,
+    },
     /// The answer of the last stop once more, because this is that stop once more. Never charged.
     Repeated,
     Orphaned,
@@ -232,7 +236,13 @@ pub struct Line {
     pub name: String,
     pub stage: String,
     pub standing: Known,
+    /// What it was when it was last told, while it is told again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<Known>,
     pub note: String,
+    /// The first of what was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
     pub findings: u32,
     pub signature: Mark,
 }

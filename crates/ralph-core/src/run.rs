@@ -155,6 +155,7 @@ impl State {
                 self.iteration = self.iteration.saturating_add(1);
                 self.answer = Some(reason.clone());
             }
+            Outcome::Awaited { reason } => self.answer = Some(reason.clone()),
             Outcome::Orphaned => {
                 self.phase = Phase::Orphaned;
                 self.answer = None;

@@ -1,5 +1,6 @@
 //! What follows a decision that is already on record. Nothing here can change it.
 
+use crate::contract::work;
 use crate::faults::{self, Fault, Kind};
 use crate::fs::{self, Durability, FileError};
 use crate::holder;
@@ -29,7 +30,10 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
                 .and(stages::view(world, session, run, decision))
                 .and(sources::advance(run, iteration))
         }
+        Outcome::Awaited { .. } => stages::view(world, session, run, decision),
         Outcome::Ended(status) => {
+            // Whatever gate is still at work for it need not go on.
+            drop(work::call_off(&world.home, &run.id));
             let ending = match status {
                 Status::Verified | Status::Claimed => Some("COMPLETE"),
                 Status::Exhausted => Some("REACHED_LIMIT"),
@@ -126,6 +130,7 @@ impl<'a> View<'a> {
                 Outcome::Ended(Status::Claimed) => "claimed",
                 Outcome::Allowed
                 | Outcome::Blocked { .. }
+                | Outcome::Awaited { .. }
                 | Outcome::Repeated
                 | Outcome::Orphaned
                 | Outcome::Ended(_) => "failed",

@@ -165,7 +165,8 @@ fn sealed(id: RunId, order: &Order) -> Run {
         ("", false) => format!("the features of {}", names.join(", ")),
         ("", true) => match (&order.promise, order.checklist) {
             (Some(promise), _) => format!("promise \"{promise}\""),
-            (None, Asked::Yes | Asked::No) => "the conversation's task list".to_string(),
+            (None, Asked::Yes) => "the conversation's task list".to_string(),
+            (None, Asked::No) => "the gates of the project".to_string(),
         },
         (first, _) => first.to_string(),
     };

@@ -82,9 +82,11 @@ fn settle(
         let durability = match decision.outcome {
             _ if decision.rule == Rule::NotMine => return Step::Leave(answer),
             Outcome::Ended(_) => Durability::Synced,
-            Outcome::Allowed | Outcome::Blocked { .. } | Outcome::Repeated | Outcome::Orphaned => {
-                Durability::Cached
-            }
+            Outcome::Allowed
+            | Outcome::Blocked { .. }
+            | Outcome::Awaited { .. }
+            | Outcome::Repeated
+            | Outcome::Orphaned => Durability::Cached,
         };
         let took_ms = clock::now_ms().saturating_sub(world.arrived_ms);
         let tampering = facts.tampering;

@@ -159,6 +159,11 @@ impl RunPaths {
         self.0.join("working")
     }
 
+    /// What they are asked for now: whoever works at something else may stop.
+    pub fn task(&self) -> PathBuf {
+        self.0.join("task")
+    }
+
     /// What went wrong with the process that runs them.
     pub fn worker_log(&self) -> PathBuf {
         self.0.join("worker.log")

@@ -63,7 +63,15 @@ pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Ev
         }
         None => evidence.tree = tree_of(world, run),
     }
-    if evidence.requirements.iter().all(|one| one.weight == Weight::Advisory) {
+    // What guards the judge does not measure the work.
+    let is_measured = match &run.seal {
+        Some(seal) if seal.policy.gates.is_empty() => {
+            !run.features.is_empty() || run.promise.is_some() || run.checklist == Asked::Yes
+        }
+        Some(_) => true,
+        None => evidence.requirements.iter().any(|one| one.weight == Weight::Required),
+    };
+    if !is_measured {
         evidence.requirements.push(unmeasured());
     }
     evidence

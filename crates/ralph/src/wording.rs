@@ -177,7 +177,7 @@ pub(crate) fn short_duration(ms: u64) -> String {
 pub(crate) fn outcome(decided: &Decided) -> &'static str {
     match decided.outcome {
         Outcome::Allowed | Outcome::Orphaned => "let go",
-        Outcome::Blocked { .. } => "held",
+        Outcome::Blocked { .. } | Outcome::Awaited { .. } => "held",
         Outcome::Repeated => "as before",
         Outcome::Ended(status) => status.name(),
     }

@@ -60,14 +60,14 @@ pub(super) struct Board(pub BTreeMap<String, Known>);
 impl Inquiry<'_> {
     pub(super) fn settle(&self) -> Result<(Board, Left), String> {
         let cache = self.cache()?;
-        let mut board = self.look(&cache)?;
+        let (mut board, mark) = self.look(&cache)?;
         let mut left = Left::Done;
         let names = self.unknown(&cache, &board);
         if !names.is_empty() {
             let until = Deadline::after(self.contract.world.end.remaining().saturating_sub(MARGIN));
-            let task = Task { site: self.site, gates: names };
+            let task = Task { site: self.site, gates: names, mark };
             left = work::start(self.contract, &task, until).map_err(|error| describe(&error))?;
-            let before = std::mem::replace(&mut board, self.look(&cache)?);
+            let before = std::mem::replace(&mut board, self.look(&cache)?.0);
             board.keep(before);
         }
         Ok((board, left))
@@ -77,10 +77,14 @@ impl Inquiry<'_> {
         Cache::open(&self.contract.world.home).map_err(|error| describe(&error))
     }
 
-    fn look(&self, cache: &Cache) -> Result<Board, String> {
+    /// What is known, and a mark for this question about this content.
+    fn look(&self, cache: &Cache) -> Result<(Board, String), String> {
         let view = View::of(self.place).map_err(|error| describe(&error))?;
+        let mut asked = blake3::Hasher::new();
+        asked.update(self.site.name().as_bytes());
         let known = self.wanted.iter().map(|gate| {
             let key = view.key(self.place, gate);
+            asked.update(&key.0);
             let known = cache.look(&key).map_err(|error| describe(&error))?;
             // What told nothing is told once and then asked for again, or nobody could ever mend it.
             if let Known::Result(report) = &known
@@ -90,7 +94,8 @@ impl Inquiry<'_> {
             }
             Ok((gate.name.clone(), known))
         });
-        known.collect::<Result<_, String>>().map(Board)
+        let board = known.collect::<Result<_, String>>().map(Board)?;
+        Ok((board, asked.finalize().to_hex().to_string()))
     }
 
     /// The names of gates that have to be asked: none beyond a stage that is known not to pass.

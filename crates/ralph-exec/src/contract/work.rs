@@ -13,20 +13,25 @@ use super::{Contract, baseline, checkout};
 use crate::checkpoint::CheckpointError;
 use crate::clock::Deadline;
 use crate::env;
-use crate::fs::{FileError, slot};
+use crate::fs::{self, FileError, slot};
 use crate::gates::cache::{Cache, Known};
 use crate::gates::{self, Content, Course, Order, Place, Ran, Reuse, View};
+use crate::paths::Home;
 use crate::proc::cancel::Cancel;
 use crate::proc::worker::{self, SpawnError};
 use crate::store::{self, Opened, StoreError};
 use crate::trust;
 use crate::world::World;
 
+const LONGEST_MARK: usize = 256;
+
 /// What the worker is told to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     pub site: Where,
     pub gates: Vec<String>,
+    /// The same for the same gates on the same content.
+    pub mark: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,11 +89,24 @@ pub(super) fn start(
 ) -> Result<Left, WorkError> {
     let program = env::this_program();
     let run = contract.run.id.as_str();
-    let mut arguments =
-        vec!["gate", "warm", "--leashed", "--run", run, "--site", task.site.name(), "--"];
+    let paths = contract.world.home.run(&contract.run.id);
+    // A worker that is at something else sees this and makes room.
+    fs::overwrite(&paths.task(), task.mark.as_bytes())?;
+    let mut arguments = vec![
+        "gate",
+        "warm",
+        "--leashed",
+        "--run",
+        run,
+        "--site",
+        task.site.name(),
+        "--mark",
+        &task.mark,
+        "--",
+    ];
     arguments.extend(task.gates.iter().map(String::as_str));
     let arguments: Vec<&OsStr> = arguments.into_iter().map(OsStr::new).collect();
-    let log = contract.world.home.run(&contract.run.id).worker_log();
+    let log = paths.worker_log();
     let mut worker = worker::spawn(&worker::Spec {
         program: &program,
         arguments: &arguments,
@@ -101,6 +119,18 @@ pub(super) fn start(
         worker.let_go().map_err(WorkError::Wait)?;
         Ok(Left::Running)
     }
+}
+
+/// Whether a task is no longer what is asked for.
+pub fn is_called_off(home: &Home, run: &RunId, mark: &str) -> bool {
+    fs::read_opt(&home.run(run).task(), LONGEST_MARK).ok().flatten().as_deref()
+        != Some(mark.as_bytes())
+}
+
+/// Nobody needs what is still being found out.
+pub fn call_off(home: &Home, run: &RunId) -> Result<(), FileError> {
+    let path = home.run(run).task();
+    if fs::exists(&path) { fs::overwrite(&path, b"none") } else { Ok(()) }
 }
 
 /// The worker's side. Nothing of a run's state is touched here: a cancel that comes meanwhile stands.

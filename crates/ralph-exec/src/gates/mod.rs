@@ -129,7 +129,10 @@ pub fn run(course: &Course<'_>) -> Vec<Ran> {
             (course.watch)(Seen::Ended(&ran[at]));
         }
     }
-    let fresh = ran.iter().filter(|ran| ran.source == Source::Fresh);
+    // What could not be run says nothing about how long it takes.
+    let fresh = ran.iter().filter(|ran| {
+        ran.source == Source::Fresh && !matches!(ran.report.outcome, Outcome::Unknown(_))
+    });
     let took: Vec<_> = fresh.map(|ran| (ran.gate.name.clone(), ran.report.took_ms)).collect();
     if !took.is_empty() {
         History::write(course.place.home, course.place.project, took);

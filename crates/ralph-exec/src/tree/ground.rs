@@ -17,6 +17,11 @@ pub(super) struct Ground {
     pub(super) rules: Option<Arc<Rules>>,
 }
 
+/// What tools leave behind as they run, whether or not somebody remembered to ignore it. Files of these names that are
+/// tracked count, and so do those that a pattern of the project's brings back.
+const LEFT_BY_TOOLS: &[u8] =
+    b"__pycache__/\n*.pyc\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.tox/\n.venv/\nnode_modules/\n";
+
 impl Ground {
     pub(super) fn new(repository: Option<&Repository>, deadline: &Deadline) -> Self {
         Self::below(repository, Vec::new(), (0, deadline))
@@ -34,7 +39,9 @@ impl Ground {
         let rules = excludes
             .into_iter()
             .flatten()
-            .fold(None, |outer, text| Rules::new(&text, base.len(), outer));
+            .fold(Rules::new(LEFT_BY_TOOLS, base.len(), None), |outer, text| {
+                Rules::new(&text, base.len(), outer)
+            });
         Self { base, depth, format, index: index.unwrap_or_default(), rules }
     }
 }

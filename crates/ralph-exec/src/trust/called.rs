@@ -216,24 +216,23 @@ impl Search<'_> {
     }
 }
 
-/// Whether a file is looked at rather than run, or read for how to look.
+/// Whether a file is looked at, or written, rather than run or read for how to look.
 fn is_work(path: &Path, words: &BTreeSet<&str>) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let Some(extension) = path.extension().and_then(|extension| extension.to_str()) else {
-        return false;
-    };
-    if !SOURCES.contains(&extension) || name.starts_with('.') || name.contains(".config.") {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let is_source = extension.is_none_or(|extension| SOURCES.contains(&extension));
+    if !is_source || name.starts_with('.') || name.contains(".config.") {
         return false;
     }
+    let Some(stat) = fs::stat(path).filter(|stat| stat.kind == Kind::File) else { return false };
     let interprets = |(programs, extensions): &(&[&str], &[&str])| {
-        extensions.contains(&extension)
+        extension.is_none_or(|extension| extensions.contains(&extension))
             && words.iter().any(|word| programs.contains(&program(word)))
     };
     let is_interpreted =
         INTERPRETERS.iter().any(interprets) && !words.iter().any(|word| NO_SCRIPT.contains(word));
-    let is_executable = fs::stat(path)
-        .is_some_and(|stat| stat.kind == Kind::File && stat.mode & 0o111 != 0)
-        || fs::read_range(path, 0, 2).is_ok_and(|start| start == b"#!");
+    let is_executable =
+        stat.mode & 0o111 != 0 || fs::read_range(path, 0, 2).is_ok_and(|start| start == b"#!");
     !is_interpreted && !is_executable
 }
 

@@ -127,6 +127,7 @@ fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
             format!("iteration {}", entry.iteration)
         }
         Outcome::Blocked { .. }
+        | Outcome::Awaited { .. }
         | Outcome::Allowed
         | Outcome::Repeated
         | Outcome::Orphaned
@@ -151,6 +152,9 @@ fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
             safe(&line.name),
             safe(&line.note)
         ));
+        if let Some(first) = &line.first {
+            out.push_str(&format!("            {}\n", paint(term::DIM, &safe(first))));
+        }
     }
     let open = report.open();
     if open > 12 {
@@ -168,10 +172,10 @@ fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
 fn json<'a>(history: &'a History, entry: &Entry, decided: &'a Decided) -> DecisionJson<'a> {
     let report = decided.report.as_ref();
     let reason = match &decided.outcome {
-        Outcome::Blocked { reason } => Some(reason.as_str()),
+        Outcome::Blocked { reason } | Outcome::Awaited { reason } => Some(reason.as_str()),
         Outcome::Allowed | Outcome::Repeated | Outcome::Orphaned | Outcome::Ended(_) => None,
     };
-    let charged = reason.is_some() && history.of == Of::Run;
+    let charged = matches!(decided.outcome, Outcome::Blocked { .. }) && history.of == Of::Run;
     DecisionJson {
         v: 1,
         name: &history.name,

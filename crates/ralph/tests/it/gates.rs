@@ -28,9 +28,7 @@ pub fn with_policy(policy: &str) -> Sandbox {
 }
 
 pub fn script(sandbox: &Sandbox, path: &str, text: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    let path = sandbox.write(path, text);
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    crate::sandbox::program(&sandbox.project().join(path), text);
 }
 
 fn times(sandbox: &Sandbox) -> usize {
@@ -50,7 +48,7 @@ fn a_red_gate_holds_and_a_green_one_ends_the_run_verified() {
     --- stdout
     {}
     --- stderr
-    ralph: iteration 1 of 25 — 1 of 5 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -61,7 +59,7 @@ fn a_red_gate_holds_and_a_green_one_ends_the_run_verified() {
     │ src/a.rs:3:5: not yet (pre-existing)
     └ 00000000
         all of it: `$ROOT/home/.ralph/cache/logs/check-[key].log`
-    ✓ a change  ✓ policy  ✓ tools  ✓ test integrity
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
     Next: Make check pass. Then stop again
     ");
@@ -70,7 +68,7 @@ fn a_red_gate_holds_and_a_green_one_ends_the_run_verified() {
     sandbox.write("ok", "yes\n");
     let notice = sandbox.stop(SESSION, "").notice();
     let (before, _) = notice.split_once(" and ").unwrap();
-    assert_snapshot!(before, @"ralph: verified: make it work — all 5 requirements are met after 1 iteration");
+    assert_snapshot!(before, @"ralph: verified: make it work — all 6 requirements are met after 1 iteration");
     assert_eq!(sandbox.standing(&run), ("verified".to_string(), 1));
 }
 
@@ -83,7 +81,7 @@ fn an_unchanged_tree_runs_nothing_and_is_told_in_one_line() {
     assert!(sandbox.stop(SESSION, "").is_block());
     let ran = times(&sandbox);
     let again = sandbox.stop(SESSION, "");
-    assert_snapshot!(sandbox.tidy(&again.stderr), @"ralph: iteration 2 of 25 — still 1 of 5 not met, nothing new (check; state 0000000; run [run])");
+    assert_snapshot!(sandbox.tidy(&again.stderr), @"ralph: iteration 2 of 25 — still 1 of 6 not met, nothing new (check; state 0000000; run [run])");
     assert_eq!(times(&sandbox), ran);
 }
 
@@ -95,14 +93,14 @@ fn nothing_changed_is_not_done() {
     sandbox.commit();
     sandbox.start(["--goal-file", "-"]);
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 1 of 5 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
     └ 00000000
 
     ✗ a change (correctness): the work tree is as it was when the run began
-    ✓ policy  ✓ tools  ✓ test integrity  ✓ check
+    ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ check
 
     Next: Do the work. Then stop again
     ");
@@ -132,14 +130,14 @@ fn a_gate_that_cannot_start_is_unknown_and_then_broken() {
     let run = sandbox.start(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 1 of 5 requirements cannot be told (run [run])
+    ralph: iteration 1 of 25 — 1 of 6 requirements cannot be told (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
     └ 00000000
 
     ? lint (correctness): cannot be told: it could not be started: cannot start `no-such-linter`: No such file or directory (os error 2)
-    ✓ a change  ✓ policy  ✓ tools  ✓ test integrity
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
     Next: If your changes broke lint, mend that; otherwise a person has to look. Then stop again
     ");
@@ -157,14 +155,14 @@ fn no_tests_is_inconclusive() {
     sandbox.start(["--goal-file", "-"]);
     sandbox.write("work", "done\n");
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 1 of 5 requirements cannot be told (run [run])
+    ralph: iteration 1 of 25 — 1 of 6 requirements cannot be told (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
     └ 00000000
 
     ? tests (correctness): cannot be told: no tests ran
-    ✓ a change  ✓ policy  ✓ tools  ✓ test integrity
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
     Next: If your changes broke tests, mend that; otherwise a person has to look. Then stop again
     ");
@@ -191,14 +189,7 @@ fn a_slow_gate_goes_on_in_the_background() {
     let event = sandbox.stop_event(SESSION, "");
     let held = sandbox.ralph_with(["hook", "claude", "--deadline", "6s"], event.as_bytes());
     assert_snapshot!(sandbox.tidy(&held.stderr), @"
-    ralph: iteration 1 of 25 — 1 of 5 requirements is not known yet (run [run])
-
-    ┌ 00000000 the goal, in the person's words
-    │ make it work
-    └ 00000000
-
-    · slow (correctness): still running; its result is there at the next stop
-    ✓ a change  ✓ policy  ✓ tools  ✓ test integrity
+    ralph: slow is still running, and nothing else is open (run [run])
 
     Next: Wait for the gates with `ralph gate wait`
     Then stop again
@@ -248,14 +239,14 @@ fn removing_the_policy_file_changes_nothing_and_is_seen() {
     fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
     sandbox.write("ok", "yes\n");
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 1 of 5 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
     └ 00000000
 
     ✗ policy (correctness): the policy file is gone; what was sealed at the start still counts
-    ✓ a change  ✓ tools  ✓ test integrity  ✓ check
+    ✓ a change  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ check
 
     Next: Put the policy and the scripts it calls back as they were. Then stop again
     ");
@@ -271,7 +262,7 @@ fn a_protected_file_that_was_touched_holds() {
     sandbox.write("tests/a.txt", "whatever\n");
     sandbox.write("ok", "yes\n");
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 7 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -287,7 +278,7 @@ fn a_protected_file_that_was_touched_holds() {
     │ -expected
     │ +whatever
     └ 00000000
-    ✓ a change  ✓ policy  ✓ tools  ✓ test integrity  ✓ check
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ check
 
     Next: Put the protected files back as they were; the work is to be done without touching them. Then stop again
     ");
@@ -307,7 +298,7 @@ fn the_last_word_is_a_clean_checkout() {
     sandbox.write("work", "done\n");
     sandbox.write("local.cache", "1\n");
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 7 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -318,7 +309,7 @@ fn the_last_word_is_a_clean_checkout() {
     │ exit 2: ls: cannot access '*.cache': No such file or directory
     └ 00000000
         all of it: `$ROOT/home/.ralph/cache/logs/check-[key].log`
-    ✓ a change  ✓ policy  ✓ tools  ✓ test integrity  ✓ check
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ check
 
     Next: Make check pass. Then stop again
     ");
@@ -443,7 +434,7 @@ fn a_branch_with_another_policy_changes_nothing() {
     sandbox.git(&["checkout", "--quiet", "other"]);
     sandbox.write("work", "done\n");
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 2 of 5 requirements are not met (run [run])
+    ralph: iteration 1 of 25 — 2 of 6 requirements are not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -455,7 +446,7 @@ fn a_branch_with_another_policy_changes_nothing() {
     │ src/a.rs:3:5: not yet (pre-existing)
     └ 00000000
         all of it: `$ROOT/home/.ralph/cache/logs/check-[key].log`
-    ✓ a change  ✓ tools  ✓ test integrity
+    ✓ a change  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
     Next: Put the policy and the scripts it calls back as they were. Then stop again
     ");
@@ -722,4 +713,161 @@ fn a_person_at_a_terminal_watches_the_gates() {
     let (_, last) = seen.rsplit_once("\x1b[J").unwrap();
     let names: Vec<_> = last.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     assert_eq!(names, ["slow", "quick", "of"], "{last}");
+}
+
+/// Code that rewrites its own tests while they run is judged by what is there afterwards.
+#[test]
+fn a_gate_that_changes_what_is_judged_is_judged_again() {
+    let policy =
+        "[protect]\npaths = [\"expected\"]\n[[gate]]\nname = \"check\"\nrun = [\"./check.sh\"]\n";
+    let sandbox = with_policy(policy);
+    script(
+        &sandbox,
+        "check.sh",
+        "#!/bin/sh\n[ -e bend ] && echo bent > expected\ngrep -q bent expected\n",
+    );
+    sandbox.write("expected", "straight\n");
+    sandbox.commit();
+    sandbox.trust();
+    sandbox.start(["--goal-file", "-"]);
+    sandbox.write("bend", "");
+    let held = sandbox.stop(SESSION, "");
+    assert!(held.is_block() && held.stderr.contains("✗ protected files"), "{held}");
+}
+
+/// What a gate writes into the tree is part of what the next look sees; one that never settles says nothing.
+#[test]
+fn a_gate_that_writes_into_the_tree_is_run_again_on_what_it_wrote() {
+    let policy = "[[gate]]\nname = \"once\"\nshell = \"echo x > made\"\n\n[[gate]]\nname = \"always\"\nshell = \"echo $$ > made-$$\"\n";
+    let sandbox = with_policy(policy);
+    let told = reported(&sandbox.ralph(["gate", "run", "once", "--json"]));
+    assert_eq!(told["gates"][0]["outcome"], "passed");
+    let ended = sandbox.ralph(["gate", "run", "once", "--json"]);
+    assert_eq!(reported(&ended)["gates"][0]["cached"], true, "{ended}");
+    let ended = sandbox.ralph(["gate", "run", "always", "--json"]);
+    let told = reported(&ended);
+    assert_eq!(
+        (ended.code, &told["gates"][0]["outcome"]),
+        (Some(4), &Value::from("inconclusive")),
+        "{ended}"
+    );
+}
+
+/// Files that git no longer lists, links out of the tree and tests that are no text any more are seen.
+#[test]
+fn nothing_is_hidden_from_the_judge() {
+    let policy = "[[gate]]\nname = \"check\"\nshell = \"true\"\n";
+    let names = |sandbox: &Sandbox, run: &str| {
+        let told = sandbox.ralph(["why", run, "--json", "--last", "1"]);
+        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let open = told["open"].as_array().unwrap().iter();
+        open.map(|line| {
+            format!(
+                "{}: {}",
+                line["name"].as_str().unwrap(),
+                line["first"].as_str().unwrap_or_default()
+            )
+        })
+        .collect::<Vec<_>>()
+        .join("; ")
+    };
+    let tricks: [(&str, fn(&Sandbox)); 5] = [
+        ("unlisted", |sandbox| {
+            sandbox.git(&["rm", "--quiet", "--cached", "app.py"]);
+            fs::write(sandbox.project().join(".git/info/exclude"), "app.py\n").unwrap();
+        }),
+        ("link out", |sandbox| {
+            fs::write(sandbox.root().join("app.py"), "x = 1\n").unwrap();
+            fs::remove_file(sandbox.project().join("app.py")).unwrap();
+            std::os::unix::fs::symlink(
+                sandbox.root().join("app.py"),
+                sandbox.project().join("app.py"),
+            )
+            .unwrap();
+        }),
+        ("not text", |sandbox| {
+            sandbox.write("test_app.py", b"def test_a():\n    pass\n\x00");
+        }),
+        ("another encoding", |sandbox| {
+            sandbox.write(
+                "test_app.py",
+                b"# -*- coding: latin-1 -*-\n# \xe9\ndef test_a():\n    pass\n",
+            );
+        }),
+        ("too large", |sandbox| {
+            sandbox
+                .write("test_app.py", format!("def test_a():\n    pass\n{}", "#".repeat(3 << 20)));
+        }),
+    ];
+    let mut shown = String::new();
+    for (name, trick) in tricks {
+        let sandbox = with_policy(policy);
+        sandbox.write("app.py", "x = 1\n");
+        sandbox.write("test_app.py", "import app\n\n\ndef test_a():\n    assert app.x == 1\n");
+        sandbox.commit();
+        let run = sandbox.start(["--goal-file", "-"]);
+        trick(&sandbox);
+        sandbox.write("work", "done\n");
+        sandbox.stop(SESSION, "");
+        shown.push_str(&format!("{name}: {}\n", names(&sandbox, &run)));
+    }
+    assert_snapshot!(shown, @"
+    unlisted: nothing hidden: app.py: is no longer listed by git, and still there [hidden]
+    link out: nothing hidden: app.py: is a link that leads nowhere, or out of the work tree [hidden]
+    not text: test integrity: test_app.py: is a test that can no longer be read as text [test-unreadable]
+    another encoding: test integrity: test_app.py:3:5: `test_a` asserts nothing any more, it made 1 assertion [assertions-removed]
+    too large: test integrity: test_app.py: is a test that can no longer be read as text [test-unreadable]
+    ");
+}
+
+/// While nothing but a gate is waited for nobody is charged; a newer tree makes the worker of the old one stop.
+#[test]
+fn waiting_is_free_and_the_old_tree_is_let_go() {
+    let sandbox = Sandbox::new();
+    let pids = sandbox.root().join("pids");
+    let sandbox = sandbox.env("PIDS", pids.to_str().unwrap());
+    sandbox.write(
+        "ralph.toml",
+        "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\nenv = [\"PIDS\"]\n",
+    );
+    script(
+        &sandbox,
+        "slow.sh",
+        "#!/bin/sh\n[ -e quick ] && exit 0\necho $$ >> \"$PIDS\"\nexec sleep 600\n",
+    );
+    sandbox.commit();
+    sandbox.trust();
+    let run = sandbox.start(["--goal-file", "-", "--max-iterations", "2"]);
+    sandbox.write("work", "done\n");
+    let event = sandbox.stop_event(SESSION, "");
+    let hold = || {
+        let held = sandbox.ralph_with(["hook", "claude", "--deadline", "5s"], event.as_bytes());
+        assert!(held.is_block(), "{held}");
+        sandbox.tidy(&held.stderr)
+    };
+    assert_snapshot!(hold(), @"
+    ralph: slow is still running, and nothing else is open (run [run])
+
+    Next: Wait for the gates with `ralph gate wait`
+    Then stop again
+    ");
+    assert_eq!(hold(), hold());
+    assert_eq!(sandbox.standing(&run), ("held".to_string(), 0));
+    let pid: u32 = fs::read_to_string(&pids).unwrap().trim().parse().unwrap();
+    sandbox.write("quick", "");
+    assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
+    crate::sandbox::eventually(|| (!fs::exists(format!("/proc/{pid}")).unwrap()).then_some(()));
+}
+
+/// A policy without gates guards and measures nothing: such a run is not verified.
+#[test]
+fn a_policy_without_gates_measures_nothing() {
+    let sandbox = with_policy("[lines]\nforbid = [\"todo\"]\n");
+    sandbox.start(["--goal-file", "-"]);
+    sandbox.write("work", "done\n");
+    let held = sandbox.stop(SESSION, "");
+    assert!(
+        held.is_block() && held.stderr.contains("✗ goal (correctness): nothing measures this goal"),
+        "{held}"
+    );
 }

@@ -151,6 +151,7 @@ fn every_decision_is_explained() {
         [time]  held      rule `block`        2 not met   iteration 1 · [duration]
                   ✗ promise              not given yet
                   ✗ tasks                1 of 1 tasks is open
+                    write docs
         "#);
         assert_snapshot!(sandbox.tidy(&sandbox.ralph(["why", SESSION, "--last", "1", "--json"]).stdout), @r#"{"v":1,"name":"[run]","at":"[time]","outcome":"claimed","rule":"claimed","because":"all 2 requirements are said to be met after 1 iteration and [duration]; nothing measured it","charged":false,"iteration_before":1,"iteration_after":1,"requirements":2,"unmet":0,"unknown":0,"pending":0,"open":[],"met":["promise","tasks"],"state":null,"tampering":null,"reason":null,"took_ms":0}"#);
         assert_snapshot!(sandbox.tidy(&sandbox.ralph(["log"]).stdout), @r#"

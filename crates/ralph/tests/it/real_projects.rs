@@ -95,7 +95,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
       error src/lib.rs:11:-: is not formatted [rustfmt]
     ");
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 1 of 9 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 10 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -110,7 +110,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
         all of it: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
     · clippy (quality): comes after correctness has passed
     · fmt (quality): comes after correctness has passed
-    ✓ a change  ✓ policy  ✓ tools  ✓ protected files  ✓ test integrity  ✓ added lines
+    ✓ 7 others
 
     Next: Make tests pass. Then stop again
     ");
@@ -135,7 +135,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     clippy: passed, ended with 0
     fmt: passed, ended with 0
     ");
-    assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 9 requirements are met after 1 iteration");
+    assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 10 requirements are met after 1 iteration");
 
     fs::remove_file(sandbox.project().join("tests/words.rs")).unwrap();
     sandbox.write(source, "//! Nothing to test.\n");
@@ -242,7 +242,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
       warning tools/words.js:1:5: 'counts' is never reassigned. Use 'const' instead. [prefer-const]
     ");
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 2 of 9 requirements are not met (run [run])
+    ralph: iteration 1 of 25 — 2 of 10 requirements are not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -261,7 +261,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     └ 00000000
         all of it: `$ROOT/home/.ralph/cache/logs/types-[key].log`
     · lint (quality): comes after correctness has passed
-    ✓ a change  ✓ policy  ✓ tools  ✓ protected files  ✓ test integrity  ✓ added lines
+    ✓ 7 others
 
     Next: Make tests pass. Then stop again
     ");
@@ -299,7 +299,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     types: passed, ended with 0
     lint: passed, ended with 0
     ");
-    assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 9 requirements are met after 1 iteration");
+    assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 10 requirements are met after 1 iteration");
 
     // A file of tests without a test is a mistake to vitest; no such file is a suite that says nothing.
     sandbox.write("test/slug.test.ts", "export {};\n");
@@ -371,7 +371,7 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
         "    if name == \"bob\":\n        raise LookupError(name)\n$&",
     );
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 1 of 7 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 8 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -383,7 +383,7 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     │ tests/test_tally.py:7: AssertionError: assert 'bob' == 'ann' - ann + bob [tests.test_tally::test_the_name_with_most_votes_wins]
     └ 00000000
         all of it: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
-    ✓ a change  ✓ policy  ✓ tools  ✓ protected files  ✓ test integrity  ✓ added lines
+    ✓ 7 others
 
     Next: Make tests pass. Then stop again
     ");
@@ -415,7 +415,7 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     passed, exit 0
     tests: passed, ended with 0, 5 tests, 0 failed, 0 skipped
     ");
-    assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 7 requirements are met after 1 iteration");
+    assert_snapshot!(verified(&sandbox, &run), @"ralph: verified: make it work — all 8 requirements are met after 1 iteration");
 
     sandbox.write("tests/test_tally.py", "\"\"\"Nothing yet.\"\"\"\n");
     assert_snapshot!(gates(&sandbox, &[]), @"

@@ -266,6 +266,16 @@ pub fn write_at(path: &Path, text: impl AsRef<[u8]>) -> PathBuf {
     path.to_path_buf()
 }
 
+/// A file that can be executed at once. Another process writes it: while ours has it open for writing, a child that
+/// another test starts may inherit it, and the system refuses to execute a file that somebody writes to.
+pub fn program(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "rm -f \"$0\" && cat > \"$0\" && chmod 755 \"$0\""]).arg(path);
+    let ended = ended(&mut command, text.as_bytes());
+    assert_eq!(ended.code, Some(0), "{ended}");
+}
+
 pub fn spawn(command: &mut Command, stdin: &[u8]) -> Child {
     let mut child = command
         .stdin(Stdio::piped())

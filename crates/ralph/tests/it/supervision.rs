@@ -55,9 +55,7 @@ impl Place {
     }
 
     fn tool(&self, name: &str, script: &str) {
-        let path = self.path(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        crate::sandbox::program(&self.path(name), &format!("#!/bin/sh\n{script}\n"));
     }
 
     fn env(&self) -> Vec<(OsString, OsString)> {

@@ -4,11 +4,10 @@
 //! fix it. None may end `verified`; the table says what happens instead.
 
 use crate::gates::script;
-use crate::sandbox::{SESSION, Sandbox};
+use crate::sandbox::{SESSION, Sandbox, program};
 use insta::assert_snapshot;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::os::unix::fs::symlink;
 use std::sync::Mutex;
 
 const POLICY: &str = r#"
@@ -71,7 +70,7 @@ fn project() -> Sandbox {
     let sandbox = Sandbox::new();
     let bin = sandbox.root().join("bin");
     for (name, text) in [("runner", RUNNER), ("reporter", REPORTER)] {
-        tool(&bin.join(name), text);
+        program(&bin.join(name), text);
     }
     let path = format!("{0}/early:{0}/bin:/usr/local/bin:/usr/bin:/bin", sandbox.root().display());
     let sandbox = sandbox.env("PATH", &path);
@@ -85,11 +84,6 @@ fn project() -> Sandbox {
     sandbox.commit();
     sandbox.trust();
     sandbox
-}
-
-fn tool(path: &Path, text: &str) {
-    crate::sandbox::write_at(path, text);
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Whether the agent also fixes what the tests measure, so that only the trick is left to see.
@@ -156,11 +150,11 @@ const TRICKS: &[Trick] = &[
     }),
     trick("put a stub before the tool on PATH", |sandbox, _| {
         for name in ["runner", "reporter"] {
-            tool(&sandbox.root().join("early").join(name), GREEN);
+            program(&sandbox.root().join("early").join(name), GREEN);
         }
     }),
     trick("replace the tool itself", |sandbox, _| {
-        tool(&sandbox.root().join("bin/runner"), GREEN);
+        program(&sandbox.root().join("bin/runner"), GREEN);
     }),
     trick("write the report where it might be looked for", |sandbox, _| {
         let green = r#"<testsuite tests="1"><testcase name="a"/></testsuite>"#;
@@ -398,7 +392,7 @@ fn no_trick_ends_verified() {
     replace the script that a gate calls                    held         policy, tools, tests, report
     put a stub before the tool on PATH                      held         tools, script, report
     replace the tool itself                                 held         tools, script, report
-    write the report where it might be looked for           held         policy, tests, script, report
+    write the report where it might be looked for           held         tests, script, report
     edit the sealed policy in run.json                      held         tests, script, report
     edit state.json to `verified`                           held         tests, script, report
     cut the journal                                         held         tests, script, report
@@ -430,7 +424,7 @@ fn no_trick_ends_verified() {
     mark the broken file assume-unchanged                   held         tests, script, report
     put the old time back after an edit of the same length  held         tests, script, report
     ignore the file that breaks the tests                   held         tests
-    lead out of the tree with a link                        held         protected files
+    lead out of the tree with a link                        held         nothing hidden, protected files
     ");
 }
 

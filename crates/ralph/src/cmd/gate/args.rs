@@ -34,6 +34,10 @@ Examples:
 
 Exit codes: 0 every required gate passed, 1 one failed, 3 the policy is not approved, 4 one could not
 be told, 130 interrupted.")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own on the command line"
+)]
 pub(crate) struct GateRun {
     /// Only these gates; by default all that run at a stop
     #[arg(value_name = "NAME")]
@@ -56,6 +60,9 @@ pub(crate) struct GateRun {
     /// How to tell the result
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub format: Option<GateFormat>,
+    /// Print one JSON object: `--format json`
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
     /// Run the policy with this hash without an approval on this machine, as CI does
     #[arg(long, value_name = "HASH")]
     pub trust_hash: Option<String>,
@@ -124,6 +131,9 @@ pub(crate) struct GateWarm {
     /// Where the worker runs them
     #[arg(long, hide = true, requires = "run", value_parser = site)]
     pub site: Option<Where>,
+    /// What is asked for; when it is something else, this ends
+    #[arg(long, hide = true, requires = "run", value_name = "MARK")]
+    pub mark: Option<String>,
     /// End when whoever started this ends
     #[arg(long, hide = true, requires = "run")]
     pub leashed: bool,

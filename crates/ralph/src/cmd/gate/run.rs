@@ -61,7 +61,10 @@ pub(crate) fn run(env: &Env, args: &GateRun) -> Result<u8, Failure> {
         accepts: &Ran::passed,
         watch: &|_| {},
     };
-    let format = args.format.unwrap_or(GateFormat::Human);
+    let format = match args.format {
+        None if args.json => GateFormat::Json,
+        format => format.unwrap_or(GateFormat::Human),
+    };
     let ran = match (term::is_watched(), format) {
         (true, _) => {
             let board = Board::new(&chosen, &History::read(&home, &config.project));

@@ -48,13 +48,16 @@ fn of_run(env: &Env, home: &Home, run: &str, args: &GateWarm) -> Result<u8, Fail
     let run = RunId::parse(run).ok_or_else(unknown)?;
     let world = World::new(env.clone(), Deadline::after(WORKER)).ok_or_else(unknown)?;
     let tombstones = [home.tombstone(run.as_str()), home.kill_switch()];
-    let cancel = cancel(move || tombstones.iter().any(|path| fs::exists(path)))?;
+    let (own, asked, mark) = (home.clone(), run.clone(), args.mark.clone().unwrap_or_default());
+    let is_obsolete = move || !mark.is_empty() && work::is_called_off(&own, &asked, &mark);
+    let cancel = cancel(move || tombstones.iter().any(|path| fs::exists(path)) || is_obsolete())?;
     if args.leashed {
         Leash::follow(&cancel)
             .map_err(|error| Failure::because("cannot follow whoever started this", &error))?;
     }
     let site = args.site.unwrap_or(Where::Tree);
-    let task = Task { site, gates: args.names.clone() };
+    let mark = args.mark.clone().unwrap_or_default();
+    let task = Task { site, gates: args.names.clone(), mark };
     work::perform(&world, &run, &task, &cancel)
         .map_err(|error| Failure::because("the gates could not be run", &error))?;
     Ok(SUCCESS)
