@@ -756,6 +756,7 @@ fn a_gate_that_writes_into_the_tree_is_run_again_on_what_it_wrote() {
 /// Files that git no longer lists, links out of the tree and tests that are no text any more are seen.
 #[test]
 fn nothing_is_hidden_from_the_judge() {
+    type Trick = fn(&Sandbox);
     let policy = "[[gate]]\nname = \"check\"\nshell = \"true\"\n";
     let names = |sandbox: &Sandbox, run: &str| {
         let told = sandbox.ralph(["why", run, "--json", "--last", "1"]);
@@ -771,7 +772,7 @@ fn nothing_is_hidden_from_the_judge() {
         .collect::<Vec<_>>()
         .join("; ")
     };
-    let tricks: [(&str, fn(&Sandbox)); 5] = [
+    let tricks: [(&str, Trick); 5] = [
         ("unlisted", |sandbox| {
             sandbox.git(&["rm", "--quiet", "--cached", "app.py"]);
             fs::write(sandbox.project().join(".git/info/exclude"), "app.py\n").unwrap();
@@ -869,5 +870,52 @@ fn a_policy_without_gates_measures_nothing() {
     assert!(
         held.is_block() && held.stderr.contains("✗ goal (correctness): nothing measures this goal"),
         "{held}"
+    );
+}
+
+/// R-S3a: the worker of a stop asks for the approval as well: nothing runs between a revocation and the next stop.
+#[test]
+fn a_worker_runs_nothing_that_is_not_approved() {
+    let sandbox = with_policy(COUNTING);
+    let run = sandbox.start(["--goal-file", "-"]);
+    assert_eq!(sandbox.ralph(["trust", "--revoke"]).code, Some(0));
+    let ended = sandbox.ralph(["gate", "warm", "--run", &run, "--", "check"]);
+    assert_eq!((ended.code, times(&sandbox)), (Some(1), 0), "{ended}");
+}
+
+/// R-L7b: what could not be told is asked again at the next stop, on the same tree, and may then be told.
+#[test]
+fn a_gate_that_could_not_be_told_is_asked_again() {
+    let sandbox = Sandbox::new();
+    let there = sandbox.root().join("there");
+    let sandbox = sandbox.env("THERE", there.to_str().unwrap());
+    sandbox.write(
+        "ralph.toml",
+        "[[gate]]\nname = \"check\"\nshell = 'test -e \"$THERE\" || exit 127'\nenv = [\"THERE\"]\n",
+    );
+    sandbox.commit();
+    sandbox.trust();
+    sandbox.start(["--goal-file", "-"]);
+    sandbox.write("work", "done\n");
+    let held = sandbox.stop(SESSION, "");
+    assert!(held.is_block() && held.stderr.contains("? check"), "{held}");
+    fs::write(&there, "").unwrap();
+    assert!(sandbox.stop(SESSION, "").notice().contains("verified"));
+}
+
+/// R-S4c: a report that was there before the gate ran is not the gate's.
+#[test]
+fn a_report_that_somebody_else_wrote_is_not_read() {
+    let policy = "[[gate]]\nname = \"tests\"\nshell = \": $RALPH_REPORT\"\nreport = \"junit\"\n";
+    let sandbox = with_policy(policy);
+    let green = r#"<testsuite tests="1"><testcase name="a"/></testsuite>"#;
+    for path in ["report", "report.xml"] {
+        sandbox.write(path, green);
+    }
+    let ended = sandbox.ralph(["gate", "run", "--json"]);
+    assert_eq!(
+        (ended.code, &reported(&ended)["gates"][0]["outcome"]),
+        (Some(4), &Value::from("inconclusive")),
+        "{ended}"
     );
 }
