@@ -290,23 +290,29 @@ fn all_met(ours: &Ours<'_>) -> Option<Decision> {
     if ours.open() > 0 || count == 0 || ours.tampering().is_some() {
         return None;
     }
-    let by_claim = ours.required().any(|one| one.standing == Standing::Met(Proof::Claimed));
+    let claimed = ours.required().filter(|one| one.standing == Standing::Met(Proof::Claimed));
+    let claimed = claimed.count();
     let noun =
         if count == 1 { "1 requirement is" } else { &format!("all {count} requirements are") };
     let iterations = plural(ours.state.iteration, "iteration");
     let how = format!("after {iterations} and {}", limits::duration(ours.elapsed_ms()));
-    Some(match (ours.state.tampered, by_claim) {
+    Some(match (ours.state.tampered, claimed) {
         (Tampered::Yes, _) => {
             let because =
                 format!("{noun} met {how}, but ralph's own files were changed on the way");
             end(Rule::Tampered, Status::NeedsReview, ours.run, because)
         }
-        (Tampered::No, true) => {
-            let because = format!("{noun} said to be met {how}; nothing measured it");
-            end(Rule::Claimed, Status::Claimed, ours.run, because)
-        }
-        (Tampered::No, false) => {
+        (Tampered::No, 0) => {
             end(Rule::Verified, Status::Verified, ours.run, format!("{noun} met {how}"))
+        }
+        (Tampered::No, claimed) => {
+            let because = if claimed == count {
+                format!("{noun} said to be met {how}; nothing measured it")
+            } else {
+                let claims = if claimed == 1 { "a claim" } else { "claims" };
+                format!("{noun} met {how}, {claimed} of them only by {claims}")
+            };
+            end(Rule::Claimed, Status::Claimed, ours.run, because)
         }
     })
 }

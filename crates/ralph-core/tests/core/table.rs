@@ -98,6 +98,16 @@ fn rows_of_ends() -> Vec<Row> {
     vec![
         Row { without: "", scenario: used_up.clone().stop(last(at(1).met("tests"))) },
         Row { without: "measuring", scenario: used_up.clone().stop(last(at(1).claimed("tests"))) },
+        Row {
+            without: "measuring all",
+            scenario: used_up
+                .clone()
+                .stop(last(at(1).met("tests").met("lint").claimed("promise").claimed("tasks"))),
+        },
+        Row {
+            without: "measuring one",
+            scenario: used_up.clone().stop(last(at(1).met("tests").claimed("promise"))),
+        },
         Row { without: "honesty", scenario: tampered.stop(last(at(1).met("tests"))) },
         Row {
             without: "an open run",
@@ -151,6 +161,8 @@ fn what_is_met_ends_the_run_before_any_limit_does() {
     check!(shown(&rows_of_ends()), @"
     without                    end verified     rule verified     1 charged  1 requirement is met after 1 iteration and 2 min
     without measuring          end claimed      rule claimed      1 charged  1 requirement is said to be met after 1 iteration and 2 min; nothing measured it
+    without measuring all      end claimed      rule claimed      1 charged  all 4 requirements are met after 1 iteration and 2 min, 2 of them only by claims
+    without measuring one      end claimed      rule claimed      1 charged  all 2 requirements are met after 1 iteration and 2 min, 1 of them only by a claim
     without honesty            end needs_review rule tampered     1 charged  1 requirement is met after 1 iteration and 2 min, but ralph's own files were changed on the way
     without an open run        allow            rule not-mine     1 charged  the run has ended: verified
     ");
