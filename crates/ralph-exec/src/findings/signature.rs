@@ -5,12 +5,18 @@ use ralph_core::requirement::Finding;
 
 /// The file, the rule and the message, without what changes from run to run: line and column, other numbers,
 /// addresses, ids, durations, directories for temporary files. It faces the agent that is judged: whoever found
-/// another message with the same mark could have a new failure called an old one, hence a cryptographic hash.
+/// another message with the same mark could have a new failure called an old one, hence a cryptographic hash. For the
+/// same reason a finding without file and rule is told by every character of its message: there is nothing else.
 pub fn signature(finding: &Finding) -> Mark {
     let file = finding.place.as_ref().map_or("", |place| place.file.as_str());
     let rule = finding.rule.as_deref().unwrap_or_default();
+    let message = if file.is_empty() && rule.is_empty() {
+        finding.message.clone()
+    } else {
+        normal(&finding.message)
+    };
     let mut hash = blake3::Hasher::new();
-    for part in [file, rule, &normal(&finding.message)] {
+    for part in [file, rule, &message] {
         hash.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
         hash.update(part.as_bytes());
     }
@@ -19,10 +25,12 @@ pub fn signature(finding: &Finding) -> Mark {
     Mark(u64::from_le_bytes(first))
 }
 
-/// With `#` for whatever is a number, an id or a temporary path.
+/// With `#` for whatever is a number, an id or a temporary path. How many there are of something is what a message
+/// that begins with it is about: `3 errors` are not `700 errors`.
 fn normal(message: &str) -> String {
+    let (count, mut rest) = message.split_at(leading_count(message));
     let mut out = String::with_capacity(message.len());
-    let mut rest = message;
+    out.push_str(count);
     while let Some(char) = rest.chars().next() {
         let word = rest.split(|char: char| !is_of_word(char)).next().unwrap_or_default();
         if let Some(after) = temporary(rest) {
@@ -37,6 +45,17 @@ fn normal(message: &str) -> String {
         }
     }
     out
+}
+
+/// How long the number is that a message begins with, if words follow it.
+fn leading_count(message: &str) -> usize {
+    let number = message.trim_start();
+    let words =
+        number.trim_start_matches(|char: char| char.is_ascii_digit() || "_,'".contains(char));
+    let is_count = number.starts_with(|char: char| char.is_ascii_digit())
+        && words.starts_with(char::is_whitespace)
+        && words.trim_start().starts_with(char::is_alphabetic);
+    if is_count { message.len() - words.len() } else { 0 }
 }
 
 fn is_of_word(char: char) -> bool {
@@ -100,6 +119,11 @@ mod tests {
             ("left: 3, right: 14", "left: #, right: #"),
             ("took 1.25ms", "took #"),
             ("took 13s", "took #"),
+            ("13s is too long", "# is too long"),
+            ("3 errors in 7 files", "3 errors in # files"),
+            ("1,700 errors", "1,700 errors"),
+            ("12: expected 3", "#: expected #"),
+            ("1.5 is not 2", "# is not #"),
             ("at 0x7f929a3d0490>", "at #>"),
             ("commit 59807616e1fa2540", "commit #"),
             ("at src/a.rs:12:5", "at src/a.rs:#:#"),
@@ -110,6 +134,31 @@ mod tests {
             ("id 1b4e28ba-2fa1-11d2-883f-0016d3cca427", "id #-2fa1-11d2-883f-#"),
         ] {
             assert_eq!(normal(message), expected, "{message}");
+        }
+    }
+
+    /// R-L7d: what was not there before is never called old because another number stands in it.
+    #[test]
+    fn counts_and_bare_messages_differ_by_every_character() {
+        let place = || Some(Place { file: "a.py".into(), line: Some(1), column: None });
+        let rule = || Some("E501".to_owned());
+        for (place, rule, one, other, is_same) in [
+            (None, None, "3 problems found", "3 problems found", true),
+            (None, None, "3 problems found", "700 problems found", false),
+            (None, None, "found 3 problems", "found 700 problems", false),
+            (None, None, "exit 1: in /tmp/a1/x", "exit 1: in /tmp/b2/x", false),
+            (place(), None, "3 errors", "700 errors", false),
+            (None, rule(), "3 errors", "700 errors", false),
+            (place(), None, "line has 90 characters", "line has 99 characters", true),
+            (None, rule(), "line has 90 characters", "line has 99 characters", true),
+        ] {
+            let of = |message: &str| {
+                let mut finding = Finding::new(message.to_owned());
+                finding.place.clone_from(&place);
+                finding.rule.clone_from(&rule);
+                signature(&finding)
+            };
+            assert_eq!(of(one) == of(other), is_same, "{place:?} {rule:?} {one} / {other}");
         }
     }
 

@@ -282,7 +282,7 @@ fn sarif_can_be_read_back() {
               },
               "locations": [],
               "partialFingerprints": {
-                "ralph/v1": "70b06207f4c3aae2"
+                "ralph/v1": "4e13013389d84d2a"
               },
               "properties": {
                 "gate": "bare",
