@@ -100,7 +100,8 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
         found.add(&Draft { message: plain.trim_start_matches("error: "), ..Draft::default() });
     }
     let is_silent = messages == 0 && tally.tests().is_none();
-    let doubt = tally.doubt().or(is_silent.then_some("the output holds no message of cargo"));
+    let doubt =
+        tally.doubt(context.extent).or(is_silent.then_some("the output holds no message of cargo"));
     found.into_reading(tally.tests(), doubt)
 }
 

@@ -122,7 +122,7 @@ fn failed(gate: &Gate, code: i32, mut reading: Reading, tail: &str) -> Judged {
     let failed_tests = reading.tests.map_or(0, |tests| tests.failed);
     let has_errors = reading.findings.iter().any(|finding| finding.severity == Severity::Error);
     if !has_errors && failed_tests == 0 {
-        if let Some(doubt) = reading.doubt.clone() {
+        if let Some(doubt) = reading.doubt.clone().filter(|doubt| doubt != super::BROKEN_OFF) {
             return inconclusive(&said(&format!("exit {code}: {doubt}"), tail), reading);
         }
         if reading.findings.is_empty() {

@@ -4,6 +4,7 @@
 //! doubt, and a doubt is never a pass. Findings are bounded in number and length, and nothing in them steers a
 //! terminal.
 
+mod begun;
 mod blocks;
 mod cargo_json;
 mod eslint;
@@ -40,6 +41,8 @@ use std::path::Path;
 const LONGEST_MESSAGE: usize = 1_000;
 const LONGEST_RULE: usize = 200;
 const LONGEST_DOUBT: usize = 160;
+/// Beside an exit code that tells of a failure this is nothing to doubt.
+const BROKEN_OFF: &str = "tests began, but no result was told";
 /// Beyond so many the same finding may be counted twice.
 const MOST_SEEN: usize = 50_000;
 /// What is longer than this is data, and nothing in it is worth a look.

@@ -41,7 +41,8 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
     }
     was_seen |= tally.tests().is_some();
     pytest.end(&mut found);
-    let doubt = tally.doubt().or((!was_seen).then_some("pytest said nothing that is known"));
+    let doubt =
+        tally.doubt(context.extent).or((!was_seen).then_some("pytest said nothing that is known"));
     found.into_reading(tally.tests(), doubt)
 }
 

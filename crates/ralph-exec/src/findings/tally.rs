@@ -1,7 +1,8 @@
 //! How many tests ran, from the last lines of the runners that people use. A runner that found nothing to run often
 //! ends with success, so "no tests" has to be heard as well.
 
-use super::doubt_about;
+use super::begun::Begun;
+use super::{BROKEN_OFF, Extent, doubt_about};
 use ralph_core::gate::Tests;
 
 #[derive(Debug, Default)]
@@ -12,6 +13,7 @@ pub(super) struct Tally {
     was_empty: bool,
     /// A runner said that something ran, without a number.
     was_some: bool,
+    begun: Begun,
 }
 
 /// What a runner says where it found nothing, in lower case, at the start of a line.
@@ -41,6 +43,7 @@ enum Kind {
 
 impl Tally {
     pub(super) fn line(&mut self, line: &str) {
+        self.begun.line(line);
         let line = line.trim();
         if line.is_empty() {
             return;
@@ -71,8 +74,12 @@ impl Tally {
         self.was_counted.then_some(self.tests)
     }
 
-    pub(super) fn doubt(&self) -> Option<&'static str> {
-        if self.was_counted {
+    pub(super) fn doubt(&self, extent: Extent) -> Option<&'static str> {
+        // Where results are left out, one that was told stands for those that were not.
+        let may_be_told = extent == Extent::CutOff && self.was_counted;
+        if self.begun.is_open() && !may_be_told {
+            Some(BROKEN_OFF)
+        } else if self.was_counted {
             doubt_about(self.tests).filter(|_| !self.was_some)
         } else {
             (self.was_empty && !self.was_some).then_some("no tests were found")
@@ -414,7 +421,7 @@ mod tests {
         ("error: no tests to run", "-; no tests were found"),
         ("collected 0 items", "-; no tests were found"),
         ("collected 0 items / 1 error", "-; no doubt"),
-        ("collected 3 items", "-; no doubt"),
+        ("collected 3 items", "-; tests began, but no result was told"),
         ("no test suites found", "-; no tests were found"),
         ("all fine", "-; no doubt"),
     ];
@@ -425,7 +432,7 @@ mod tests {
         let tests = tally.tests().map_or("-".into(), |Tests { run, failed, skipped }| {
             format!("{run} run, {failed} failed, {skipped} skipped")
         });
-        format!("{tests}; {}", tally.doubt().unwrap_or("no doubt"))
+        format!("{tests}; {}", tally.doubt(Extent::Whole).unwrap_or("no doubt"))
     }
 
     /// R-L3f: what runners say at their end, and how they say that there was nothing to run.
@@ -433,6 +440,77 @@ mod tests {
     fn the_last_lines_of_runners_are_understood() {
         for (output, expected) in SAID {
             assert_eq!(heard(output), *expected, "{output}");
+        }
+    }
+
+    /// R-L3f: tests that began without an end are no pass, whatever the exit code is.
+    #[test]
+    fn a_run_that_broke_off_is_noticed() {
+        for (output, is_broken) in [
+            ("running 2 tests\n", true),
+            ("running 2 tests\ntest a ... ok\n", true),
+            ("running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed", false),
+            (
+                "running 2 tests\n\nrunning 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed",
+                true,
+            ),
+            ("running 3 tests from ./cart_test.ts", false),
+            ("running 5 migrations", false),
+            ("=== test session starts ===\ncollected 5 items\n\ntests/test_a.py ..", true),
+            ("=== test session starts ===\ncollecting ... collected 5 items\n", true),
+            ("collected 5 items / 2 deselected / 3 selected\n", true),
+            ("=== test session starts ===\n4 workers [5 items]\n....", true),
+            ("=== test session starts ===\ncollected 5 items\n\n=== 5 passed in 0.05s ===", false),
+            (
+                "=== test session starts ===\ncollected 5 items\n=== 4 passed, 1 quarantined in 0.05s ===",
+                false,
+            ),
+            (
+                "=== test session starts ===\ncollected 5 items\n=== 5 tests collected in 0.05s ===",
+                false,
+            ),
+            ("garbage collected 5 items", false),
+            ("1..5\nok 1 - a\nok 2 - b\n", true),
+            ("TAP version 14\n1..2\n", true),
+            ("1..2\nok 1 - a\nnot ok 2 - b # TODO\n", false),
+            ("ok 1 - a\n    1..9\n    ok 1\n1..1\n", false),
+            ("1..0 # SKIP nothing here\n", false),
+            ("1..5 apples", false),
+            (
+                "test_a (tests.test_a.Case.test_a) ... ok\ntest_b (tests.test_a.Case.test_b) ...",
+                true,
+            ),
+            (
+                "test_a (tests.test_a.Case.test_a) ... ok\n\n-----\nRan 1 test in 0.001s\n\nOK",
+                false,
+            ),
+            (
+                "test_a (a.B) ... ok\n  Ran 1 tests with 0 failures, 0 errors in 0.001 seconds.",
+                false,
+            ),
+            ("PASS src/a.test.ts (1.2 s)\n", true),
+            ("  ●  process.exit called with \"0\"\n", true),
+            ("PASS src/a.test.ts\n\nTests:       1 passed, 1 total", false),
+            ("PASS: a.sh\nPASS\nPASS build/a.js", false),
+            (" RUN  v3.2.4 /project\n\n ✓ a.test.ts (1 test)\n", true),
+            (" RUN  v3.2.4 /project\n\n      Tests  1 passed (1)\n", false),
+            (" RUN  v3.2.4 /project\n\nNo test files found, exiting with code 0", false),
+        ] {
+            let heard = heard(output);
+            assert_eq!(heard.ends_with(BROKEN_OFF), is_broken, "{output}: {heard}");
+        }
+    }
+
+    /// A result that was told is not doubted for others that were left out with the middle of the output.
+    #[test]
+    fn what_was_left_out_may_have_been_told() {
+        for (output, expected) in [
+            ("running 1 test\nrunning 1 test\ntest result: ok. 1 passed; 0 failed", None),
+            ("running 1 test\n", Some(BROKEN_OFF)),
+        ] {
+            let mut tally = Tally::default();
+            output.lines().for_each(|line| tally.line(line));
+            assert_eq!(tally.doubt(Extent::CutOff), expected, "{output}");
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
     }
     runners.end(&mut found);
     general.end(&mut found);
-    found.into_reading(tally.tests(), tally.doubt())
+    found.into_reading(tally.tests(), tally.doubt(context.extent))
 }
 
 /// Those whose output is known. The first to recognise a line keeps it.

@@ -85,6 +85,18 @@ fn every_end_is_one_outcome() {
             doubted("the report was not written"),
             "inconclusive: the report was not written",
         ),
+        (
+            exited(0),
+            Format::Text,
+            doubted(super::super::BROKEN_OFF),
+            "inconclusive: tests began, but no result was told",
+        ),
+        (
+            exited(1),
+            Format::Text,
+            doubted(super::super::BROKEN_OFF),
+            "failed | exit 1: first / second",
+        ),
         (exited(1), Format::Text, found(Severity::Error), "failed | it is wrong"),
         (exited(1), Format::EslintJson, found(Severity::Warning), "failed | it is wrong"),
         (exited(1), Format::Junit, ran(3, 1), "failed"),

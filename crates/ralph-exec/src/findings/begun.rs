@@ -1,0 +1,158 @@
+//! Tests that began and of which nobody told the end. A test that ends its whole process with success takes the
+//! result of all the others along, and the exit code says that all is well.
+
+/// What runners announce, less what they sum up. More than nothing at the end is a run that broke off.
+#[derive(Debug, Default)]
+pub(super) struct Begun {
+    libtest: u32,
+    pytest: u32,
+    unittest: u32,
+    jest: u32,
+    vitest: u32,
+    /// TAP: tests of all plans, and points that were seen.
+    planned: u32,
+    points: u32,
+}
+
+impl Begun {
+    /// A line as it was printed: where TAP stands at the margin, it is meant.
+    pub(super) fn line(&mut self, line: &str) {
+        self.tap(line);
+        let line = line.trim();
+        if is_libtest(line) {
+            more(&mut self.libtest);
+        } else if line.starts_with("test result: ") {
+            less(&mut self.libtest);
+        } else if line.starts_with('=') && line.trim_matches(['=', ' ']) == "test session starts" {
+            more(&mut self.pytest);
+        } else if is_collected(line) {
+            self.pytest = self.pytest.max(1);
+        } else if is_pytest_end(line) {
+            less(&mut self.pytest);
+        } else if is_unittest(line) {
+            self.unittest = 1;
+        } else if is_unittest_end(line) {
+            self.unittest = 0;
+        } else if is_jest(line) {
+            self.jest = 1;
+        } else if is_jest_end(line) {
+            self.jest = 0;
+        } else if is_vitest(line) {
+            more(&mut self.vitest);
+        } else if is_vitest_end(line) {
+            less(&mut self.vitest);
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        let announced = [self.libtest, self.pytest, self.unittest, self.jest, self.vitest];
+        announced.iter().any(|count| *count > 0) || self.points < self.planned
+    }
+
+    fn tap(&mut self, line: &str) {
+        if let Some(plan) = line.strip_prefix("1..") {
+            let (number, rest) = plan.split_once([' ', '#']).unwrap_or((plan, ""));
+            if let (Ok(number), "" | "#") = (number.parse::<u32>(), rest.get(..1).unwrap_or("")) {
+                self.planned = self.planned.saturating_add(number);
+            }
+        } else if line.starts_with("ok ") || line.starts_with("not ok ") {
+            more(&mut self.points);
+        }
+    }
+}
+
+fn more(count: &mut u32) {
+    *count = count.saturating_add(1);
+}
+
+fn less(count: &mut u32) {
+    *count = count.saturating_sub(1);
+}
+
+fn is_number(word: &str) -> bool {
+    word.parse::<u32>().is_ok()
+}
+
+/// `running 2 tests`
+fn is_libtest(line: &str) -> bool {
+    line.strip_prefix("running ")
+        .and_then(|rest| rest.split_once(' '))
+        .is_some_and(|(number, noun)| is_number(number) && matches!(noun, "test" | "tests"))
+}
+
+/// `collecting ... collected 5 items / 1 deselected / 4 selected`. Where there are none it says so itself.
+fn is_collected(line: &str) -> bool {
+    let line = line.strip_prefix("collecting ... ").unwrap_or(line);
+    let Some((number, rest)) =
+        line.strip_prefix("collected ").and_then(|rest| rest.split_once(' '))
+    else {
+        return false;
+    };
+    let noun = rest.split_once(" / ").map_or(rest, |(noun, _)| noun);
+    number != "0" && is_number(number) && matches!(noun, "item" | "items")
+}
+
+/// `=== 2 failed, 3 whatever in 0.05s (0:00:01) ===`: plugins have words of their own.
+fn is_pytest_end(line: &str) -> bool {
+    let line = line.trim_matches(['=', ' ']);
+    let Some((counts, took)) = line.rsplit_once(" in ") else {
+        return false;
+    };
+    let took = took.split('s').next().unwrap_or_default();
+    let counts_tests = counts.starts_with(|char: char| char.is_ascii_digit());
+    took.parse::<f64>().is_ok() && (counts_tests || counts == "no tests ran")
+}
+
+/// `test_first (tests.test_cart.CartCase.test_first) ... ok`
+fn is_unittest(line: &str) -> bool {
+    let Some((test, rest)) = line.split_once(" (") else {
+        return false;
+    };
+    let is_name = |char: char| char.is_alphanumeric() || char == '_';
+    test.starts_with("test")
+        && test.chars().all(is_name)
+        && rest.split_once(')').is_some_and(|(case, rest)| {
+            case.chars().all(|char| is_name(char) || char == '.') && rest.starts_with(" ...")
+        })
+}
+
+/// `Ran 3 tests in 0.1s`, and `Ran 3 tests with 0 failures` of others that run the same tests.
+fn is_unittest_end(line: &str) -> bool {
+    line.strip_prefix("Ran ")
+        .and_then(|rest| rest.split_once(" test"))
+        .is_some_and(|(number, _)| is_number(number))
+}
+
+/// `PASS src/cart.test.ts (1.2 s)`, and what jest says when a test ends it.
+fn is_jest(line: &str) -> bool {
+    if line.starts_with("●  process.exit called with ") {
+        return true;
+    }
+    let file = line
+        .strip_prefix("PASS ")
+        .and_then(|rest| rest.split_whitespace().next())
+        .unwrap_or_default();
+    let is_script = ["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"]
+        .iter()
+        .any(|end| file.rsplit_once('.').is_some_and(|(_, own)| own == *end));
+    is_script && [".test.", ".spec.", "__tests__/"].iter().any(|part| file.contains(part))
+}
+
+/// jest's `Tests:  5 passed, 5 total`; tap's `Asserts:` below the same first words.
+fn is_jest_end(line: &str) -> bool {
+    ["Tests:", "Asserts:", "# { total:"].iter().any(|start| line.starts_with(start))
+}
+
+/// `RUN  v3.2.4 /project`
+fn is_vitest(line: &str) -> bool {
+    line.strip_prefix("RUN ")
+        .and_then(|rest| rest.trim_start().strip_prefix('v'))
+        .is_some_and(|rest| rest.starts_with(|char: char| char.is_ascii_digit()))
+}
+
+/// `Tests  5 passed (5)`, or why there are none.
+fn is_vitest_end(line: &str) -> bool {
+    ["Tests ", "BENCH ", "No test files found", "No test suite found"]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
