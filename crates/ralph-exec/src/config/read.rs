@@ -13,6 +13,19 @@ pub(super) const MOST_ENTRIES: usize = 200;
 pub(super) const MOST_VARIABLES: usize = 200;
 /// Beyond these a list of problems helps nobody; the rest is counted.
 const MOST_PROBLEMS: usize = 20;
+/// What ralph itself requires under a name that a gate could have. Who reads that `policy` is met should not have to
+/// ask whose.
+const OWN_NAMES: [&str; 9] = [
+    "checklist",
+    "checkpoint",
+    "goal",
+    "loop",
+    "orchestrator",
+    "policy",
+    "promise",
+    "tasks",
+    "tools",
+];
 /// `max_cost` may stand for `max_cost_usd`, `m` for too much.
 const SHORTEST_BEGINNING: usize = 3;
 
@@ -189,6 +202,13 @@ impl Reader<'_> {
         // The built-in ones are what every other one starts from.
         if self.source.layer != Layer::BuiltIn {
             self.complete(table, &has, span);
+            if let Some((name, span)) = name.as_ref().filter(|_| table == "gate")
+                && OWN_NAMES.iter().any(|own| own.eq_ignore_ascii_case(name))
+            {
+                let says = format!("`gate.name` cannot be `\"{name}\"`");
+                let hint = format!("ralph has a requirement of that name: try `\"{name}-gate\"`");
+                self.problem(span.clone(), says, hint);
+            }
             if let Some((name, span)) = &name
                 && self
                     .sheet

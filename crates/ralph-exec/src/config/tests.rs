@@ -298,6 +298,61 @@ on = ["stop", "stopp", 3]
     "#);
 }
 
+/// A gate that is called like a requirement of ralph's own could pass for it.
+#[test]
+fn names_that_ralph_uses_itself_are_refused() {
+    let error = project(
+        r#"
+[[gate]]
+name = "policy"
+shell = "true"
+[[gate]]
+name = "Promise"
+shell = "true"
+[[gate]]
+name = "policy-check"
+shell = "true"
+[[lines.pattern]]
+name = "policy"
+pattern = "x"
+"#,
+    )
+    .unwrap_err();
+    assert_snapshot!(told(&error), @r#"
+    3: `gate.name` cannot be `"policy"`  ["policy"]
+         ralph has a requirement of that name: try `"policy-gate"`
+    6: `gate.name` cannot be `"Promise"`  ["Promise"]
+         ralph has a requirement of that name: try `"Promise-gate"`
+    "#);
+}
+
+/// What is never passed on is refused where it is asked for, and not dropped in silence.
+#[test]
+fn variables_that_lead_git_elsewhere_are_refused() {
+    let error = project(
+        r#"
+[environment]
+pass = ["GIT_AUTHOR_NAME", "GIT_DIR"]
+set = { GIT_WORK_TREE = "/x", GIT_CONFIG_KEY_0 = "core.hooksPath", GIT_EDITOR = "true" }
+[[gate]]
+name = "tests"
+shell = "true"
+env = ["GIT_INDEX_FILE", "CI"]
+"#,
+    )
+    .unwrap_err();
+    assert_snapshot!(told(&error), @r#"
+    3: `environment.pass` cannot be `"GIT_DIR"`  ["GIT_DIR"]
+         it would lead git elsewhere, and no gate gets it
+    4: `environment.set.GIT_WORK_TREE` cannot be set  ["/x"]
+         it would lead git elsewhere, and no gate gets it
+    4: `environment.set.GIT_CONFIG_KEY_0` cannot be set  ["core.hooksPath"]
+         it would lead git elsewhere, and no gate gets it
+    8: `gate.env` cannot be `"GIT_INDEX_FILE"`  ["GIT_INDEX_FILE"]
+         it would lead git elsewhere, and no gate gets it
+    "#);
+}
+
 /// R-S1b: a command is a list of words, or a line that was written for a shell, into which nothing is put.
 #[test]
 fn every_kind_of_value_is_checked() {

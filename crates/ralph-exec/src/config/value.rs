@@ -1,6 +1,7 @@
 //! One value of a policy file: from TOML, checked against its kind, and back to TOML.
 
 use super::keys::Kind;
+use crate::environment;
 use globset::GlobBuilder;
 use ralph_core::{limits, text};
 use regex::RegexBuilder;
@@ -98,6 +99,9 @@ pub(super) fn variable(name: &str, found: Found) -> Result<Value, Wrong> {
     if !is_variable(name) {
         return Err(wrong("is not the name of a variable", VARIABLE_HINT));
     }
+    if environment::is_location(name.as_ref()) {
+        return Err(wrong("cannot be set", LOCATION_HINT));
+    }
     if let DeValue::String(text) = found.get_ref()
         && !text.contains('\0')
     {
@@ -108,6 +112,7 @@ pub(super) fn variable(name: &str, found: Found) -> Result<Value, Wrong> {
 }
 
 const VARIABLE_HINT: &str = "letters, digits and `_` are needed, no digit first";
+const LOCATION_HINT: &str = "it would lead git elsewhere, and no gate gets it";
 
 fn texts(kind: &Kind, items: &DeArray, span: Range<usize>) -> Result<Vec<String>, Vec<Wrong>> {
     let is_command = matches!(kind, Kind::Argv);
@@ -168,7 +173,10 @@ fn one(kind: &Kind, text: &str, span: Range<usize>) -> Result<String, Wrong> {
         Kind::Regex => regex(text).err(),
         Kind::Globs => glob(text).err(),
         Kind::Directory | Kind::Directories => directory(text),
-        Kind::VariableNames => (!is_variable(text)).then(|| VARIABLE_HINT.to_string()),
+        Kind::VariableNames if !is_variable(text) => Some(VARIABLE_HINT.to_string()),
+        Kind::VariableNames => {
+            environment::is_location(text.as_ref()).then(|| LOCATION_HINT.to_string())
+        }
         Kind::Shell | Kind::Argv | Kind::Text => None,
         // The kinds that are no text do not get here.
         Kind::Table(_)
