@@ -118,10 +118,9 @@ fn a_rust_package() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
     [protect]
-    paths = ["tests/**", "clippy.toml", "ralph.toml"]
+    paths = ["clippy.toml"]
     "#);
 }
 
@@ -183,10 +182,9 @@ fn a_rust_workspace_covers_its_members() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
     [protect]
-    paths = ["deny.toml", "ralph.toml"]
+    paths = ["deny.toml"]
 
     missing: cargo-audit for `audit`
     note: `.config/nextest.toml`: nextest runs no documentation tests; `cargo test --doc` would be a gate for them
@@ -252,10 +250,9 @@ fn npm_with_vitest_eslint_and_typescript() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
     [protect]
-    paths = ["eslint.config.*", "ralph.toml"]
+    paths = ["eslint.config.*"]
 
     # Ignored by git, and needed by the gates in a clean checkout.
     [verify]
@@ -298,10 +295,9 @@ fn pnpm_with_jest() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
-    [protect]
-    paths = ["ralph.toml"]
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # [protect]
+    # paths = ["tests/**"]
 
     note: `package.json` has a script `lint` that changes files or never ends; it was left out
     note: `package.json`: nothing is installed here; its gates need `pnpm install` first
@@ -344,10 +340,9 @@ fn scripts_that_are_not_one_tool_are_run_as_they_are() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
-    [protect]
-    paths = ["ralph.toml"]
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # [protect]
+    # paths = ["tests/**"]
 
     note: `package.json`: nothing is installed here; its gates need `yarn install` first
     "#);
@@ -409,10 +404,9 @@ fn the_script_of_npm_init_is_no_test() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
-    [protect]
-    paths = ["ralph.toml"]
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # [protect]
+    # paths = ["tests/**"]
 
     note: `package.json` has a script `test` that only says that there are no tests
     note: nothing was found that could be a gate; write one by hand
@@ -448,10 +442,9 @@ fn bun() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
-    [protect]
-    paths = ["ralph.toml"]
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # [protect]
+    # paths = ["tests/**"]
 
     # Ignored by git, and needed by the gates in a clean checkout.
     [verify]
@@ -508,10 +501,9 @@ fn pytest_through_uv() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
-    [protect]
-    paths = ["tests/**", "ralph.toml"]
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # [protect]
+    # paths = ["tests/**"]
     "#);
 }
 
@@ -554,10 +546,9 @@ fn python_is_started_the_way_the_project_does() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
     [protect]
-    paths = ["pytest.ini", "ralph.toml"]
+    paths = ["pytest.ini"]
 
     # Ignored by git, and needed by the gates in a clean checkout.
     [verify]
@@ -581,10 +572,9 @@ fn tox_is_the_last_resort() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
     [protect]
-    paths = ["tox.ini", "ralph.toml"]
+    paths = ["tox.ini"]
     "#);
 }
 
@@ -644,10 +634,9 @@ fn go_without_go_is_told_and_never_green() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
     [protect]
-    paths = [".golangci.*", "ralph.toml"]
+    paths = [".golangci.*"]
 
     missing: go for `tests`, `tools-tests`, `vet`, `tools-vet`
     missing: golangci-lint for `lint`
@@ -670,10 +659,9 @@ fn maven_and_gradle_need_java() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
-    [protect]
-    paths = ["ralph.toml"]
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # [protect]
+    # paths = ["tests/**"]
 
     note: `pom.xml`: Maven leaves one report per test class in `target/surefire-reports`; the gate reads its output instead
     "#);
@@ -693,10 +681,9 @@ fn maven_and_gradle_need_java() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
-    [protect]
-    paths = ["ralph.toml"]
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # [protect]
+    # paths = ["tests/**"]
 
     missing: java for `tests`
     "#);
@@ -735,10 +722,9 @@ fn make_and_just_where_nothing_else_is() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
-    [protect]
-    paths = ["ralph.toml"]
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # [protect]
+    # paths = ["tests/**"]
 
     note: `justfile` has `just ci` too; other gates look at the same
     "#);
@@ -833,10 +819,9 @@ fn what_ci_runs_is_imported() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
     [protect]
-    paths = [".github/**", ".pre-commit-config.yaml", "ralph.toml"]
+    paths = [".github/**", ".pre-commit-config.yaml"]
 
     missing: ./scripts/check.sh for `scripts-check.sh`
     missing: pre-commit for `pre-commit`
@@ -1019,10 +1004,9 @@ fn checks_of_other_tools_are_imported() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
-    [protect]
-    paths = ["ralph.toml"]
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # [protect]
+    # paths = ["tests/**"]
 
     missing: jest for `web-unit`
     missing: mise for `check`
@@ -1101,10 +1085,9 @@ fn a_monorepo_of_two_stacks() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
-    [protect]
-    paths = ["ralph.toml"]
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # [protect]
+    # paths = ["tests/**"]
 
     # Ignored by git, and needed by the gates in a clean checkout.
     [verify]
@@ -1143,10 +1126,9 @@ fn an_empty_project() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
-    [protect]
-    paths = ["ralph.toml"]
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # [protect]
+    # paths = ["tests/**"]
 
     note: nothing was found that could be a gate; write one by hand
     "#);
@@ -1164,10 +1146,9 @@ fn an_empty_project() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
-    [protect]
-    paths = []
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # [protect]
+    # paths = ["tests/**"]
 
     note: `.` could not be listed
     note: there is nothing that can be read
@@ -1234,10 +1215,9 @@ fn hostile_files_are_told_and_left_alone() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Take test directories out where it is to write tests there: tests that get
-    # weaker are seen anyway.
+    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
     [protect]
-    paths = [".circleci/**", ".gitlab-ci.yml", ".travis.yml", "ralph.toml"]
+    paths = [".circleci/**", ".gitlab-ci.yml", ".travis.yml"]
 
     missing: y for `31m-2`
     note: `Cargo.toml` leads out of the project and was not read

@@ -12,8 +12,7 @@ const HEAD: &str = "\
 ";
 
 const PROTECT: &str = "\
-# What the agent may not change. Take test directories out where it is to write tests there: tests that get
-# weaker are seen anyway.
+# What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
 ";
 
 /// The proposal as TOML. Gates whose tool is missing are there as comments, with the reason.
@@ -47,8 +46,12 @@ pub fn render(detected: &Detected) -> String {
     out.push_str(&format!("forbid = {}\n", list(&forbid)));
     out.push('\n');
     out.push_str(PROTECT);
-    out.push_str("[protect]\n");
-    out.push_str(&format!("paths = {}\n", list(&detected.protect)));
+    if detected.protect.is_empty() {
+        out.push_str("# [protect]\n# paths = [\"tests/**\"]\n");
+    } else {
+        out.push_str("[protect]\n");
+        out.push_str(&format!("paths = {}\n", list(&detected.protect)));
+    }
     if !detected.link.is_empty() {
         out.push_str(
             "\n# Ignored by git, and needed by the gates in a clean checkout.\n[verify]\n",
