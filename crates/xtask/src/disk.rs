@@ -6,7 +6,7 @@
 
 use anyhow::{Context, Result};
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -35,6 +35,15 @@ pub(crate) fn append(path: &Path, bytes: &[u8]) -> Result<()> {
     let opened = OpenOptions::new().append(true).open(path);
     let written = opened.and_then(|mut file| file.write_all(bytes));
     written.with_context(|| format!("cannot append to `{}`", path.display()))
+}
+
+/// In bytes; nothing there counts as nothing in it.
+pub(crate) fn length(path: &Path) -> Result<u64> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(found.len()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error).with_context(|| format!("cannot look at `{}`", path.display())),
+    }
 }
 
 pub(crate) fn directory(path: &Path) -> Result<()> {

@@ -7,7 +7,7 @@ mod say;
 mod shell;
 mod tidy;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -42,11 +42,11 @@ enum Bench {
         after_help = "Examples:\n  cargo xtask bench hook\n  cargo xtask bench hook --rounds 1000 --markdown\n  cargo xtask bench hook --check"
     )]
     Hook(Hook),
-    /// Time the fingerprint of a large repository next to `git status` in it
+    /// Time `ralph gate run` next to `xargs -P`, and the fingerprint of a large repository next to `git status`
     #[command(
-        after_help = "Examples:\n  cargo xtask bench fingerprint\n  cargo xtask bench fingerprint --rounds 100 --markdown\n  cargo xtask bench fingerprint --check"
+        after_help = "Examples:\n  cargo xtask bench gates\n  cargo xtask bench gates --only fingerprint --rounds 30\n  cargo xtask bench gates --check"
     )]
-    Fingerprint(Fingerprint),
+    Gates(Gates),
 }
 
 #[derive(Args)]
@@ -54,19 +54,30 @@ struct Hook {
     /// How often each cheap command runs; dear ones run less
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(20..))]
     rounds: u32,
-    /// Print Markdown, for the README
-    #[arg(long)]
-    markdown: bool,
-    /// Fail when a budget is missed twice
-    #[arg(long)]
-    check: bool,
+    #[command(flatten)]
+    manner: Manner,
 }
 
 #[derive(Args)]
-struct Fingerprint {
+struct Gates {
     /// How often each command runs
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(10..))]
+    #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(5..))]
     rounds: u32,
+    /// One part alone
+    #[arg(long, value_name = "PART")]
+    only: Option<Part>,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Gates,
+    Fingerprint,
+}
+
+#[derive(Args)]
+struct Manner {
     /// Print Markdown, for the README
     #[arg(long)]
     markdown: bool,
@@ -88,7 +99,7 @@ struct Fuzz {
 fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Bench(Bench::Hook(options)) => bench::hook(&options),
-        Verb::Bench(Bench::Fingerprint(options)) => bench::fingerprint::run(&options),
+        Verb::Bench(Bench::Gates(options)) => bench::gates(&options),
         Verb::Fuzz(options) => fuzz::run(&options),
         Verb::Tidy => tidy::run(),
     };

@@ -7,6 +7,7 @@
 use crate::disk;
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::{OsStr, OsString};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
@@ -39,6 +40,10 @@ pub(crate) fn now() -> SystemTime {
     SystemTime::now()
 }
 
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
@@ -51,11 +56,16 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 
 /// What a command that must succeed says.
 pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
+    output_of(command, 0)
+}
+
+/// What a command says that must exit with `code`.
+pub(crate) fn output_of(command: &mut Command, code: i32) -> Result<Vec<u8>> {
     let Output { status, stdout, stderr } = command
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("cannot start {command:?}"))?;
-    if !status.success() {
+    if status.code() != Some(code) {
         bail!("{command:?} failed, {status}\n{}", String::from_utf8_lossy(&stderr));
     }
     Ok(stdout)

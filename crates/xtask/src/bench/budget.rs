@@ -1,7 +1,7 @@
 //! What the product promises about its cost.
 
 use super::course::{ARMED, FIRST_LOOK, GIT, IDLE, LARGE, NEXT_LOOK, SMALL, TRUE};
-use super::race::Racer;
+use super::race::{self, Racer};
 
 /// A found number and the most it may be, both as ratios.
 pub(crate) struct Judged {
@@ -35,10 +35,7 @@ impl Judged {
 }
 
 pub(crate) fn judge(racers: &[Racer]) -> Vec<Judged> {
-    let median = |name: &str| {
-        let racer = racers.iter().find(|racer| racer.name == name);
-        racer.map_or(f64::NAN, |racer| racer.percentile(50))
-    };
+    let median = |name: &str| race::median(racers, name);
     let mut judged = Vec::new();
     // Elsewhere the binary cannot be linked statically, and a dynamic one cannot win.
     if cfg!(target_os = "linux") {

@@ -1,11 +1,11 @@
 //! What it costs to tell whether a large work tree is the same, next to `git status` in it.
 
+use super::Contest;
 use super::budget::Judged;
 use super::race::{self, Before, Proof, Racer};
-use super::{SECOND_LOOK, built, table};
+use crate::disk;
 use crate::shell::{self, Errand};
-use crate::{Fingerprint, disk, say};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use ralph_exec::git::STATUS;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -43,34 +43,8 @@ impl Situation {
 const OURS: &str = "ralph, fingerprint of 100,000 files";
 const GIT: &str = "git status, 100,000 files";
 
-pub(crate) fn run(options: &Fingerprint) -> Result<()> {
-    let fingerprint = built("ralph-exec", "fingerprint", "--example")?;
-    let stage = Stage::new()?;
-    let mut racers = stage.racers(&fingerprint)?;
-    race::run(&mut racers, options.rounds)?;
-    let print = if options.markdown { table::markdown } else { table::aligned };
-    say::out(&print(&racers, &Situation::Clean.racer(GIT)));
-    let mut judged = judge(&racers);
-    if options.check && judged.iter().any(Judged::is_missed) {
-        say::err("a budget was missed; measuring again with more rounds");
-        racers.iter_mut().for_each(Racer::forget);
-        race::run(&mut racers, options.rounds.saturating_mul(SECOND_LOOK))?;
-        say::out(&print(&racers, &Situation::Clean.racer(GIT)));
-        judged = judge(&racers);
-    }
-    say::out(&table::budgets(&judged));
-    let missed = judged.iter().filter(|budget| budget.is_missed()).count();
-    if options.check && missed > 0 {
-        bail!("{missed} of {} budgets missed", judged.len());
-    }
-    Ok(())
-}
-
 fn judge(racers: &[Racer]) -> Vec<Judged> {
-    let median = |name: &str| {
-        let racer = racers.iter().find(|racer| racer.name == name);
-        racer.map_or(f64::NAN, |racer| racer.percentile(50))
-    };
+    let median = |name: &str| race::median(racers, name);
     let judged = Situation::ALL.map(|situation| {
         let ratio = median(&situation.racer(OURS)) / median(&situation.racer(GIT));
         let what = format!("fingerprint ÷ git status, {}", situation.name());
@@ -80,14 +54,15 @@ fn judge(racers: &[Racer]) -> Vec<Judged> {
 }
 
 /// A repository for each situation, and a home without settings.
-struct Stage {
+pub(crate) struct Stage {
     directory: TempDir,
+    fingerprint: PathBuf,
 }
 
 impl Stage {
-    fn new() -> Result<Self> {
+    pub(crate) fn new(fingerprint: PathBuf) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("ralph-bench-").tempdir()?;
-        let stage = Self { directory };
+        let stage = Self { directory, fingerprint };
         disk::directory(&stage.path("home"))?;
         disk::write(&stage.path("nothing"), b"")?;
         let repositories = Situation::ALL.map(|situation| stage.repository(situation));
@@ -133,7 +108,12 @@ impl Stage {
         shell::output(&mut git).map(drop)
     }
 
-    fn racers(&self, fingerprint: &Path) -> Result<Vec<Racer>> {
+    pub(crate) fn contest(&self, rounds: u32) -> Result<Contest> {
+        let base = Situation::Clean.racer(GIT);
+        Ok(Contest { racers: self.racers()?, rounds, base, judge })
+    }
+
+    fn racers(&self) -> Result<Vec<Racer>> {
         let git = shell::find("git").context("git is not installed")?;
         let mut racers = Vec::new();
         for situation in Situation::ALL {
@@ -142,8 +122,8 @@ impl Stage {
             let ours = vec![repository.clone().into(), cache.into()];
             let mut theirs = vec!["-C".into(), repository.clone().into()];
             theirs.extend(STATUS.into_iter().skip(1).map(OsString::from));
-            for (name, program, args) in [(OURS, fingerprint, ours), (GIT, &git, theirs)] {
-                let program = program.to_path_buf();
+            for (name, program, args) in [(OURS, &self.fingerprint, ours), (GIT, &git, theirs)] {
+                let program = program.clone();
                 let stdin = self.path("nothing");
                 let errand = Errand { program, args, env: self.env(), stdin };
                 let mut racer = Racer::new(&situation.racer(name), errand, Proof::Exit(0));

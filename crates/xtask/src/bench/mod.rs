@@ -2,14 +2,16 @@
 
 mod budget;
 mod course;
-pub(crate) mod fingerprint;
+mod fingerprint;
+mod gates;
 mod race;
 mod stage;
 mod table;
 mod transcript;
 
-use crate::{Hook, say, shell};
+use crate::{Gates, Hook, Manner, Part, say, shell};
 use anyhow::{Context, Result, bail};
+use budget::Judged;
 use race::Racer;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -17,25 +19,58 @@ use std::path::PathBuf;
 /// A busy machine misses a budget now and then; twice is no accident.
 const SECOND_LOOK: u32 = 3;
 
+/// What is measured together, and held to what.
+struct Contest {
+    racers: Vec<Racer>,
+    rounds: u32,
+    /// Whose times the ratios are to.
+    base: String,
+    judge: fn(&[Racer]) -> Vec<Judged>,
+}
+
 pub(crate) fn hook(options: &Hook) -> Result<()> {
-    let ralph = built("ralph", "ralph", "--bin")?;
-    let stage = stage::Stage::new(ralph)?;
-    let mut racers = course::racers(&stage)?;
-    race::run(&mut racers, options.rounds)?;
-    let print = if options.markdown { table::markdown } else { table::aligned };
-    say::out(&print(&racers, course::TRUE));
-    let mut judged = budget::judge(&racers);
-    if options.check && judged.iter().any(budget::Judged::is_missed) {
-        say::err("a budget was missed; measuring again with more rounds");
-        racers.retain(Racer::is_judged);
-        racers.iter_mut().for_each(Racer::forget);
-        race::run(&mut racers, options.rounds.saturating_mul(SECOND_LOOK))?;
-        say::out(&print(&racers, course::TRUE));
-        judged = budget::judge(&racers);
+    let stage = stage::Stage::new(built("ralph", "ralph", "--bin")?)?;
+    let racers = course::racers(&stage)?;
+    let base = course::TRUE.to_owned();
+    let contest = Contest { racers, rounds: options.rounds, base, judge: budget::judge };
+    settle(&hold(contest, &options.manner)?, &options.manner)
+}
+
+pub(crate) fn gates(options: &Gates) -> Result<()> {
+    let Gates { rounds, only, manner } = options;
+    let mut judged = Vec::new();
+    if *only != Some(Part::Fingerprint) {
+        let stage = gates::Stage::new(built("ralph", "ralph", "--bin")?)?;
+        judged.extend(hold(stage.contest(*rounds)?, manner)?);
     }
-    say::out(&table::budgets(&judged));
+    if *only != Some(Part::Gates) {
+        let stage = fingerprint::Stage::new(built("ralph-exec", "fingerprint", "--example")?)?;
+        judged.extend(hold(stage.contest(*rounds)?, manner)?);
+    }
+    settle(&judged, manner)
+}
+
+fn hold(mut contest: Contest, manner: &Manner) -> Result<Vec<Judged>> {
+    let Contest { racers, rounds, base, judge } = &mut contest;
+    let print = if manner.markdown { table::markdown } else { table::aligned };
+    race::run(racers, *rounds)?;
+    say::out(&print(racers, base));
+    let judged = judge(racers);
+    if !manner.check || !judged.iter().any(Judged::is_missed) {
+        return Ok(judged);
+    }
+    say::err("a budget was missed; measuring again with more rounds");
+    racers.retain(Racer::is_judged);
+    racers.iter_mut().for_each(Racer::forget);
+    race::run(racers, rounds.saturating_mul(SECOND_LOOK))?;
+    say::out(&print(racers, base));
+    Ok(judge(racers))
+}
+
+fn settle(judged: &[Judged], manner: &Manner) -> Result<()> {
+    say::out(&table::budgets(judged));
     let missed = judged.iter().filter(|budget| budget.is_missed()).count();
-    if options.check && missed > 0 {
+    if manner.check && missed > 0 {
         bail!("{missed} of {} budgets missed", judged.len());
     }
     Ok(())

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Caches fill and clocks rise before anything counts.
-const WARM_UP: u32 = 5;
+/// Caches fill and clocks rise before anything counts; one round in ten, within these bounds.
+const WARM_UP: std::ops::RangeInclusive<u32> = 1..=5;
 
 pub(crate) struct Racer {
     pub(crate) name: String,
@@ -38,6 +38,8 @@ pub(crate) enum Proof {
     Exit(i32),
     /// It blocked, and this counter rose by one.
     Charged(Counter),
+    /// It exited with 0, and every one of these files grew by so many bytes, one for each run of its command.
+    Ran(Vec<PathBuf>, u64),
 }
 
 pub(crate) enum Counter {
@@ -103,6 +105,17 @@ impl Racer {
                 ensure!(after == before + 1, "its counter went from {before} to {after}");
                 Ok(took)
             }
+            Proof::Ran(counters, times) => {
+                let lengths = || counters.iter().map(|path| disk::length(path));
+                let before = lengths().collect::<Result<Vec<_>>>()?;
+                let (took, code) = shell::time(&self.errand)?;
+                ensure!(code == 0, "it exited with {code} instead of 0");
+                for (before, after) in before.into_iter().zip(lengths()) {
+                    let ran = after? - before;
+                    ensure!(ran == *times, "a command ran {ran} times instead of {times}");
+                }
+                Ok(took)
+            }
         }
     }
 }
@@ -120,14 +133,20 @@ impl Counter {
     }
 }
 
+pub(crate) fn median(racers: &[Racer], name: &str) -> f64 {
+    let racer = racers.iter().find(|racer| racer.name == name);
+    racer.map_or(f64::NAN, |racer| racer.percentile(50))
+}
+
 pub(crate) fn run(racers: &mut [Racer], rounds: u32) -> Result<()> {
-    for round in 0..WARM_UP + rounds {
+    let warm_up = (rounds / 10).clamp(*WARM_UP.start(), *WARM_UP.end());
+    for round in 0..warm_up + rounds {
         for racer in racers.iter_mut() {
             if racer.pace == Pace::EveryTenth && round % 10 != 0 {
                 continue;
             }
             let took = racer.turn().with_context(|| format!("{}, round {round}", racer.name))?;
-            if round >= WARM_UP {
+            if round >= warm_up {
                 racer.times.push(took);
             }
         }

@@ -67,7 +67,7 @@ pub(crate) fn budgets(judged: &[Judged]) -> String {
             Outcome::Missed => "MISSED",
             Outcome::NotMeasured => "not measured",
         };
-        let _ = writeln!(out, "{word}: {what}: {found:.2} of at most {limit:.2}");
+        let _ = writeln!(out, "{word}: {what}: {found:.3} of at most {limit:.2}");
     }
     out
 }

@@ -1,0 +1,154 @@
+//! What it costs to run gates, next to `xargs -P` over the same commands.
+
+use super::Contest;
+use super::budget::Judged;
+use super::race::{self, Proof, Racer};
+use crate::disk;
+use crate::shell::{self, Errand};
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Half of them wait, half of them work, so that both a late start and a stolen core show.
+const LONG: usize = 8;
+/// All about as long, so that no order of them is a lucky one.
+const LONG_TAKES: Duration = Duration::from_millis(360);
+/// Nothing but what it costs to run a gate at all.
+const SHORT: usize = 40;
+const LOAD_BYTES: usize = 4 << 20;
+/// How many readings of the load are timed to know how many take long enough.
+const TRIAL: usize = 20;
+
+const OURS: &str = "ralph gate run, 8 gates";
+const THEIRS: &str = "xargs -P, 8 gates";
+const CACHED: &str = "ralph gate run, nothing changed";
+const OURS_SHORT: &str = "ralph gate run, 40 gates that do nothing";
+const THEIRS_SHORT: &str = "xargs -P, 40 gates that do nothing";
+const LIMIT: f64 = 1.03;
+
+fn judge(racers: &[Racer]) -> Vec<Judged> {
+    let ratio = race::median(racers, OURS) / race::median(racers, THEIRS);
+    vec![Judged::new("gates ÷ xargs -P", ratio, LIMIT)]
+}
+
+pub(crate) struct Stage {
+    directory: TempDir,
+    ralph: PathBuf,
+}
+
+/// A repository with a policy that was approved, and the same commands for `xargs`.
+struct Project {
+    directory: PathBuf,
+    commands: PathBuf,
+    /// One file for each command, which gets one byte from each of its runs.
+    counters: Vec<PathBuf>,
+}
+
+impl Stage {
+    pub(crate) fn new(ralph: PathBuf) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("ralph-bench-").tempdir()?;
+        let stage = Self { directory, ralph };
+        disk::directory(&stage.path("home"))?;
+        disk::write(&stage.path("nothing"), b"")?;
+        Ok(stage)
+    }
+
+    pub(crate) fn contest(&self, rounds: u32) -> Result<Contest> {
+        let long = self.project("long", &self.long_commands()?)?;
+        let short = self.project("short", &vec![String::new(); SHORT])?;
+        let fresh = ["--no-cache", "--all"];
+        let racers = vec![
+            self.theirs(THEIRS, &long)?,
+            self.ours(OURS, &long, (&fresh, 1)),
+            self.ours(CACHED, &long, (&[], 0)),
+            self.theirs(THEIRS_SHORT, &short)?,
+            self.ours(OURS_SHORT, &short, (&fresh, 1)),
+        ];
+        Ok(Contest { racers, rounds, base: THEIRS.to_owned(), judge })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn env(&self) -> Vec<(OsString, OsString)> {
+        vec![
+            ("HOME".into(), self.path("home").into()),
+            ("PATH".into(), shell::path_variable()),
+            ("GIT_CEILING_DIRECTORIES".into(), self.directory.path().into()),
+        ]
+    }
+
+    fn long_commands(&self) -> Result<Vec<String>> {
+        let load = self.path("load");
+        disk::write(&load, &vec![b'r'; LOAD_BYTES])?;
+        let program = shell::find("sha256sum").context("sha256sum is not installed")?;
+        let args = vec![load.clone().into_os_string(); TRIAL];
+        let errand = Errand { program, args, env: self.env(), stdin: self.path("nothing") };
+        let times = (0..5).map(|_| shell::time(&errand)).collect::<Result<Vec<_>>>()?;
+        let trial = times.into_iter().map(|(took, _)| took).min().unwrap_or(LONG_TAKES);
+        let readings = usize::try_from(LONG_TAKES.as_micros())? * TRIAL
+            / usize::try_from(trial.as_micros())?.max(1);
+        let work = format!("sha256sum{}", format!(" '{}'", load.display()).repeat(readings.max(1)));
+        let wait = format!("sleep {}", LONG_TAKES.as_secs_f64());
+        Ok([wait, work].into_iter().cycle().take(LONG).collect())
+    }
+
+    fn project(&self, name: &str, commands: &[String]) -> Result<Project> {
+        let directory = self.path(name);
+        let counter = |number| self.path(&format!("{name}-runs/{number}"));
+        disk::directory(&self.path(&format!("{name}-runs")))?;
+        let mut policy = String::new();
+        let mut lines = Vec::new();
+        for (number, command) in commands.iter().enumerate() {
+            let line = format!("printf . >> '{}'\n{command}", counter(number).display());
+            let shell = serde_json::to_string(&line)?;
+            policy.push_str(&format!("[[gate]]\nname = \"gate-{number}\"\nshell = {shell}\n\n"));
+            lines.extend_from_slice(line.as_bytes());
+            lines.push(0);
+        }
+        disk::write(&directory.join("ralph.toml"), policy.as_bytes())?;
+        let project = Project {
+            directory,
+            commands: self.path(&format!("{name}-commands")),
+            counters: (0..commands.len()).map(counter).collect(),
+        };
+        disk::write(&project.commands, &lines)?;
+        let mut git = shell::command("git");
+        git.env_clear().envs(self.env()).args(["init", "--quiet"]).arg(&project.directory);
+        shell::output(&mut git)?;
+        self.approve(&project.directory)?;
+        Ok(project)
+    }
+
+    fn approve(&self, project: &Path) -> Result<()> {
+        let trust = || {
+            let mut trust = shell::command(&self.ralph);
+            trust.env_clear().envs(self.env()).args(["trust", "--project"]).arg(project);
+            trust
+        };
+        let asked: Value = serde_json::from_slice(&shell::output_of(trust().arg("--json"), 3)?)?;
+        let hash = asked["hash"].as_str().context("the policy has no hash")?;
+        shell::output(trust().args(["--hash", hash])).map(drop)
+    }
+
+    fn ours(&self, name: &str, project: &Project, (options, times): (&[&str], u64)) -> Racer {
+        let mut args: Vec<OsString> = ["gate", "run", "--format", "json"].map(Into::into).into();
+        args.extend(options.iter().map(OsString::from));
+        args.extend(["--project".into(), project.directory.clone().into()]);
+        let program = self.ralph.clone();
+        let errand = Errand { program, args, env: self.env(), stdin: self.path("nothing") };
+        Racer::new(name, errand, Proof::Ran(project.counters.clone(), times))
+    }
+
+    fn theirs(&self, name: &str, project: &Project) -> Result<Racer> {
+        let program = shell::find("xargs").context("xargs is not installed")?;
+        let cores = shell::cores().to_string();
+        let args = ["-0", "-P", &cores, "-n", "1", "/bin/sh", "-c"].map(Into::into).into();
+        let errand = Errand { program, args, env: self.env(), stdin: project.commands.clone() };
+        Ok(Racer::new(name, errand, Proof::Ran(project.counters.clone(), 1)))
+    }
+}
