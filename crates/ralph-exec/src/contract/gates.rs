@@ -1,5 +1,6 @@
 //! What the gates of a contract say: known results first, then a worker that finds out the rest.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::faults::describe;
 use crate::gates::cache::{Cache, Known};
 use crate::gates::key::globs_of;
 use crate::gates::{Place, View};
+use crate::tree::Listing;
 
 /// What is left to say the answer in when gates had all the time there was.
 const MARGIN: Duration = Duration::from_secs(4);
@@ -51,6 +53,8 @@ pub(super) struct Inquiry<'a> {
     pub wanted: &'a [&'a Gate],
     pub place: &'a Place<'a>,
     pub site: Where,
+    /// The tree as it was listed a moment ago.
+    pub listing: Option<&'a Listing>,
 }
 
 /// What is known, by the gate's name.
@@ -60,14 +64,14 @@ pub(super) struct Board(pub BTreeMap<String, Known>);
 impl Inquiry<'_> {
     pub(super) fn settle(&self) -> Result<(Board, Left), String> {
         let cache = self.cache()?;
-        let (mut board, mark) = self.look(&cache)?;
+        let (mut board, mark) = self.look(&cache, self.listing)?;
         let mut left = Left::Done;
         let names = self.unknown(&cache, &board);
         if !names.is_empty() {
             let until = Deadline::after(self.contract.world.end.remaining().saturating_sub(MARGIN));
             let task = Task { site: self.site, gates: names, mark };
             left = work::start(self.contract, &task, until).map_err(|error| describe(&error))?;
-            let before = std::mem::replace(&mut board, self.look(&cache)?.0);
+            let before = std::mem::replace(&mut board, self.look(&cache, None)?.0);
             board.keep(before);
         }
         Ok((board, left))
@@ -78,8 +82,11 @@ impl Inquiry<'_> {
     }
 
     /// What is known, and a mark for this question about this content.
-    fn look(&self, cache: &Cache) -> Result<(Board, String), String> {
-        let view = View::of(self.place).map_err(|error| describe(&error))?;
+    fn look(&self, cache: &Cache, known: Option<&Listing>) -> Result<(Board, String), String> {
+        let view = match known {
+            Some(listing) => View::Tree(Cow::Borrowed(listing)),
+            None => View::of(self.place).map_err(|error| describe(&error))?,
+        };
         let mut asked = blake3::Hasher::new();
         asked.update(self.site.name().as_bytes());
         let known = self.wanted.iter().map(|gate| {

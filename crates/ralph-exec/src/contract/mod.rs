@@ -82,7 +82,7 @@ fn judge_once(contract: &Contract<'_>) -> Judged {
     let exclude = contract.exclude();
     let place = contract.place(Content::Tree { exclude: &exclude });
     let listing = match View::of(&place) {
-        Ok(View::Tree(listing)) => listing,
+        Ok(View::Tree(listing)) => listing.into_owned(),
         Ok(View::Checkout(_)) => return Judged::nothing(Vec::new()),
         Err(error) => return Judged::nothing(vec![untold("work tree", &describe(&error))]),
     };
@@ -97,7 +97,13 @@ fn judge_once(contract: &Contract<'_>) -> Judged {
     };
     requirements.append(&mut guards);
     let wanted = gates::wanted(contract, &look.touched);
-    let inquiry = Inquiry { contract, wanted: &wanted, place: &place, site: Where::Tree };
+    let inquiry = Inquiry {
+        contract,
+        wanted: &wanted,
+        place: &place,
+        site: Where::Tree,
+        listing: Some(&listing),
+    };
     requirements.extend(gates::told(&inquiry));
     // What comes first is what the agent is told to do next.
     requirements.sort_by_key(|one| one.stage);
@@ -127,7 +133,13 @@ fn clean(contract: &Contract<'_>, candidate: &Candidate, wanted: &[&Gate]) -> Ve
     };
     let project = checkout::project(contract);
     let place = Place { project: &project, ..contract.place(Content::Checkout(content)) };
-    let told = gates::told(&Inquiry { contract, wanted, place: &place, site: Where::Clean });
+    let told = gates::told(&Inquiry {
+        contract,
+        wanted,
+        place: &place,
+        site: Where::Clean,
+        listing: None,
+    });
     let rename =
         |one: Requirement| Requirement { name: format!("{} (clean checkout)", one.name), ..one };
     told.into_iter().map(rename).collect()

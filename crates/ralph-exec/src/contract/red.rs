@@ -48,7 +48,7 @@ pub(super) fn requirement(
     };
     let project = checkout::project(contract);
     let place = Place { project: &project, ..contract.place(Content::Checkout(content)) };
-    let inquiry = Inquiry { contract, wanted, place: &place, site: Where::Red };
+    let inquiry = Inquiry { contract, wanted, place: &place, site: Where::Red, listing: None };
     let told = match inquiry.settle() {
         Err(why) => required(NAME, Standing::Unknown(why), ""),
         Ok((_, Left::Running)) => {

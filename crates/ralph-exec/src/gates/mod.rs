@@ -11,6 +11,7 @@ pub mod key;
 mod schedule;
 pub mod tools;
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -145,17 +146,17 @@ pub fn run(course: &Course<'_>) -> Vec<Ran> {
 #[derive(Clone, Copy)]
 struct Bench<'a> {
     cache: &'a Cache,
-    view: &'a View,
+    view: &'a View<'a>,
 }
 
 /// The content at one moment.
 #[derive(Debug)]
-pub(crate) enum View {
-    Tree(Listing),
+pub(crate) enum View<'a> {
+    Tree(Cow<'a, Listing>),
     Checkout([u8; 32]),
 }
 
-impl View {
+impl View<'_> {
     pub(crate) fn of(place: &Place<'_>) -> Result<Self, TreeError> {
         let exclude = match place.content {
             Content::Checkout(known) => return Ok(Self::Checkout(known)),
@@ -168,7 +169,7 @@ impl View {
             cache: Some(&cache),
             deadline: &place.deadline,
         })
-        .map(Self::Tree)
+        .map(|listing| Self::Tree(Cow::Owned(listing)))
     }
 
     pub(crate) fn key(&self, place: &Place<'_>, gate: &Gate) -> Key {
@@ -188,7 +189,7 @@ impl Place<'_> {
 }
 
 /// A result counts for the tree it was measured on. Gates whose files changed while they ran are run once more.
-fn moved(course: &Course<'_>, ran: &[Ran]) -> Option<(View, Vec<usize>)> {
+fn moved(course: &Course<'_>, ran: &[Ran]) -> Option<(View<'static>, Vec<usize>)> {
     if course.cancel.is_wished() || ran.iter().all(|ran| ran.source != Source::Fresh) {
         return None;
     }
