@@ -81,7 +81,7 @@ struct Manner {
     /// Print Markdown, for the README
     #[arg(long)]
     markdown: bool,
-    /// Fail when a budget is missed twice
+    /// Fail when a budget is missed in every one of five looks
     #[arg(long)]
     check: bool,
 }

@@ -29,6 +29,11 @@ impl Judged {
         Self { what: what.to_owned(), found, limit, outcome }
     }
 
+    /// Of two looks at one thing, the one that says most about it.
+    pub(crate) fn better(self, other: Self) -> Self {
+        if self.is_missed() && !other.is_missed() { other } else { self }
+    }
+
     pub(crate) fn is_missed(&self) -> bool {
         matches!(self.outcome, Outcome::Missed)
     }

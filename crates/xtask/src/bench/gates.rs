@@ -14,7 +14,8 @@ use tempfile::TempDir;
 
 /// Half of them wait, half of them work, so that both a late start and a stolen core show.
 const LONG: usize = 8;
-/// All about as long, so that no order of them is a lucky one.
+/// All about as long, so that no order of them is a lucky one, and amid the times that ralph takes for alike (256 to
+/// 511 ms), so that it keeps the order that `xargs` has too.
 const LONG_TAKES: Duration = Duration::from_millis(360);
 /// Nothing but what it costs to run a gate at all.
 const SHORT: usize = 40;

@@ -16,8 +16,9 @@ use race::Racer;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// A busy machine misses a budget now and then; twice is no accident.
-const SECOND_LOOK: u32 = 3;
+/// How often to look before a budget is called missed. Other work on the machine comes and goes, and adds to one side
+/// more than to the other; what is really too slow is so in every look.
+const LOOKS: usize = 5;
 
 /// What is measured together, and held to what.
 struct Contest {
@@ -55,16 +56,19 @@ fn hold(mut contest: Contest, manner: &Manner) -> Result<Vec<Judged>> {
     let print = if manner.markdown { table::markdown } else { table::aligned };
     race::run(racers, *rounds)?;
     say::out(&print(racers, base));
-    let judged = judge(racers);
-    if !manner.check || !judged.iter().any(Judged::is_missed) {
-        return Ok(judged);
+    let mut best = judge(racers);
+    for _ in 1..LOOKS {
+        if !manner.check || !best.iter().any(Judged::is_missed) {
+            break;
+        }
+        say::err("a budget was missed; measuring again");
+        racers.retain(Racer::is_judged);
+        racers.iter_mut().for_each(Racer::forget);
+        race::run(racers, *rounds)?;
+        say::out(&print(racers, base));
+        best = best.into_iter().zip(judge(racers)).map(|(one, other)| one.better(other)).collect();
     }
-    say::err("a budget was missed; measuring again with more rounds");
-    racers.retain(Racer::is_judged);
-    racers.iter_mut().for_each(Racer::forget);
-    race::run(racers, rounds.saturating_mul(SECOND_LOOK))?;
-    say::out(&print(racers, base));
-    Ok(judge(racers))
+    Ok(best)
 }
 
 fn settle(judged: &[Judged], manner: &Manner) -> Result<()> {
