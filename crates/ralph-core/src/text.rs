@@ -108,15 +108,18 @@ pub fn cut(text: &str, most: usize) -> String {
     out
 }
 
-/// The candidate that takes the fewest changed letters to get to from `word`, if they are few.
+/// The candidate that `word` is the beginning of, or that takes the fewest changed letters to get to, if they are few.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Nothing of ours is longer, and the comparison takes time by the product of both lengths.
     let word = line(word, 40).to_lowercase();
+    let is_beginning = |candidate: &str| word.len() >= 3 && candidate.starts_with(&word);
     candidates
-        .map(|candidate| (distance(&word, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= 2 && *distance < candidate.len())
+        .map(|candidate| (!is_beginning(candidate), distance(&word, candidate), candidate))
+        .filter(|(is_other, distance, candidate)| {
+            !is_other || *distance <= 2 && *distance < candidate.len().min(word.len())
+        })
         .min()
-        .map(|(_, candidate)| candidate)
+        .map(|(_, _, candidate)| candidate)
 }
 
 fn distance(from: &str, to: &str) -> usize {
