@@ -159,7 +159,7 @@ impl RunPaths {
         self.0.join("working")
     }
 
-    /// What they are asked for now: whoever works at something else may stop.
+    /// What they are asked for: whoever works at something else may stop.
     pub fn task(&self) -> PathBuf {
         self.0.join("task")
     }
