@@ -6,6 +6,26 @@ use ralph_core::requirement::{Finding, Since};
 
 use crate::findings::signature;
 
+/// What tools say when a test could not even begin.
+const NOT_AN_ASSERTION: [&str; 12] = [
+    "ImportError",
+    "ModuleNotFoundError",
+    "SyntaxError",
+    "IndentationError",
+    "NameError",
+    "AttributeError",
+    "ReferenceError",
+    "is not a function",
+    "Cannot find module",
+    "Failed to resolve import",
+    "cannot find",
+    "undefined:",
+];
+
+pub(super) fn never_began(finding: &Finding) -> bool {
+    NOT_AN_ASSERTION.iter().any(|words| finding.message.contains(words))
+}
+
 /// Whether the base can say something about this result that it does not say itself.
 pub(super) fn is_wanted(gate: &Gate, report: &GateReport) -> bool {
     match report.outcome {
@@ -65,6 +85,12 @@ fn enough(report: &GateReport, base: Option<&GateReport>) -> Result<(), Few> {
             Unknown::Timeout { .. } | Unknown::Untrusted => unknown.name(),
         };
         return Err(Few::NotKnown(format!("at the base it told nothing ({why}); {hint}")));
+    }
+    if let (Outcome::Failed, Some(first)) = (&base.outcome, base.findings.first())
+        && base.findings.iter().all(never_began)
+    {
+        let why = ralph_core::text::line(&first.message, 80);
+        return Err(Few::NotKnown(format!("at the base its tests did not begin ({why}); {hint}")));
     }
     let Some(then) = base.tests else { return Ok(()) };
     match report.tests {
@@ -164,6 +190,7 @@ mod tests {
             (&counted, with(11, 1), Some(with(10, 0)), "passed"),
             (&counted, with(9, 0), Some(report("tests", Outcome::Failed)), "passed"),
             (&counted, with(9, 0), Some(broken), "inconclusive"),
+            (&counted, with(9, 0), Some(failed(&["ImportError: deps"])), "inconclusive"),
             (&counted, with(9, 0), None, "inconclusive"),
             (&self::gate("tests", &["t"]), with(9, 0), Some(with(10, 0)), "passed"),
         ] {

@@ -8,28 +8,12 @@ use ralph_core::requirement::{Evidence, Failure, Finding, Pending, Requirement, 
 use super::gates::Inquiry;
 use super::look::Candidate;
 use super::work::{Left, Where};
-use super::{Contract, checkout, requirement as required};
+use super::{Contract, baseline, checkout, requirement as required};
 use crate::gates::cache::Known;
 use crate::gates::{Content, Place};
 
 const NAME: &str = "red first";
 const NEXT: &str = "Add a test that fails without your change because of what it asserts";
-
-/// What tools say when a test could not even begin.
-const NOT_AN_ASSERTION: [&str; 12] = [
-    "ImportError",
-    "ModuleNotFoundError",
-    "SyntaxError",
-    "IndentationError",
-    "NameError",
-    "AttributeError",
-    "ReferenceError",
-    "is not a function",
-    "Cannot find module",
-    "Failed to resolve import",
-    "cannot find",
-    "undefined:",
-];
 
 pub(super) fn requirement(
     contract: &Contract<'_>,
@@ -77,8 +61,7 @@ fn judged(reports: &[GateReport], new_tests: &[String]) -> Requirement {
         let named = finding.rule.as_deref().unwrap_or(&finding.message);
         new_tests.iter().any(|test| named.contains(test.as_str()))
     };
-    let asserts =
-        |finding: &&Finding| !NOT_AN_ASSERTION.iter().any(|words| finding.message.contains(words));
+    let asserts = |finding: &&Finding| !baseline::never_began(finding);
     let failed = reports.iter().filter(|report| report.outcome == Outcome::Failed);
     let ran = failed.filter(|report| report.tests.is_some_and(|tests| tests.run > 0));
     let red: Vec<&Finding> = ran.flat_map(|report| &report.findings).filter(is_about).collect();
