@@ -266,7 +266,8 @@ impl<'a> Ours<'a> {
 
     /// Nothing is open but gates at work, and the run has an end all the same.
     fn only_waits(&self) -> bool {
-        self.required().filter(|one| one.is_open()).all(Requirement::is_running)
+        self.open() > 0
+            && self.required().filter(|one| one.is_open()).all(Requirement::is_running)
             && self.run.limits.max_duration_ms.is_some()
             && self.tampering().is_none()
     }

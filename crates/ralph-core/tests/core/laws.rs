@@ -13,7 +13,7 @@ use ralph_core::limits::Limits;
 use ralph_core::record::{
     Change, Entry, Observed, OnTampering, Origin, Outcome, Process, Restored, Rule, Run,
 };
-use ralph_core::requirement::{Evidence as Proof, Failure, Requirement, Standing};
+use ralph_core::requirement::{Evidence as Proof, Failure, Pending, Requirement, Standing};
 use ralph_core::run::{Phase, State};
 use ralph_core::status::Status;
 use ralph_core::verdict::Verdict;
@@ -133,12 +133,14 @@ fn stop_of(choices: &mut Choices) -> At {
 
 fn requirement_of(name: &str, choices: &mut Choices) -> Option<Requirement> {
     let failure = Failure::new("it fails".into());
-    let standing = match choices.below(8) {
-        0 => return None,
-        1..=3 => Standing::Met(Proof::Measured),
-        4 => Standing::Met(Proof::Claimed),
-        5 => Standing::Unmet(failure),
-        6 => Standing::Unknown("timed out".into()),
+    let standing = match choices.below(24) {
+        0..=2 => return None,
+        3..=11 => Standing::Met(Proof::Measured),
+        12..=14 => Standing::Met(Proof::Claimed),
+        15..=17 => Standing::Unmet(failure),
+        18..=20 => Standing::Unknown("timed out".into()),
+        21 => Standing::Pending(Pending::Running("still running".into())),
+        22 => Standing::Pending(Pending::NotReached("comes later".into())),
         _ => return Some(advisory(requirement(name, Standing::Unmet(failure)))),
     };
     Some(requirement(name, standing))
@@ -237,7 +239,7 @@ proptest! {
     #[test]
     fn a_run_is_finite(story in stories()) {
         let run = &story.run;
-        let (mut charged, mut repeats, mut elapsed) = (0, 0, 0);
+        let (mut charged, mut awaited, mut repeats, mut elapsed) = (0, 0, 0, 0);
         tell(&story, |told| {
             let decision = &told.taken.decision;
             charged += u32::from(is_charged(&decision.outcome));
@@ -254,13 +256,17 @@ proptest! {
                 prop_assert!(now >= elapsed, "{} ms, then {} ms", elapsed, now);
                 elapsed = now;
             }
-            if is_block(&decision.verdict) && !is_charged(&decision.outcome) {
+            if let Outcome::Awaited { .. } = decision.outcome {
+                // Waiting is free, and time ends it.
+                awaited += 1;
+                prop_assert!(run.limits.max_duration_ms.is_some_and(|most| elapsed <= most));
+            } else if is_block(&decision.verdict) && !is_charged(&decision.outcome) {
                 prop_assert_eq!(decision.rule, Rule::Repeat);
                 let answered = told.before.state.delivery.map(|it| (it.stop.0, it.length, it.repeats));
                 let delivered = told.stop.facts.delivery.map(|it| (it.stop, it.length, 0));
                 prop_assert_eq!(delivered, answered);
                 repeats += 1;
-                prop_assert!(repeats <= charged, "{} repeats of {} blocks", repeats, charged);
+                prop_assert!(repeats <= charged + awaited, "{} repeats of {} blocks", repeats, charged);
             }
             Ok(())
         })?;
