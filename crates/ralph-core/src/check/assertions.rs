@@ -1,6 +1,7 @@
 //! What a test would notice: calls that assert, by language. Those that hold whatever the code does are not counted.
 
 use super::cases::{self, Definition};
+use super::dead::Dead;
 use super::language::{Dialect, Language};
 use super::source::Source;
 use super::words::{self, Fingerprint};
@@ -24,8 +25,10 @@ impl Assertions {
     /// A call of a function of the same file that asserts is an assertion too: moving three asserts into a helper takes
     /// nothing away.
     pub(crate) fn of(source: &Source<'_>) -> Self {
+        let dead = Dead::of(source);
         let mut positions: Vec<usize> = words::words(&source.code)
             .filter(|(at, word)| is_assertion(source, *at, word) && !is_trivial(source, *at, word))
+            .filter(|(at, _)| !dead.contains(*at))
             .map(|(at, _)| at)
             .collect();
         let definitions = cases::definitions(source);
@@ -44,7 +47,10 @@ impl Assertions {
                 break;
             }
             let calls = words::words(&source.code).filter(|(at, word)| {
-                more.contains(word) && calls(source, at + word.len()) && !is_defined(source, *at)
+                more.contains(word)
+                    && calls(source, at + word.len())
+                    && !is_defined(source, *at)
+                    && !dead.contains(*at)
             });
             positions.extend(calls.map(|(at, _)| at));
             positions.sort_unstable();

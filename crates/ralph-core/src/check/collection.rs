@@ -11,12 +11,13 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What keeps pytest from collecting.
-const PYTEST: [&str; 4] = [
+/// What keeps pytest and unittest from collecting.
+const PYTEST: [&str; 5] = [
     "collect_ignore",
     "collect_ignore_glob",
     "pytest_collection_modifyitems",
     "pytest_ignore_collect",
+    "load_tests",
 ];
 
 pub(super) fn narrowed(changes: &[FileChange<'_>]) -> Vec<Finding> {

@@ -4,6 +4,7 @@
 use super::FileChange;
 use super::cases::Running;
 use super::collection;
+use super::disarmed;
 use super::source::Source;
 use super::tested::{Focus, Side, Start, Tested};
 use super::words;
@@ -34,6 +35,8 @@ pub fn check(changes: &[FileChange<'_>], is_also_test: &dyn Fn(&str) -> bool) ->
     }
     findings.extend(focused(&before.focused, &after.focused));
     findings.extend(collection::narrowed(changes));
+    let names = before.tests.iter().map(Tested::own_name).collect();
+    findings.extend(disarmed::disarmed(changes, is_also_test, &names));
     findings.sort_by(|one, other| key(one).cmp(&key(other)));
     findings.truncate(MOST_FINDINGS);
     findings

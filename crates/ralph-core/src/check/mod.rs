@@ -6,6 +6,8 @@ mod assertions;
 mod cases;
 mod collection;
 mod constructs;
+mod dead;
+mod disarmed;
 pub mod integrity;
 mod language;
 mod lexer;

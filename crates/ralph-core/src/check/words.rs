@@ -59,6 +59,15 @@ pub(crate) fn head(text: &str, at: usize, most: usize) -> &str {
     text.get(at..end).unwrap_or_default()
 }
 
+/// At most `most` bytes before `at`.
+pub(crate) fn tail(text: &str, at: usize, most: usize) -> &str {
+    let mut start = at.saturating_sub(most);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    text.get(start..at).unwrap_or_default()
+}
+
 /// The word that ends where `before` ends, white space aside.
 pub(crate) fn last_word(before: &str) -> &str {
     let before = before.trim_end();

@@ -597,6 +597,12 @@ fn hostile_changes_take_linear_time() {
         "fn a() { assert!(",
         "\"a\": \"error\", ",
         "class Test:\n def test_a(self):\n",
+        "if False:\n ",
+        "if (false) {",
+        "def test_a():\n def a():\n  a()\n a()\n",
+        " def a():\n  a()\n",
+        " a = lambda: assert_a()\n",
+        "x.test_a = sys.exit(0)\n",
     ];
     for path in [
         "a.test.ts",
@@ -618,4 +624,154 @@ fn hostile_changes_take_linear_time() {
             assert!(settings::check(&[change]).len() <= 200, "{path} {piece}");
         }
     }
+}
+
+/// R-S5a: tests that are there, run, and can no longer fail.
+#[test]
+fn disarmed_in_python() {
+    const PY: &str = "def test_adds():\n    assert add(1) == 2\n";
+    const CASE: &str = "class A(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(1), 2)\n";
+    insta::assert_snapshot!(all(&[
+        ("python: under if False", &[edited("test_a.py", PY, "def test_adds():\n    if False:\n        assert add(1) == 2\n")]),
+        ("python: under if 0, on one line", &[edited("test_a.py", PY, "def test_adds():\n    if 0: assert add(1) == 2\n")]),
+        ("python: under while False", &[edited("test_a.py", PY, "def test_adds():\n    while (False):\n\n        assert add(1) == 2\n    print()\n")]),
+        ("python: over nothing", &[edited("test_a.py", PY, "def test_adds():\n    for _ in []:\n        assert add(1) == 2\n")]),
+        ("python: in a function that nobody calls", &[edited("test_a.py", PY, "def test_adds():\n    def check():\n        assert add(1) == 2\n")]),
+        ("python: in a lambda that nobody calls", &[edited("test_a.py", CASE, "class A(unittest.TestCase):\n    def test_adds(self):\n        f = lambda: self.assertEqual(add(1), 2)\n")]),
+        ("python: in a lambda that nobody keeps", &[edited("test_a.py", CASE, "class A(unittest.TestCase):\n    def test_adds(self):\n        lambda: self.assertEqual(add(1), 2)\n")]),
+        ("python: an assertion is replaced in setUp", &[edited("test_a.py", CASE, "class A(unittest.TestCase):\n    def setUp(self):\n        self.assertEqual = lambda *a: None\n    def test_adds(self):\n        self.assertEqual(add(1), 2)\n")]),
+        ("python: an assertion is replaced for all", &[added("conftest.py", "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\nsetattr(unittest.TestCase, 'assertTrue', print)\n")]),
+        ("python: a test is replaced", &[edited("test_a.py", CASE, "class A(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(1), 2)\nA.test_adds = lambda self: None\nsetattr(A, \"test_adds\", print)\n")]),
+        ("python: a function is replaced", &[edited("test_a.py", PY, "def test_adds():\n    assert add(1) == 2\ntest_adds = lambda: None\n")]),
+        ("python: load_tests", &[edited("test_a.py", CASE, "class A(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(1), 2)\ndef load_tests(loader, tests, pattern):\n    return unittest.TestSuite()\n")]),
+        ("python: a file opts out", &[edited("test_a.py", PY, "__test__ = False\ndef test_adds():\n    assert add(1) == 2\n")]),
+        ("python: a test opts out", &[edited("test_a.py", PY, "def test_adds():\n    assert add(1) == 2\ntest_adds.__test__ = False\n")]),
+        ("python: another base", &[edited("test_a.py", CASE, "class A(object):\n    def test_adds(self):\n        self.assertEqual(add(1), 2)\n")]),
+        ("python: the process ends", &[edited("test_a.py", PY, "import os\ndef test_adds():\n    os._exit(0)\n    assert add(1) == 2\n"), added("tests/conftest.py", "import sys\ndef pytest_sessionfinish():\n    sys.exit( 0 )\n")]),
+    ]), @r#"
+    python: under if False
+        test_a.py:1 assertions-removed: `test_adds` asserts nothing any more, it made 1 assertion
+    python: under if 0, on one line
+        test_a.py:1 assertions-removed: `test_adds` asserts nothing any more, it made 1 assertion
+    python: under while False
+        test_a.py:1 assertions-removed: `test_adds` asserts nothing any more, it made 1 assertion
+    python: over nothing
+        test_a.py:1 assertions-removed: `test_adds` asserts nothing any more, it made 1 assertion
+    python: in a function that nobody calls
+        test_a.py:1 assertions-removed: `test_adds` asserts nothing any more, it made 1 assertion
+    python: in a lambda that nobody calls
+        test_a.py:2 assertions-removed: `A.test_adds` asserts nothing any more, it made 1 assertion
+    python: in a lambda that nobody keeps
+        test_a.py:2 assertions-removed: `A.test_adds` asserts nothing any more, it made 1 assertion
+    python: an assertion is replaced in setUp
+        test_a.py:3 test-disarmed: `self.assertEqual = lambda *a: None` is new: tests can no longer fail, or are not told of
+    python: an assertion is replaced for all
+        conftest.py:2 test-disarmed: `unittest.TestCase.assertEqual = lambda *a: None` is new: tests can no longer fail, or are not told of
+        conftest.py:3 test-disarmed: `setattr(unittest.TestCase, 'assertTrue', print)` is new: tests can no longer fail, or are not told of
+    python: a test is replaced
+        test_a.py:4 test-disarmed: `A.test_adds = lambda self: None` is new: tests can no longer fail, or are not told of
+        test_a.py:5 test-disarmed: `setattr(A, "test_adds", print)` is new: tests can no longer fail, or are not told of
+    python: a function is replaced
+        test_a.py:3 test-disarmed: `test_adds = lambda: None` is new: tests can no longer fail, or are not told of
+    python: load_tests
+        test_a.py:4 collection-narrowed: `load_tests` is new: it can keep tests from being collected
+    python: a file opts out
+        test_a.py:1 test-disarmed: `__test__ = False` is new: tests can no longer fail, or are not told of
+    python: a test opts out
+        test_a.py:3 test-disarmed: `test_adds.__test__ = False` is new: tests can no longer fail, or are not told of
+    python: another base
+        test_a.py:1 test-disarmed: `A` is no longer a `TestCase`: its tests are not collected
+    python: the process ends
+        test_a.py:3 test-disarmed: `os._exit(0)` is new: tests can no longer fail, or are not told of
+        tests/conftest.py:3 test-disarmed: `sys.exit( 0 )` is new: tests can no longer fail, or are not told of
+    "#);
+}
+
+#[test]
+fn disarmed_elsewhere() {
+    const JS: &str = "it('adds', () => { expect(add(1)).toBe(2) })\n";
+    const RS: &str = "#[test]\nfn adds() { assert_eq!(add(1), 2); }\n";
+    insta::assert_snapshot!(all(&[
+        ("javascript: under if (false)", &[edited("a.test.ts", JS, "it('adds', () => { if (false) { expect(add(1)).toBe(2) } })\n")]),
+        ("javascript: in a function that nobody calls", &[edited("a.test.ts", JS, "it('adds', () => {\n  const check = () => {\n    expect(add(1)).toBe(2)\n  }\n})\n")]),
+        ("javascript: expect is replaced", &[edited("a.test.ts", JS, "const expect = () => ({ toBe() {} })\nit('adds', () => { expect(add(1)).toBe(2) })\n"), added("vitest.setup.ts", "globalThis.expect = new Proxy({}, {})\nglobal.it = () => {}\n")]),
+        ("javascript: the process ends", &[edited("a.test.ts", JS, "it('adds', () => {\n  process.exit(0)\n  expect(add(1)).toBe(2) })\n")]),
+        ("rust: under if false", &[edited("src/a.rs", RS, "#[test]\nfn adds() { if false { assert_eq!(add(1), 2); } }\n")]),
+        ("rust: in a function that nobody calls", &[edited("src/a.rs", RS, "#[test]\nfn adds() { fn check() { assert_eq!(add(1), 2); } }\n")]),
+        ("rust: the process ends", &[edited("src/a.rs", RS, "#[test]\nfn adds() {\n    std::process::exit(0);\n    assert_eq!(add(1), 2);\n}\n")]),
+    ]), @r"
+    javascript: under if (false)
+        a.test.ts:1 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+    javascript: in a function that nobody calls
+        a.test.ts:1 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+    javascript: expect is replaced
+        a.test.ts:1 test-disarmed: `const expect = () => ({ toBe() {} })` is new: tests can no longer fail, or are not told of
+        vitest.setup.ts:1 test-disarmed: `globalThis.expect = new Proxy({}, {})` is new: tests can no longer fail, or are not told of
+        vitest.setup.ts:2 test-disarmed: `global.it = () => {}` is new: tests can no longer fail, or are not told of
+    javascript: the process ends
+        a.test.ts:2 test-disarmed: `process.exit(0)` is new: tests can no longer fail, or are not told of
+    rust: under if false
+        src/a.rs:2 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+    rust: in a function that nobody calls
+        src/a.rs:2 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+    rust: the process ends
+        src/a.rs:3 test-disarmed: `std::process::exit(0);` is new: tests can no longer fail, or are not told of
+    ");
+}
+
+#[test]
+fn what_disarms_nothing() {
+    const PY: &str = "def test_adds():\n    assert add(1) == 2\n";
+    const JS: &str = "it('adds', () => { expect(add(1)).toBe(2) })\n";
+    insta::assert_snapshot!(all(&[
+        ("python: a function that is called", &[edited("test_a.py", PY, "def test_adds():\n    def check(n):\n        assert add(n) == 2\n    check(1)\n")]),
+        ("python: a function that is passed on, registered or returned", &[edited("test_a.py", PY, "def test_adds():\n    @app.route('/')\n    def page():\n        assert add(1) == 2\n    def other():\n        assert add(1) == 2\n    run(other)\n")]),
+        ("python: a lambda as an argument", &[edited("test_a.py", PY, "def test_adds():\n    eventually(\n        lambda: check_sum(add(1), 2),\n    )\n")]),
+        ("python: a condition", &[edited("test_a.py", PY, "def test_adds():\n    if WINDOWS:\n        assert add(1) == 2\n    for n in [1]:\n        assert add(n)\n")]),
+        ("python: attributes", &[edited("test_a.py", PY, "def test_adds(self):\n    self.assertions = []\n    self.client.assertion = 3\n    x = assertEqual == 3\n    assert add(1) == 2\n")]),
+        ("python: a suite that is run by hand", &[edited("test_a.py", PY, "def test_adds():\n    assert add(1) == 2\nif __name__ == '__main__':\n    sys.exit(pytest.main())\n")]),
+        ("python: a program exits", &[edited("shop/cli.py", "", "import sys\nsys.exit(0)\n")]),
+        ("python: tests made by a loop", &[added("test_b.py", "class TestB:\n    pass\nfor n in range(3):\n    setattr(TestB, f'test_{n}', make(n))\n")]),
+        ("python: a class without TestCase", &[edited("test_a.py", "class TestA(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(1), 2)\n", "class TestA:\n    def test_adds(self):\n        assert add(1) == 2\n")]),
+        ("python: another TestCase", &[edited("test_a.py", "class A(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(1), 2)\n", "class A(IsolatedAsyncioTestCase):\n    def test_adds(self):\n        self.assertEqual(add(1), 2)\n")]),
+        ("javascript: extended by a library", &[edited("a.test.ts", JS, "const test = base.extend({ page })\nconst expect = chai.expect\nconst assert = require('assert')\nglobalThis.expect = expect\nit('adds', () => { expect(add(1)).toBe(2) })\n")]),
+        ("javascript: a function that is called", &[edited("a.test.ts", JS, "it('adds', () => {\n  const check = (n) => {\n    expect(add(n)).toBe(2)\n  }\n  check(1)\n})\n")]),
+        ("javascript: a named callback", &[edited("a.test.ts", JS, "it('adds', function adds() {\n  expect(add(1)).toBe(2)\n})\n")]),
+        ("javascript: a program in a fixture exits", &[added("test/fixtures/cli.js", "process.exit(0)\n")]),
+        ("rust: a program exits", &[edited("src/main.rs", "fn main() {}\n", "fn main() { std::process::exit(0); }\n")]),
+        ("rust: a function that is called", &[edited("src/a.rs", "#[test]\nfn adds() { assert_eq!(add(1), 2); }\n", "#[test]\nfn adds() { fn gives(n: u8) { assert_eq!(add(n), 2); } gives(1); }\n")]),
+    ]), @"
+    python: a function that is called
+        fine
+    python: a function that is passed on, registered or returned
+        fine
+    python: a lambda as an argument
+        fine
+    python: a condition
+        fine
+    python: attributes
+        fine
+    python: a suite that is run by hand
+        fine
+    python: a program exits
+        fine
+    python: tests made by a loop
+        fine
+    python: a class without TestCase
+        fine
+    python: another TestCase
+        fine
+    javascript: extended by a library
+        fine
+    javascript: a function that is called
+        fine
+    javascript: a named callback
+        fine
+    javascript: a program in a fixture exits
+        fine
+    rust: a program exits
+        fine
+    rust: a function that is called
+        fine
+    ");
 }

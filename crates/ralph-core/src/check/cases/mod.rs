@@ -48,6 +48,56 @@ pub(crate) struct Definition<'a> {
     pub(crate) body: Range<usize>,
 }
 
+/// A class of Python.
+#[derive(Debug)]
+pub(crate) struct Class<'a> {
+    pub(crate) name: &'a str,
+    /// What follows its name on its line.
+    pub(crate) bases: &'a str,
+    pub(crate) at: usize,
+    pub(crate) body: Range<usize>,
+}
+
+pub(crate) fn classes<'a>(source: &'a Source<'_>) -> Vec<Class<'a>> {
+    python::classes(source)
+}
+
+/// Functions inside of tests that nobody calls.
+pub(crate) fn uncalled(source: &Source<'_>) -> Vec<Range<usize>> {
+    const MOST: usize = 200;
+    let code = &source.code;
+    match source.language.dialect() {
+        Some(Dialect::Python) => python::uncalled(source),
+        Some(dialect @ (Dialect::Rust | Dialect::JavaScript)) => {
+            let cases = cases(source);
+            let is_nested = |one: &Definition<'_>| {
+                // In the order of the text, and hardly ever in each other.
+                let next = cases.partition_point(|case| case.body.start < one.body.start);
+                let before = cases.get(next.saturating_sub(3)..next).unwrap_or_default();
+                before.iter().any(|case| one.body.end < case.body.end)
+                    && (dialect == Dialect::Rust || is_function(code, one))
+            };
+            let is_once = |name: &str| words::find_all(code, name).nth(1).is_none();
+            let nested = definitions(source).into_iter().filter(is_nested).take(MOST);
+            nested.filter(|one| is_once(one.name)).map(|one| one.body).collect()
+        }
+        Some(Dialect::Go | Dialect::Java) | None => Vec::new(),
+    }
+}
+
+/// `function name(…) {` or `const name = (…) => {`, and no other block that follows a name.
+fn is_function(code: &str, one: &Definition<'_>) -> bool {
+    let before = words::tail(code, one.body.start.saturating_sub(1), 2_000);
+    let start = before.rfind([';', '{', '}', '\n']).map_or(0, |at| at + 1);
+    let (before, statement) = before.split_at(start);
+    let statement = statement.trim();
+    let is_argument = before.trim_end().ends_with([',', '(', '=']);
+    !is_argument
+        && (statement.ends_with("=>") && statement.starts_with("const ")
+            || statement.starts_with("function ")
+            || statement.starts_with("async function "))
+}
+
 pub(crate) fn cases(source: &Source<'_>) -> Vec<Case> {
     let Some(dialect) = source.language.dialect() else {
         return Vec::new();

@@ -1,6 +1,6 @@
 //! What pytest and unittest collect: functions `test…`, alone or in a class for tests.
 
-use super::{Case, Definition, Running, Skips, Suite, Suites, short, stricter};
+use super::{Case, Class, Definition, Running, Skips, Suite, Suites, short, stricter};
 use crate::check::source::Source;
 use crate::check::words;
 use alloc::borrow::ToOwned;
@@ -74,6 +74,77 @@ pub(super) fn cases(source: &Source<'_>) -> Vec<Case> {
 pub(super) fn definitions<'a>(source: &'a Source<'_>) -> Vec<Definition<'a>> {
     let functions = blocks(source).into_iter().filter(|block| block.keyword == "def");
     functions.map(|block| Definition { name: block.name, body: block.body }).collect()
+}
+
+pub(super) fn classes<'a>(source: &'a Source<'_>) -> Vec<Class<'a>> {
+    let classes = blocks(source).into_iter().filter(|block| block.keyword == "class");
+    let class = |block: Block<'a>| Class {
+        name: block.name,
+        bases: block.rest,
+        at: block.at,
+        body: block.body,
+    };
+    classes.map(class).collect()
+}
+
+/// Functions in functions that are named nowhere else in them, and lambdas that nobody keeps.
+pub(super) fn uncalled(source: &Source<'_>) -> Vec<Range<usize>> {
+    // Each function is looked for in the one around it; all of them together must stay linear.
+    let mut budget = source.text.len().saturating_mul(64);
+    let mut found = Vec::new();
+    let mut around: Vec<Block<'_>> = Vec::new();
+    for block in blocks(source) {
+        around.retain(|outer| outer.body.end > block.at);
+        if let Some(outer) = around.last()
+            && outer.keyword == "def"
+            && block.keyword == "def"
+            && block.decorators.is_empty()
+            && outer.body.len() <= budget
+        {
+            budget -= outer.body.len();
+            if !is_named(source, &outer.body, block.name, &(block.at..block.body.end)) {
+                found.push(block.body.clone());
+            }
+        }
+        around.push(block);
+    }
+    found.extend(idle_lambdas(source));
+    found
+}
+
+/// Whether a name stands anywhere `within` but in its `own` definition.
+fn is_named(source: &Source<'_>, within: &Range<usize>, name: &str, own: &Range<usize>) -> bool {
+    let code = source.code.get(within.clone()).unwrap_or_default();
+    words::find_all(code, name).any(|at| !own.contains(&(within.start + at)))
+}
+
+/// `lambda: …` as a statement, and `check = lambda: …` where `check` is named nowhere else.
+fn idle_lambdas(source: &Source<'_>) -> Vec<Range<usize>> {
+    const MOST: usize = 100;
+    let whole = 0..source.code.len();
+    let lines = words::find_all(&source.code, "lambda").take(MOST).filter_map(|at| {
+        let line = source.line(source.line_of(at));
+        let lead = source.code.get(line.start..at)?.trim();
+        let name = lead.strip_suffix('=').map(str::trim_end);
+        let is_idle = lead.is_empty() && !goes_on(source, line.start)
+            || name.is_some_and(|name| {
+                !name.is_empty()
+                    && name.bytes().all(words::is_word_byte)
+                    && source
+                        .code
+                        .get(line.start..at)
+                        .is_some_and(|lead| lead.starts_with([' ', '\t']))
+                    && !is_named(source, &whole, name, &line)
+            });
+        is_idle.then_some(line)
+    });
+    lines.collect()
+}
+
+/// Whether what begins here belongs to the statement before it.
+fn goes_on(source: &Source<'_>, at: usize) -> bool {
+    let before = words::tail(&source.code, at, 500).trim_end();
+    before.ends_with(['(', '[', '{', ',', '=', '\\', '+', '|'])
 }
 
 fn decorated(decorator: &str) -> Running {
