@@ -118,6 +118,11 @@ impl Env {
         self.get("GITHUB_ACTIONS").is_some_and(|value| value == "true")
     }
 
+    /// Whether the terminal, if there is one, does more than print: `TERM` is set, and not to `dumb`.
+    pub fn can_move_cursor(&self) -> bool {
+        self.get("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
+    }
+
     pub fn no_color(&self) -> bool {
         self.get("NO_COLOR").is_some()
     }

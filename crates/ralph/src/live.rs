@@ -56,32 +56,35 @@ impl Board {
         }
     }
 
-    pub(crate) fn frame(&self, now_ms: u64) -> String {
-        let width = self.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+    /// No line of it is wider than a terminal of so many columns: one that wrapped would be two to move back over.
+    pub(crate) fn frame(&self, now_ms: u64, columns: usize) -> String {
+        let longest = self.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+        let width = longest.min(columns / 2);
         let mut out = String::new();
         for Line { name, expected_ms, state } in &self.lines {
-            out.push_str(&match state {
-                State::Waiting => format!("{} {name}\n", paint(term::DIM, "·")),
-                State::Ended { text } => {
-                    format!("{}\n", text.replacen("{name}", &format!("{name:<width$}"), 1))
-                }
+            let name = text::cut(name, width);
+            let line = match state {
+                State::Waiting => format!("{} {name}", paint(term::DIM, "·")),
+                State::Ended { text } => text.replacen("{name}", &format!("{name:<width$}"), 1),
                 State::Running { since_ms } => {
                     let elapsed = now_ms.saturating_sub(*since_ms);
                     let elapsed_words = wording::short_duration(elapsed);
                     match expected_ms {
                         Some(expected) => format!(
-                            "{} {name:<width$}  {elapsed_words:>7}  {}  of about {}\n",
+                            "{} {name:<width$}  {elapsed_words:>7}  {}  of about {}",
                             paint(term::BOLD, "▸"),
                             bar(elapsed, *expected),
                             limits::duration(*expected)
                         ),
-                        None => format!(
-                            "{} {name:<width$}  {elapsed_words:>7}\n",
-                            paint(term::BOLD, "▸")
-                        ),
+                        None => {
+                            format!("{} {name:<width$}  {elapsed_words:>7}", paint(term::BOLD, "▸"))
+                        }
                     }
                 }
-            });
+            };
+            // The last column stays free: some terminals wrap as soon as it is taken.
+            out.push_str(&term::fit(&line, columns.saturating_sub(1)));
+            out.push('\n');
         }
         out
     }
@@ -117,7 +120,7 @@ pub(crate) fn watch<T>(board: Board, work: impl FnOnce(&(dyn Fn(Seen<'_>) + Sync
             let mut drawn = 0;
             let mut state = lock();
             while !state.1 {
-                let frame = state.0.frame(clock::now_ms());
+                let frame = state.0.frame(clock::now_ms(), term::columns());
                 term::redraw(drawn, &frame);
                 drawn = frame.lines().count();
                 state =

@@ -2,6 +2,7 @@
 
 use crate::report::Failure;
 use anstyle::{AnsiColor, Style};
+use ralph_exec::env::Env;
 use std::io::Write;
 
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -9,6 +10,9 @@ pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 pub(crate) const ODD: Style = AnsiColor::Yellow.on_default();
+
+/// Of a terminal that does not tell.
+const USUAL_COLUMNS: usize = 80;
 
 /// Whether somebody still reads what is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +63,43 @@ pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Whether a person watches what is drawn on stderr.
-pub(crate) fn is_watched() -> bool {
+/// Whether a person watches what is drawn on stderr, on a terminal whose cursor can be moved.
+pub(crate) fn is_watched(env: &Env) -> bool {
     use std::io::IsTerminal;
-    std::io::stderr().is_terminal() && std::io::stdout().is_terminal()
+    env.can_move_cursor() && std::io::stderr().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// How many columns stderr has.
+pub(crate) fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    let known = size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+    known.unwrap_or(USUAL_COLUMNS)
+}
+
+/// At most `columns` of a line, so that it stays one. What [`paint`] put around text takes no room, and stays.
+pub(crate) fn fit(line: &str, columns: usize) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut room = columns;
+    let mut is_escape = false;
+    for char in line.chars() {
+        is_escape |= char == '\x1b';
+        if is_escape {
+            out.push(char);
+            is_escape = char != 'm';
+        } else if let Some(left) = room.checked_sub(width(char)) {
+            out.push(char);
+            room = left;
+        } else {
+            room = 0;
+        }
+    }
+    out
+}
+
+/// Two columns for whatever may take two, but for the signs of our own.
+fn width(char: char) -> usize {
+    match char {
+        '\0'..'\u{1100}' | '\u{2000}'..'\u{2600}' | '✓' | '✗' => 1,
+        _ => 2,
+    }
 }

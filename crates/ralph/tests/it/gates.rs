@@ -665,15 +665,11 @@ fn an_adopted_loop_is_judged_by_the_policy() {
     assert!(sandbox.stop(SESSION, "").notice().contains("claimed"));
 }
 
-/// On a terminal there is one line per gate, redrawn in place, and nothing of it is left in the end.
-#[test]
-fn a_person_at_a_terminal_watches_the_gates() {
-    let sandbox = with_policy(
-        "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\n\n[[gate]]\nname = \"quick\"\nshell = \"true\"\n",
-    );
+/// What a person sees of `ralph gate run` at a terminal of this kind, while a gate named `slow` waits to be let go.
+fn at_a_terminal(sandbox: &Sandbox, kind: &str, setup: &str, until: &str) -> String {
     let go = sandbox.root().join("go");
     script(
-        &sandbox,
+        sandbox,
         "slow.sh",
         &format!("#!/bin/sh\nwhile ! [ -e '{}' ]; do sleep 0.05; done\n", go.display()),
     );
@@ -683,13 +679,16 @@ fn a_person_at_a_terminal_watches_the_gates() {
     fs::remove_file(&go).unwrap();
 
     let mut command = std::process::Command::new("script");
-    let line = format!("{} gate run --no-cache", env!("CARGO_BIN_EXE_ralph"));
+    let line = format!("{setup}{} gate run --no-cache", env!("CARGO_BIN_EXE_ralph"));
     command.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
     command
         .env_clear()
         .env("HOME", sandbox.home())
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("NO_COLOR", "1");
+    if !kind.is_empty() {
+        command.env("TERM", kind);
+    }
     command.current_dir(sandbox.project());
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -701,13 +700,22 @@ fn a_person_at_a_terminal_watches_the_gates() {
         seen.extend_from_slice(&block[..count]);
         count
     };
-    while !String::from_utf8_lossy(&seen).contains("▸ slow") {
+    while !String::from_utf8_lossy(&seen).contains(until) {
         assert!(read(&mut seen) > 0, "{}", String::from_utf8_lossy(&seen));
     }
     fs::write(&go, "").unwrap();
     while read(&mut seen) > 0 {}
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    let seen = String::from_utf8(seen).unwrap().replace('\r', "");
+    String::from_utf8(seen).unwrap().replace('\r', "")
+}
+
+const SLOW_AND_QUICK: &str = "[[gate]]\nname = \"slow\"\nrun = [\"./slow.sh\"]\ntimeout = \"1m\"\n\n[[gate]]\nname = \"quick\"\nshell = \"true\"\n";
+
+/// On a terminal there is one line per gate, redrawn in place, and nothing of it is left in the end.
+#[test]
+fn a_person_at_a_terminal_watches_the_gates() {
+    let sandbox = with_policy(SLOW_AND_QUICK);
+    let seen = at_a_terminal(&sandbox, "xterm", "", "▸ slow");
     let running = seen.lines().find(|line| line.contains("▸ slow")).unwrap();
     assert!(running.contains(['█', '░']) && running.contains("of about"), "{running}");
     let (_, last) = seen.rsplit_once("\x1b[J").unwrap();
@@ -918,4 +926,34 @@ fn a_report_that_somebody_else_wrote_is_not_read() {
         (Some(4), &Value::from("inconclusive")),
         "{ended}"
     );
+}
+
+/// A line that wrapped would be two, and the next frame would be drawn one too low.
+#[test]
+fn a_narrow_terminal_gets_narrow_lines() {
+    let sandbox = with_policy(&format!(
+        "{SLOW_AND_QUICK}\n[[gate]]\nname = \"a-name-of-24-characters.\"\nshell = \"true\"\n"
+    ));
+    let seen = at_a_terminal(&sandbox, "xterm", "stty cols 20; ", "✓ a-name-of…");
+    let (drawn, _) = seen.rsplit_once("\x1b[J").unwrap();
+    for frame in drawn.split("\x1b[J") {
+        let (lines, up) = match frame.rsplit_once("\x1b[") {
+            Some((lines, up)) => (lines, up),
+            None => (frame, "3A"),
+        };
+        let wide: Vec<_> = lines.lines().filter(|line| line.chars().count() > 19).collect();
+        assert_eq!((lines.lines().count(), up, wide), (3, "3A", vec![]), "{frame}");
+    }
+}
+
+/// Where the cursor cannot be moved, lines are printed as into a pipe.
+#[test]
+fn a_terminal_that_only_prints_gets_plain_lines() {
+    for kind in ["dumb", ""] {
+        let sandbox = with_policy(SLOW_AND_QUICK);
+        let seen = at_a_terminal(&sandbox, kind, "", "✓ quick");
+        let seen: Vec<_> = seen.lines().map(|line| line.split("  ").next().unwrap()).collect();
+        let expected = ["✓ quick", "✓ slow", "correctness", "", "", "", "2 of 2 gates passed"];
+        assert_eq!(seen, expected, "{kind}");
+    }
 }

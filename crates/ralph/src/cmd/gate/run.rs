@@ -65,7 +65,7 @@ pub(crate) fn run(env: &Env, args: &GateRun) -> Result<u8, Failure> {
         None if args.json => GateFormat::Json,
         format => format.unwrap_or(GateFormat::Human),
     };
-    let ran = match (term::is_watched(), format) {
+    let ran = match (term::is_watched(env), format) {
         (true, _) => {
             let board = Board::new(&chosen, &History::read(&home, &config.project));
             live::watch(board, |watch| gates::run(&Course { watch, ..course }))
