@@ -92,7 +92,15 @@ fn enough(report: &GateReport, base: Option<&GateReport>) -> Result<(), Few> {
         let why = ralph_core::text::line(&first.message, 80);
         return Err(Few::NotKnown(format!("at the base its tests did not begin ({why}); {hint}")));
     }
-    let Some(then) = base.tests else { return Ok(()) };
+    let Some(then) = base.tests else {
+        // A base that does not compile has no tests to count. One that just failed may lack what it needs there.
+        return match (&base.outcome, report.tests) {
+            (Outcome::Failed, Some(_)) if base.findings.iter().all(|one| one.place.is_none()) => {
+                Err(Few::NotKnown(format!("at the base no test was counted; {hint}")))
+            }
+            (Outcome::Failed | Outcome::Passed | Outcome::Unknown(_), _) => Ok(()),
+        };
+    };
     match report.tests {
         Some(now) if now.run >= then.run => Ok(()),
         Some(now) => Err(Few::Tests(format!(
@@ -138,6 +146,7 @@ mod tests {
     use super::*;
     use crate::gates::testing::{gate, report};
     use ralph_core::gate::Tests;
+    use ralph_core::requirement::Place;
 
     fn failed(messages: &[&str]) -> GateReport {
         let findings: Vec<_> =
@@ -181,6 +190,9 @@ mod tests {
             ..report("tests", Outcome::Passed)
         };
         let none = || report("tests", Outcome::Passed);
+        let place = Some(Place { file: "src/lib.rs".into(), line: Some(3), column: None });
+        let error = Finding { place, ..Finding::new("expected `;`".into()) };
+        let uncompiled = GateReport { findings: vec![error], ..report("tests", Outcome::Failed) };
         let broken = report("tests", Outcome::Unknown(Unknown::Error("no such module".into())));
         for (gate, now, base, expected) in [
             (&counted, with(9, 0), Some(with(10, 0)), "failed"),
@@ -188,7 +200,9 @@ mod tests {
             (&counted, none(), Some(with(10, 0)), "failed"),
             (&counted, with(10, 2), Some(with(10, 0)), "passed"),
             (&counted, with(11, 1), Some(with(10, 0)), "passed"),
-            (&counted, with(9, 0), Some(report("tests", Outcome::Failed)), "passed"),
+            (&counted, with(9, 0), Some(report("tests", Outcome::Failed)), "inconclusive"),
+            (&counted, with(9, 0), Some(uncompiled), "passed"),
+            (&counted, none(), Some(none()), "passed"),
             (&counted, with(9, 0), Some(broken), "inconclusive"),
             (&counted, with(9, 0), Some(failed(&["ImportError: deps"])), "inconclusive"),
             (&counted, with(9, 0), None, "inconclusive"),
