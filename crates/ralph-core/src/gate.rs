@@ -353,7 +353,8 @@ impl GateReport {
     }
 }
 
-fn quoted(word: &str) -> String {
+/// A word as one types it into a shell.
+pub fn quoted(word: &str) -> String {
     let is_plain = !word.is_empty()
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./=:,@%+{}".contains(&byte));
     if is_plain { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }

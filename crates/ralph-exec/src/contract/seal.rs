@@ -7,10 +7,10 @@ use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
 use ralph_core::policy::{Checkout, Guard, RedFirst};
 use ralph_core::record::{Base, Seal, Tool};
-use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Stage, Standing, Weight};
+use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Standing, Weight};
 use ralph_core::text;
 
-use super::Contract;
+use super::{Contract, requirement};
 use crate::checkpoint::{CheckpointError, Repository, Snapshot, Why};
 use crate::clock::Deadline;
 use crate::config::{self, Config, ConfigError};
@@ -184,14 +184,4 @@ fn tools_kept(contract: &Contract<'_>) -> Requirement {
     };
     let next = "Put the programs that the gates run back as they were; to replace them on purpose takes a run of its own";
     requirement("tools", Standing::Unmet(failure), next)
-}
-
-fn requirement(name: &str, standing: Standing, next: &str) -> Requirement {
-    Requirement {
-        name: name.to_string(),
-        stage: Stage::Correctness,
-        standing,
-        weight: Weight::Required,
-        next: next.to_string(),
-    }
 }

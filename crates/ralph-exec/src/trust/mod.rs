@@ -9,9 +9,10 @@ mod package;
 
 use crate::clock;
 use crate::config::Config;
-use crate::fs::{self, Durability, FileError, Kind};
+use crate::fs::{self, Durability, FileError};
+use crate::gates::tools;
 use crate::paths::Home;
-use ralph_core::gate::{Command, Gate};
+use ralph_core::gate::{Command, quoted};
 use ralph_core::record::Seal;
 use ralph_core::text;
 use serde::{Deserialize, Serialize};
@@ -238,31 +239,21 @@ pub struct SearchPath {
 /// Looks for the program of every gate. Directories of the path that are relative or no UTF-8 are left out: the
 /// first would be other places in other directories, the second cannot be written down.
 pub fn search_path(config: &Config, path: Option<&OsStr>) -> SearchPath {
-    let directories: Vec<PathBuf> = std::env::split_paths(path.unwrap_or_default())
-        .filter(|directory| directory.is_absolute() && directory.to_str().is_some())
-        .collect();
+    let directories = std::env::split_paths(path.unwrap_or_default())
+        .filter(|directory| directory.is_absolute() && directory.to_str().is_some());
+    let path = std::env::join_paths(directories).ok().and_then(|path| path.into_string().ok());
     let programs = config.policy.gates.iter().map(|gate| {
         let program = match &gate.command {
             Command::Argv(words) => words.first().cloned().unwrap_or_default(),
             Command::Shell(_) => "/bin/sh".to_string(),
         };
-        let found = find(&config.project, gate, &program, &directories);
+        let directory = config.project.join(&gate.cwd);
+        let path = OsStr::new(path.as_deref().unwrap_or_default());
+        let found = tools::find(OsStr::new(&program), &directory, path);
         let found = found.map(|path| path.to_string_lossy().into_owned());
         Program { gate: gate.name.clone(), program, found }
     });
-    let programs = programs.collect();
-    let path = std::env::join_paths(&directories).ok().and_then(|path| path.into_string().ok());
-    SearchPath { path, programs }
-}
-
-fn find(project: &Path, gate: &Gate, program: &str, directories: &[PathBuf]) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| {
-        fs::stat(path).is_some_and(|stat| stat.kind == Kind::File && stat.mode & 0o111 != 0)
-    };
-    if program.contains('/') {
-        return Some(project.join(&gate.cwd).join(program)).filter(is_program);
-    }
-    directories.iter().map(|directory| directory.join(program)).find(is_program)
+    SearchPath { programs: programs.collect(), path }
 }
 
 /// A command as one could type it. What would be invisible is shown.
@@ -272,15 +263,6 @@ pub fn literal(command: &Command) -> String {
         Command::Argv(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
     };
     text::reveal(&typed)
-}
-
-fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@%+=:,./_-".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) {
-        word.to_string()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 fn hash(called: &[Called]) -> String {
