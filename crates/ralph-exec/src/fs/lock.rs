@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{FileError, failpoint::step, open_regular};
-use crate::clock::{self, Deadline};
+use crate::clock::{self, Deadline, Stopwatch};
 
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
@@ -35,7 +35,7 @@ pub fn lock(path: &Path, deadline: &Deadline) -> Result<Lock, LockError> {
     })
     .map_err(FileError::new("open the lock", path))?;
     let mut pause = FIRST_PAUSE;
-    let mut waited = Duration::ZERO;
+    let watch = Stopwatch::start();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Lock { _file: file }),
@@ -46,11 +46,9 @@ pub fn lock(path: &Path, deadline: &Deadline) -> Result<Lock, LockError> {
         }
         let left = deadline.remaining();
         if left.is_zero() {
-            return Err(LockError::Busy { path: path.to_owned(), waited });
+            return Err(LockError::Busy { path: path.to_owned(), waited: watch.elapsed() });
         }
-        let next = pause.min(left);
-        clock::pause(next);
-        waited += next;
+        clock::pause(pause.min(left));
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }

@@ -31,7 +31,7 @@ fn hash(sandbox: &Sandbox) -> String {
 fn typed(sandbox: &Sandbox, answer: &str) -> Ended {
     let mut command = Command::new("script");
     let line = format!("{} trust", env!("CARGO_BIN_EXE_ralph"));
-    command.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    command.args(["--quiet", "--echo", "never", "--return", "--command", &line, "/dev/null"]);
     command
         .env_clear()
         .env("HOME", sandbox.home())
@@ -50,7 +50,6 @@ fn a_person_sees_what_they_approve() {
         assert_snapshot!(sandbox.tidy(&shown.to_string()).replace('\r', ""), @r"
         exit 3
         --- stdout
-        n
         $ROOT/project
 
         gates run
