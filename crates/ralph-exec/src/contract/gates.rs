@@ -37,9 +37,14 @@ pub(super) fn wanted<'a>(contract: &Contract<'a>, touched: &[String]) -> Vec<&'a
 
 /// Asks the gates, in the tree or in a checkout. A worker finds out what is not known, for as long as there is time.
 pub(super) fn told(inquiry: &Inquiry<'_>) -> Vec<Requirement> {
-    match inquiry.settle() {
-        Ok((board, left)) => inquiry.requirements(board, left),
-        Err(why) => {
+    let told = || {
+        let cache = inquiry.cache()?;
+        let (board, left) = inquiry.settle(&cache)?;
+        Ok(inquiry.requirements(&cache, board, left))
+    };
+    match told() {
+        Ok(requirements) => requirements,
+        Err::<_, String>(why) => {
             let unknown = |gate: &&Gate| gate.standing(Standing::Unknown(why.clone()));
             inquiry.wanted.iter().map(unknown).collect()
         }
@@ -62,22 +67,21 @@ pub(super) struct Inquiry<'a> {
 pub(super) struct Board(pub BTreeMap<String, Known>);
 
 impl Inquiry<'_> {
-    pub(super) fn settle(&self) -> Result<(Board, Left), String> {
-        let cache = self.cache()?;
-        let (mut board, mark) = self.look(&cache, self.listing)?;
+    pub(super) fn settle(&self, cache: &Cache) -> Result<(Board, Left), String> {
+        let (mut board, mark) = self.look(cache, self.listing)?;
         let mut left = Left::Done;
-        let names = self.unknown(&cache, &board);
+        let names = self.unknown(cache, &board);
         if !names.is_empty() {
             let until = Deadline::after(self.contract.world.end.remaining().saturating_sub(MARGIN));
             let task = Task { site: self.site, gates: names, mark };
             left = work::start(self.contract, &task, until).map_err(|error| describe(&error))?;
-            let before = std::mem::replace(&mut board, self.look(&cache, None)?.0);
+            let before = std::mem::replace(&mut board, self.look(cache, None)?.0);
             board.keep(before);
         }
         Ok((board, left))
     }
 
-    fn cache(&self) -> Result<Cache, String> {
+    pub(super) fn cache(&self) -> Result<Cache, String> {
         Cache::open(&self.contract.world.home).map_err(|error| describe(&error))
     }
 
@@ -151,8 +155,7 @@ impl Inquiry<'_> {
         gate.requirement(&report, self.contract.seal.policy.baseline)
     }
 
-    fn requirements(&self, mut board: Board, left: Left) -> Vec<Requirement> {
-        let Ok(cache) = self.cache() else { return Vec::new() };
+    fn requirements(&self, cache: &Cache, mut board: Board, left: Left) -> Vec<Requirement> {
         let mut told = Vec::new();
         let mut waiting_for: Option<Stage> = None;
         for stage in Stage::OF_GATES {
@@ -164,13 +167,13 @@ impl Inquiry<'_> {
                         gate.standing(Standing::Pending(Pending::NotReached(why)))
                     }
                     (None, Some(Known::Result(report)))
-                        if left == Left::Running && self.lacks_base(&cache, gate, &report) =>
+                        if left == Left::Running && self.lacks_base(cache, gate, &report) =>
                     {
                         running(gate, "being compared with the base")
                     }
                     (None, Some(Known::Result(report))) => {
                         told.extend(flaky(gate, &report));
-                        self.judged(&cache, gate, &report)
+                        self.judged(cache, gate, &report)
                     }
                     (None, Some(Known::Running)) => running(gate, "still running"),
                     (None, Some(Known::Nothing) | None) => match left {

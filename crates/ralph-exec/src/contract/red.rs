@@ -33,7 +33,7 @@ pub(super) fn requirement(
     let project = checkout::project(contract);
     let place = Place { project: &project, ..contract.place(Content::Checkout(content)) };
     let inquiry = Inquiry { contract, wanted, place: &place, site: Where::Red, listing: None };
-    let told = match inquiry.settle() {
+    let told = match inquiry.cache().and_then(|cache| inquiry.settle(&cache)) {
         Err(why) => required(NAME, Standing::Unknown(why), ""),
         Ok((_, Left::Running)) => {
             let why = "new tests are being tried at the base".to_string();
