@@ -23,8 +23,9 @@ pub(crate) use inside::is_plain;
 pub use inside::{Inside, Put};
 pub use lock::{Lock, LockError, lock};
 pub use write::{
-    Durability, append, create_dir, create_new, create_new_ordinary, overwrite, patch, quarantine,
-    remove_file, remove_made_dir, replace, replace_keeping_mode, scratch, stream, truncate,
+    Durability, Mode, append, create_dir, create_new, create_new_ordinary, overwrite, patch, put,
+    quarantine, remove_file, remove_made_dir, replace, replace_keeping_mode, scratch, stream,
+    truncate,
 };
 
 /// What was attempted on which path; the source says why it failed.

@@ -23,6 +23,7 @@ const PRIVATE: u32 = 0o600;
 
 /// For files of the user's, before the umask.
 const ORDINARY: u32 = 0o666;
+const PROGRAM: u32 = 0o777;
 
 /// What a change survives once it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,24 @@ pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), 
         temporary.rename_over(path)?;
         sync_parent(path, durability)
     };
+    put().map_err(FileError::new("write", path))
+}
+
+/// Who may do what with a file that is not ralph's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Ordinary,
+    /// It can be run.
+    Program,
+}
+
+/// [`replace`] for a file of a scratch directory, which others read and run.
+pub fn put(path: &Path, bytes: &[u8], mode: Mode) -> Result<(), FileError> {
+    let mode = match mode {
+        Mode::Ordinary => ORDINARY,
+        Mode::Program => PROGRAM,
+    };
+    let put = || Temporary::write(path, bytes, mode)?.rename_over(path);
     put().map_err(FileError::new("write", path))
 }
 

@@ -1,0 +1,21 @@
+//! The host in a box: what an agent's client does with hooks, offline, and a scripted model that the real client can
+//! talk to.
+//!
+//! ```text
+//! scenario file ─ scenario ─▶ Scenario ─ stage ─▶ a scratch home and project
+//!                                │
+//!              ┌─────────────────┴──────────────────┐
+//!              ▼                                    ▼
+//!   query: the simulated client         client: the real one, whose model is `server`
+//!              │                                    │
+//!              └───────────▶ timeline ◀─────────────┘
+//!                               │
+//!                            expect: what did not come true
+//! ```
+//!
+//! Nothing here shares a type with `ralph-core`: it is the other side of the wire.
+
+pub mod scenario;
+pub mod script;
+pub mod stage;
+pub mod timeline;

@@ -1,0 +1,62 @@
+//! What a scenario says has to come of it.
+
+use std::collections::BTreeMap;
+
+/// The events that the simulator tells.
+pub const EVENTS: [&str; 18] = [
+    "SessionStart",
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "Stop",
+    "SubagentStart",
+    "SubagentStop",
+    "TaskCreated",
+    "TaskCompleted",
+    "TeammateIdle",
+    "PreCompact",
+    "PostCompact",
+    "StopFailure",
+    "SessionEnd",
+    "Notification",
+];
+
+/// The client's words for how a prompt ends.
+pub const ENDINGS: [&str; 8] = [
+    "completed",
+    "stop_hook_prevented",
+    "hook_stopped",
+    "prompt_blocked",
+    "api_error",
+    "max_turns",
+    "aborted_streaming",
+    "aborted_tools",
+];
+
+/// Whatever is not said may be anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expect {
+    /// How each prompt ends.
+    pub endings: Option<Vec<String>>,
+    /// What the person is left with after each prompt.
+    pub results: Option<Vec<String>>,
+    /// How often `Stop` is told.
+    pub stops: Option<u64>,
+    /// How often the agent is held at a stop.
+    pub blocks: Option<u64>,
+    /// How often the model is asked.
+    pub requests: Option<u64>,
+    /// What the reason of each block contains, in order.
+    pub reasons: Option<Vec<String>>,
+    /// All events in order.
+    pub events: Option<Vec<String>>,
+    /// How the client's process ends.
+    pub exit: Option<i32>,
+    /// Files of the project and what they hold in the end.
+    pub files: BTreeMap<String, String>,
+    /// Files of the project that are not there in the end.
+    pub absent: Vec<String>,
+}

@@ -1,0 +1,210 @@
+//! A scenario: a scratch project, the hooks under test, what the person and the agent do, and what has to come of it.
+
+mod expect;
+mod raw;
+mod read;
+
+pub use expect::{ENDINGS, EVENTS, Expect};
+pub use read::{Mistakes, parse, read};
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Default)]
+pub struct Scenario {
+    /// One sentence: what it shows.
+    pub name: String,
+    pub client: Client,
+    /// Variables of the client's process, and so of its hooks.
+    pub env: BTreeMap<String, String>,
+    /// A directory whose files the project starts with, resolved against the scenario's own place.
+    pub copy: Option<PathBuf>,
+    /// Files of the project, by relative path. What starts with `#!` can be run.
+    pub files: BTreeMap<String, String>,
+    /// Files of the person's home, by relative path.
+    pub home: BTreeMap<String, String>,
+    /// Commands that prepare the project, run by `sh` before the client starts.
+    pub setup: Vec<String>,
+    pub settings: Settings,
+    pub hooks: Vec<Hook>,
+    pub plugins: Vec<Plugin>,
+    pub steps: Vec<Step>,
+    pub subagents: Vec<Subagent>,
+    pub summary: String,
+    pub expect: Expect,
+}
+
+/// How the client is started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Client {
+    /// The session's id; made up when it is not given.
+    pub session: Option<String>,
+    pub model: Option<String>,
+    /// The size of the context window in tokens, as `--autocompact` takes it.
+    pub autocompact: Option<u64>,
+    pub max_turns: Option<u32>,
+}
+
+/// Whole settings files, besides the hooks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    pub user: Option<Value>,
+    pub project: Option<Value>,
+    pub local: Option<Value>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hook {
+    pub event: String,
+    pub matcher: Option<String>,
+    pub run: Run,
+    /// In seconds.
+    pub timeout: Option<f64>,
+    pub is_async: bool,
+    pub layer: Layer,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// As it stands, by the shell.
+    Command(String),
+    /// Without a shell.
+    Program { command: String, args: Vec<String> },
+    /// A script that becomes a file of the project.
+    Script(String),
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self::Command(String::new())
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layer {
+    User,
+    #[default]
+    Project,
+    Local,
+    /// The client's `--settings`.
+    Flag,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plugin {
+    pub name: String,
+    pub hooks: Vec<Hook>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    Person(String),
+    Agent(AgentTurn),
+    Session(SessionStep),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionStep {
+    /// The client ends and is started again with the same session.
+    Resume,
+    /// The client ends and is started again with a copy of the session under a new id.
+    Fork,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AgentTurn {
+    pub text: String,
+    pub tools: Vec<ToolCall>,
+    pub usage: Usage,
+    /// An API error instead of an answer.
+    pub error: Option<ApiError>,
+    pub delay_ms: u64,
+    pub repeat: Repeat,
+    pub stop_reason: Option<String>,
+    pub interrupt: Interrupt,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    Times(u32),
+    Forever,
+}
+
+impl Default for Repeat {
+    fn default() -> Self {
+        Self::Times(1)
+    }
+}
+
+/// Whether the person interrupts the agent here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interrupt {
+    #[default]
+    No,
+    /// While the answer is on its way.
+    Answer,
+    /// While its tools run.
+    Tools,
+}
+
+/// A tool call. Relative paths in it are the project's.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolCall {
+    Bash {
+        command: String,
+        background: bool,
+    },
+    Write {
+        path: String,
+        text: String,
+    },
+    Edit {
+        path: String,
+        old: String,
+        new: String,
+    },
+    Read {
+        path: String,
+    },
+    Agent {
+        prompt: String,
+        kind: String,
+        background: bool,
+    },
+    /// Any other, as it stands.
+    Other {
+        name: String,
+        input: Value,
+    },
+}
+
+/// Tokens, as the API reports them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_creation: u64,
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Self { input: 100, output: 20, cache_read: 0, cache_creation: 0 }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiError {
+    pub status: u16,
+    /// Such as `overloaded_error`.
+    pub kind: String,
+    pub message: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Subagent {
+    /// A part of the task it is given, which tells it from others.
+    pub prompt: String,
+    pub turns: Vec<AgentTurn>,
+}

@@ -1,0 +1,190 @@
+//! A scenario file as TOML sees it. Every unknown key is an error.
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use toml::Spanned;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) name: Option<String>,
+    #[serde(default)]
+    pub(super) client: Client,
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) copy: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) files: BTreeMap<Spanned<String>, String>,
+    #[serde(default)]
+    pub(super) home: BTreeMap<Spanned<String>, String>,
+    #[serde(default)]
+    pub(super) setup: Vec<String>,
+    #[serde(default)]
+    pub(super) settings: Settings,
+    #[serde(default)]
+    pub(super) hook: Vec<Hook>,
+    #[serde(default)]
+    pub(super) plugin: Vec<Plugin>,
+    #[serde(default)]
+    pub(super) step: Vec<Spanned<Step>>,
+    #[serde(default)]
+    pub(super) subagent: Vec<Subagent>,
+    pub(super) summary: Option<String>,
+    #[serde(default)]
+    pub(super) expect: Expect,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Client {
+    pub(super) session: Option<Spanned<String>>,
+    pub(super) model: Option<String>,
+    pub(super) autocompact: Option<u64>,
+    pub(super) max_turns: Option<u32>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    pub(super) user: Option<Value>,
+    pub(super) project: Option<Value>,
+    pub(super) local: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hook {
+    pub(super) event: Spanned<String>,
+    pub(super) matcher: Option<String>,
+    pub(super) command: Option<String>,
+    pub(super) args: Option<Vec<String>>,
+    pub(super) script: Option<String>,
+    pub(super) timeout: Option<f64>,
+    #[serde(default)]
+    pub(super) r#async: bool,
+    #[serde(default)]
+    pub(super) r#in: Layer,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Layer {
+    User,
+    #[default]
+    Project,
+    Local,
+    Flag,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plugin {
+    pub(super) name: Spanned<String>,
+    #[serde(default)]
+    pub(super) hook: Vec<Hook>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Step {
+    pub(super) person: Option<String>,
+    pub(super) session: Option<SessionStep>,
+    pub(super) agent: Option<String>,
+    #[serde(default)]
+    pub(super) tools: Vec<Spanned<Tool>>,
+    pub(super) usage: Option<Usage>,
+    pub(super) error: Option<ApiError>,
+    #[serde(default)]
+    pub(super) delay_ms: u64,
+    pub(super) repeat: Option<Spanned<Repeat>>,
+    pub(super) stop_reason: Option<String>,
+    pub(super) interrupt: Option<Interrupt>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum SessionStep {
+    Resume,
+    Fork,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Interrupt {
+    Answer,
+    Tools,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a number, or \"forever\"")]
+pub(super) enum Repeat {
+    Times(u32),
+    Forever(Forever),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Forever {
+    Forever,
+}
+
+/// One of `run`, `write`, `edit`, `read`, `agent` and `tool`, with what belongs to it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tool {
+    pub(super) run: Option<String>,
+    pub(super) write: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) edit: Option<String>,
+    pub(super) old: Option<String>,
+    pub(super) new: Option<String>,
+    pub(super) read: Option<String>,
+    pub(super) agent: Option<String>,
+    pub(super) r#type: Option<String>,
+    pub(super) background: Option<bool>,
+    pub(super) tool: Option<String>,
+    pub(super) input: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Usage {
+    pub(super) input: Option<u64>,
+    pub(super) output: Option<u64>,
+    pub(super) cache_read: Option<u64>,
+    pub(super) cache_creation: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ApiError {
+    pub(super) status: u16,
+    pub(super) r#type: String,
+    pub(super) message: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Subagent {
+    pub(super) prompt: String,
+    #[serde(default)]
+    pub(super) step: Vec<Spanned<Step>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Expect {
+    pub(super) endings: Option<Vec<Spanned<String>>>,
+    pub(super) results: Option<Spanned<Vec<String>>>,
+    pub(super) stops: Option<Spanned<u64>>,
+    pub(super) blocks: Option<Spanned<u64>>,
+    pub(super) requests: Option<Spanned<u64>>,
+    pub(super) reasons: Option<Spanned<Vec<String>>>,
+    pub(super) events: Option<Vec<Spanned<String>>>,
+    pub(super) exit: Option<i32>,
+    #[serde(default)]
+    pub(super) files: BTreeMap<Spanned<String>, String>,
+    #[serde(default)]
+    pub(super) absent: Vec<Spanned<String>>,
+}

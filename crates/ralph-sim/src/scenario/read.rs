@@ -1,0 +1,396 @@
+//! From the text of a scenario file to what it says, or to every mistake in it.
+
+use super::expect::{ENDINGS, EVENTS};
+use super::{
+    AgentTurn, ApiError, Client, Expect, Hook, Interrupt, Layer, Plugin, Repeat, Run, Scenario,
+    SessionStep, Settings, Step, Subagent, ToolCall, Usage, raw,
+};
+use ralph_exec::config::Problem;
+use ralph_exec::fs::{self, FileError};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use toml::Spanned;
+
+const LARGEST: usize = 4 * 1024 * 1024;
+/// What an agent is taken for when its type is not said.
+const USUAL_AGENT: &str = "general-purpose";
+const SUMMARY: &str = "<summary>The work so far.</summary>";
+
+#[derive(Debug, thiserror::Error)]
+pub enum Mistakes {
+    #[error("the scenario has mistakes")]
+    Found(Vec<Problem>),
+    #[error("`{}` is not UTF-8", .0.display())]
+    NotText(PathBuf),
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+pub fn read(path: &Path) -> Result<Scenario, Mistakes> {
+    let bytes = fs::read(path, LARGEST)?;
+    let text = String::from_utf8(bytes).map_err(|_| Mistakes::NotText(path.to_owned()))?;
+    parse(&text, path)
+}
+
+/// `path` is where the text comes from: other files are named relative to it.
+pub fn parse(text: &str, path: &Path) -> Result<Scenario, Mistakes> {
+    let mut reader =
+        Reader { path: path.to_owned(), source: Arc::from(text), problems: Vec::new() };
+    let file = match toml::from_str::<raw::File>(text) {
+        Ok(file) => file,
+        Err(error) => {
+            reader.problem(error.span().unwrap_or_default(), error.message().to_owned(), None);
+            return Err(Mistakes::Found(reader.problems));
+        }
+    };
+    let scenario = reader.scenario(file);
+    if reader.problems.is_empty() { Ok(scenario) } else { Err(Mistakes::Found(reader.problems)) }
+}
+
+struct Reader {
+    path: PathBuf,
+    source: Arc<str>,
+    problems: Vec<Problem>,
+}
+
+impl Reader {
+    fn problem(&mut self, span: Range<usize>, message: String, hint: Option<&str>) {
+        self.problems.push(Problem {
+            path: self.path.clone(),
+            source: Arc::clone(&self.source),
+            span,
+            message,
+            hint: hint.map(str::to_owned),
+        });
+    }
+
+    fn scenario(&mut self, file: raw::File) -> Scenario {
+        let steps = self.steps(file.step);
+        let expect = self.expect(file.expect, &steps);
+        Scenario {
+            name: file.name.unwrap_or_else(|| stem(&self.path)),
+            client: self.client(file.client),
+            env: file.env,
+            copy: file.copy.and_then(|copy| self.copy(copy)),
+            files: self.files(file.files),
+            home: self.files(file.home),
+            setup: file.setup,
+            settings: Settings {
+                user: file.settings.user,
+                project: file.settings.project,
+                local: file.settings.local,
+            },
+            hooks: file.hook.into_iter().map(|hook| self.hook(hook)).collect(),
+            plugins: file.plugin.into_iter().map(|plugin| self.plugin(plugin)).collect(),
+            steps,
+            subagents: file.subagent.into_iter().map(|agent| self.subagent(agent)).collect(),
+            summary: file.summary.unwrap_or_else(|| SUMMARY.to_owned()),
+            expect,
+        }
+    }
+
+    fn client(&mut self, client: raw::Client) -> Client {
+        let session = client.session.map(|id| {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            let value = id.as_ref();
+            if value.is_empty() || value.len() > 64 || !value.bytes().all(is_plain) {
+                let hint = "such as 5999882c-e786-462c-84d4-07d1c65b5e76";
+                self.problem(id.span(), "this is no id of a session".to_owned(), Some(hint));
+            }
+            id.into_inner()
+        });
+        Client {
+            session,
+            model: client.model,
+            autocompact: client.autocompact,
+            max_turns: client.max_turns,
+        }
+    }
+
+    fn copy(&mut self, copy: Spanned<String>) -> Option<PathBuf> {
+        let directory = self.path.parent().unwrap_or(Path::new("")).join(copy.as_ref());
+        if fs::is_directory(&directory) {
+            return Some(directory);
+        }
+        let message = format!("there is no directory `{}`", directory.display());
+        let hint = "it is looked for beside the scenario";
+        self.problem(copy.span(), message, Some(hint));
+        None
+    }
+
+    fn files(&mut self, files: BTreeMap<Spanned<String>, String>) -> BTreeMap<String, String> {
+        let named = files.into_iter().map(|(name, text)| (self.name(name), text));
+        named.collect()
+    }
+
+    /// A relative path that stays where it is.
+    fn name(&mut self, name: Spanned<String>) -> String {
+        let path = Path::new(name.as_ref());
+        let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+        if name.as_ref().is_empty() || !is_inside {
+            let hint = "paths are relative, and inside the scratch directory";
+            let message = "this path leads out of the scratch directory".to_owned();
+            self.problem(name.span(), message, Some(hint));
+        }
+        name.into_inner()
+    }
+
+    fn hook(&mut self, hook: raw::Hook) -> Hook {
+        self.one_of(&hook.event, &EVENTS, "event");
+        let span = hook.event.span();
+        let run = match (hook.command, hook.script, hook.args) {
+            (Some(command), None, None) => Run::Command(command),
+            (Some(command), None, Some(args)) => Run::Program { command, args },
+            (None, Some(script), None) => Run::Script(script),
+            (command, script, _) => {
+                let message = match (command, script) {
+                    (None, None) => "this hook runs nothing",
+                    _ => "this hook has more than one thing to run",
+                };
+                let hint = "give it `command`, with or without `args`, or `script`";
+                self.problem(span, message.to_owned(), Some(hint));
+                Run::default()
+            }
+        };
+        Hook {
+            event: hook.event.into_inner(),
+            matcher: hook.matcher,
+            run,
+            timeout: hook.timeout,
+            is_async: hook.r#async,
+            layer: match hook.r#in {
+                raw::Layer::User => Layer::User,
+                raw::Layer::Project => Layer::Project,
+                raw::Layer::Local => Layer::Local,
+                raw::Layer::Flag => Layer::Flag,
+            },
+        }
+    }
+
+    fn plugin(&mut self, plugin: raw::Plugin) -> Plugin {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if plugin.name.as_ref().is_empty() || !plugin.name.as_ref().bytes().all(is_plain) {
+            let hint = "letters, digits and `-`";
+            let message = "this is no name of a plugin".to_owned();
+            self.problem(plugin.name.span(), message, Some(hint));
+        }
+        let hooks = plugin.hook.into_iter().map(|hook| self.hook(hook)).collect();
+        Plugin { name: plugin.name.into_inner(), hooks }
+    }
+
+    fn subagent(&mut self, agent: raw::Subagent) -> Subagent {
+        let turns = agent.step.into_iter().filter_map(|step| {
+            let span = step.span();
+            match self.step(step) {
+                Some(Step::Agent(turn)) => Some(turn),
+                Some(Step::Person(_) | Step::Session(_)) => {
+                    let message = "a subagent hears nobody but its agent".to_owned();
+                    self.problem(span, message, Some("only `agent` steps belong here"));
+                    None
+                }
+                None => None,
+            }
+        });
+        Subagent { turns: turns.collect(), prompt: agent.prompt }
+    }
+
+    fn steps(&mut self, steps: Vec<Spanned<raw::Step>>) -> Vec<Step> {
+        if steps.iter().all(|step| step.as_ref().person.is_none()) {
+            let hint = "begin with a `[[step]]` that has `person = \"…\"`";
+            self.problem(0..0, "nobody says anything in this scenario".to_owned(), Some(hint));
+        }
+        steps.into_iter().filter_map(|step| self.step(step)).collect()
+    }
+
+    fn step(&mut self, step: Spanned<raw::Step>) -> Option<Step> {
+        let span = step.span();
+        let step = step.into_inner();
+        let is_agent = step.agent.is_some()
+            || step.error.is_some()
+            || step.interrupt.is_some()
+            || !step.tools.is_empty();
+        match (step.person.is_some(), step.session, is_agent) {
+            (true, None, false) => step.person.map(Step::Person),
+            (false, Some(session), false) => Some(Step::Session(match session {
+                raw::SessionStep::Resume => SessionStep::Resume,
+                raw::SessionStep::Fork => SessionStep::Fork,
+            })),
+            (false, None, true) => Some(Step::Agent(self.turn(step))),
+            (..) => {
+                let message = "a step is what one of them does".to_owned();
+                let hint = "give it one of `person`, `session`, or `agent` with its `tools`";
+                self.problem(span, message, Some(hint));
+                None
+            }
+        }
+    }
+
+    fn turn(&mut self, step: raw::Step) -> AgentTurn {
+        let usual = Usage::default();
+        let usage = step.usage.map_or(usual, |usage| Usage {
+            input: usage.input.unwrap_or(usual.input),
+            output: usage.output.unwrap_or(usual.output),
+            cache_read: usage.cache_read.unwrap_or_default(),
+            cache_creation: usage.cache_creation.unwrap_or_default(),
+        });
+        AgentTurn {
+            text: step.agent.unwrap_or_default(),
+            tools: step.tools.into_iter().filter_map(|tool| self.tool(tool)).collect(),
+            usage,
+            error: step.error.map(|error| ApiError {
+                status: error.status,
+                kind: error.r#type,
+                message: error.message,
+            }),
+            delay_ms: step.delay_ms,
+            repeat: step.repeat.map_or_else(Repeat::default, |repeat| self.repeat(repeat)),
+            stop_reason: step.stop_reason,
+            interrupt: match step.interrupt {
+                None => Interrupt::No,
+                Some(raw::Interrupt::Answer) => Interrupt::Answer,
+                Some(raw::Interrupt::Tools) => Interrupt::Tools,
+            },
+        }
+    }
+
+    fn repeat(&mut self, repeat: Spanned<raw::Repeat>) -> Repeat {
+        let span = repeat.span();
+        match repeat.into_inner() {
+            raw::Repeat::Times(0) => {
+                let message = "a turn is taken at least once".to_owned();
+                self.problem(span, message, None);
+                Repeat::default()
+            }
+            raw::Repeat::Times(times) => Repeat::Times(times),
+            raw::Repeat::Forever(raw::Forever::Forever) => Repeat::Forever,
+        }
+    }
+
+    fn tool(&mut self, tool: Spanned<raw::Tool>) -> Option<ToolCall> {
+        let span = tool.span();
+        let tool = tool.into_inner();
+        let raw::Tool { run, write, text, edit, old, new, read, agent, r#type, .. } = tool;
+        let background = tool.background;
+        match (run, write, edit, read, agent, tool.tool) {
+            (Some(command), None, None, None, None, None) => {
+                Some(ToolCall::Bash { command, background: background.unwrap_or_default() })
+            }
+            (None, Some(path), None, None, None, None) => {
+                Some(ToolCall::Write { path, text: text.unwrap_or_default() })
+            }
+            (None, None, Some(path), None, None, None) => Some(ToolCall::Edit {
+                path,
+                old: old.unwrap_or_default(),
+                new: new.unwrap_or_default(),
+            }),
+            (None, None, None, Some(path), None, None) => Some(ToolCall::Read { path }),
+            (None, None, None, None, Some(prompt), None) => Some(ToolCall::Agent {
+                prompt,
+                kind: r#type.unwrap_or_else(|| USUAL_AGENT.to_owned()),
+                background: background.unwrap_or(true),
+            }),
+            (None, None, None, None, None, Some(name)) => {
+                let input = tool.input.unwrap_or_else(|| serde_json::json!({}));
+                Some(ToolCall::Other { name, input })
+            }
+            _ => {
+                let message = "a tool call is one call".to_owned();
+                let hint = "give it one of `run`, `write`, `edit`, `read`, `agent` and `tool`";
+                self.problem(span, message, Some(hint));
+                None
+            }
+        }
+    }
+
+    fn one_of(&mut self, value: &Spanned<String>, known: &[&str], what: &str) {
+        if !known.contains(&value.as_ref().as_str()) {
+            let hint = format!("one of {}", known.join(", "));
+            let message = format!("there is no {what} `{}`", value.as_ref());
+            self.problem(value.span(), message, Some(&hint));
+        }
+    }
+
+    fn expect(&mut self, expect: raw::Expect, steps: &[Step]) -> Expect {
+        self.possible(&expect, steps);
+        let words = |words: Vec<Spanned<String>>| words.into_iter().map(Spanned::into_inner);
+        for ending in expect.endings.iter().flatten() {
+            self.one_of(ending, &ENDINGS, "ending");
+        }
+        for event in expect.events.iter().flatten() {
+            self.one_of(event, &EVENTS, "event");
+        }
+        Expect {
+            endings: expect.endings.map(|endings| words(endings).collect()),
+            results: expect.results.map(Spanned::into_inner),
+            stops: expect.stops.map(Spanned::into_inner),
+            blocks: expect.blocks.map(Spanned::into_inner),
+            requests: expect.requests.map(Spanned::into_inner),
+            reasons: expect.reasons.map(Spanned::into_inner),
+            events: expect.events.map(|events| words(events).collect()),
+            exit: expect.exit,
+            files: self.files(expect.files),
+            absent: expect.absent.into_iter().map(|name| self.name(name)).collect(),
+        }
+    }
+
+    /// What no run of any hook could fulfil is a mistake in the scenario, not in the hook.
+    fn possible(&mut self, expect: &raw::Expect, steps: &[Step]) {
+        let mut impossible = Vec::new();
+        let prompts = steps.iter().filter(|step| matches!(step, Step::Person(_))).count();
+        if let (Some(stops), Some(blocks)) = (&expect.stops, &expect.blocks)
+            && blocks.as_ref() > stops.as_ref()
+        {
+            impossible
+                .push((blocks.span(), format!("of {} stops, no more are held", stops.as_ref())));
+        }
+        if let (Some(requests), Some(stops)) = (&expect.requests, &expect.stops)
+            && stops.as_ref() > requests.as_ref()
+        {
+            let message =
+                format!("who is asked {} times does not stop more often", requests.as_ref());
+            impossible.push((stops.span(), message));
+        }
+        if let (Some(reasons), Some(blocks)) = (&expect.reasons, &expect.blocks)
+            && reasons.as_ref().len() as u64 > *blocks.as_ref()
+        {
+            let message = format!("{} blocks have no more reasons", blocks.as_ref());
+            impossible.push((reasons.span(), message));
+        }
+        if let Some([.., last]) = expect.endings.as_deref()
+            && expect.endings.as_ref().is_some_and(|endings| endings.len() > prompts)
+            // A background task that ends begins a turn that nobody asked for.
+            && !has_background(steps)
+        {
+            impossible.push((last.span(), format!("{prompts} prompts have no more endings")));
+        }
+        for path in &expect.absent {
+            if expect.files.keys().any(|name| name.as_ref() == path.as_ref()) {
+                let message = "this file is expected to be there, and not to be".to_owned();
+                impossible.push((path.span(), message));
+            }
+        }
+        for (span, message) in impossible {
+            self.problem(span, message, None);
+        }
+    }
+}
+
+fn has_background(steps: &[Step]) -> bool {
+    let turns = steps.iter().filter_map(|step| match step {
+        Step::Agent(turn) => Some(turn),
+        Step::Person(_) | Step::Session(_) => None,
+    });
+    turns.flat_map(|turn| &turn.tools).any(|tool| match tool {
+        ToolCall::Bash { background, .. } | ToolCall::Agent { background, .. } => *background,
+        ToolCall::Write { .. }
+        | ToolCall::Edit { .. }
+        | ToolCall::Read { .. }
+        | ToolCall::Other { .. } => false,
+    })
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}

@@ -1,0 +1,190 @@
+//! The scratch directory that a scenario plays in: a home, a project, and nothing of the person's own.
+//!
+//! ```text
+//! ROOT/home/.claude/settings.json          user
+//! ROOT/project/.claude/settings.json       project
+//! ROOT/project/.claude/settings.local.json local
+//! ROOT/project/.claude/hooks/N.sh          hooks that the scenario gives as scripts
+//! ROOT/flag.json                           what the client gets as `--settings`
+//! ROOT/plugins/NAME/                       `--plugin-dir`
+//! ```
+
+use crate::scenario::{Hook, Layer, Run, Scenario};
+use ralph_exec::fs::{self, FileError, Kind};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// No project of a scenario is larger.
+const MOST_COPIED: usize = 10_000;
+const LARGEST_COPIED: usize = 64 * 1024 * 1024;
+
+#[derive(Clone, Debug)]
+pub struct Stage {
+    pub root: PathBuf,
+    pub home: PathBuf,
+    pub project: PathBuf,
+    /// `--settings`, where the scenario or the person gave some.
+    pub flag: Option<PathBuf>,
+    pub plugins: Vec<PathBuf>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("`{}` has more than {MOST_COPIED} files", .0.display())]
+    TooMany(PathBuf),
+}
+
+/// Lays out a scenario below `root`, which is there and empty.
+pub fn build(scenario: &Scenario, root: &Path) -> Result<Stage, StageError> {
+    let root = fs::resolve(root).unwrap_or_else(|| root.to_owned());
+    let home = root.join("home");
+    let project = root.join("project");
+    fs::create_dir(&home)?;
+    fs::create_dir(&project)?;
+    if let Some(from) = &scenario.copy {
+        copy(from, &project, &mut 0)?;
+    }
+    for (name, text) in &scenario.files {
+        put(&project.join(name), text)?;
+    }
+    for (name, text) in &scenario.home {
+        put(&home.join(name), text)?;
+    }
+    let mut scripts = Scripts { directory: project.join(".claude/hooks"), count: 0 };
+    let mut flag = Map::new();
+    let layers = [
+        (Layer::User, home.join(".claude/settings.json"), &scenario.settings.user),
+        (Layer::Project, project.join(".claude/settings.json"), &scenario.settings.project),
+        (Layer::Local, project.join(".claude/settings.local.json"), &scenario.settings.local),
+        (Layer::Flag, root.join("flag.json"), &None),
+    ];
+    for (layer, path, settings) in layers {
+        let mut settings =
+            settings.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
+        let own = scenario.hooks.iter().filter(|hook| hook.layer == layer);
+        add_hooks(&mut settings, own, &mut scripts)?;
+        if layer == Layer::Flag {
+            flag = settings.clone();
+        }
+        if !settings.is_empty() {
+            put(&path, &pretty(&Value::Object(settings)))?;
+        }
+    }
+    let mut plugins = Vec::new();
+    for plugin in &scenario.plugins {
+        let directory = root.join("plugins").join(&plugin.name);
+        let manifest = json!({"name": plugin.name, "version": "1.0.0", "description": "a plugin"});
+        put(&directory.join(".claude-plugin/plugin.json"), &pretty(&manifest))?;
+        let mut scripts = Scripts { directory: directory.join("hooks"), count: 0 };
+        let mut hooks = Map::new();
+        add_hooks(&mut hooks, plugin.hooks.iter(), &mut scripts)?;
+        put(&directory.join("hooks/hooks.json"), &pretty(&Value::Object(hooks)))?;
+        plugins.push(directory);
+    }
+    let flag = (!flag.is_empty()).then(|| root.join("flag.json"));
+    Ok(Stage { root, home, project, flag, plugins })
+}
+
+struct Scripts {
+    directory: PathBuf,
+    count: usize,
+}
+
+fn add_hooks<'a>(
+    settings: &mut Map<String, Value>,
+    hooks: impl Iterator<Item = &'a Hook>,
+    scripts: &mut Scripts,
+) -> Result<(), FileError> {
+    for hook in hooks {
+        let mut handler = json!({"type": "command"});
+        match &hook.run {
+            Run::Command(command) => handler["command"] = json!(command),
+            Run::Program { command, args } => {
+                handler["command"] = json!(command);
+                handler["args"] = json!(args);
+            }
+            Run::Script(text) => {
+                scripts.count += 1;
+                let name = format!("{}.sh", scripts.count);
+                put(&scripts.directory.join(&name), text)?;
+                let place = if scripts.directory.ends_with(".claude/hooks") {
+                    "$CLAUDE_PROJECT_DIR/.claude/hooks"
+                } else {
+                    "${CLAUDE_PLUGIN_ROOT}/hooks"
+                };
+                handler["command"] = json!(format!("{}\"{place}/{name}\"", interpreter(text)));
+            }
+        }
+        if let Some(timeout) = hook.timeout {
+            handler["timeout"] = json!(timeout);
+        }
+        if hook.is_async {
+            handler["async"] = json!(true);
+        }
+        let mut group = json!({"hooks": [handler]});
+        if let Some(matcher) = &hook.matcher {
+            group["matcher"] = json!(matcher);
+        }
+        let events = settings.entry("hooks").or_insert_with(|| json!({}));
+        if !events[&hook.event].is_array() {
+            events[&hook.event] = json!([]);
+        }
+        if let Some(groups) = events[&hook.event].as_array_mut() {
+            groups.push(group);
+        }
+    }
+    Ok(())
+}
+
+/// A script that does not say what reads it is read by `sh`.
+fn interpreter(script: &str) -> &'static str {
+    if script.starts_with("#!") { "" } else { "sh " }
+}
+
+fn pretty(value: &Value) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Writes a file of the stage; what starts with `#!` can be run.
+fn put(path: &Path, text: &str) -> Result<(), FileError> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir(directory)?;
+    }
+    fs::put(path, text.as_bytes(), mode(text.as_bytes()))
+}
+
+fn mode(bytes: &[u8]) -> fs::Mode {
+    if bytes.starts_with(b"#!") { fs::Mode::Program } else { fs::Mode::Ordinary }
+}
+
+/// Files and directories. Links are not followed, and `.git` is left where it is.
+fn copy(from: &Path, to: &Path, count: &mut usize) -> Result<(), StageError> {
+    for name in fs::list(from, MOST_COPIED)? {
+        if name == ".git" {
+            continue;
+        }
+        *count += 1;
+        if *count > MOST_COPIED {
+            return Err(StageError::TooMany(from.to_owned()));
+        }
+        let (source, target) = (from.join(&name), to.join(&name));
+        let Some(found) = fs::stat_link(&source) else { continue };
+        match found.kind {
+            Kind::Directory => {
+                fs::create_dir(&target)?;
+                copy(&source, &target, count)?;
+            }
+            Kind::File => {
+                let mode =
+                    if found.mode & 0o111 == 0 { fs::Mode::Ordinary } else { fs::Mode::Program };
+                fs::put(&target, &fs::read(&source, LARGEST_COPIED)?, mode)?;
+            }
+            Kind::Symlink | Kind::Other => {}
+        }
+    }
+    Ok(())
+}
