@@ -53,7 +53,7 @@ pub fn build(scenario: &Scenario, root: &Path) -> Result<Stage, StageError> {
         put(&home.join(name), text)?;
     }
     let mut scripts = Scripts { directory: project.join(".claude/hooks"), count: 0 };
-    let mut flag = Map::new();
+    let mut flag = None;
     let layers = [
         (Layer::User, home.join(".claude/settings.json"), &scenario.settings.user),
         (Layer::Project, project.join(".claude/settings.json"), &scenario.settings.project),
@@ -65,10 +65,10 @@ pub fn build(scenario: &Scenario, root: &Path) -> Result<Stage, StageError> {
             settings.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
         let own = scenario.hooks.iter().filter(|hook| hook.layer == layer);
         add_hooks(&mut settings, own, &mut scripts)?;
-        if layer == Layer::Flag {
-            flag = settings.clone();
-        }
         if !settings.is_empty() {
+            if layer == Layer::Flag {
+                flag = Some(path.clone());
+            }
             put(&path, &pretty(&Value::Object(settings)))?;
         }
     }
@@ -83,7 +83,6 @@ pub fn build(scenario: &Scenario, root: &Path) -> Result<Stage, StageError> {
         put(&directory.join("hooks/hooks.json"), &pretty(&Value::Object(hooks)))?;
         plugins.push(directory);
     }
-    let flag = (!flag.is_empty()).then(|| root.join("flag.json"));
     Ok(Stage { root, home, project, flag, plugins })
 }
 

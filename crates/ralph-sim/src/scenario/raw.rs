@@ -92,7 +92,7 @@ pub(super) struct Step {
     pub(super) session: Option<SessionStep>,
     pub(super) agent: Option<String>,
     #[serde(default)]
-    pub(super) tools: Vec<Spanned<Tool>>,
+    pub(super) tools: Vec<Spanned<Call>>,
     pub(super) usage: Option<Usage>,
     pub(super) error: Option<ApiError>,
     #[serde(default)]
@@ -132,7 +132,7 @@ pub(super) enum Forever {
 /// One of `run`, `write`, `edit`, `read`, `agent` and `tool`, with what belongs to it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Tool {
+pub(super) struct Call {
     pub(super) run: Option<String>,
     pub(super) write: Option<String>,
     pub(super) text: Option<String>,

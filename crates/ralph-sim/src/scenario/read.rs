@@ -73,7 +73,7 @@ impl Reader {
             name: file.name.unwrap_or_else(|| stem(&self.path)),
             client: self.client(file.client),
             env: file.env,
-            copy: file.copy.and_then(|copy| self.copy(copy)),
+            copy: file.copy.and_then(|copy| self.copy(&copy)),
             files: self.files(file.files),
             home: self.files(file.home),
             setup: file.setup,
@@ -109,7 +109,7 @@ impl Reader {
         }
     }
 
-    fn copy(&mut self, copy: Spanned<String>) -> Option<PathBuf> {
+    fn copy(&mut self, copy: &Spanned<String>) -> Option<PathBuf> {
         let directory = self.path.parent().unwrap_or(Path::new("")).join(copy.as_ref());
         if fs::is_directory(&directory) {
             return Some(directory);
@@ -268,10 +268,10 @@ impl Reader {
         }
     }
 
-    fn tool(&mut self, tool: Spanned<raw::Tool>) -> Option<ToolCall> {
+    fn tool(&mut self, tool: Spanned<raw::Call>) -> Option<ToolCall> {
         let span = tool.span();
         let tool = tool.into_inner();
-        let raw::Tool { run, write, text, edit, old, new, read, agent, r#type, .. } = tool;
+        let raw::Call { run, write, text, edit, old, new, read, agent, r#type, .. } = tool;
         let background = tool.background;
         match (run, write, edit, read, agent, tool.tool) {
             (Some(command), None, None, None, None, None) => {
