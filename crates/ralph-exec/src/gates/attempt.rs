@@ -118,12 +118,12 @@ fn run(course: &Course<'_>, gate: &Gate, places: &Places<'_>) -> Finished {
         argv: &argv(&gate.command, places.report),
         cwd: &place.project.join(&gate.cwd),
         env: &environment,
-        log: places.log,
+        log: Some(places.log),
         keep: Keep { head: 0, tail: TAIL },
         secrets: &secrets,
         deadline: Deadline::after(Duration::from_millis(gate.timeout_ms)),
         grace: GRACE,
-        cancel: course.cancel,
+        ..Job::blank(course.cancel)
     })
 }
 

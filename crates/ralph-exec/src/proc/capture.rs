@@ -20,7 +20,7 @@ pub struct Keep {
     pub tail: usize,
 }
 
-/// Standard output and standard error, in the order they were written, secrets removed.
+/// What came out of a command, in the order it was written, secrets removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
     pub head: Vec<u8>,
@@ -37,6 +37,8 @@ pub enum Logged {
     Cut,
     /// It could not be written, or not to its end.
     Failed,
+    /// Nobody wanted one.
+    NotKept,
 }
 
 pub(super) struct Capture {
@@ -45,36 +47,27 @@ pub(super) struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
-    log: Log,
 }
 
 impl Capture {
-    pub(super) fn new(keep: Keep, secrets: &[String], log: &Path) -> Self {
-        Self {
-            sieve: Sieve::new(secrets),
-            keep,
-            head: Vec::new(),
-            tail: VecDeque::new(),
-            total: 0,
-            log: Log { file: fs::stream(log).ok(), room: LONGEST_LOG, dropped: 0 },
-        }
+    pub(super) fn new(keep: Keep, secrets: &[String]) -> Self {
+        Self { sieve: Sieve::new(secrets), keep, head: Vec::new(), tail: VecDeque::new(), total: 0 }
     }
 
-    pub(super) fn take(&mut self, piece: &[u8]) {
+    pub(super) fn take(&mut self, piece: &[u8], log: &mut Log) {
         let shown = self.sieve.pass(piece);
-        self.put(&shown);
+        self.put(&shown, log);
     }
 
-    pub(super) fn finish(mut self) -> (Captured, Logged) {
+    pub(super) fn finish(mut self, log: &mut Log) -> Captured {
         let shown = self.sieve.rest();
-        self.put(&shown);
-        let captured = Captured { head: self.head, tail: self.tail.into(), total: self.total };
-        (captured, self.log.finish())
+        self.put(&shown, log);
+        Captured { head: self.head, tail: self.tail.into(), total: self.total }
     }
 
-    fn put(&mut self, shown: &[u8]) {
+    fn put(&mut self, shown: &[u8], log: &mut Log) {
         self.total += length(shown);
-        self.log.write(shown);
+        log.write(shown);
         let room = self.keep.head - self.head.len();
         let (head, after) = shown.split_at(room.min(shown.len()));
         self.head.extend_from_slice(head);
@@ -86,14 +79,26 @@ impl Capture {
     }
 }
 
-struct Log {
-    /// Until a write fails.
-    file: Option<File>,
+/// Shared by all that comes out of one command.
+pub(super) struct Log {
+    to: To,
     room: u64,
     dropped: u64,
 }
 
+enum To {
+    File(File),
+    /// It could not be made, or a write failed.
+    Failed,
+    Nowhere,
+}
+
 impl Log {
+    pub(super) fn new(path: Option<&Path>) -> Self {
+        let to = path.map_or(To::Nowhere, |path| fs::stream(path).map_or(To::Failed, To::File));
+        Self { to, room: LONGEST_LOG, dropped: 0 }
+    }
+
     fn write(&mut self, bytes: &[u8]) {
         let fits = usize::try_from(self.room).unwrap_or(usize::MAX).min(bytes.len());
         let (kept, dropped) = bytes.split_at(fits);
@@ -104,21 +109,23 @@ impl Log {
 
     /// A gate whose log cannot be written has still passed or failed.
     fn put(&mut self, bytes: &[u8]) {
-        if let Some(file) = &mut self.file
+        if let To::File(file) = &mut self.to
             && file.write_all(bytes).is_err()
         {
-            self.file = None;
+            self.to = To::Failed;
         }
     }
 
-    fn finish(mut self) -> Logged {
+    /// Nothing is written after that.
+    pub(super) fn finish(&mut self) -> Logged {
         if self.dropped > 0 {
             self.put(format!("\n[ralph: cut here, {} bytes more]\n", self.dropped).as_bytes());
         }
-        match self.file {
-            None => Logged::Failed,
-            Some(_) if self.dropped > 0 => Logged::Cut,
-            Some(_) => Logged::Whole,
+        match std::mem::replace(&mut self.to, To::Nowhere) {
+            To::Nowhere => Logged::NotKept,
+            To::Failed => Logged::Failed,
+            To::File(_) if self.dropped > 0 => Logged::Cut,
+            To::File(_) => Logged::Whole,
         }
     }
 }
@@ -134,7 +141,7 @@ mod tests {
     #[test]
     fn both_ends_are_kept_and_everything_is_counted() {
         let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("log");
+        let path = dir.path().join("log");
         for (pieces, head, tail, total) in [
             (&["ab\n"][..], "ab\n", "", 3),
             (&["abcd\n", "ef\n"], "abcd", "\nef\n", 8),
@@ -142,13 +149,17 @@ mod tests {
             (&["abcdefghijklmn\n", "o\n", "p"], "abcd", "n\no\np", 18),
             (&[], "", "", 0),
         ] {
-            let mut capture = Capture::new(Keep { head: 4, tail: 5 }, &[], &log);
-            for piece in pieces {
-                capture.take(piece.as_bytes());
-            }
             let expected = Captured { head: head.into(), tail: tail.into(), total };
-            assert_eq!(capture.finish(), (expected, Logged::Whole), "{pieces:?}");
-            assert_eq!(fs::read(&log, 100).unwrap(), pieces.concat().as_bytes());
+            for (wanted, logged) in [(Some(&*path), Logged::Whole), (None, Logged::NotKept)] {
+                let mut log = Log::new(wanted);
+                let mut capture = Capture::new(Keep { head: 4, tail: 5 }, &[]);
+                for piece in pieces {
+                    capture.take(piece.as_bytes(), &mut log);
+                }
+                assert_eq!(capture.finish(&mut log), expected, "{pieces:?}");
+                assert_eq!(log.finish(), logged);
+                assert_eq!(fs::read(&path, 100).unwrap(), pieces.concat().as_bytes());
+            }
         }
     }
 
@@ -156,7 +167,7 @@ mod tests {
     fn a_log_that_is_cut_says_so_and_one_that_cannot_be_written_hinders_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        let mut log = Log { file: fs::stream(&path).ok(), room: 6, dropped: 0 };
+        let mut log = Log { room: 6, ..Log::new(Some(&path)) };
         for piece in ["four", "five", "six"] {
             log.write(piece.as_bytes());
         }
@@ -164,9 +175,25 @@ mod tests {
         let text = String::from_utf8(fs::read(&path, 100).unwrap()).unwrap();
         assert_eq!(text, "fourfi\n[ralph: cut here, 5 bytes more]\n");
 
-        let mut capture = Capture::new(Keep { head: 9, tail: 0 }, &[], dir.path());
-        capture.take(b"seen\n");
+        let mut log = Log::new(Some(dir.path()));
+        let mut capture = Capture::new(Keep { head: 9, tail: 0 }, &[]);
+        capture.take(b"seen\n", &mut log);
         let seen = Captured { head: b"seen\n".to_vec(), tail: Vec::new(), total: 5 };
-        assert_eq!(capture.finish(), (seen, Logged::Failed));
+        assert_eq!((capture.finish(&mut log), log.finish()), (seen, Logged::Failed));
+    }
+
+    #[test]
+    fn two_captures_share_a_log_line_by_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut log = Log::new(Some(&path));
+        let [mut out, mut err] = [(); 2].map(|()| Capture::new(Keep { head: 99, tail: 0 }, &[]));
+        out.take(b"one\ntw", &mut log);
+        err.take(b"three\nfo", &mut log);
+        out.take(b"o\n", &mut log);
+        let [out, err] = [out, err].map(|capture| capture.finish(&mut log).head);
+        assert_eq!((&*out, &*err), (&b"one\ntwo\n"[..], &b"three\nfo"[..]));
+        assert_eq!(log.finish(), Logged::Whole);
+        assert_eq!(fs::read(&path, 100).unwrap(), b"one\nthree\ntwo\nfo");
     }
 }

@@ -9,6 +9,7 @@
 
 pub mod cancel;
 mod capture;
+mod input;
 pub mod job;
 mod sieve;
 pub mod signals;

@@ -15,7 +15,9 @@ use ralph_core::requirement::{Stage, Weight};
 use ralph_exec::clock::{Deadline, Stopwatch};
 use ralph_exec::env::Env;
 use ralph_exec::proc::cancel::Cancel;
-use ralph_exec::proc::job::{self, Finished, How, Job, Keep, Logged};
+use ralph_exec::proc::job::{
+    self, Errors, Finished, How, Input, Job, Keep, LARGEST_INPUT, Leftovers, Logged,
+};
 use ralph_exec::proc::signals;
 use ralph_exec::proc::worker::{self, Leash};
 use ralph_exec::{environment, owner};
@@ -87,12 +89,33 @@ impl Place {
             argv,
             cwd: &self.root,
             env: &self.env(),
-            log: &self.path("log"),
+            log: Some(&self.path("log")),
             keep: KEEP,
             secrets: &["hunter2hunter2".to_string()],
             deadline: Deadline::after(self.deadline),
             grace: GRACE,
-            cancel,
+            ..Job::blank(cancel)
+        })
+    }
+
+    /// Runs a script as a host runs a hook.
+    fn hook(&self, script: &str, input: &[u8]) -> Finished {
+        self.hook_until(script, input, &Cancel::new().unwrap())
+    }
+
+    fn hook_until(&self, script: &str, input: &[u8], cancel: &Cancel) -> Finished {
+        job::supervise(&Job {
+            program: Path::new(env!("CARGO_BIN_EXE_ralph")),
+            argv: &["sh", "-c", script].map(OsString::from),
+            cwd: &self.root,
+            env: &self.env(),
+            input: Input::Bytes(input),
+            errors: Errors::Apart,
+            keep: KEEP,
+            deadline: Deadline::after(self.deadline),
+            grace: GRACE,
+            leftovers: Leftovers::Spare,
+            ..Job::blank(cancel)
         })
     }
 
@@ -278,12 +301,11 @@ fn a_gate_that_uses_git_leaves_the_repository_of_the_hook_alone() {
         argv: &["sh", "-c", script].map(OsString::from),
         cwd: &place.root,
         env: &environment::for_gate(&hook, &policy, &gate, None),
-        log: &place.path("log"),
+        log: Some(&place.path("log")),
         keep: KEEP,
-        secrets: &[],
         deadline: Deadline::after(LONG),
         grace: GRACE,
-        cancel: &Cancel::new().unwrap(),
+        ..Job::blank(&Cancel::new().unwrap())
     });
     assert_eq!(word(&finished.how), "exit 0", "{}", finished.output.head.escape_ascii());
     assert!(place.path(".git/index").exists());
@@ -344,12 +366,11 @@ fn a_job_without_directory_log_time_or_supervisor_says_so() {
         argv: &argv,
         cwd: &place.root,
         env: &env,
-        log: &log,
+        log: Some(&log),
         keep: KEEP,
-        secrets: &[],
         deadline: Deadline::after(DEADLINE),
         grace: GRACE,
-        cancel: &cancel,
+        ..Job::blank(&cancel)
     };
     for (job, how, logged) in [
         (good, "exit 0", Logged::Whole),
@@ -358,7 +379,8 @@ fn a_job_without_directory_log_time_or_supervisor_says_so() {
             "cannot enter `/no/such`: No such file or directory (os error 2)",
             Logged::Whole,
         ),
-        (Job { log: Path::new("/no/such/log"), ..good }, "exit 0", Logged::Failed),
+        (Job { log: None, ..good }, "exit 0", Logged::NotKept),
+        (Job { log: Some(Path::new("/no/such/log")), ..good }, "exit 0", Logged::Failed),
         (Job { deadline: Deadline::after(Duration::ZERO), ..good }, "timed out", Logged::Whole),
         (
             Job { program: Path::new("/no/ralph"), ..good },
@@ -429,6 +451,148 @@ fn a_supervisor_that_is_killed_is_lost_with_its_session() {
     let finished = place.run(script, &Cancel::new().unwrap());
     assert_eq!(word(&finished.how), "lost");
     until("they are gone", || place.alive().is_empty());
+}
+
+/// What is given is all there, however much it is, and whether it is read or not.
+#[test]
+fn a_hook_reads_its_input_as_from_a_pipe_or_not_at_all() {
+    let cases: &[(&str, usize, &str)] = &[
+        ("cat", 0, ""),
+        ("cat; exec cat", 5, "xxxxx"),
+        ("cat /dev/stdin; cat /dev/stdin", 5, "xxxxx"),
+        ("head -c 3", 5, "xxx"),
+        ("wc -c", 65_537, "65537\n"),
+        ("wc -c", LARGEST_INPUT, "16777216\n"),
+        ("echo unread", 65_537, "unread\n"),
+        ("echo unread", LARGEST_INPUT, "unread\n"),
+        ("exec <&-; echo closed", LARGEST_INPUT, "closed\n"),
+    ];
+    let input = vec![b'x'; LARGEST_INPUT + 1];
+    let place = Place::patient();
+    for (script, length, output) in cases {
+        let finished = place.hook(script, &input[..*length]);
+        let seen = (word(&finished.how), String::from_utf8(finished.output.head).unwrap());
+        assert_eq!(seen, ("exit 0".to_string(), output.to_string()), "{script} {length}");
+    }
+    let finished = place.hook("echo unread", &input);
+    assert_eq!(word(&finished.how), "cannot hand over its input of 16777217 bytes: file too large");
+}
+
+/// Either is bounded, and a flood of one does not stop the other.
+#[test]
+fn output_and_errors_of_a_hook_are_kept_apart() {
+    let flood = "head -c 10000000 /dev/zero | tr '\\0' x";
+    let most = [KEEP.head, KEEP.tail];
+    for (script, output, errors) in [
+        ("echo out; echo err >&2; printf more", ([8, 0], 8), ([4, 0], 4)),
+        ("", ([0, 0], 0), ([0, 0], 0)),
+        (&format!("{flood}; echo err >&2"), (most, 10_000_000), ([4, 0], 4)),
+        (&format!("{flood} >&2; echo out"), ([4, 0], 4), (most, 10_000_000)),
+        (&format!("{flood} >&2 & {flood}; wait"), (most, 10_000_000), (most, 10_000_000)),
+        ("exec >&-; echo err >&2", ([0, 0], 0), ([4, 0], 4)),
+    ] {
+        let finished = Place::patient().hook(script, b"");
+        let seen = [finished.output, finished.errors]
+            .map(|kept| ([kept.head.len(), kept.tail.len()], kept.total));
+        assert_eq!(seen, [output, errors], "{script}");
+        assert_eq!((&*word(&finished.how), finished.logged), ("exit 0", Logged::NotKept));
+    }
+    let Finished { output, errors, .. } = Place::patient().hook("echo out; echo err >&2", b"");
+    assert_eq!((&*output.head, &*errors.head), (&b"out\n"[..], &b"err\n"[..]));
+}
+
+#[test]
+fn what_a_hook_leaves_behind_is_spared_until_nobody_wants_it() {
+    let scripts = [
+        // It stays on the pipes, and on the input.
+        "(note; exec sleep 60) & until [ -s notes ]; do :; done; exit 3",
+        "(note; exec sleep 60) <&0 & until [ -s notes ]; do :; done; kill -STOP $!; exit 3",
+        "setsid sh -c 'note; exec sleep 60' & until [ -s notes ]; do :; done; exit 3",
+        "((trap '' TERM HUP; exec <&- >&- 2>&-; note; exec sleep 60) &) & until [ -s notes ]; do :; done; exit 3",
+        // It writes on and on.
+        "(note; exec yes) & until [ -s notes ]; do :; done; exit 3",
+        "(note; exec yes >&2) & until [ -s notes ]; do :; done; exit 3",
+    ];
+    std::thread::scope(|scope| {
+        for script in scripts {
+            scope.spawn(move || {
+                let place = Place::patient();
+                let finished = place.hook(script, b"input");
+                let seen = (word(&finished.how), finished.leftover, place.alive().len());
+                assert_eq!(seen, ("exit 3".to_string(), 0, 1), "{script}");
+                let remains = finished.remains.unwrap();
+                assert!(!remains.is_over(), "{script}");
+                drop(remains);
+                assert_eq!(place.alive(), [0_u32; 0], "{script}");
+            });
+        }
+    });
+}
+
+#[test]
+fn what_is_spared_can_write_on_and_end_by_itself() {
+    let place = Place::patient();
+    let script = "(note; until [ -e go ]; do sleep 0.01; done; head -c 1000000 /dev/zero; : > written) & \
+        echo out; until [ -s notes ]; do :; done";
+    let finished = place.hook(script, b"");
+    let remains = finished.remains.unwrap();
+    assert_eq!((&*finished.output.head, remains.is_over()), (&b"out\n"[..], false));
+    fs::write(place.path("go"), "").unwrap();
+    until("it is over", || remains.is_over());
+    assert_eq!((place.path("written").exists(), place.alive().len()), (true, 0));
+}
+
+/// Nothing is spared of a hook that had to be ended, nor of one that ended its supervisor.
+#[test]
+fn nothing_remains_of_a_hook_that_left_nobody_or_did_not_end_well() {
+    let daemon = "(note; exec sleep 60) & until [ -s notes ]; do :; done";
+    let said = Cancel::new().unwrap();
+    said.wish();
+    let unsaid = Cancel::new().unwrap();
+    for (script, cancel, deadline, how) in [
+        ("note", &unsaid, LONG, "exit 0"),
+        ("note & wait; exit 4", &unsaid, LONG, "exit 4"),
+        ("note; kill -9 $$", &unsaid, LONG, "signal 9"),
+        (&format!("{daemon}; sleep 60"), &unsaid, DEADLINE, "timed out"),
+        (&format!("{daemon}; sleep 60"), &said, LONG, "cancelled"),
+        (&format!("{daemon}; kill -9 $PPID; sleep 60"), &unsaid, LONG, "lost"),
+    ] {
+        let place = Place { deadline, ..Place::new() };
+        let watch = Stopwatch::start();
+        let finished = place.hook_until(script, b"", cancel);
+        assert_eq!(word(&finished.how), how, "{script}");
+        assert!(finished.remains.is_none(), "{script}");
+        assert!(watch.elapsed() < DEADLINE + GRACE + MORE, "{script}");
+        until("they are gone", || place.alive().is_empty());
+    }
+}
+
+/// Those who outlive their supervisor are looked for when nobody wants them any more.
+#[test]
+fn what_is_spared_and_ends_its_supervisor_is_gone_in_the_end() {
+    let place = Place::patient();
+    let script = "(note; until [ -e go ]; do :; done; kill -9 $(cat supervisor); exec sleep 60) & \
+        echo $PPID > supervisor; until [ -s notes ]; do :; done";
+    let remains = place.hook(script, b"").remains.unwrap();
+    fs::write(place.path("go"), "").unwrap();
+    until("it is over", || remains.is_over());
+    assert_eq!(place.alive().len(), 1);
+    drop(remains);
+    until("it is gone", || place.alive().is_empty());
+}
+
+#[test]
+fn the_death_of_ralph_is_the_end_of_whom_it_spared() {
+    let place = Place::new();
+    let script = "echo $PPID >> notes; (note; exec sleep 60) & setsid sh -c 'note; sleep 60' & \
+        until [ $(wc -l < notes) = 3 ]; do :; done";
+    let mut keeper = again("keeper", &place, script);
+    until("it has answered", || place.path("ended").exists());
+    assert_eq!(fs::read_to_string(place.path("ended")).unwrap(), "exit 0");
+    assert_eq!(place.alive().len(), 3);
+    signal(&keeper, Signal::KILL);
+    keeper.wait().unwrap();
+    assert_gone(&place);
 }
 
 /// A gate of three processes, its supervisor among them. Two of them are deaf to requests, and one has left.
@@ -559,7 +723,11 @@ fn told() -> Option<(Place, String)> {
 }
 
 fn run_as_told(place: &Place, script: &str, cancel: &Cancel) {
-    let how = word(&place.run(script, cancel).how);
+    tell(place, &place.run(script, cancel));
+}
+
+fn tell(place: &Place, finished: &Finished) {
+    let how = word(&finished.how);
     fs::write(place.path("ended.new"), how).unwrap();
     fs::rename(place.path("ended.new"), place.path("ended")).unwrap();
 }
@@ -571,6 +739,15 @@ fn as_runner() {
     let cancel = Arc::new(Cancel::new().unwrap());
     signals::wish_on_signals(&cancel).unwrap();
     run_as_told(&place, &script, &cancel);
+}
+
+#[test]
+#[ignore = "a program that other tests start"]
+fn as_keeper() {
+    let Some((place, script)) = told() else { return };
+    let finished = place.hook(&script, b"");
+    tell(&place, &finished);
+    std::thread::park_timeout(LONG);
 }
 
 #[test]
