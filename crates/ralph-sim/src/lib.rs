@@ -15,7 +15,10 @@
 //!
 //! Nothing here shares a type with `ralph-core`: it is the other side of the wire.
 
+pub mod answer;
+pub mod matcher;
 pub mod scenario;
 pub mod script;
+pub mod settings;
 pub mod stage;
 pub mod timeline;

@@ -1,0 +1,400 @@
+//! What one finished hook process means to the client, and what the answers to one event mean together.
+//!
+//! Measured on the pinned client, 2.1.325. Its rules in short: JSON counts whatever the exit code; exit 2 blocks
+//! unless the script looks missing; an answer that is not understood lets go.
+
+mod combine;
+mod schema;
+mod spill;
+
+pub use combine::{Block, Combined, Outcome, combine};
+pub use spill::{Delivery, deliver};
+
+use schema::{Said, filled};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Code(i32),
+    /// The hook's own process died of a signal; a shell in between reports a code instead.
+    Signal(i32),
+    TimedOut,
+    /// The system would not start it, in its words.
+    NotStarted(String),
+    /// It took its parent with it, so that nobody knows how it ended.
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Output<'a> {
+    pub event: &'a str,
+    pub exit: &'a Exit,
+    pub stdout: &'a str,
+    pub stderr: &'a str,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub verdict: Verdict,
+    /// `continue: false`.
+    pub stop: Option<Stop>,
+    pub context: Option<Context>,
+    pub system_message: Option<String>,
+    pub permission: Option<Permission>,
+    pub updated_input: Option<serde_json::Value>,
+    /// A prompt of the hook's own at the start of a session, which becomes a turn of its own.
+    pub initial_user_message: Option<String>,
+    pub original_prompt: Prompt,
+    pub label: Label,
+    /// As the client reports it, which is not always what the process said.
+    pub exit_code: i32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Allow,
+    Block {
+        reason: String,
+        form: Form,
+    },
+    /// Lets go, and the person sees a hook error.
+    Failed(Failure),
+    /// The answer is not one; lets go, and the person sees a hook error.
+    Void(Fault),
+    /// Lets go, and nobody sees anything.
+    TimedOut,
+    /// It asked not to be waited for; nothing it says counts.
+    Detached,
+}
+
+/// How a block reaches the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Once, behind the command that said it.
+    ExitTwo,
+    /// Twice, as it is.
+    Json,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Neither 0 nor 2.
+    Status {
+        stderr: String,
+    },
+    /// Exit 2 that the client takes for a script that is not there.
+    ScriptMissing {
+        stderr: String,
+    },
+    /// It would block, at an event that cannot be blocked.
+    Powerless {
+        reason: String,
+        form: Form,
+    },
+    NotStarted {
+        why: String,
+    },
+    Lost,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// From `{` to `}`, but no JSON.
+    NotJson,
+    /// A known field of a wrong type, in the client's words.
+    Schema { why: String },
+    /// `hookSpecificOutput` for another event. It lets go even on exit 2.
+    Foreign { expected: String, found: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    pub reason: Option<String>,
+}
+
+/// What the hook adds to the conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// `additionalContext`.
+    Additional(String),
+    /// What it printed, at the events where that counts.
+    Stdout(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permission {
+    pub choice: Choice,
+    pub reason: Option<String>,
+}
+
+/// In rising order of what wins where hooks disagree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Choice {
+    Allow,
+    Ask,
+    /// The tool call is left to whoever runs the client.
+    Defer,
+    Deny,
+}
+
+impl Choice {
+    fn read(word: &str) -> Option<Self> {
+        Some(match word {
+            "allow" => Self::Allow,
+            "ask" => Self::Ask,
+            "defer" => Self::Defer,
+            "deny" => Self::Deny,
+            _ => return None,
+        })
+    }
+}
+
+/// What becomes of the prompt's own text where a hook blocks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    Shown,
+    Hidden,
+}
+
+/// The client's own word for the outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Label {
+    Success,
+    Error,
+    Cancelled,
+}
+
+impl Label {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Error => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+pub fn read(output: &Output<'_>) -> Answer {
+    match output.exit {
+        // A process that dies of a signal has no code; the client makes it a 1.
+        Exit::Signal(_) => read_ended(output, 1),
+        Exit::Code(code) => read_ended(output, *code),
+        Exit::TimedOut => Answer { label: Label::Cancelled, ..answer(Verdict::TimedOut, 1) },
+        Exit::NotStarted(why) => {
+            answer(Verdict::Failed(Failure::NotStarted { why: why.clone() }), 1)
+        }
+        Exit::Lost => answer(Verdict::Failed(Failure::Lost), 1),
+    }
+}
+
+fn answer(verdict: Verdict, exit_code: i32) -> Answer {
+    Answer {
+        label: if exit_code == 0 && !matches!(verdict, Verdict::Void(_)) {
+            Label::Success
+        } else {
+            Label::Error
+        },
+        verdict,
+        stop: None,
+        context: None,
+        system_message: None,
+        permission: None,
+        updated_input: None,
+        initial_user_message: None,
+        original_prompt: Prompt::Shown,
+        exit_code,
+    }
+}
+
+fn read_ended(output: &Output<'_>, code: i32) -> Answer {
+    let text = trim(output.stdout);
+    if schema::is_detaching(text) || text.lines().next().is_some_and(schema::is_detaching) {
+        return answer(Verdict::Detached, code);
+    }
+    if !text.starts_with('{') {
+        return read_plain(output, code, text);
+    }
+    let fault = match schema::read(text) {
+        Ok(Ok(said)) => match &said.about {
+            Some(found) if found != output.event => {
+                let fault =
+                    Fault::Foreign { expected: output.event.to_owned(), found: found.clone() };
+                return answer(Verdict::Void(fault), 1);
+            }
+            _ => return read_said(output, code, said),
+        },
+        Ok(Err(why)) => Fault::Schema { why },
+        Err(_) if text.ends_with('}') => Fault::NotJson,
+        Err(_) => return read_plain(output, code, text),
+    };
+    if code == 2 {
+        with_denial(output.event, answer(by_exit(output), code))
+    } else {
+        answer(Verdict::Void(fault), code)
+    }
+}
+
+fn read_plain(output: &Output<'_>, code: i32, text: &str) -> Answer {
+    match code {
+        0 => {
+            let counts = matches!(
+                output.event,
+                "SessionStart"
+                    | "UserPromptSubmit"
+                    | "UserPromptExpansion"
+                    | "PreCompact"
+                    | "WorktreeCreate"
+            );
+            let context = (counts && !text.is_empty()).then(|| Context::Stdout(text.to_owned()));
+            Answer { context, ..answer(Verdict::Allow, code) }
+        }
+        2 => with_denial(output.event, answer(by_exit(output), code)),
+        _ => answer(
+            Verdict::Failed(Failure::Status { stderr: trim(output.stderr).to_owned() }),
+            code,
+        ),
+    }
+}
+
+fn read_said(output: &Output<'_>, code: i32, said: Said) -> Answer {
+    let by_permission = said
+        .permission
+        .clone()
+        .filter(|asked| asked.choice == Choice::Deny && output.event != "PermissionRequest");
+    let reason = filled(said.reason);
+    let verdict = if said.decision.as_deref() == Some("block") || by_permission.is_some() {
+        let reason = by_permission.and_then(|denied| denied.reason).or_else(|| reason.clone());
+        powerful(output.event, reason.unwrap_or_else(|| "Blocked by hook".to_owned()), Form::Json)
+    } else if code == 2 {
+        by_exit(output)
+    } else {
+        Verdict::Allow
+    };
+    let approved = said.decision.is_some() && output.event == "PreToolUse";
+    let permission =
+        said.permission.or(approved.then_some(Permission { choice: Choice::Allow, reason: None }));
+    let permission = permission
+        .map(|asked| Permission { reason: asked.reason.or_else(|| reason.clone()), ..asked });
+    let stop = (said.continues == Some(false) && can_block(output.event))
+        .then(|| Stop { reason: filled(said.stop_reason) });
+    let parts = Answer {
+        stop,
+        context: filled(said.context).map(Context::Additional),
+        system_message: filled(said.system_message),
+        permission,
+        updated_input: said.updated_input,
+        initial_user_message: filled(said.initial_user_message),
+        original_prompt: if said.suppress_original_prompt { Prompt::Hidden } else { Prompt::Shown },
+        ..answer(verdict, code)
+    };
+    with_denial(output.event, parts)
+}
+
+/// A tool call that is blocked, in whatever way, is denied for that reason.
+fn with_denial(event: &str, mut answer: Answer) -> Answer {
+    if event == "PreToolUse"
+        && let Verdict::Block { reason, .. } = &answer.verdict
+    {
+        answer.permission = Some(Permission { choice: Choice::Deny, reason: Some(reason.clone()) });
+    }
+    answer
+}
+
+/// Exit 2 with nothing in JSON that says it better.
+fn by_exit(output: &Output<'_>) -> Verdict {
+    let heuristic =
+        matches!(output.event, "Stop" | "SubagentStop" | "TaskCompleted" | "TeammateIdle");
+    if heuristic && trim(output.stdout).is_empty() {
+        let stderr = output.stderr.to_lowercase();
+        if stderr.contains("no such file") || stderr.contains("can't open") {
+            return Verdict::Failed(Failure::ScriptMissing {
+                stderr: trim(output.stderr).to_owned(),
+            });
+        }
+    }
+    let reason = if output.stderr.is_empty() { "No stderr output" } else { output.stderr };
+    powerful(output.event, reason.to_owned(), Form::ExitTwo)
+}
+
+fn powerful(event: &str, reason: String, form: Form) -> Verdict {
+    if can_block(event) {
+        Verdict::Block { reason, form }
+    } else {
+        Verdict::Failed(Failure::Powerless { reason, form })
+    }
+}
+
+/// At the other events a block is shown as an error and `continue: false` is not even that.
+fn can_block(event: &str) -> bool {
+    !matches!(
+        event,
+        "SessionStart"
+            | "SessionEnd"
+            | "Setup"
+            | "SubagentStart"
+            | "Notification"
+            | "PostCompact"
+            | "PostModelSwitch"
+            | "StopFailure"
+            | "PermissionDenied"
+            | "InstructionsLoaded"
+            | "CwdChanged"
+            | "DirectoryAdded"
+            | "FileChanged"
+            | "WorktreeRemove"
+            | "MessageDisplay"
+    )
+}
+
+/// As a block reads once it has left the hook.
+pub fn worded(reason: &str, form: Form, command: &str) -> String {
+    match form {
+        Form::ExitTwo => format!("[{command}]: {reason}"),
+        Form::Json => reason.to_owned(),
+    }
+}
+
+impl Failure {
+    /// What the person reads, in the client's words.
+    pub fn message(&self, command: &str) -> String {
+        match self {
+            Self::Status { stderr } => {
+                let stderr = if stderr.is_empty() { "No stderr output" } else { stderr };
+                format!("Failed with non-blocking status code: {stderr}")
+            }
+            Self::ScriptMissing { stderr } => format!(
+                "Hook script appears to be missing — \"{command}\" exited 2 with: {stderr}. Treating as \
+                 non-blocking. If this is a plugin hook, check the plugin install (run /plugin)."
+            ),
+            Self::Powerless { reason, form } => worded(reason, *form, command),
+            Self::NotStarted { why } => format!(
+                "Failed with non-blocking status code: Error occurred while executing hook command: {why}"
+            ),
+            Self::Lost => "the hook took down the process that was to collect it".to_owned(),
+        }
+    }
+}
+
+impl Fault {
+    /// What the person reads, in the client's words and without the schema it repeats.
+    pub fn message(&self) -> String {
+        match self {
+            Self::NotJson => {
+                "Hook output looks like a JSON object but is not valid JSON".to_owned()
+            }
+            Self::Schema { why } => format!("Hook JSON output validation failed — {why}"),
+            Self::Foreign { expected, found } => {
+                format!(
+                    "Hook returned incorrect event name: expected '{expected}' but got '{found}'"
+                )
+            }
+        }
+    }
+}
+
+/// White space as the client sees it: a byte order mark is some, a next-line sign is none.
+fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}'))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,477 @@
+//! Every row was asked of the client, 2.1.325, unless it says otherwise.
+
+use super::*;
+
+/// All that an answer is, in one line.
+fn told(answer: &Answer) -> String {
+    let Answer {
+        verdict,
+        stop,
+        context,
+        system_message,
+        permission,
+        updated_input,
+        initial_user_message,
+        original_prompt,
+        label,
+        exit_code,
+    } = answer;
+    let verdict = match verdict {
+        Verdict::Allow => "allow".to_owned(),
+        Verdict::Block { reason, form } => format!("block {}", worded(reason, *form, "cmd")),
+        Verdict::Failed(failure) => format!("failed {}", failure.message("cmd")),
+        Verdict::Void(fault) => format!("void {}", fault.message()),
+        Verdict::TimedOut => "timed out".to_owned(),
+        Verdict::Detached => "detached".to_owned(),
+    };
+    let parts = [
+        Some(verdict),
+        stop.as_ref().map(|stop| format!("stop {}", stop.reason.as_deref().unwrap_or("-"))),
+        context.as_ref().map(|context| match context {
+            Context::Additional(text) => format!("context {text}"),
+            Context::Stdout(text) => format!("stdout {text}"),
+        }),
+        system_message.as_ref().map(|text| format!("says {text}")),
+        permission.as_ref().map(|asked| {
+            format!("{:?} {}", asked.choice, asked.reason.as_deref().unwrap_or("-")).to_lowercase()
+        }),
+        updated_input.as_ref().map(|input| format!("input {input}")),
+        initial_user_message.as_ref().map(|text| format!("first {text}")),
+        (*original_prompt == Prompt::Hidden).then(|| "hidden".to_owned()),
+        Some(format!("{} {exit_code}", label.name())),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" / ").replace('\n', "\\n")
+}
+
+type Row = (i32, &'static str, &'static str, &'static str);
+
+fn check(event: &str, rows: &[Row]) {
+    let wrong: Vec<_> = rows
+        .iter()
+        .map(|&(code, stdout, stderr, wanted)| {
+            let answer = read(&Output { event, exit: &Exit::Code(code), stdout, stderr });
+            (code, stdout, stderr, told(&answer), wanted)
+        })
+        .filter(|(.., found, wanted)| found != wanted)
+        .collect();
+    assert!(wrong.is_empty(), "{event}: {wrong:#?}");
+}
+
+const EXIT_TWO: &[Row] = &[
+    (2, "", "E", "block [cmd]: E / error 2"),
+    (2, "", "a\n\n", "block [cmd]: a\\n\\n / error 2"),
+    (2, "", " \n ", "block [cmd]:  \\n  / error 2"),
+    (2, "words", "", "block [cmd]: No stderr output / error 2"),
+    (2, "{}", "E", "block [cmd]: E / error 2"),
+    (2, r#"{"decision":"approve"}"#, "E", "block [cmd]: E / error 2"),
+    (2, r#"{"ok":false,"reason":"R"}"#, "E", "block [cmd]: E / error 2"),
+    (2, r#"{"decision":"block","reason":"R"}"#, "E", "block R / error 2"),
+    (2, r#"{"decision":"block"}"#, "E", "block Blocked by hook / error 2"),
+    (2, r#"{"decision":"block","#, "E", "block [cmd]: E / error 2"),
+    (2, "{not json}", "", "block [cmd]: No stderr output / error 2"),
+    (2, r#"{"decision":"deny"}"#, "E", "block [cmd]: E / error 2"),
+    (2, r#"{"reason":42}"#, "", "block [cmd]: No stderr output / error 2"),
+    (2, r#"{"hookSpecificOutput":{"additionalContext":"c"}}"#, "E", "block [cmd]: E / error 2"),
+    (2, r#"{"hookSpecificOutput":{"hookEventName":"Nope"}}"#, "E", "block [cmd]: E / error 2"),
+    (
+        2,
+        r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":42}}"#,
+        "E",
+        "block [cmd]: E / error 2",
+    ),
+    (2, r#"{"continue":false,"stopReason":"S"}"#, "E", "block [cmd]: E / stop S / error 2"),
+    (2, r#"{"systemMessage":"SM"}"#, "E", "block [cmd]: E / says SM / error 2"),
+    (
+        2,
+        r#"{"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"CTX"}}"#,
+        "E",
+        "block [cmd]: E / context CTX / error 2",
+    ),
+];
+
+#[test]
+fn exit_two_blocks_with_what_was_written_to_stderr() {
+    check("Stop", EXIT_TWO);
+}
+
+#[test]
+fn exit_two_of_what_looks_like_a_missing_script_lets_go() {
+    const MISSING: [Row; 9] = [
+        (2, "", "X NO SUCH FILE y", "no"),
+        (2, "", "x no such file y", "no"),
+        (2, "", "CAN'T OPEN y", "no"),
+        (2, " \n ", "no such file", "no"),
+        (2, "", "cannot open y", "block"),
+        (2, "", "can't  open y", "block"),
+        (2, "x", "no such file", "block"),
+        (2, "{}", "no such file", "block"),
+        (2, r#"{"decision":"deny"}"#, "no such file", "block"),
+    ];
+    // The last two are known from a report, not asked.
+    for event in ["Stop", "SubagentStop", "TaskCompleted", "TeammateIdle"] {
+        for (code, stdout, stderr, wanted) in MISSING {
+            let answer = read(&Output { event, exit: &Exit::Code(code), stdout, stderr });
+            let wanted = match wanted {
+                "no" => format!(
+                    "failed Hook script appears to be missing — \"cmd\" exited 2 with: {stderr}. Treating as \
+                     non-blocking. If this is a plugin hook, check the plugin install (run /plugin). / error 2"
+                ),
+                _ => format!("block [cmd]: {stderr} / error 2"),
+            };
+            assert_eq!(told(&answer), wanted, "{event} {stdout} {stderr}");
+        }
+    }
+    check("PostToolUse", &[(2, "", "no such file", "block [cmd]: no such file / error 2")]);
+    check("UserPromptSubmit", &[(2, "", "no such file", "block [cmd]: no such file / error 2")]);
+}
+
+const JSON: &[Row] = &[
+    (0, r#"{"decision":"block","reason":"R"}"#, "", "block R / success 0"),
+    (1, r#"{"decision":"block","reason":"R"}"#, "E", "block R / error 1"),
+    (143, r#"{"decision":"block","reason":"R"}"#, "Terminated\n", "block R / error 143"),
+    (0, r#"{"decision":"block"}"#, "", "block Blocked by hook / success 0"),
+    (0, r#"{"decision":"block","reason":""}"#, "", "block Blocked by hook / success 0"),
+    (0, r#"{"decision":"block","reason":"  "}"#, "", "block    / success 0"),
+    (0, r#"{"decision":"block","reason":" R\n"}"#, "", "block  R\\n / success 0"),
+    (0, r#"{"decision":"block","reason":"R","extra":[1],"x":1e999}"#, "", "block R / success 0"),
+    (0, r#"{"decision":"approve","reason":"R"}"#, "", "allow / success 0"),
+    (1, r#"{"decision":"approve"}"#, "E", "allow / error 1"),
+    (1, "{}", "E", "allow / error 1"),
+    (0, "{ }", "", "allow / success 0"),
+    (0, r#"{"ok":false,"reason":"R"}"#, "", "allow / success 0"),
+    (0, r#"{"decision":"approve","decision":"block","reason":"R"}"#, "", "block R / success 0"),
+    (0, r#"{"decision":"block","reason":"R","decision":"approve"}"#, "", "allow / success 0"),
+    (0, r#"{"__proto__":{"decision":"block"},"reason":"R"}"#, "", "allow / success 0"),
+    (0, "\u{feff}{\"decision\":\"block\",\"reason\":\"R\"}", "", "block R / success 0"),
+    (0, "\u{a0}{\"decision\":\"block\",\"reason\":\"R\"}\u{2028}", "", "block R / success 0"),
+    (
+        0,
+        r#"{"decision":"block","reason":"a\ud800b\n\ud83d"}"#,
+        "",
+        "block a\u{fffd}b\\n\u{fffd} / success 0",
+    ),
+    (0, r#"{"continue":true}"#, "", "allow / success 0"),
+    (0, r#"{"continue":false}"#, "", "allow / stop - / success 0"),
+    (0, r#"{"continue":false,"stopReason":""}"#, "", "allow / stop - / success 0"),
+    (1, r#"{"continue":false,"stopReason":"S"}"#, "E", "allow / stop S / error 1"),
+    (
+        0,
+        r#"{"continue":false,"stopReason":"S","decision":"block","reason":"R"}"#,
+        "",
+        "block R / stop S / success 0",
+    ),
+    (0, r#"{"systemMessage":"SM"}"#, "", "allow / says SM / success 0"),
+    (0, r#"{"systemMessage":""}"#, "", "allow / success 0"),
+    (
+        0,
+        r#"{"hookSpecificOutput":{"hookEventName":"Stop","foo":1,"additionalContext":"c"}}"#,
+        "",
+        "allow / context c / success 0",
+    ),
+    (
+        0,
+        r#"{"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":""}}"#,
+        "",
+        "allow / success 0",
+    ),
+    (
+        0,
+        r#"{"hookSpecificOutput":{"hookEventName":"Stop","permissionDecision":42}}"#,
+        "",
+        "allow / success 0",
+    ),
+    (
+        0,
+        r#"{"decision":"block","reason":"R","hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"c"}}"#,
+        "",
+        "block R / context c / success 0",
+    ),
+];
+
+#[test]
+fn json_counts_whatever_the_exit_code() {
+    check("Stop", JSON);
+}
+
+#[test]
+fn text_is_no_decision() {
+    check(
+        "Stop",
+        &[
+            (0, "", "", "allow / success 0"),
+            (0, "words", "E", "allow / success 0"),
+            (0, "[1]", "", "allow / success 0"),
+            (0, "{", "", "allow / success 0"),
+            (0, "{not json", "", "allow / success 0"),
+            (0, r#"{"decision":"block""#, "", "allow / success 0"),
+            (0, "log\n{\"decision\":\"block\",\"reason\":\"R\"}", "", "allow / success 0"),
+            (0, r#"{"decision":"block","reason":"R"} words"#, "", "allow / success 0"),
+            (
+                1,
+                "plain",
+                "",
+                "failed Failed with non-blocking status code: No stderr output / error 1",
+            ),
+            (
+                1,
+                "",
+                "no such file\n",
+                "failed Failed with non-blocking status code: no such file / error 1",
+            ),
+            (3, "", "E", "failed Failed with non-blocking status code: E / error 3"),
+            (
+                127,
+                "",
+                "sh: x: not found",
+                "failed Failed with non-blocking status code: sh: x: not found / error 127",
+            ),
+        ],
+    );
+}
+
+const WRONG: &[(&str, &str)] = &[
+    (r#"{"continue":"false"}"#, "continue: expected boolean, received string"),
+    (r#"{"continue":null}"#, "continue: expected boolean, received null"),
+    (r#"{"continue":1}"#, "continue: expected boolean, received number"),
+    (r#"{"stopReason":1}"#, "stopReason: expected string, received number"),
+    (r#"{"suppressOutput":"x"}"#, "suppressOutput: expected boolean, received string"),
+    (r#"{"systemMessage":null}"#, "systemMessage: expected string, received null"),
+    (r#"{"terminalSequence":1}"#, "terminalSequence: expected string, received number"),
+    (
+        r#"{"decision":null,"reason":"R"}"#,
+        "decision: Invalid option: expected one of \"approve\"|\"block\"",
+    ),
+    (r#"{"decision":"BLOCK"}"#, "decision: Invalid option: expected one of \"approve\"|\"block\""),
+    (
+        r#"{"reason":1,"decision":"x"}"#,
+        "decision: Invalid option: expected one of \"approve\"|\"block\"",
+    ),
+    (r#"{"decision":"block","reason":null}"#, "reason: expected string, received null"),
+    (r#"{"decision":"approve","reason":42}"#, "reason: expected string, received number"),
+    (r#"{"reason":[]}"#, "reason: expected string, received array"),
+    (r#"{"reason":{}}"#, "reason: expected string, received object"),
+    (r#"{"async":false,"reason":true}"#, "reason: expected string, received boolean"),
+    (r#"{"hookSpecificOutput":null}"#, "hookSpecificOutput: expected object, received null"),
+    (r#"{"hookSpecificOutput":[]}"#, "hookSpecificOutput: expected object, received array"),
+    (
+        r#"{"hookSpecificOutput":{}}"#,
+        "hookSpecificOutput is missing required field \"hookEventName\"",
+    ),
+    (
+        r#"{"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":null}}"#,
+        "hookSpecificOutput.additionalContext: expected string, received null",
+    ),
+    (
+        r#"{"hookSpecificOutput":{"hookEventName":"SessionStart","watchPaths":[1]}}"#,
+        "hookSpecificOutput.watchPaths.0: expected string, received number",
+    ),
+    (
+        r#"{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"ask"}}}"#,
+        "hookSpecificOutput.decision.behavior: expected one of \"allow\" | \"deny\"",
+    ),
+    (
+        r#"{"hookSpecificOutput":{"hookEventName":"SessionEnd"}}"#,
+        "hookSpecificOutput.hookEventName: expected one of \"PreToolUse\" | \"UserPromptSubmit\" | \
+             \"UserPromptExpansion\" | \"SessionStart\" | \"Setup\" | \"PreModelSwitch\" | …",
+    ),
+];
+
+#[test]
+fn one_wrong_type_voids_the_answer() {
+    const NOT_JSON: &str =
+        "void Hook output looks like a JSON object but is not valid JSON / error 0";
+    check(
+        "Stop",
+        &[
+            (0, "{not json}", "", NOT_JSON),
+            (0, "{'decision':'block'}", "", NOT_JSON),
+            (0, r#"{"decision":"block","reason":"R",}"#, "", NOT_JSON),
+            (0, "{\"decision\":\"block\",\"reason\":\"R\tT\"}", "", NOT_JSON),
+            (0, "{\"decision\":\"block\"}\n{\"decision\":\"block\"}", "", NOT_JSON),
+            (0, r#"{"decision":"block","reason":"R"} words}"#, "", NOT_JSON),
+        ],
+    );
+    for &(stdout, why) in WRONG {
+        let answer = read(&Output { event: "Stop", exit: &Exit::Code(0), stdout, stderr: "" });
+        assert_eq!(
+            told(&answer),
+            format!("void Hook JSON output validation failed — {why} / error 0"),
+            "{stdout}"
+        );
+    }
+}
+
+/// A part for another event is the one mistake that undoes exit 2 as well.
+#[test]
+fn a_part_for_another_event_lets_go_on_every_exit_code() {
+    let foreign =
+        r#"{"decision":"block","reason":"R","hookSpecificOutput":{"hookEventName":"PreToolUse"}}"#;
+    let wanted =
+        "void Hook returned incorrect event name: expected 'Stop' but got 'PreToolUse' / error 1";
+    check("Stop", &[(0, foreign, "", wanted), (2, foreign, "E", wanted)]);
+}
+
+#[test]
+fn a_hook_that_detaches_says_nothing() {
+    check(
+        "Stop",
+        &[
+            (0, r#"{"async":true}"#, "", "detached / success 0"),
+            (0, r#"{"async":true,"decision":"block","reason":"R"}"#, "", "detached / success 0"),
+            (0, r#"{"async":true,"reason":4}"#, "", "detached / success 0"),
+            (0, "{\n\"async\":true\n}", "", "detached / success 0"),
+            (0, "{\"async\":true}\nmore", "", "detached / success 0"),
+            (2, r#"{"async":true}"#, "E", "detached / error 2"),
+            (0, "words\n{\"async\":true}", "", "allow / success 0"),
+            (0, r#"{"async":"true"}"#, "", "allow / success 0"),
+            (0, r#"{"async":false,"decision":"block","reason":"R"}"#, "", "block R / success 0"),
+        ],
+    );
+}
+
+#[test]
+fn tool_calls_are_allowed_asked_about_and_denied() {
+    let with = |fields: &str| {
+        format!(r#"{{"hookSpecificOutput":{{"hookEventName":"PreToolUse",{fields}}}}}"#)
+    };
+    for (code, stdout, wanted) in [
+        (2, String::new(), "block [cmd]: E / deny e / error 2"),
+        (0, r#"{"decision":"block","reason":"r"}"#.to_owned(), "block r / deny r / success 0"),
+        (0, r#"{"decision":"approve","reason":"r"}"#.to_owned(), "allow / allow r / success 0"),
+        (0, with(r#""permissionDecision":"deny","permissionDecisionReason":"p""#), "block p / deny p / success 0"),
+        (
+            0,
+            with(r#""permissionDecision":"deny""#),
+            "block Blocked by hook / deny blocked by hook / success 0",
+        ),
+        (
+            0,
+            r#"{"reason":"top","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny",
+                "permissionDecisionReason":""}}"#
+                .to_owned(),
+            "block top / deny top / success 0",
+        ),
+        (1, with(r#""permissionDecision":"deny","permissionDecisionReason":"p""#), "block p / deny p / error 1"),
+        (2, with(r#""permissionDecision":"deny","permissionDecisionReason":"p""#), "block p / deny p / error 2"),
+        (2, with(r#""permissionDecision":"allow""#), "block [cmd]: E / deny e / error 2"),
+        (2, with(r#""permissionDecision":"ask""#), "block [cmd]: E / deny e / error 2"),
+        (0, with(r#""permissionDecision":"ask","permissionDecisionReason":"p""#), "allow / ask p / success 0"),
+        (0, with(r#""permissionDecision":"allow""#), "allow / allow - / success 0"),
+        (0, with(r#""permissionDecision":"defer""#), "allow / defer - / success 0"),
+        (
+            0,
+            r#"{"decision":"block","reason":"r",
+                "hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}"#
+                .to_owned(),
+            "block r / deny r / success 0",
+        ),
+        (
+            0,
+            with(r#""updatedInput":{"command":"echo changed"}"#),
+            r#"allow / input {"command":"echo changed"} / success 0"#,
+        ),
+        (0, with(r#""additionalContext":"c""#), "allow / context c / success 0"),
+        (0, "words".to_owned(), "allow / success 0"),
+        (
+            0,
+            with(r#""updatedInput":["x"]"#),
+            "void Hook JSON output validation failed — hookSpecificOutput.updatedInput: expected record, received \
+             array / error 0",
+        ),
+        (
+            0,
+            with(r#""permissionDecision":"maybe""#),
+            "void Hook JSON output validation failed — hookSpecificOutput.permissionDecision: Invalid option: \
+             expected one of \"allow\"|\"deny\"|\"ask\"|\"defer\" / error 0",
+        ),
+    ] {
+        let answer = read(&Output { event: "PreToolUse", exit: &Exit::Code(code), stdout: &stdout, stderr: "E" });
+        assert_eq!(told(&answer), wanted, "{stdout}");
+    }
+}
+
+#[test]
+fn other_events_have_ways_of_their_own() {
+    check(
+        "UserPromptSubmit",
+        &[
+            (0, " words \n", "", "allow / stdout words / success 0"),
+            (0, "{not json", "", "allow / stdout {not json / success 0"),
+            (1, "words", "E", "failed Failed with non-blocking status code: E / error 1"),
+            (2, "", "E\n", "block [cmd]: E\\n / error 2"),
+            (
+                2,
+                r#"{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","suppressOriginalPrompt":true}}"#,
+                "E",
+                "block [cmd]: E / hidden / error 2",
+            ),
+            (0, r#"{"continue":false,"stopReason":"S"}"#, "", "allow / stop S / success 0"),
+        ],
+    );
+    check(
+        "SessionStart",
+        &[
+            (0, " words \n", "", "allow / stdout words / success 0"),
+            (2, "out", "E", "failed [cmd]: E / error 2"),
+            (0, r#"{"decision":"block","reason":"R"}"#, "", "failed R / success 0"),
+            (0, r#"{"continue":false,"stopReason":"S"}"#, "", "allow / success 0"),
+            (
+                0,
+                r#"{"hookSpecificOutput":{"hookEventName":"SessionStart","initialUserMessage":"I"}}"#,
+                "",
+                "allow / first I / success 0",
+            ),
+        ],
+    );
+    check(
+        "SubagentStart",
+        &[
+            (0, "words", "", "allow / success 0"),
+            (2, "", "E", "failed [cmd]: E / error 2"),
+            (
+                0,
+                r#"{"hookSpecificOutput":{"hookEventName":"SubagentStart","additionalContext":"c"}}"#,
+                "",
+                "allow / context c / success 0",
+            ),
+        ],
+    );
+    check("PreCompact", &[(0, "keep the list", "", "allow / stdout keep the list / success 0")]);
+    // Only its schema was asked.
+    check(
+        "PermissionRequest",
+        &[(
+            0,
+            r#"{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"m"}}}"#,
+            "",
+            "allow / deny m / success 0",
+        )],
+    );
+}
+
+#[test]
+fn what_did_not_end_by_itself_lets_go() {
+    let stdout = r#"{"decision":"block","reason":"R"}"#;
+    for (exit, stdout, wanted) in [
+        (Exit::TimedOut, stdout, "timed out / cancelled 1"),
+        (Exit::Signal(9), "", "failed Failed with non-blocking status code: E / error 1"),
+        (Exit::Signal(15), stdout, "block R / error 1"),
+        (
+            Exit::NotStarted(
+                "ENOENT: no such file or directory, posix_spawn '/nonexistent/x'".to_owned(),
+            ),
+            "",
+            "failed Failed with non-blocking status code: Error occurred while executing hook command: ENOENT: no such \
+             file or directory, posix_spawn '/nonexistent/x' / error 1",
+        ),
+        // Not asked: there is no client left to ask.
+        (
+            Exit::Lost,
+            stdout,
+            "failed the hook took down the process that was to collect it / error 1",
+        ),
+    ] {
+        let answer = read(&Output { event: "Stop", exit: &exit, stdout, stderr: "E" });
+        assert_eq!(told(&answer), wanted, "{exit:?}");
+    }
+}

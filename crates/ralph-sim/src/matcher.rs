@@ -1,0 +1,227 @@
+//! Which subjects a `matcher` of the settings means, as the client reads it.
+//!
+//! A matcher made of letters, digits, `_`, `-`, spaces, `,` and `|` only is a list of names, compared whole and with
+//! their case. Anything else is a regular expression that may match anywhere in the subject.
+
+use regex::{Regex, RegexBuilder};
+
+/// What a compiled matcher may weigh: it comes from a repository.
+const WEIGHT: usize = 1 << 20;
+
+#[derive(Clone, Debug)]
+pub enum Matcher {
+    All,
+    Names(Vec<String>),
+    Pattern(Regex),
+    /// Not a regular expression, or one that is not simulated: it matches nothing.
+    Nothing(String),
+}
+
+/// Regular expressions have no equality of their own; two that are written alike are alike.
+impl PartialEq for Matcher {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, Self::All) => true,
+            (Self::Names(a), Self::Names(b)) => a == b,
+            (Self::Pattern(a), Self::Pattern(b)) => a.as_str() == b.as_str(),
+            (Self::Nothing(a), Self::Nothing(b)) => a == b,
+            (Self::All | Self::Names(_) | Self::Pattern(_) | Self::Nothing(_), _) => false,
+        }
+    }
+}
+
+impl Matcher {
+    pub fn read(text: &str) -> Self {
+        if text.is_empty() || text == "*" {
+            return Self::All;
+        }
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_- ,|".contains(c);
+        if text.chars().all(is_of_name) {
+            return Self::Names(
+                text.split(['|', ',']).map(|name| name.trim().to_owned()).collect(),
+            );
+        }
+        if let Some(foreign) = foreign_to_the_client(text) {
+            return Self::Nothing(foreign.to_owned());
+        }
+        match RegexBuilder::new(text).size_limit(WEIGHT).build() {
+            Ok(pattern) => Self::Pattern(pattern),
+            Err(_) if ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|look| text.contains(look)) => {
+                Self::Nothing("look-around is not simulated".to_owned())
+            }
+            Err(_) => Self::Nothing("not a regular expression".to_owned()),
+        }
+    }
+
+    pub fn matches(&self, subject: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Names(names) => names.iter().any(|name| name == subject),
+            Self::Pattern(pattern) => pattern.is_match(subject),
+            Self::Nothing(_) => false,
+        }
+    }
+}
+
+/// What our regular expressions know and the client's do not.
+fn foreign_to_the_client(text: &str) -> Option<&'static str> {
+    let mut rest = text;
+    while let Some((_, flags)) = rest.split_once("(?") {
+        let letters = flags.chars().take_while(char::is_ascii_alphabetic).count();
+        if letters > 0 && flags.chars().nth(letters) == Some(')') {
+            return Some("not a regular expression: the client knows no flags inside");
+        }
+        rest = flags;
+    }
+    text.contains("[[:").then_some("the client knows no named classes")
+}
+
+/// The field of an event's input that a matcher is compared with; none where the client ignores matchers.
+pub fn subject_field(event: &str) -> Option<&'static str> {
+    Some(match event {
+        "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "PermissionRequest"
+        | "PermissionDenied" => "tool_name",
+        "SessionStart" | "ConfigChange" => "source",
+        "SessionEnd" => "reason",
+        "Setup" | "PreCompact" | "PostCompact" => "trigger",
+        "SubagentStart" | "SubagentStop" => "agent_type",
+        "Notification" => "notification_type",
+        "StopFailure" => "error",
+        "UserPromptExpansion" => "command_name",
+        "InstructionsLoaded" => "load_reason",
+        "FileChanged" => "file_path",
+        "Elicitation" | "ElicitationResult" => "mcp_server_name",
+        _ => return None,
+    })
+}
+
+/// The tool that starts subagents answers to its old name too.
+pub fn names_of<'a>(event: &str, subject: &'a str) -> impl Iterator<Item = &'a str> {
+    let old = (subject_field(event) == Some("tool_name") && subject == "Agent").then_some("Task");
+    // A file is known by its last part.
+    let subject = if event == "FileChanged" {
+        subject.rsplit('/').next().unwrap_or(subject)
+    } else {
+        subject
+    };
+    [Some(subject), old].into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASH: &[&str] = &[
+        "",
+        "*",
+        "Bash",
+        "Ba.*",
+        "^Bash$",
+        "Bash|Edit",
+        "Edit|Bash",
+        " Bash ",
+        "Bash | Edit",
+        "Edit | Bash",
+        "Bash,Edit",
+        "Edit, Bash",
+        "Edit,Bash",
+        ".*",
+        "B.sh",
+        "^B",
+        "h$",
+        "Bash|",
+        "Ba.|X",
+        "Ba*",
+        "\\w+",
+        "Bash()",
+        "B[a]sh|Edit",
+        "Edit|B.sh",
+        "Edit|.as",
+        "Bash||Edit",
+        "(?<x>B)",
+        "Ba\\x73h",
+        "\\bBash\\b",
+        "Bash$|^Edit",
+    ];
+
+    const NOT_BASH: &[&str] = &[
+        " ",
+        "bash",
+        "Bas",
+        "ash",
+        "Edit|Write",
+        "[",
+        "(Bash",
+        "Bash(echo*)",
+        "|",
+        "!Bash",
+        "*Bash",
+        "(?i)bash",
+        "Ba-",
+        "Bash-",
+        "-",
+        "Bash 1",
+        "Bas h",
+        "Bash_",
+        ",",
+        "Bash;Edit",
+        "**",
+        "Bash/",
+        "[[:alpha:]]+",
+        "Bash\n",
+        "Edit Bash",
+    ];
+
+    const AGENT: &[&str] = &[
+        "",
+        "*",
+        "general-purpose",
+        "general-.*",
+        "general-purpose|x",
+        "x|general-purpose",
+        "^general",
+        "general-purpose,Explore",
+        "Explore, general-purpose",
+    ];
+
+    const NOT_AGENT: &[&str] = &[
+        "eneral-purpos",
+        "general",
+        "eneral-purpose|x",
+        "Stop",
+        "General-Purpose",
+        "general purpose",
+    ];
+
+    /// Every row was asked of the client, 2.1.325.
+    #[test]
+    fn selects_what_the_client_selects() {
+        let wrong: Vec<_> = [
+            ("Bash", BASH, true),
+            ("Bash", NOT_BASH, false),
+            ("general-purpose", AGENT, true),
+            ("general-purpose", NOT_AGENT, false),
+        ]
+        .into_iter()
+        .flat_map(|(subject, matchers, wanted)| {
+            matchers.iter().map(move |matcher| (subject, *matcher, wanted))
+        })
+        .filter(|(subject, matcher, wanted)| Matcher::read(matcher).matches(subject) != *wanted)
+        .collect();
+        assert_eq!(wrong, []);
+    }
+
+    #[test]
+    fn what_is_not_simulated_says_so() {
+        for (matcher, why) in [
+            ("^(?!Edit)", "look-around is not simulated"),
+            ("(?=Bash)", "look-around is not simulated"),
+            ("[", "not a regular expression"),
+            ("(?i)bash", "not a regular expression: the client knows no flags inside"),
+            ("[[:alpha:]]+", "the client knows no named classes"),
+            ("(a{1000}){1000}.", "not a regular expression"),
+        ] {
+            assert_eq!(Matcher::read(matcher), Matcher::Nothing(why.to_owned()), "{matcher}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! One handler of the settings. The client drops an entry with a field of a wrong type and keeps its neighbours.
+
+use serde_json::{Map, Value};
+
+use super::{Kind, Mode};
+
+/// What the entry itself says; where it stands is not its business.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) kind: Kind,
+    pub(super) timeout: Option<f64>,
+    pub(super) mode: Mode,
+    pub(super) condition: Option<String>,
+}
+
+/// What must be a string for the entry to be kept, by type.
+fn required(kind: &str) -> Option<&'static [&'static str]> {
+    Some(match kind {
+        "command" => &["command"],
+        "prompt" | "agent" => &["prompt"],
+        "http" => &["url"],
+        "mcp_tool" => &["server", "tool"],
+        _ => return None,
+    })
+}
+
+pub(super) fn read(value: &Value) -> Result<Entry, String> {
+    let Value::Object(fields) = value else {
+        return Err("is not an object".to_owned());
+    };
+    let kind = fields.get("type").and_then(Value::as_str).ok_or("has no `type`")?;
+    let required = required(kind).ok_or_else(|| format!("has the unknown type `{kind}`"))?;
+    for field in required {
+        if !fields.get(*field).is_some_and(Value::is_string) {
+            return Err(format!("needs `{field}`, a string"));
+        }
+    }
+    for field in ["if", "statusMessage", "rewakeMessage"] {
+        wrong(fields, field, Value::is_string, "a string")?;
+    }
+    for field in ["async", "asyncRewake", "once"] {
+        wrong(fields, field, Value::is_boolean, "true or false")?;
+    }
+    wrong(
+        fields,
+        "timeout",
+        |value| value.as_f64().is_some_and(|seconds| seconds > 0.0),
+        "a positive number",
+    )?;
+    wrong(fields, "args", is_strings, "a list of strings")?;
+    wrong(
+        fields,
+        "shell",
+        |value| matches!(value.as_str(), Some("bash" | "powershell")),
+        "`bash` or `powershell`",
+    )?;
+    wrong(fields, "onFailure", |value| value.as_str() == Some("block"), "`block`")?;
+    Ok(Entry {
+        kind: kind_of(kind, fields),
+        timeout: fields.get("timeout").and_then(Value::as_f64),
+        mode: mode_of(fields),
+        condition: fields
+            .get("if")
+            .and_then(Value::as_str)
+            .filter(|rule| !rule.is_empty())
+            .map(str::to_owned),
+    })
+}
+
+fn kind_of(kind: &str, fields: &Map<String, Value>) -> Kind {
+    match (kind, fields.get("command").and_then(Value::as_str)) {
+        ("command", Some(command)) => Kind::Command {
+            command: command.to_owned(),
+            args: fields
+                .get("args")
+                .and_then(Value::as_array)
+                .map(|args| args.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
+        },
+        _ => Kind::Unsupported(kind.to_owned()),
+    }
+}
+
+fn mode_of(fields: &Map<String, Value>) -> Mode {
+    let is_set = |field: &str| fields.get(field) == Some(&Value::Bool(true));
+    match (is_set("asyncRewake"), is_set("async")) {
+        (true, _) => Mode::Rewakes,
+        (false, true) => Mode::Async,
+        (false, false) => Mode::Waits,
+    }
+}
+
+fn is_strings(value: &Value) -> bool {
+    value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
+}
+
+fn wrong(
+    fields: &Map<String, Value>,
+    field: &str,
+    fits: impl Fn(&Value) -> bool,
+    wanted: &str,
+) -> Result<(), String> {
+    match fields.get(field) {
+        Some(value) if !fits(value) => Err(format!("has a `{field}` that is not {wanted}")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,439 @@
+//! Every row was asked of the client, 2.1.325, unless it says otherwise.
+
+use serde_json::json;
+
+use super::*;
+
+fn plugin(name: &str) -> Source {
+    Source::Plugin {
+        name: name.to_owned(),
+        marketplace: "inline".to_owned(),
+        root: format!("/plugins/{name}"),
+    }
+}
+
+fn load_texts(layers: &[(Source, String)]) -> Loaded {
+    let layers: Vec<_> =
+        layers.iter().map(|(source, text)| Layer { source: source.clone(), text }).collect();
+    load(&layers)
+}
+
+fn run(name: &str) -> Value {
+    json!({"type": "command", "command": name})
+}
+
+fn with(name: &str, more: &Value) -> Value {
+    let mut entry = run(name);
+    if let (Some(entry), Some(more)) = (entry.as_object_mut(), more.as_object()) {
+        entry.extend(more.clone());
+    }
+    entry
+}
+
+fn stop(groups: &Value) -> String {
+    json!({"hooks": {"Stop": groups}}).to_string()
+}
+
+fn stop_with(entries: &Value) -> String {
+    stop(&json!([{"hooks": entries}]))
+}
+
+fn commands(handlers: &[&Handler]) -> Vec<String> {
+    handlers
+        .iter()
+        .map(|handler| match &handler.kind {
+            Kind::Command { command, args } => {
+                args.iter().fold(command.clone(), |line, args| format!("{line} {}", args.join(" ")))
+            }
+            Kind::Unsupported(kind) => format!("({kind})"),
+        })
+        .collect()
+}
+
+fn notices(loaded: &Loaded) -> Vec<String> {
+    loaded.notices.iter().map(Notice::to_string).collect()
+}
+
+#[test]
+fn a_handler_is_all_that_its_entry_says() {
+    let text = json!({"hooks": {"PreToolUse": [{"matcher": "Edit|Write", "hooks": [
+        {"type": "command", "command": "/a", "args": ["b"], "timeout": 0.5, "async": true, "if": "Edit(*.rs)",
+         "once": true, "statusMessage": "s", "unknown": 1},
+        {"type": "prompt", "prompt": "is it so?"},
+    ]}]}});
+    let loaded = load_texts(&[(Source::Local, text.to_string())]);
+    let handler = Handler {
+        event: "PreToolUse".to_owned(),
+        kind: Kind::Command { command: "/a".to_owned(), args: Some(vec!["b".to_owned()]) },
+        timeout: Some(0.5),
+        mode: Mode::Async,
+        source: Source::Local,
+        matcher: Matcher::Names(vec!["Edit".to_owned(), "Write".to_owned()]),
+        condition: Some("Edit(*.rs)".to_owned()),
+    };
+    let prompt = Handler {
+        kind: Kind::Unsupported("prompt".to_owned()),
+        timeout: None,
+        mode: Mode::Waits,
+        condition: None,
+        ..handler.clone()
+    };
+    assert_eq!(loaded, Loaded { handlers: vec![handler, prompt], ..Loaded::default() });
+}
+
+#[test]
+fn handlers_start_in_the_order_of_their_layers() {
+    let loaded = load_texts(&[
+        (plugin("b"), stop_with(&json!([run("plugin b")]))),
+        (plugin("a"), stop_with(&json!([run("plugin a")]))),
+        (Source::Flag, stop_with(&json!([run("flag")]))),
+        (Source::Local, stop_with(&json!([run("local")]))),
+        (
+            Source::Project,
+            stop(&json!([{"hooks": [run("project 1")]}, {"hooks": [run("project 2")]}])),
+        ),
+        (Source::User, stop_with(&json!([run("user")]))),
+    ]);
+    assert_eq!(
+        commands(&loaded.handlers("Stop", None)),
+        ["user", "project 1", "project 2", "local", "flag", "plugin b", "plugin a"]
+    );
+    assert_eq!(notices(&loaded), [""; 0]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_counts_for_nothing() {
+    let hooks = stop_with(&json!([run("p")]));
+    let with_hooks = |setting: &str| hooks.replacen('{', &format!("{{{setting},"), 1);
+    for (text, ran, wanted) in [
+        (String::new(), &["user"][..], &[][..]),
+        (format!("\u{feff}{hooks}"), &["user", "p"], &[]),
+        (
+            "{nope".to_owned(),
+            &["user"],
+            &[
+                "project: not a JSON object (key must be a string at line 1 column 2), so none of it counts",
+            ],
+        ),
+        (
+            hooks.replacen('{', "{// why\n", 1),
+            &["user"],
+            &[
+                "project: not a JSON object (key must be a string at line 1 column 2), so none of it counts",
+            ],
+        ),
+        (
+            "[]".to_owned(),
+            &["user"],
+            &["project: not a JSON object (something else), so none of it counts"],
+        ),
+        (
+            "null".to_owned(),
+            &["user"],
+            &["project: not a JSON object (something else), so none of it counts"],
+        ),
+        (with_hooks(r#""zzz":1"#), &["user", "p"], &[]),
+        (with_hooks(r#""permissions":{"allow":["((("]}"#), &["user", "p"], &[]),
+        (
+            with_hooks(r#""permissions":4"#),
+            &["user"],
+            &["project: `permissions` is not an object of lists, so none of the file counts"],
+        ),
+        (
+            with_hooks(r#""permissions":{"allow":"x"}"#),
+            &["user"],
+            &["project: `permissions` is not an object of lists, so none of the file counts"],
+        ),
+        (
+            with_hooks(r#""env":"x""#),
+            &["user"],
+            &["project: `env` is not an object, so none of the file counts"],
+        ),
+        (
+            with_hooks(r#""model":1"#),
+            &["user"],
+            &["project: `model` is not a string, so none of the file counts"],
+        ),
+        (
+            with_hooks(r#""disableAllHooks":"true""#),
+            &["user"],
+            &["project: `disableAllHooks` is not true or false, so none of the file counts"],
+        ),
+        (
+            with_hooks(r#""disableAllHooks":null"#),
+            &["user"],
+            &["project: `disableAllHooks` is not true or false, so none of the file counts"],
+        ),
+    ] {
+        let loaded = load_texts(&[
+            (Source::User, stop_with(&json!([run("user")]))),
+            (Source::Project, text.clone()),
+        ]);
+        assert_eq!(commands(&loaded.handlers("Stop", None)), ran, "{text}");
+        assert_eq!(notices(&loaded), wanted, "{text}");
+    }
+}
+
+#[test]
+fn an_entry_that_is_wrong_is_left_out_alone() {
+    for (entry, why) in [
+        (json!("x"), "is not an object"),
+        (json!({"command": "x"}), "has no `type`"),
+        (json!({"type": "bogus", "command": "x"}), "has the unknown type `bogus`"),
+        (json!({"type": "command"}), "needs `command`, a string"),
+        (json!({"type": "command", "command": 4}), "needs `command`, a string"),
+        (json!({"type": "prompt"}), "needs `prompt`, a string"),
+        (json!({"type": "agent"}), "needs `prompt`, a string"),
+        (json!({"type": "http"}), "needs `url`, a string"),
+        (json!({"type": "mcp_tool"}), "needs `server`, a string"),
+        (with("x", &json!({"timeout": "5"})), "has a `timeout` that is not a positive number"),
+        (with("x", &json!({"timeout": 0})), "has a `timeout` that is not a positive number"),
+        (with("x", &json!({"timeout": -5})), "has a `timeout` that is not a positive number"),
+        (with("x", &json!({"timeout": null})), "has a `timeout` that is not a positive number"),
+        (with("x", &json!({"async": "yes"})), "has a `async` that is not true or false"),
+        (with("x", &json!({"asyncRewake": "x"})), "has a `asyncRewake` that is not true or false"),
+        (with("x", &json!({"once": 1})), "has a `once` that is not true or false"),
+        (with("x", &json!({"args": "x"})), "has a `args` that is not a list of strings"),
+        (with("x", &json!({"args": [1]})), "has a `args` that is not a list of strings"),
+        (with("x", &json!({"args": null})), "has a `args` that is not a list of strings"),
+        (with("x", &json!({"if": null})), "has a `if` that is not a string"),
+        (with("x", &json!({"statusMessage": 4})), "has a `statusMessage` that is not a string"),
+        (with("x", &json!({"rewakeMessage": 4})), "has a `rewakeMessage` that is not a string"),
+        (with("x", &json!({"shell": "zsh"})), "has a `shell` that is not `bash` or `powershell`"),
+        (with("x", &json!({"onFailure": "x"})), "has a `onFailure` that is not `block`"),
+    ] {
+        let text = stop(&json!([{"hooks": [entry, run("p1")]}, {"hooks": [run("p2")]}]));
+        for source in [Source::Flag, plugin("a")] {
+            let loaded = load_texts(&[(source.clone(), text.clone())]);
+            assert_eq!(commands(&loaded.handlers("Stop", None)), ["p1", "p2"], "{text}");
+            assert_eq!(
+                notices(&loaded),
+                [format!("{source}: Stop[0].hooks[0] {why}, so it is left out")]
+            );
+        }
+    }
+}
+
+#[test]
+fn a_group_that_is_wrong_is_left_out_alone() {
+    for (group, why) in [
+        (json!("x"), "is not an object"),
+        (json!({"matcher": "x"}), "has no list `hooks`"),
+        (run("flat"), "has no list `hooks`"),
+        (json!({"matcher": 4, "hooks": [run("p1")]}), "has a `matcher` that is not a string"),
+        (json!({"matcher": null, "hooks": [run("p1")]}), "has a `matcher` that is not a string"),
+    ] {
+        let loaded =
+            load_texts(&[(Source::Project, stop(&json!([group, {"hooks": [run("p2")]}])))]);
+        assert_eq!(commands(&loaded.handlers("Stop", None)), ["p2"], "{group}");
+        assert_eq!(notices(&loaded), [format!("project: Stop[0] {why}, so it is left out")]);
+    }
+    for (text, wanted) in [
+        (
+            json!({"hooks": [], "env": {"A": "1"}}),
+            "project: there is no object `hooks`, so there are no handlers",
+        ),
+        (
+            json!({"hooks": null, "env": {"A": "1"}}),
+            "project: there is no object `hooks`, so there are no handlers",
+        ),
+        (
+            json!({"hooks": {"Stop": {}}, "env": {"A": "1"}}),
+            "project: Stop is not a list, so it is left out",
+        ),
+        (json!({"hooks": {"Nope": 4}, "env": {"A": "1"}}), "project: `Nope` is not an event"),
+    ] {
+        let loaded = load_texts(&[(Source::Project, text.to_string())]);
+        assert_eq!(notices(&loaded), [wanted]);
+        assert_eq!(loaded.env, BTreeMap::from([("A".to_owned(), "1".to_owned())]));
+    }
+}
+
+#[test]
+fn a_plugin_without_hooks_is_told() {
+    let loaded = load_texts(&[(plugin("a"), json!({"Stop": []}).to_string())]);
+    assert_eq!(
+        notices(&loaded),
+        ["plugin a: there is no object `hooks`, so there are no handlers"]
+    );
+}
+
+#[test]
+fn the_last_layer_that_speaks_of_it_disables_all_hooks() {
+    for (layers, ran) in [
+        (&[(Source::Project, true)][..], 0),
+        (&[(Source::User, true)], 0),
+        (&[(Source::Local, true)], 0),
+        (&[(Source::Flag, true)], 0),
+        (&[(Source::Project, true), (Source::Local, false)], 2),
+        (&[(Source::User, true), (Source::Project, false)], 2),
+        (&[(Source::Project, true), (Source::Flag, false)], 2),
+        (&[(plugin("x"), true)], 2),
+    ] {
+        let mut texts: Vec<_> = layers
+            .iter()
+            .map(|(source, disable)| {
+                (source.clone(), json!({"disableAllHooks": disable}).to_string())
+            })
+            .collect();
+        texts.push((Source::Flag, stop_with(&json!([run("flag")]))));
+        texts.push((plugin("a"), stop_with(&json!([run("plugin")]))));
+        let loaded = load_texts(&texts);
+        assert_eq!(loaded.handlers("Stop", None).len(), ran, "{layers:?}");
+        assert_eq!(loaded.disabled, ran == 0);
+        let disabled =
+            loaded.notices.iter().filter(|notice| notice.problem == Problem::Disabled).count();
+        assert_eq!(disabled, usize::from(ran == 0));
+    }
+}
+
+#[test]
+fn identical_handlers_run_once() {
+    let same = |entries: &Value| vec![(Source::Project, stop_with(entries))];
+    let x = stop_with(&json!([run("x")]));
+    for (layers, ran) in [
+        (same(&json!([run("x"), run("x")])), &["x"][..]),
+        (vec![(Source::User, x.clone()), (Source::Project, x.clone())], &["x"]),
+        (same(&json!([run("x"), with("x", &json!({"timeout": 5}))])), &["x"]),
+        (same(&json!([run("x"), with("x", &json!({"statusMessage": "s"}))])), &["x"]),
+        (same(&json!([run("x"), with("x", &json!({"async": true}))])), &["x"]),
+        (vec![(Source::Project, x.clone()), (plugin("a"), x.clone())], &["x", "x"]),
+        (vec![(plugin("a"), x.clone()), (plugin("b"), x.clone())], &["x", "x"]),
+        (vec![(plugin("a"), stop_with(&json!([run("x"), run("x")])))], &["x"]),
+        (
+            same(&json!([with("x", &json!({"args": ["a"]})), with("x", &json!({"args": ["a"]}))])),
+            &["x a"],
+        ),
+        (
+            same(&json!([with("x", &json!({"args": ["a"]})), with("x", &json!({"args": ["b"]}))])),
+            &["x a", "x b"],
+        ),
+        (same(&json!([run("x"), with("x", &json!({"args": []}))])), &["x", "x "]),
+    ] {
+        assert_eq!(commands(&load_texts(&layers).handlers("Stop", None)), ran, "{layers:?}");
+    }
+}
+
+/// The first of a kind gives the place, the last the settings.
+#[test]
+fn of_identical_handlers_the_last_one_counts() {
+    let text = stop_with(&json!([
+        with("x", &json!({"timeout": 1})),
+        run("y"),
+        with("x", &json!({"timeout": 2}))
+    ]));
+    let loaded = load_texts(&[(Source::User, text)]);
+    let limits: Vec<_> = loaded
+        .handlers("Stop", None)
+        .iter()
+        .map(|handler| (commands(&[handler]), loaded.limit(handler)))
+        .collect();
+    assert_eq!(limits, [(vec!["x".to_owned()], 2.0), (vec!["y".to_owned()], 600.0)]);
+}
+
+#[test]
+fn matchers_count_only_where_there_is_something_to_match() {
+    let chosen = |event: &str, matcher: &str, subject: &str| {
+        let text =
+            json!({"hooks": {event: [{"matcher": matcher, "hooks": [run("x")]}]}}).to_string();
+        load_texts(&[(Source::Project, text)]).handlers(event, Some(subject)).len() == 1
+    };
+    for (event, subject, yes, no) in [
+        ("PreToolUse", "Agent", &["Agent", "Task", "Task|x", "^Task$"][..], &["Agen"][..]),
+        ("PostToolUse", "Bash", &["Bash"], &["Bas", "Edit"]),
+        ("PostToolUseFailure", "Bash", &["Bash"], &["x"]),
+        (
+            "SessionStart",
+            "startup",
+            &["startup", "start.*", "resume|startup", "*"],
+            &["start", "resume"],
+        ),
+        ("SessionEnd", "other", &["other", "oth.*", "*"], &["oth", "clear"]),
+        ("Setup", "init", &["init", "ini.*"], &["maintenance"]),
+        ("StopFailure", "server_error", &["server_error", "server.*", "*"], &["x", "server"]),
+        ("PreCompact", "manual", &["manual", "man.*"], &["auto", "man"]),
+        ("PostCompact", "manual", &["manual", "man.*"], &["auto", "man"]),
+        ("SubagentStop", "general-purpose", &["general-purpose"], &["Task", "general"]),
+        ("UserPromptExpansion", "foo", &["foo", "fo.*"], &["fo", "x"]),
+        ("Stop", "x", &["x", "*", ".", "Bash", "["], &[]),
+        ("UserPromptSubmit", "hi", &["hi", "x", "*"], &[]),
+        ("PostToolBatch", "Bash", &["Bash", "x", "*"], &[]),
+    ] {
+        for (matchers, wanted) in [(yes, true), (no, false)] {
+            for matcher in matchers {
+                assert_eq!(chosen(event, matcher, subject), wanted, "{event} {matcher} {subject}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_matcher_that_matches_nothing_is_told() {
+    let text = json!({"hooks": {"PreToolUse": [{"matcher": "*Bash", "hooks": [run("x")]}],
+                                "Stop": [{"matcher": "*Bash", "hooks": [run("x")]}]}});
+    let loaded = load_texts(&[(Source::Project, text.to_string())]);
+    assert_eq!(
+        notices(&loaded),
+        ["project: matcher `*Bash` matches nothing: not a regular expression"]
+    );
+}
+
+/// Whether the pattern in the rule fits the call is for who has the call.
+#[test]
+fn a_condition_needs_a_tool_call() {
+    let chosen = |event: &str, rule: &str, subject: Option<&str>| {
+        let text =
+            json!({"hooks": {event: [{"hooks": [with("x", &json!({"if": rule}))]}]}}).to_string();
+        load_texts(&[(Source::Project, text)]).handlers(event, subject).len()
+    };
+    for (event, rule, subject, ran) in [
+        ("Stop", "Bash(echo *)", None, 0),
+        ("Stop", "", None, 1),
+        ("PreToolUse", "Bash(echo *)", Some("Bash"), 1),
+        ("PreToolUse", "Bash", Some("Bash"), 1),
+        ("PreToolUse", "Edit(*.rs)", Some("Bash"), 0),
+        ("SessionStart", "startup", Some("startup"), 0),
+    ] {
+        assert_eq!(chosen(event, rule, subject), ran, "{event} {rule}");
+    }
+}
+
+#[test]
+fn settings_add_to_the_environment() {
+    let loaded = load_texts(&[
+        (Source::Project, json!({"env": {"A": "project"}}).to_string()),
+        (Source::User, json!({"env": {"A": "user", "B": "user"}}).to_string()),
+        (
+            Source::Local,
+            json!({"env": {"B": "local", "D": 7, "E": null, "F": true, "G": {}, "H": [1, 2], "I": 1.5}}).to_string(),
+        ),
+        (plugin("a"), json!({"hooks": {}, "env": {"A": "plugin"}}).to_string()),
+    ]);
+    let env: Vec<_> = loaded.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(
+        env,
+        ["A=project", "B=local", "D=7", "E=null", "F=true", "G=[object Object]", "H=1,2", "I=1.5"]
+    );
+}
+
+/// Documented; the end of a session was asked of the client.
+#[test]
+fn handlers_have_the_time_their_event_gives_them() {
+    for (event, source, timeouts, wanted) in [
+        ("Stop", Source::User, [json!({}), json!({"timeout": 5})], [600.0, 5.0]),
+        ("UserPromptSubmit", Source::User, [json!({}), json!({"timeout": 60})], [30.0, 60.0]),
+        ("MessageDisplay", Source::User, [json!({}), json!({"timeout": 5})], [10.0, 5.0]),
+        ("SessionEnd", Source::User, [json!({}), json!({})], [1.5, 1.5]),
+        ("SessionEnd", Source::User, [json!({}), json!({"timeout": 10})], [10.0, 10.0]),
+        ("SessionEnd", Source::User, [json!({}), json!({"timeout": 1})], [1.5, 1.0]),
+        ("SessionEnd", plugin("a"), [json!({}), json!({"timeout": 10})], [1.5, 1.5]),
+    ] {
+        let entries: Vec<_> =
+            ["x", "y"].iter().zip(&timeouts).map(|(name, more)| with(name, more)).collect();
+        let text = json!({"hooks": {event: [{"hooks": entries}]}}).to_string();
+        let loaded = load_texts(&[(source, text)]);
+        let limits: Vec<_> =
+            loaded.handlers(event, None).into_iter().map(|handler| loaded.limit(handler)).collect();
+        assert_eq!(limits, wanted, "{event} {timeouts:?}");
+    }
+}
