@@ -93,7 +93,7 @@ impl fmt::Display for Source {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Handler {
+pub struct Hook {
     pub event: String,
     pub kind: Kind,
     /// In seconds, where the settings say.
@@ -127,7 +127,7 @@ pub enum Mode {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loaded {
-    handlers: Vec<Handler>,
+    handlers: Vec<Hook>,
     /// What the settings add to the environment; it wins over the client's own.
     pub env: BTreeMap<String, String>,
     pub disabled: bool,
@@ -202,12 +202,12 @@ pub fn load(layers: &[Layer<'_>]) -> Loaded {
 impl Loaded {
     /// In the order in which the client starts them. The subject is what a matcher is compared with
     /// ([`matcher::subject_field`]).
-    pub fn handlers(&self, event: &str, subject: Option<&str>) -> Vec<&Handler> {
+    pub fn handlers(&self, event: &str, subject: Option<&str>) -> Vec<&Hook> {
         if self.disabled {
             return Vec::new();
         }
         let subject = subject.filter(|_| matcher::subject_field(event).is_some());
-        let mut chosen: Vec<&Handler> = Vec::new();
+        let mut chosen: Vec<&Hook> = Vec::new();
         for handler in
             self.handlers.iter().filter(|handler| handler.event == event && handler.wants(subject))
         {
@@ -221,7 +221,7 @@ impl Loaded {
     }
 
     /// What a handler may take, in seconds.
-    pub fn limit(&self, handler: &Handler) -> f64 {
+    pub fn limit(&self, handler: &Hook) -> f64 {
         let usual = match handler.event.as_str() {
             "UserPromptSubmit" => PROMPT_TIMEOUT,
             "MessageDisplay" => DISPLAY_TIMEOUT,
@@ -292,7 +292,7 @@ impl Loaded {
         }
         for (n, entry) in entries.iter().enumerate() {
             match entry::read(entry) {
-                Ok(entry) => self.handlers.push(Handler {
+                Ok(entry) => self.handlers.push(Hook {
                     event: event.to_owned(),
                     kind: entry.kind,
                     timeout: entry.timeout,
@@ -315,7 +315,7 @@ impl Loaded {
     }
 }
 
-impl Handler {
+impl Hook {
     fn wants(&self, subject: Option<&str>) -> bool {
         let Some(subject) = subject else {
             return self.condition.is_none();

@@ -38,7 +38,7 @@ fn stop_with(entries: &Value) -> String {
     stop(&json!([{"hooks": entries}]))
 }
 
-fn commands(handlers: &[&Handler]) -> Vec<String> {
+fn commands(handlers: &[&Hook]) -> Vec<String> {
     handlers
         .iter()
         .map(|handler| match &handler.kind {
@@ -62,7 +62,7 @@ fn a_handler_is_all_that_its_entry_says() {
         {"type": "prompt", "prompt": "is it so?"},
     ]}]}});
     let loaded = load_texts(&[(Source::Local, text.to_string())]);
-    let handler = Handler {
+    let handler = Hook {
         event: "PreToolUse".to_owned(),
         kind: Kind::Command { command: "/a".to_owned(), args: Some(vec!["b".to_owned()]) },
         timeout: Some(0.5),
@@ -71,7 +71,7 @@ fn a_handler_is_all_that_its_entry_says() {
         matcher: Matcher::Names(vec!["Edit".to_owned(), "Write".to_owned()]),
         condition: Some("Edit(*.rs)".to_owned()),
     };
-    let prompt = Handler {
+    let prompt = Hook {
         kind: Kind::Unsupported("prompt".to_owned()),
         timeout: None,
         mode: Mode::Waits,
