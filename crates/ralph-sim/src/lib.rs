@@ -22,3 +22,4 @@ pub mod script;
 pub mod settings;
 pub mod stage;
 pub mod timeline;
+pub mod transcript;

@@ -6,6 +6,7 @@
 pub(crate) mod at;
 mod failpoint;
 mod inside;
+mod lines;
 mod lock;
 pub mod slot;
 mod write;
@@ -21,6 +22,7 @@ use rustix::fs::OFlags;
 
 pub(crate) use inside::is_plain;
 pub use inside::{Inside, Put};
+pub use lines::Lines;
 pub use lock::{Lock, LockError, lock};
 pub use write::{
     Durability, Mode, append, create_dir, create_new, create_new_ordinary, overwrite, patch, put,

@@ -19,7 +19,7 @@ pub(super) const TEMPORARY: &str = ".ralph-tmp-";
 const NAME_ATTEMPTS: u32 = 100;
 
 /// For files that only ralph reads.
-const PRIVATE: u32 = 0o600;
+pub(super) const PRIVATE: u32 = 0o600;
 
 /// For files of the user's, before the umask.
 const ORDINARY: u32 = 0o666;

@@ -1,0 +1,68 @@
+//! Ids that look like the client's.
+
+use ralph_exec::clock;
+
+/// Where a session's ids come from: the same seed gives the same ones.
+#[derive(Clone, Debug)]
+pub struct Ids(u64);
+
+impl Ids {
+    pub fn random() -> Self {
+        Self(clock::nonce())
+    }
+
+    pub fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Another source, whose ids are none of this one's.
+    pub fn branch(&mut self) -> Self {
+        Self(self.number())
+    }
+
+    /// As random ones are written.
+    pub fn uuid(&mut self) -> String {
+        let (high, low) = (self.number(), self.number());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xfff,
+            0x8000 | (low >> 48 & 0x3fff),
+            low & 0xffff_ffff_ffff,
+        )
+    }
+
+    /// `a992fcbb72ecc398e`, as subagents are called.
+    pub fn agent(&mut self) -> String {
+        format!("a{:016x}", self.number())
+    }
+
+    /// SplitMix64.
+    fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_ids_and_no_id_twice() {
+        let mut ids = Ids::seeded(1);
+        let mut other = ids.branch();
+        insta::assert_snapshot!(
+            [ids.uuid(), ids.uuid(), ids.agent(), other.uuid()].join("\n"),
+            @"
+        beeb8da1-658e-4c67-b893-a2eefb32555e
+        71c18690-ee42-490b-b1bb-54d8d101b5b9
+        ac34d0bff90150280
+        5e41ab08-7439-411e-b18d-6ce93d6cf1ee
+        "
+        );
+    }
+}

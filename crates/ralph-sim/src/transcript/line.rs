@@ -1,0 +1,357 @@
+//! The lines of a transcript as the client writes them: the order of the fields is the order of its keys.
+
+use crate::scenario::Usage;
+use serde::Serialize;
+use serde_json::Value;
+
+/// What JSON calls null.
+type Null = Option<()>;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Line<'a, B> {
+    pub(super) parent_uuid: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) logical_parent_uuid: Option<&'a str>,
+    pub(super) is_sidechain: bool,
+    #[serde(flatten)]
+    pub(super) body: B,
+    #[serde(flatten)]
+    pub(super) tail: Tail<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Tail<'a> {
+    pub(super) user_type: &'static str,
+    pub(super) entrypoint: &'static str,
+    pub(super) cwd: &'a str,
+    pub(super) session_id: &'a str,
+    pub(super) version: &'static str,
+    pub(super) git_branch: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) slug: Option<&'static str>,
+}
+
+/// Prompts, the answers of tools, feedback of hooks, summaries.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct User<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prompt_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agent_id: Option<&'a str>,
+    #[serde(rename = "type")]
+    pub(super) kind: UserType,
+    pub(super) message: UserMessage<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) is_visible_in_transcript_only: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) is_compact_summary: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) is_meta: Option<bool>,
+    pub(super) uuid: &'a str,
+    pub(super) timestamp: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) permission_mode: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) origin: Option<TaskOrigin<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prompt_source: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) turn_origin: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) turn_position: Option<TurnPosition>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) queue_skip_attachments: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_use_result: Option<Structured<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sandboxed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_denial_kind: Option<&'static str>,
+    #[serde(rename = "sourceToolAssistantUUID", skip_serializing_if = "Option::is_none")]
+    pub(super) source_tool_assistant: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) permission_decision: Option<Permission>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum UserType {
+    #[default]
+    User,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct UserMessage<'a> {
+    pub(super) role: UserType,
+    pub(super) content: UserContent<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum UserContent<'a> {
+    Text(&'a str),
+    Texts([TextBlock<'a>; 1]),
+    Answer([ToolAnswer<'a>; 1]),
+    Failure([ToolFailure<'a>; 1]),
+}
+
+impl Default for UserContent<'_> {
+    fn default() -> Self {
+        Self::Text("")
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct TextBlock<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) text: &'a str,
+}
+
+impl<'a> TextBlock<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { kind: "text", text }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ToolAnswer<'a> {
+    pub(super) tool_use_id: &'a str,
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) content: AnswerContent<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) is_error: Option<bool>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum AnswerContent<'a> {
+    Text(&'a str),
+    Blocks([TextBlock<'a>; 1]),
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ToolFailure<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) content: &'a str,
+    pub(super) is_error: bool,
+    pub(super) tool_use_id: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Structured<'a> {
+    Value(&'a Value),
+    Text(String),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TaskOrigin<'a> {
+    pub(super) kind: &'static str,
+    pub(super) producer: &'static str,
+    pub(super) run_id: &'a str,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TurnPosition {
+    pub(super) prompt_index: u64,
+    pub(super) turn_index: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Permission {
+    pub(super) decision: &'static str,
+    pub(super) source: &'static str,
+    pub(super) reason_type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason_code: Option<&'static str>,
+}
+
+/// One content block of an answer.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Assistant<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agent_id: Option<&'a str>,
+    pub(super) message: Message<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_input_stream_ms: Option<u64>,
+    pub(super) api_block_index: usize,
+    pub(super) request_id: &'a str,
+    pub(super) request_ref: &'a str,
+    pub(super) requested_model: &'a str,
+    pub(super) prompt_cache_requested: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) attribution_agent: Option<&'a str>,
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) uuid: &'a str,
+    pub(super) timestamp: String,
+    pub(super) effort: &'static str,
+    pub(super) per_turn_effort: &'static str,
+    pub(super) made_by: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Message<'a> {
+    pub(super) id: &'a str,
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) role: &'static str,
+    pub(super) model: &'a str,
+    pub(super) content: [Block<'a>; 1],
+    pub(super) stop_reason: &'a str,
+    pub(super) stop_sequence: Null,
+    pub(super) usage: Used,
+    pub(super) stop_details: Null,
+}
+
+/// One content block of an answer.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block<'a> {
+    Text { text: &'a str },
+    ToolUse { id: &'a str, name: &'a str, input: &'a Value },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Used {
+    input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    cache_read_input_tokens: u64,
+    output_tokens: u64,
+    output_tokens_details: Thinking,
+    server_tool_use: ServerTools,
+    service_tier: &'static str,
+    cache_creation: CacheCreation,
+    inference_geo: &'static str,
+    iterations: [(); 0],
+    speed: &'static str,
+    fallback_credit: Null,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Thinking {
+    thinking_tokens: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct ServerTools {
+    web_search_requests: u64,
+    web_fetch_requests: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct CacheCreation {
+    ephemeral_1h_input_tokens: u64,
+    ephemeral_5m_input_tokens: u64,
+}
+
+impl From<Usage> for Used {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input_tokens: usage.input,
+            cache_creation_input_tokens: usage.cache_creation,
+            cache_read_input_tokens: usage.cache_read,
+            output_tokens: usage.output,
+            output_tokens_details: Thinking::default(),
+            server_tool_use: ServerTools::default(),
+            service_tier: "standard",
+            cache_creation: CacheCreation {
+                ephemeral_1h_input_tokens: 0,
+                ephemeral_5m_input_tokens: usage.cache_creation,
+            },
+            inference_geo: "",
+            iterations: [],
+            speed: "standard",
+            fallback_credit: None,
+        }
+    }
+}
+
+/// An answer that the client made up itself.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Synthetic<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agent_id: Option<&'a str>,
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) uuid: &'a str,
+    pub(super) timestamp: String,
+    pub(super) message: SyntheticMessage<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) request_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<&'a str>,
+    pub(super) is_api_error_message: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) api_error_status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) api_error_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) per_turn_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) failed_response_had_no_tool_call: Option<bool>,
+    pub(super) made_by: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct SyntheticMessage<'a> {
+    diagnostics: Null,
+    id: &'a str,
+    container: Null,
+    model: &'static str,
+    role: &'static str,
+    stop_details: Null,
+    stop_reason: &'static str,
+    stop_sequence: &'static str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    usage: Unused,
+    content: [TextBlock<'a>; 1],
+    context_management: Null,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Unused {
+    output_tokens_details: Null,
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_creation_input_tokens: u64,
+    cache_read_input_tokens: u64,
+    server_tool_use: ServerTools,
+    service_tier: Null,
+    cache_creation: CacheCreation,
+    inference_geo: Null,
+    iterations: Null,
+    speed: Null,
+    fallback_credit: Null,
+}
+
+impl<'a> SyntheticMessage<'a> {
+    pub(super) fn new(id: &'a str, text: &'a str) -> Self {
+        Self {
+            diagnostics: None,
+            id,
+            container: None,
+            model: "<synthetic>",
+            role: "assistant",
+            stop_details: None,
+            stop_reason: "stop_sequence",
+            stop_sequence: "",
+            kind: "message",
+            usage: Unused::default(),
+            content: [TextBlock::new(text)],
+            context_management: None,
+        }
+    }
+}

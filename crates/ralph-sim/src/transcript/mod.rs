@@ -1,0 +1,408 @@
+//! A session's transcript, as the client writes it (2.1.325) and as hooks and tools read it.
+//!
+//! Written are prompts, answers, the answers of tools, what hooks said, compactions, errors, interruptions, and at the
+//! end the last prompt and the cost, with the client's keys in the client's order. Left out is what only the client
+//! itself reads: its standing context, and its books about requests. Keys inside a tool's input and structured result
+//! are sorted; the keys of a compaction by hand are in the order of an automatic one.
+
+mod attached;
+mod ids;
+mod line;
+mod place;
+mod resume;
+mod session;
+mod system;
+mod tool;
+mod totals;
+
+#[cfg(test)]
+mod tests;
+
+pub use attached::{Answered, Attached, Ended};
+pub use ids::Ids;
+pub use line::Block;
+pub use place::Place;
+pub use session::{Compaction, Failure, Stop, Trigger};
+pub use system::HookInfo;
+pub use tool::{Outcome, ToolResult};
+
+use crate::scenario::Usage;
+use line::{
+    Assistant, Line, Message, Tail, TaskOrigin, TextBlock, TurnPosition, User, UserContent,
+    UserMessage, UserType,
+};
+use ralph_exec::clock::{self, Stopwatch};
+use ralph_exec::fs::{self, FileError, Lines};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use system::{Meta, Queued};
+use totals::Totals;
+
+pub const VERSION: &str = "2.1.325";
+/// The client's, unless a scenario says otherwise.
+pub const MODEL: &str = "claude-opus-5-5";
+pub const PERMISSION_MODE: &str = "bypassPermissions";
+const EFFORT: &str = "medium";
+
+/// One file, open for as long as the session is. It keeps no line in memory.
+#[derive(Debug)]
+pub struct Transcript {
+    lines: Lines,
+    session: String,
+    cwd: String,
+    branch: String,
+    agent: Option<Agent>,
+    /// The line that the next one follows.
+    chain: Option<String>,
+    prompt: Option<String>,
+    turns: u64,
+    last_prompt: String,
+    /// The tool calls of the last answer and the lines that they are in.
+    calls: Vec<(String, String)>,
+    ids: Ids,
+    totals: Totals,
+    before_ms: u64,
+    watch: Stopwatch,
+    slug: Option<&'static str>,
+    dropped: u64,
+}
+
+/// A subagent, whose transcript is a file of its own.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    pub id: String,
+    /// `general-purpose`
+    pub kind: String,
+    pub description: String,
+    pub tool_use_id: String,
+    pub background: bool,
+}
+
+/// Who says something in the person's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Person,
+    /// A task in the background that ended.
+    Task,
+    /// The agent that gave a subagent its task.
+    Agent,
+}
+
+/// One answer of the model. Its blocks become lines that share its id and its usage.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    pub id: &'a str,
+    pub request: &'a str,
+    pub model: &'a str,
+    pub blocks: &'a [Block<'a>],
+    pub stop_reason: &'a str,
+    pub usage: Usage,
+}
+
+impl Transcript {
+    /// Goes on where it ends if it is there.
+    pub fn open(place: &Place<'_>, ids: Ids) -> Result<Self, FileError> {
+        let path = place.transcript();
+        let cwd = place.project.to_string_lossy().into_owned();
+        Self::at(&path, place.session, (cwd, ids))
+    }
+
+    /// A copy of a session under a new id, to go on from.
+    pub fn fork(from: &Place<'_>, session: &str, ids: Ids) -> Result<Self, FileError> {
+        let to = Place { session, ..*from };
+        check(session, &to.transcript())?;
+        fs::create_dir(&to.directory())?;
+        resume::copy(&from.transcript(), &to.transcript(), (from.session, session))?;
+        let mut fork = Self::open(&to, ids)?;
+        let found = resume::find(&from.transcript())?;
+        fork.before_ms = found.totals.total_duration;
+        fork.totals = found.totals;
+        fork.last_prompt = found.last_prompt;
+        Ok(fork)
+    }
+
+    fn at(path: &Path, session: &str, (cwd, ids): (String, Ids)) -> Result<Self, FileError> {
+        check(session, path)?;
+        if let Some(directory) = path.parent() {
+            fs::create_dir(directory)?;
+        }
+        let found = resume::find(path)?;
+        let lines = Lines::open(path)?;
+        let mut totals = found.totals;
+        if totals.start_time == 0 {
+            totals.start_time = clock::now_ms();
+        }
+        Ok(Self {
+            lines,
+            session: session.to_owned(),
+            cwd,
+            branch: "HEAD".to_owned(),
+            agent: None,
+            chain: found.chain,
+            prompt: None,
+            turns: found.turns,
+            last_prompt: found.last_prompt,
+            calls: Vec::new(),
+            ids,
+            before_ms: totals.total_duration,
+            totals,
+            watch: Stopwatch::start(),
+            slug: None,
+            dropped: 0,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.lines.path()
+    }
+
+    /// Where the agent went with `cd`.
+    pub fn set_cwd(&mut self, cwd: &Path) {
+        self.cwd = cwd.to_string_lossy().into_owned();
+    }
+
+    /// The branch of the project; `HEAD` where it is no repository.
+    pub fn set_branch(&mut self, branch: &str) {
+        branch.clone_into(&mut self.branch);
+    }
+
+    pub fn prompt_id(&self) -> Option<&str> {
+        self.prompt.as_deref()
+    }
+
+    /// The client takes a prompt from its queue.
+    pub fn queue(&mut self, text: &str) -> Result<(), FileError> {
+        for (operation, content) in [("enqueue", Some(text)), ("dequeue", None)] {
+            let timestamp = now();
+            let session_id = &self.session;
+            let queued =
+                Queued { kind: "queue-operation", operation, timestamp, session_id, content };
+            add(&mut self.lines, &queued)?;
+        }
+        Ok(())
+    }
+
+    /// A new prompt begins, and has an id before its line is written: hooks are told it.
+    pub fn begin(&mut self) -> String {
+        let id = self.ids.uuid();
+        self.prompt = Some(id.clone());
+        id
+    }
+
+    pub fn prompt(&mut self, text: &str, origin: Origin) -> Result<(), FileError> {
+        let run = self.ids.agent();
+        let user = User { message: says(UserContent::Text(text)), ..User::default() };
+        if origin == Origin::Agent {
+            return self.user(user);
+        }
+        self.turns += 1;
+        let is_task = origin == Origin::Task;
+        if !is_task {
+            text.clone_into(&mut self.last_prompt);
+        }
+        self.user(User {
+            permission_mode: Some(PERMISSION_MODE),
+            origin: is_task.then_some(TaskOrigin {
+                kind: "task-notification",
+                producer: "session-task",
+                run_id: &run,
+            }),
+            prompt_source: Some(if is_task { "system" } else { "sdk" }),
+            turn_origin: Some(if is_task { "task_notification" } else { "sdk" }),
+            turn_position: Some(TurnPosition { prompt_index: 0, turn_index: self.turns }),
+            queue_skip_attachments: is_task.then_some(true),
+            ..user
+        })
+    }
+
+    /// What the model reads in the person's place and nobody typed: `Stop hook feedback:\n…`.
+    pub fn feedback(&mut self, text: &str) -> Result<(), FileError> {
+        let message = says(UserContent::Text(text));
+        self.user(User { message, is_meta: Some(true), ..User::default() })
+    }
+
+    /// `[Request interrupted by user]` and the like.
+    pub fn interruption(&mut self, text: &str) -> Result<(), FileError> {
+        let message = says(UserContent::Texts([TextBlock::new(text)]));
+        self.user(User { message, ..User::default() })
+    }
+
+    pub fn answer(&mut self, answer: &Answer<'_>) -> Result<(), FileError> {
+        self.totals.add(answer.model, answer.usage);
+        self.calls.clear();
+        let request_ref = self.ids.uuid();
+        let agent = self.agent.clone();
+        for (index, block) in answer.blocks.iter().enumerate() {
+            let uuid = self.ids.uuid();
+            let is_call = match block {
+                Block::ToolUse { id, .. } => {
+                    self.calls.push(((*id).to_owned(), uuid.clone()));
+                    true
+                }
+                Block::Text { .. } => false,
+            };
+            let body = Assistant {
+                agent_id: agent.as_ref().map(|agent| &*agent.id),
+                message: Message {
+                    id: answer.id,
+                    kind: "message",
+                    role: "assistant",
+                    model: answer.model,
+                    content: [*block],
+                    stop_reason: answer.stop_reason,
+                    stop_sequence: None,
+                    usage: answer.usage.into(),
+                    stop_details: None,
+                },
+                tool_input_stream_ms: is_call.then_some(1),
+                api_block_index: index,
+                request_id: answer.request,
+                request_ref: &request_ref,
+                requested_model: answer.model,
+                prompt_cache_requested: "5m",
+                attribution_agent: agent.as_ref().map(|agent| &*agent.kind),
+                kind: "assistant",
+                uuid: &uuid,
+                timestamp: now(),
+                effort: EFFORT,
+                per_turn_effort: EFFORT,
+                made_by: "model",
+            };
+            self.follow(&uuid, body)?;
+        }
+        Ok(())
+    }
+
+    pub fn tool_result(&mut self, result: &ToolResult<'_>) -> Result<(), FileError> {
+        let source = self.calls.iter().find(|(call, _)| call == result.id);
+        let source = source.map(|(_, line)| line.clone());
+        if source.is_some() {
+            // Answers of calls that were made at once follow their calls, not each other.
+            self.chain.clone_from(&source);
+        }
+        let mut user = result.line();
+        user.source_tool_assistant = source.as_deref();
+        if self.agent.is_some() {
+            user.tool_use_result = None;
+        }
+        self.user(user)
+    }
+
+    pub fn attach(&mut self, answered: &Answered<'_>) -> Result<(), FileError> {
+        let uuid = self.ids.uuid();
+        let agent = self.agent_id();
+        let mut body = attached::Body::new(answered);
+        body.agent_id = agent.as_deref();
+        body.uuid = &uuid;
+        body.timestamp = now();
+        self.follow(&uuid, body)
+    }
+
+    /// A subagent's own transcript, with what is known of it beside it.
+    pub fn sidechain(&mut self, agent: Agent) -> Result<Self, FileError> {
+        check(&agent.id, self.path())?;
+        let directory = self.path().with_extension("").join("subagents");
+        let path = directory.join(format!("agent-{}.jsonl", agent.id));
+        let ids = self.ids.branch();
+        let mut sidechain = Self::at(&path, &self.session, (self.cwd.clone(), ids))?;
+        sidechain.branch.clone_from(&self.branch);
+        sidechain.prompt.clone_from(&self.prompt);
+        sidechain.agent = Some(agent);
+        sidechain.write_meta(None)?;
+        Ok(sidechain)
+    }
+
+    /// A subagent is done: what it used is the session's.
+    pub fn finish(&mut self, sidechain: &Self) -> Result<(), FileError> {
+        self.totals.absorb(&sidechain.totals);
+        sidechain.write_meta(Some(true))
+    }
+
+    fn write_meta(&self, finished: Option<bool>) -> Result<(), FileError> {
+        let Some(agent) = &self.agent else { return Ok(()) };
+        let meta = Meta {
+            agent_type: &agent.kind,
+            is_built_in: true,
+            launched_with_defaults: agent.background.then_some(true),
+            description: &agent.description,
+            tool_use_id: &agent.tool_use_id,
+            spawn_depth: 1,
+            request_shape: if agent.background { "background" } else { "foreground" },
+            request_non_interactive: true,
+            picked_effort_model: MODEL,
+            finished,
+        };
+        let path: PathBuf = self.path().with_extension("meta.json");
+        fs::overwrite(&path, &json(&meta))
+    }
+
+    fn agent_id(&self) -> Option<String> {
+        self.agent.as_ref().map(|agent| agent.id.clone())
+    }
+
+    fn user(&mut self, user: User<'_>) -> Result<(), FileError> {
+        let (uuid, prompt, agent) = (self.ids.uuid(), self.prompt.clone(), self.agent_id());
+        let user = User {
+            prompt_id: prompt.as_deref(),
+            agent_id: agent.as_deref(),
+            uuid: &uuid,
+            timestamp: now(),
+            ..user
+        };
+        self.follow(&uuid, user)
+    }
+
+    fn follow<B: Serialize>(&mut self, uuid: &str, body: B) -> Result<(), FileError> {
+        self.write((uuid, None), body)
+    }
+
+    fn write<B: Serialize>(
+        &mut self,
+        (uuid, logical_parent_uuid): (&str, Option<&str>),
+        body: B,
+    ) -> Result<(), FileError> {
+        let line = Line {
+            parent_uuid: self.chain.as_deref(),
+            logical_parent_uuid,
+            is_sidechain: self.agent.is_some(),
+            body,
+            tail: Tail {
+                user_type: "external",
+                entrypoint: "sdk-cli",
+                cwd: &self.cwd,
+                session_id: &self.session,
+                version: VERSION,
+                git_branch: &self.branch,
+                slug: self.slug,
+            },
+        };
+        add(&mut self.lines, &line)?;
+        self.chain = Some(uuid.to_owned());
+        Ok(())
+    }
+}
+
+fn says(content: UserContent<'_>) -> UserMessage<'_> {
+    UserMessage { role: UserType::User, content }
+}
+
+fn add<T: Serialize>(lines: &mut Lines, line: &T) -> Result<(), FileError> {
+    lines.add(&json(line))
+}
+
+/// Nothing here has a key that is no string, the one thing that cannot be written.
+fn json<T: Serialize>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+fn check(id: &str, path: &Path) -> Result<(), FileError> {
+    if place::is_plain(id) {
+        Ok(())
+    } else {
+        Err(FileError::refused(path, "the id is no plain name"))
+    }
+}
+
+fn now() -> String {
+    clock::rfc3339(clock::now_ms())
+}

@@ -1,0 +1,144 @@
+//! Lines about the session rather than of it.
+
+use super::totals::Totals;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StopSummary<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) subtype: &'static str,
+    pub(super) hook_count: usize,
+    pub(super) hook_infos: &'a [HookInfo],
+    pub(super) hook_errors: &'a [String],
+    pub(super) hook_additional_context: &'a [String],
+    pub(super) prevented_continuation: bool,
+    pub(super) stop_reason: &'a str,
+    pub(super) has_output: bool,
+    pub(super) level: &'static str,
+    pub(super) timestamp: String,
+    pub(super) uuid: &'a str,
+    #[serde(rename = "toolUseID")]
+    pub(super) tool_use_id: &'a str,
+}
+
+/// A hook of a stop and how long it took, which the client does not say of one that blocked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HookInfo {
+    pub command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Informational<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) subtype: &'static str,
+    pub(super) content: &'a str,
+    pub(super) is_meta: bool,
+    pub(super) timestamp: String,
+    pub(super) uuid: &'a str,
+    pub(super) level: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Boundary<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) subtype: &'static str,
+    pub(super) content: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) is_meta: Option<bool>,
+    pub(super) level: &'static str,
+    pub(super) compact_metadata: Compacted<'a>,
+    pub(super) uuid: &'a str,
+    pub(super) timestamp: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Compacted<'a> {
+    pub(super) trigger: &'static str,
+    pub(super) pre_tokens: u64,
+    pub(super) post_tokens: u64,
+    pub(super) cumulative_dropped_tokens: u64,
+    pub(super) duration_ms: u64,
+    pub(super) preserved_segment: Segment<'a>,
+    pub(super) preserved_messages: Preserved<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) running_turn_prompt: Option<Empty>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Segment<'a> {
+    pub(super) head_uuid: &'a str,
+    pub(super) anchor_uuid: &'a str,
+    pub(super) tail_uuid: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Preserved<'a> {
+    pub(super) anchor_uuid: &'a str,
+    pub(super) uuids: [&'a str; 1],
+    pub(super) all_uuids: [&'a str; 1],
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Empty {}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Queued<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) operation: &'static str,
+    pub(super) timestamp: String,
+    pub(super) session_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) content: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LastPrompt<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) last_prompt: &'a str,
+    pub(super) leaf_uuid: &'a str,
+    pub(super) session_id: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CostState<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) session_id: &'a str,
+    #[serde(flatten)]
+    pub(super) totals: &'a Totals,
+}
+
+/// `agent-ID.meta.json` beside a subagent's transcript.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Meta<'a> {
+    pub(super) agent_type: &'a str,
+    pub(super) is_built_in: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) launched_with_defaults: Option<bool>,
+    pub(super) description: &'a str,
+    pub(super) tool_use_id: &'a str,
+    pub(super) spawn_depth: u32,
+    pub(super) request_shape: &'static str,
+    pub(super) request_non_interactive: bool,
+    pub(super) picked_effort_model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) finished: Option<bool>,
+}

@@ -1,0 +1,603 @@
+//! The same stories as the recorded ones, told by the writer and compared line by line.
+
+use super::*;
+use crate::scenario::Usage;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Value, json};
+use std::fmt;
+use std::path::PathBuf;
+
+const HOOK: &str = "/usr/bin/python3 /home/user/lab/hook.py Stop";
+const STOP_ID: &str = "c7f52f49-41de-45ce-9977-059a46b7fa59";
+
+fn recorded(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/captures/transcripts")
+        .join(name);
+    String::from_utf8(fs::read(&path, 1 << 20).unwrap()).unwrap()
+}
+
+struct Scene {
+    directory: tempfile::TempDir,
+    session: &'static str,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self { directory, session: "5999882c-e786-462c-84d4-07d1c65b5e76" }
+    }
+
+    fn place(&self) -> Place<'_> {
+        let project = Path::new("/home/user/project");
+        Place { home: self.directory.path(), project, session: self.session }
+    }
+
+    fn open(&self) -> Transcript {
+        Transcript::open(&self.place(), Ids::seeded(1)).unwrap()
+    }
+
+    fn text(&self) -> String {
+        text(&self.place().transcript())
+    }
+}
+
+fn text(path: &Path) -> String {
+    String::from_utf8(fs::read(path, 1 << 24).unwrap()).unwrap()
+}
+
+fn begin(transcript: &mut Transcript, prompt: &str) {
+    transcript.queue(prompt).unwrap();
+    transcript.begin();
+    transcript.prompt(prompt, Origin::Person).unwrap();
+}
+
+fn say(transcript: &mut Transcript, blocks: &[Block<'_>]) {
+    let is_call = blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+    transcript
+        .answer(&Answer {
+            id: "msg_fake_000001",
+            request: "req_fake_000001",
+            model: MODEL,
+            blocks,
+            stop_reason: if is_call { "tool_use" } else { "end_turn" },
+            usage: Usage::default(),
+        })
+        .unwrap();
+}
+
+fn text_block(text: &str) -> Block<'_> {
+    Block::Text { text }
+}
+
+fn call<'a>(id: &'a str, name: &'a str, input: &'a Value) -> Block<'a> {
+    Block::ToolUse { id, name, input }
+}
+
+fn attach(transcript: &mut Transcript, attached: Attached<'_>) {
+    let stop = Answered { event: "Stop", name: "Stop", tool_use_id: STOP_ID, attached };
+    transcript.attach(&stop).unwrap();
+}
+
+#[derive(Default)]
+struct Summed {
+    error: Option<&'static str>,
+    context: Option<&'static str>,
+    stopped: Option<&'static str>,
+    is_blocked: bool,
+    is_silent: bool,
+}
+
+fn sum(transcript: &mut Transcript, summed: &Summed) {
+    let duration_ms = (!summed.is_blocked).then_some(36);
+    let owned = |text: Option<&str>| text.map(str::to_owned).into_iter().collect::<Vec<_>>();
+    transcript
+        .stop_summary(&Stop {
+            tool_use_id: STOP_ID,
+            infos: &[HookInfo { command: HOOK.to_owned(), duration_ms }],
+            errors: &owned(summed.error),
+            context: &owned(summed.context),
+            stopped: summed.stopped,
+            has_output: !summed.is_silent,
+        })
+        .unwrap();
+}
+
+fn silent(transcript: &mut Transcript) {
+    sum(transcript, &Summed { is_silent: true, ..Summed::default() });
+}
+
+fn ended<'a>(stdout: &'a str, stderr: &'a str) -> Ended<'a> {
+    Ended { command: HOOK, stdout, stderr, exit_code: 0, duration_ms: 118 }
+}
+
+fn run(id: &str, transcript: &mut Transcript, structured: &Value) {
+    let outcome = Outcome::Done(structured);
+    transcript.tool_result(&ToolResult { id, name: "Bash", text: "hi", outcome }).unwrap();
+}
+
+fn bash_result() -> Value {
+    json!({"stdout": "hi", "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": false})
+}
+
+fn block(transcript: &mut Transcript, reason: &'static str) {
+    transcript.feedback(&format!("Stop hook feedback:\n{reason}")).unwrap();
+    attach(transcript, Attached::BlockingError { reason, command: HOOK });
+    sum(transcript, &Summed { error: Some(reason), is_blocked: true, ..Summed::default() });
+}
+
+/// What hooks and tools read of a session is what the client itself would have written.
+#[test]
+fn stories_of_stops_have_the_recorded_shape() {
+    type Story = fn(&mut Transcript);
+    let stories: [(&str, Story); 8] = [
+        ("stop-exit2.jsonl", |to| {
+            say(to, &[text_block("first answer")]);
+            to.feedback("Stop hook feedback:\n[hook]: REASON-A").unwrap();
+            sum(to, &Summed { error: Some("[hook]: A"), is_blocked: true, ..Summed::default() });
+            say(to, &[text_block("second answer")]);
+            silent(to);
+        }),
+        ("stop-json-block.jsonl", |to| {
+            say(to, &[text_block("first answer")]);
+            block(to, "REASON-B");
+            say(to, &[text_block("second answer")]);
+            silent(to);
+        }),
+        ("stop-continue-false.jsonl", |to| {
+            say(to, &[text_block("first answer")]);
+            attach(to, Attached::StoppedContinuation { message: "STOPREASON-C" });
+            attach(to, Attached::Success { content: "", ended: ended("{}", "") });
+            sum(to, &Summed { stopped: Some("STOPREASON-C"), ..Summed::default() });
+        }),
+        ("stop-timeout.jsonl", |to| {
+            say(to, &[text_block("first answer")]);
+            let timeout_ms = Some(2000);
+            attach(to, Attached::Cancelled { command: HOOK, duration_ms: 2075, timeout_ms });
+            silent(to);
+        }),
+        ("stop-exit1.jsonl", |to| {
+            say(to, &[text_block("first answer")]);
+            let stderr = "Failed with non-blocking status code: ERR-D";
+            attach(to, Attached::NonBlockingError { ended: ended("OUT-D", stderr) });
+            sum(to, &Summed { error: Some("Failed"), ..Summed::default() });
+        }),
+        ("stop-additionalContext.jsonl", |to| {
+            say(to, &[text_block("first answer")]);
+            attach(to, Attached::Success { content: "", ended: ended("{}", "") });
+            let content = &["ADDCTX-K3".to_owned()];
+            attach(to, Attached::AdditionalContext { content });
+            sum(to, &Summed { context: Some("ADDCTX-K3"), ..Summed::default() });
+            say(to, &[text_block("second answer")]);
+            silent(to);
+        }),
+        ("stop-cap.jsonl", |to| {
+            for _ in 0..9 {
+                say(to, &[text_block("answer")]);
+                block(to, "REASON");
+            }
+            to.warning("A hook blocked the turn from ending 9 consecutive times").unwrap();
+        }),
+        ("tool-and-stop.jsonl", |to| {
+            let input = json!({"command": "echo hi", "description": "say hi"});
+            say(to, &[text_block("running"), call("toolu_1", "Bash", &input)]);
+            run("toolu_1", to, &bash_result());
+            say(to, &[text_block("All finished.")]);
+            silent(to);
+        }),
+    ];
+    for (name, tell) in stories {
+        let scene = Scene::new();
+        let mut transcript = scene.open();
+        begin(&mut transcript, "hello");
+        tell(&mut transcript);
+        transcript.close().unwrap();
+        assert_eq!(shapes(&scene.text()), shapes(&recorded(name)), "{name}");
+    }
+}
+
+#[test]
+fn tools_errors_and_interruptions_have_the_recorded_shape() {
+    let scene = Scene::new();
+    let mut to = scene.open();
+    let of = |event, name, attached| Answered { event, name, tool_use_id: STOP_ID, attached };
+    to.queue("hello").unwrap();
+    let started = Attached::Success { content: "START", ended: ended("START\n", "") };
+    to.attach(&of("SessionStart", "SessionStart:startup", started)).unwrap();
+    to.begin();
+    to.prompt("hello", Origin::Person).unwrap();
+    let content = &["UPS".to_owned()];
+    let context = Attached::AdditionalContext { content };
+    to.attach(&of("UserPromptSubmit", "UserPromptSubmit", context)).unwrap();
+    let path = "/home/user/project/a.txt";
+    let write = json!({"file_path": path, "content": "one\ntwo\n"});
+    say(&mut to, &[text_block("w"), call("t1", "Write", &write)]);
+    let created = json!({"type": "create", "filePath": path, "content": "", "structuredPatch": [], "originalFile": null,
+        "userModified": false});
+    let answer = |id, name, text, outcome| ToolResult { id, name, text, outcome };
+    to.tool_result(&answer("t1", "Write", "File created", Outcome::Done(&created))).unwrap();
+    let blocked = Attached::BlockingError { reason: "POSTBLOCK", command: HOOK };
+    to.attach(&of("PostToolUse", "PostToolUse:Write", blocked)).unwrap();
+    let read = json!({"file_path": path});
+    say(&mut to, &[call("t2", "Read", &read)]);
+    let file = json!({"type": "text", "file": {"filePath": path, "content": "", "numLines": 3, "startLine": 1,
+        "totalLines": 3}});
+    to.tool_result(&answer("t2", "Read", "1\tone", Outcome::Done(&file))).unwrap();
+    let edit =
+        json!({"replace_all": false, "file_path": path, "old_string": "two", "new_string": "3"});
+    say(&mut to, &[call("t3", "Edit", &edit)]);
+    let patch = json!([{"oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 2, "lines": [" one", "-two", "+3"]}]);
+    let edited = json!({"filePath": path, "oldString": "two", "newString": "3", "originalFile": "", "structuredPatch": patch,
+        "userModified": false, "replaceAll": false});
+    to.tool_result(&answer("t3", "Edit", "updated", Outcome::Done(&edited))).unwrap();
+    let command = json!({"command": "exit 3", "description": "fail"});
+    say(&mut to, &[call("t4", "Bash", &command)]);
+    to.tool_result(&answer("t4", "Bash", "Exit code 3\nout", Outcome::Failed)).unwrap();
+    say(&mut to, &[call("t5", "Bash", &command)]);
+    to.tool_result(&answer("t5", "Bash", "PreToolUse:Bash hook error", Outcome::Denied)).unwrap();
+    let nothing = json!({});
+    say(&mut to, &[call("t6", "Bash", &command), call("t7", "Nope", &nothing)]);
+    let unknown = "<tool_use_error>Error: No such tool available: Nope</tool_use_error>";
+    to.tool_result(&answer("t7", "Nope", unknown, Outcome::Wrong)).unwrap();
+    let ran = bash_result();
+    to.tool_result(&answer("t6", "Bash", "", Outcome::Done(&ran))).unwrap();
+    say(&mut to, &[text_block("done")]);
+    attach(&mut to, Attached::Success { content: "", ended: ended("{}", "") });
+    attach(&mut to, Attached::SystemMessage { content: "SYS" });
+    sum(&mut to, &Summed::default());
+    to.close().unwrap();
+    assert_eq!(shapes(&scene.text()), shapes(&recorded("tools-and-hooks.jsonl")));
+
+    let scene = Scene::new();
+    let mut to = scene.open();
+    begin(&mut to, "hello");
+    to.api_error(&Failure {
+        status: Some(529),
+        kind: Some("overloaded_error"),
+        error: "server_error",
+        request: "req_fake_000001",
+        text: "API Error: 529 Overloaded.",
+    })
+    .unwrap();
+    to.close().unwrap();
+    assert_eq!(shapes(&scene.text()), shapes(&recorded("api-error-529.jsonl")));
+
+    // The client that was interrupted here wrote its last lines first.
+    let scene = Scene::new();
+    let mut to = scene.open();
+    begin(&mut to, "hello");
+    say(&mut to, &[text_block("w"), call("t1", "Bash", &command)]);
+    to.tool_result(&answer("t1", "Bash", "The user doesn't want…", Outcome::Interrupted)).unwrap();
+    to.interruption("[Request interrupted by user for tool use]").unwrap();
+    to.close().unwrap();
+    let order = |text: &str| {
+        let mut lines: Vec<_> = shapes(text).lines().map(str::to_owned).collect();
+        lines.sort();
+        lines.dedup();
+        lines
+    };
+    assert_eq!(order(&scene.text()), order(&recorded("interrupted-tools.jsonl")));
+}
+
+#[test]
+fn a_subagent_has_a_file_of_its_own() {
+    for (recorded_as, background) in
+        [("subagent-foreground-blocked", false), ("subagent-background", true)]
+    {
+        let scene = Scene::new();
+        let mut main = scene.open();
+        begin(&mut main, "hello");
+        let agent = Agent {
+            id: "a992fcbb72ecc398e".to_owned(),
+            kind: "general-purpose".to_owned(),
+            description: "sub task".to_owned(),
+            tool_use_id: "toolu_fake_0001_01".to_owned(),
+            background,
+        };
+        let mut to = main.sidechain(agent).unwrap();
+        to.prompt("SUBPROMPT please work", Origin::Agent).unwrap();
+        let input = json!({"command": "echo sub", "description": "d"});
+        say(&mut to, &[text_block("sub working"), call("toolu_2", "Bash", &input)]);
+        run("toolu_2", &mut to, &bash_result());
+        say(&mut to, &[text_block("sub report 3")]);
+        if !background {
+            to.feedback("Stop hook feedback:\n[hook]: SUBREASON1").unwrap();
+            say(&mut to, &[text_block("sub report 4")]);
+            to.feedback("Stop hook feedback:\nSUBREASON2").unwrap();
+            attach(&mut to, Attached::BlockingError { reason: "SUBREASON2", command: HOOK });
+            say(&mut to, &[text_block("sub report 5")]);
+        }
+        main.finish(&to).unwrap();
+        let expected = recorded(&format!("{recorded_as}.subagent.jsonl"));
+        assert_eq!(shapes(&text(to.path())), shapes(&expected), "{recorded_as}");
+        let meta = recorded(&format!("{recorded_as}.subagent.meta.json"));
+        assert_eq!(text(&to.path().with_extension("meta.json")), meta, "{recorded_as}");
+        main.close().unwrap();
+        let text = scene.text();
+        let cost: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let tokens = if background { 200 } else { 400 };
+        assert_eq!(cost["modelUsage"][MODEL]["inputTokens"], tokens);
+    }
+}
+
+#[test]
+fn a_compaction_and_a_background_task_have_the_recorded_shape() {
+    let lines = |text: &str, wanted: fn(&Value) -> bool| -> String {
+        let is_wanted = |line: &&str| wanted(&serde_json::from_str(line).unwrap());
+        text.lines().filter(is_wanted).collect::<Vec<_>>().join("\n")
+    };
+    let is_compaction =
+        |line: &Value| line["subtype"] == "compact_boundary" || line["isCompactSummary"] == true;
+    for (name, trigger) in
+        [("auto-compaction.jsonl", Trigger::Auto), ("manual-compaction.jsonl", Trigger::Manual)]
+    {
+        let scene = Scene::new();
+        let mut to = scene.open();
+        begin(&mut to, "hello");
+        say(&mut to, &[text_block("long")]);
+        to.compact(&Compaction {
+            trigger,
+            tokens_before: 90_081,
+            tokens_after: 2644,
+            duration_ms: 209,
+            summary: "This session is being continued",
+        })
+        .unwrap();
+        let sorted = |text: &str| {
+            // Arrays of ids are as long as there were messages.
+            Shape::sorted(&lines(text, is_compaction))
+                .replace("[string, string, string]", "[string]")
+                .replace("[string, string]", "[string]")
+                // Which turns were summed up is the client's own book-keeping.
+                .replace(" summarizedTurnPromptUuids: [string],", "")
+        };
+        assert_eq!(sorted(&scene.text()), sorted(&recorded(name)), "{name}");
+    }
+    let scene = Scene::new();
+    let mut to = scene.open();
+    begin(&mut to, "hello");
+    to.queue("<task-notification>").unwrap();
+    to.begin();
+    to.prompt("<task-notification>", Origin::Task).unwrap();
+    let is_task = |line: &Value| line["origin"]["kind"] == "task-notification";
+    let expected = lines(&recorded("background-shell.jsonl"), is_task);
+    assert_eq!(shapes(&lines(&scene.text(), is_task)), shapes(&expected));
+}
+
+/// What a session is made of, for the eye: one line each.
+fn outline(text: &str) -> String {
+    let line = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let short = |key: &str| line[key].as_str().map_or("-", |id| &id[..4]).to_owned();
+        let session = line["sessionId"].as_str().unwrap();
+        let turn = line["turnPosition"]["turnIndex"].as_u64();
+        let turn = turn.map(|turn| format!(" turn {turn}")).unwrap_or_default();
+        let cost = line["totalCostUSD"].as_f64();
+        let cost = cost.map(|cost| format!(" ${cost}")).unwrap_or_default();
+        let kind = line["type"].as_str().unwrap();
+        format!("{} {} <- {} {kind}{turn}{cost}", &session[..4], short("uuid"), short("parentUuid"))
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_session_goes_on_and_forks() {
+    let scene = Scene::new();
+    for prompt in ["one", "two"] {
+        let mut to = Transcript::open(
+            &scene.place(),
+            Ids::seeded(prompt.len() as u64 + u64::from(prompt.as_bytes()[0])),
+        )
+        .unwrap();
+        begin(&mut to, prompt);
+        say(&mut to, &[text_block("answer")]);
+        to.close().unwrap();
+    }
+    let fork = "00000000-e786-462c-84d4-07d1c65b5e76";
+    let mut to = Transcript::fork(&scene.place(), fork, Ids::seeded(9)).unwrap();
+    begin(&mut to, "three");
+    to.close().unwrap();
+    insta::assert_snapshot!(format!("{}\n\n{}", outline(&scene.text()), outline(&text(to.path()))), @"
+    5999 - <- - queue-operation
+    5999 - <- - queue-operation
+    5999 c151 <- - user turn 1
+    5999 b073 <- c151 assistant
+    5999 - <- - last-prompt
+    5999 - <- - cost-state $0.0008
+    5999 - <- - queue-operation
+    5999 - <- - queue-operation
+    5999 13b4 <- b073 user turn 2
+    5999 46ba <- 13b4 assistant
+    5999 - <- - last-prompt
+    5999 - <- - cost-state $0.0016
+
+    0000 c151 <- - user turn 1
+    0000 b073 <- c151 assistant
+    0000 13b4 <- b073 user turn 2
+    0000 46ba <- 13b4 assistant
+    0000 - <- - queue-operation
+    0000 - <- - queue-operation
+    0000 c8e9 <- 46ba user turn 3
+    0000 - <- - last-prompt
+    0000 - <- - cost-state $0.0016
+    ");
+}
+
+#[test]
+fn no_id_leads_elsewhere() {
+    let scene = Scene::new();
+    let place = Place { session: "../../x", ..scene.place() };
+    let error = Transcript::open(&place, Ids::seeded(1)).unwrap_err();
+    let shown = error.to_string().replace(&*scene.directory.path().to_string_lossy(), "HOME");
+    insta::assert_snapshot!(shown, @"cannot write `HOME/.claude/projects/-home-user-project/../../x.jsonl`");
+    let agent = Agent {
+        id: "/etc".to_owned(),
+        kind: String::new(),
+        description: String::new(),
+        tool_use_id: String::new(),
+        background: false,
+    };
+    assert!(scene.open().sidechain(agent).is_err());
+}
+
+/// What ralph itself makes of it: the reader of the product, which shares no code with the writer.
+#[test]
+fn the_product_reads_what_is_written() {
+    let scene = Scene::new();
+    let mut to = scene.open();
+    begin(&mut to, "hello");
+    say(&mut to, &[text_block("- [x] one\n- [ ] two")]);
+    say(&mut to, &[text_block("done")]);
+    to.api_error(&Failure {
+        status: Some(500),
+        kind: Some("api_error"),
+        error: "server_error",
+        request: "req_1",
+        text: "API Error: 500 Internal.",
+    })
+    .unwrap();
+    to.close().unwrap();
+    let chunk = ralph_exec::tail::forward(to.path(), 0, 1 << 20).unwrap();
+    let mut seen = ralph_core::transcript::Observed::default();
+    chunk.lines().for_each(|line| seen.add(ralph_core::transcript::observe(line)));
+    insta::assert_debug_snapshot!(seen, @r#"
+    Observed {
+        context_tokens: Some(
+            120,
+        ),
+        cost_usd: Some(
+            0.0016,
+        ),
+        last_assistant: Some(
+            LastAssistant {
+                text: Some(
+                    "API Error: 500 Internal.",
+                ),
+                api_error: true,
+            },
+        ),
+        checklist: Some(
+            Checklist {
+                items: [
+                    Item {
+                        text: "one",
+                        done: true,
+                    },
+                    Item {
+                        text: "two",
+                        done: false,
+                    },
+                ],
+            },
+        ),
+    }
+    "#);
+}
+
+/// The types of all values of a line, with its keys in order.
+enum Shape {
+    Leaf(&'static str),
+    List(Vec<Shape>),
+    Object(Vec<(String, Shape)>),
+}
+
+/// Whose keys are in an order of our own.
+const SORTED: [&str; 2] = ["input", "toolUseResult"];
+
+fn shapes(text: &str) -> String {
+    let shape = |line: &str| serde_json::from_str::<Shape>(line).unwrap().to_string();
+    text.lines().map(shape).collect::<Vec<_>>().join("\n")
+}
+
+impl Shape {
+    fn sorted(text: &str) -> String {
+        let shape = |line: &str| {
+            let mut shape = serde_json::from_str::<Self>(line).unwrap();
+            shape.sort();
+            shape.to_string()
+        };
+        text.lines().map(shape).collect::<Vec<_>>().join("\n")
+    }
+
+    fn sort(&mut self) {
+        match self {
+            Self::Leaf(_) => {}
+            Self::List(items) => items.iter_mut().for_each(Self::sort),
+            Self::Object(fields) => {
+                fields.sort_by(|(one, _), (other, _)| one.cmp(other));
+                fields.iter_mut().for_each(|(_, shape)| shape.sort());
+            }
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Leaf(kind) => f.write_str(kind),
+            Self::List(items) => {
+                let items: Vec<_> = items.iter().map(Self::to_string).collect();
+                write!(f, "[{}]", items.join(", "))
+            }
+            Self::Object(fields) => {
+                let fields = fields.iter().map(|(key, shape)| format!(" {key}: {shape},"));
+                write!(f, "{{{} }}", fields.collect::<String>())
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ShapeVisitor)
+    }
+}
+
+struct ShapeVisitor;
+
+impl<'de> Visitor<'de> for ShapeVisitor {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
+        Ok(Shape::Leaf("flag"))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Shape, E> {
+        Ok(Shape::Leaf("number"))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
+        Ok(Shape::Leaf("number"))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Shape, E> {
+        Ok(Shape::Leaf("string"))
+    }
+
+    fn visit_unit<E>(self) -> Result<Shape, E> {
+        Ok(Shape::Leaf("null"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Shape, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(Shape::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
+        let mut fields = Vec::new();
+        while let Some((key, mut shape)) = map.next_entry::<String, Shape>()? {
+            if SORTED.contains(&&*key) {
+                shape.sort();
+            }
+            fields.push((key, shape));
+        }
+        Ok(Shape::Object(fields))
+    }
+}

@@ -1,0 +1,90 @@
+//! What a session has used, as the client adds it up when it ends.
+
+use crate::scenario::Usage;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Dollars for a million tokens of the client's default model. Reading and writing follow from recorded sessions; what
+/// filling the cache costs was never seen and is taken for a quarter more than reading.
+const INPUT: f64 = 4.0;
+const OUTPUT: f64 = 20.0;
+const CACHE_READ: f64 = 0.2;
+const CACHE_CREATION: f64 = 5.0;
+const MILLION: f64 = 1e6;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Totals {
+    #[serde(rename = "totalCostUSD")]
+    total_cost: f64,
+    #[serde(rename = "totalAPIDuration")]
+    api_duration: u64,
+    #[serde(rename = "totalAPIDurationWithoutRetries")]
+    api_duration_without_retries: u64,
+    total_tool_duration: u64,
+    total_lines_added: u64,
+    total_lines_removed: u64,
+    pub(super) total_duration: u64,
+    pub(super) start_time: u64,
+    model_usage: BTreeMap<String, Model>,
+    has_unknown_model_cost: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Model {
+    input_tokens: u64,
+    output_tokens: u64,
+    thinking_tokens: u64,
+    cache_read_input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    cache_creation_ephemeral5m_input_tokens: u64,
+    cache_creation_ephemeral1h_input_tokens: u64,
+    web_search_requests: u64,
+    #[serde(rename = "costUSD")]
+    cost: f64,
+}
+
+impl Totals {
+    pub(super) fn add(&mut self, model: &str, usage: Usage) {
+        let cost = cost(usage);
+        self.total_cost += cost;
+        let model = self.model_usage.entry(model.to_owned()).or_default();
+        add(&mut model.input_tokens, usage.input);
+        add(&mut model.output_tokens, usage.output);
+        add(&mut model.cache_read_input_tokens, usage.cache_read);
+        add(&mut model.cache_creation_input_tokens, usage.cache_creation);
+        add(&mut model.cache_creation_ephemeral5m_input_tokens, usage.cache_creation);
+        model.cost += cost;
+    }
+
+    /// What a subagent used is the session's too.
+    pub(super) fn absorb(&mut self, other: &Self) {
+        self.total_cost += other.total_cost;
+        for (name, used) in &other.model_usage {
+            let model = self.model_usage.entry(name.clone()).or_default();
+            add(&mut model.input_tokens, used.input_tokens);
+            add(&mut model.output_tokens, used.output_tokens);
+            add(&mut model.cache_read_input_tokens, used.cache_read_input_tokens);
+            add(&mut model.cache_creation_input_tokens, used.cache_creation_input_tokens);
+            add(
+                &mut model.cache_creation_ephemeral5m_input_tokens,
+                used.cache_creation_ephemeral5m_input_tokens,
+            );
+            model.cost += used.cost;
+        }
+    }
+}
+
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "money is rounded anyway")]
+fn cost(usage: Usage) -> f64 {
+    (usage.input as f64 * INPUT
+        + usage.output as f64 * OUTPUT
+        + usage.cache_read as f64 * CACHE_READ
+        + usage.cache_creation as f64 * CACHE_CREATION)
+        / MILLION
+}
