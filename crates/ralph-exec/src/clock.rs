@@ -16,6 +16,13 @@ pub fn now_ms() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, whole_ms)
 }
 
+/// Unix nanoseconds, to put in order what several processes saw.
+#[expect(clippy::disallowed_methods, reason = "this module is the door")]
+pub fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// A number nobody can guess. Each `RandomState` has secret keys from the system: randomness without a dependency.
 pub fn nonce() -> u64 {
     RandomState::new().hash_one(0)

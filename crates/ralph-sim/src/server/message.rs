@@ -1,0 +1,101 @@
+//! A turn of the scenario as the Messages API tells it: whole, or as a stream of events.
+
+use super::http::chunk;
+use crate::scenario::AgentTurn;
+use crate::wire;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Characters of a text that arrive at once.
+const PART: usize = 1024;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message<'a> {
+    pub(super) turn: &'a AgentTurn,
+    pub(super) number: u64,
+    pub(super) model: &'a str,
+    pub(super) project: &'a Path,
+}
+
+impl Message<'_> {
+    pub(super) fn whole(&self) -> Value {
+        let content = wire::content(self.turn, self.number, self.project);
+        self.envelope(&content, Some(wire::stop_reason(self.turn)), self.turn.usage.output)
+    }
+
+    /// The events of a stream, each a chunk of its own.
+    pub(super) fn events(&self) -> Vec<String> {
+        let content = wire::content(self.turn, self.number, self.project);
+        let start = self.envelope(&[], None, 1);
+        let mut events = vec![event("message_start", json!({"message": start}))];
+        for (index, block) in content.iter().enumerate() {
+            let (empty, deltas) = parts(block);
+            events.push(event(
+                "content_block_start",
+                json!({"index": index, "content_block": empty}),
+            ));
+            events.extend(deltas.into_iter().map(|delta| {
+                event("content_block_delta", json!({"index": index, "delta": delta}))
+            }));
+            events.push(event("content_block_stop", json!({"index": index})));
+        }
+        let delta =
+            json!({"stop_reason": wire::stop_reason(self.turn), "stop_sequence": Value::Null});
+        let usage = self.usage(self.turn.usage.output);
+        events.push(event("message_delta", json!({"delta": delta, "usage": usage})));
+        events.push(event("message_stop", json!({})));
+        events
+    }
+
+    fn envelope(&self, content: &[Value], stop_reason: Option<&str>, output: u64) -> Value {
+        json!({
+            "id": wire::message_id(self.number),
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": content,
+            "stop_reason": stop_reason,
+            "stop_sequence": Value::Null,
+            "usage": self.usage(output),
+        })
+    }
+
+    fn usage(&self, output: u64) -> Value {
+        let usage = self.turn.usage;
+        json!({
+            "input_tokens": usage.input,
+            "cache_creation_input_tokens": usage.cache_creation,
+            "cache_read_input_tokens": usage.cache_read,
+            "output_tokens": output,
+        })
+    }
+}
+
+fn event(name: &str, mut data: Value) -> String {
+    data["type"] = json!(name);
+    chunk(&format!("event: {name}\ndata: {data}\n\n"))
+}
+
+/// A block as it begins, and what is added to it bit by bit.
+fn parts(block: &Value) -> (Value, Vec<Value>) {
+    if let Some(text) = block["text"].as_str() {
+        let deltas = pieces(text).map(|text| json!({"type": "text_delta", "text": text}));
+        return (json!({"type": "text", "text": ""}), deltas.collect());
+    }
+    let mut empty = block.clone();
+    empty["input"] = json!({});
+    let input = block["input"].to_string();
+    let deltas =
+        pieces(&input).map(|part| json!({"type": "input_json_delta", "partial_json": part}));
+    (empty, deltas.collect())
+}
+
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = rest.char_indices().nth(PART).map_or(rest.len(), |(place, _)| place);
+        let (piece, after) = rest.split_at_checked(end)?;
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
+}

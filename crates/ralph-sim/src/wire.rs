@@ -1,0 +1,115 @@
+//! What the model's answers look like on the wire. The simulator and the model that is served give the same.
+
+use crate::scenario::{AgentTurn, ToolCall};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The agent's own words for what a command does; the client wants some.
+const COMMAND: &str = "Run a command";
+/// Characters of a task that serve as its title.
+const TITLE: usize = 30;
+
+/// The client's name of the tool, and its input. Relative paths become the project's.
+pub fn tool_use(call: &ToolCall, project: &Path) -> (String, Value) {
+    let place = |path: &str| project.join(path).to_string_lossy().into_owned();
+    let (name, input) = match call {
+        ToolCall::Bash { command, background } => {
+            let mut input = json!({"command": command, "description": COMMAND});
+            if *background {
+                input["run_in_background"] = json!(true);
+            }
+            ("Bash", input)
+        }
+        ToolCall::Write { path, text } => {
+            ("Write", json!({"file_path": place(path), "content": text}))
+        }
+        ToolCall::Edit { path, old, new } => {
+            ("Edit", json!({"file_path": place(path), "old_string": old, "new_string": new}))
+        }
+        ToolCall::Read { path } => ("Read", json!({"file_path": place(path)})),
+        ToolCall::Agent { prompt, kind, background } => {
+            let input = json!({
+                "description": title(prompt),
+                "prompt": prompt,
+                "subagent_type": kind,
+                "run_in_background": background,
+            });
+            ("Agent", input)
+        }
+        ToolCall::Other { name, input } => (name.as_str(), input.clone()),
+    };
+    (name.to_owned(), input)
+}
+
+/// What a subagent is called by: the beginning of its task.
+pub fn title(task: &str) -> String {
+    task.lines().next().unwrap_or_default().chars().take(TITLE).collect()
+}
+
+/// The id of the answer to a request. Requests are counted from 1.
+pub fn message_id(request: u64) -> String {
+    format!("msg_sim_{request:06}")
+}
+
+/// The id of a tool call: the request that it answers, and its place among the calls of the answer, from 0.
+pub fn tool_use_id(request: u64, place: usize) -> String {
+    format!("toolu_sim_{request:04}_{place:02}")
+}
+
+/// The content blocks of an answer.
+pub fn content(turn: &AgentTurn, request: u64, project: &Path) -> Vec<Value> {
+    let text = (!turn.text.is_empty()).then(|| json!({"type": "text", "text": turn.text}));
+    let calls = turn.tools.iter().enumerate().map(|(place, call)| {
+        let (name, input) = tool_use(call, project);
+        let id = tool_use_id(request, place);
+        json!({"type": "tool_use", "id": id, "name": name, "input": input})
+    });
+    text.into_iter().chain(calls).collect()
+}
+
+/// Why the answer ends.
+pub fn stop_reason(turn: &AgentTurn) -> &str {
+    let usual = if turn.tools.is_empty() { "end_turn" } else { "tool_use" };
+    turn.stop_reason.as_deref().unwrap_or(usual)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_has_the_clients_name_and_input() {
+        let calls = [
+            ToolCall::Bash { command: "make".to_owned(), background: false },
+            ToolCall::Bash { command: "make serve".to_owned(), background: true },
+            ToolCall::Write { path: "a/b.txt".to_owned(), text: "x\n".to_owned() },
+            ToolCall::Edit {
+                path: "/etc/hosts".to_owned(),
+                old: "a".to_owned(),
+                new: "b".to_owned(),
+            },
+            ToolCall::Read { path: "a".to_owned() },
+            ToolCall::Agent {
+                prompt: "Count the files below `src`, all of them\nand report".to_owned(),
+                kind: "Explore".to_owned(),
+                background: true,
+            },
+            ToolCall::Other { name: "TaskUpdate".to_owned(), input: json!({"taskId": "1"}) },
+        ];
+        let lines = calls.iter().map(|call| {
+            let (name, input) = tool_use(call, Path::new("/project"));
+            format!("{name} {input}")
+        });
+        insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
+        Bash {"command":"make","description":"Run a command"}
+        Bash {"command":"make serve","description":"Run a command","run_in_background":true}
+        Write {"content":"x\n","file_path":"/project/a/b.txt"}
+        Edit {"file_path":"/etc/hosts","new_string":"b","old_string":"a"}
+        Read {"file_path":"/project/a"}
+        Agent {"description":"Count the files below `src`, a","prompt":"Count the files below `src`, all of them\nand report","run_in_background":true,"subagent_type":"Explore"}
+        TaskUpdate {"taskId":"1"}
+        "#);
+        assert_eq!(message_id(7), "msg_sim_000007");
+        assert_eq!(tool_use_id(12, 3), "toolu_sim_0012_03");
+    }
+}
