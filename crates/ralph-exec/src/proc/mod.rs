@@ -1,7 +1,7 @@
 //! The only place that starts processes.
 //!
 //! A program of ours or git's: [`run`]. A command of the user's, which may do anything: [`job`]. A part of ralph that
-//! works on when its parent has answered: [`worker`].
+//! works on when its parent has answered: [`worker`]. A program that is talked to: [`talk`].
 //!
 //! [`run`] needs no threads and has one deadline. A child gets a process group of its own, and the group ends with it: nobody waits
 //! for a grandchild that keeps the pipe open. Only a process that leaves the group (`setsid`) outlives its run,
@@ -14,6 +14,7 @@ pub mod job;
 mod sieve;
 pub mod signals;
 pub mod supervisor;
+pub mod talk;
 mod tree;
 mod wait;
 mod wire;

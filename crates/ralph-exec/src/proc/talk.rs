@@ -1,0 +1,308 @@
+//! A program that is talked to: lines go in, lines come out, and it is over when we say so.
+//!
+//! Agents start their tools in sessions of their own, and some of those start daemons. So whoever carries the
+//! variable that only this program was given counts as a part of it, and ends with it.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::wait;
+use crate::clock::{self, Deadline};
+use crate::fs;
+
+/// A longer line is cut.
+const LONGEST_LINE: usize = 64 * 1024 * 1024;
+const BLOCK: usize = 64 * 1024;
+/// How long the killed may take to disappear.
+const REAP: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(5);
+const LARGEST_ENVIRONMENT: usize = 4 * 1024 * 1024;
+const MOST_PROCESSES: usize = 4_194_304;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Spec<'a> {
+    /// The program and its arguments.
+    pub argv: &'a [&'a OsStr],
+    pub cwd: &'a Path,
+    /// All of its environment.
+    pub env: &'a [(&'a OsStr, &'a OsStr)],
+    /// Which of these variables nobody else has with this value.
+    pub mark: &'a OsStr,
+    /// Gets what it says on standard error.
+    pub errors: &'a Path,
+}
+
+#[derive(Debug)]
+pub enum Heard {
+    /// Without its end.
+    Line(Vec<u8>),
+    /// There is nothing more to come.
+    End,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TalkError {
+    #[error(transparent)]
+    File(#[from] fs::FileError),
+    #[error("cannot start `{}`", name.display())]
+    Start { name: std::ffi::OsString, source: io::Error },
+}
+
+/// The program at work. Dropped, it is killed with everybody below it.
+#[derive(Debug)]
+pub struct Talk {
+    child: Child,
+    input: UnixStream,
+    /// `NAME=value`
+    mark: Vec<u8>,
+    is_collected: bool,
+}
+
+/// Starts it. `hear` is called by a thread of its own, for every line and at the end.
+pub fn start(spec: &Spec<'_>, hear: impl FnMut(Heard) + Send + 'static) -> Result<Talk, TalkError> {
+    let errors = fs::stream(spec.errors)?;
+    let name = spec.argv.first().copied().unwrap_or_default().to_owned();
+    let failed = |source| TalkError::Start { name: name.clone(), source };
+    let (input, theirs) = UnixStream::pair().map_err(failed)?;
+    let mut child = spawn(spec, theirs, errors).map_err(failed)?;
+    let Some(output) = child.stdout.take() else {
+        return Err(failed(io::ErrorKind::BrokenPipe.into()));
+    };
+    let value = spec.env.iter().find(|(name, _)| *name == spec.mark).map(|(_, value)| *value);
+    let mark = [spec.mark.as_bytes(), b"=", value.unwrap_or_default().as_bytes()].concat();
+    let talk = Talk { child, input, mark, is_collected: false };
+    std::thread::Builder::new()
+        .name("listener".to_string())
+        .spawn(move || listen(output, hear))
+        .map_err(failed)?;
+    Ok(talk)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this module is part of the door")]
+fn spawn(spec: &Spec<'_>, input: UnixStream, errors: std::fs::File) -> io::Result<Child> {
+    let Some((program, arguments)) = spec.argv.split_first() else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    Command::new(program)
+        .args(arguments)
+        .current_dir(spec.cwd)
+        .env_clear()
+        .envs(spec.env.iter().copied())
+        .stdin(OwnedFd::from(input))
+        .stdout(std::process::Stdio::piped())
+        .stderr(errors)
+        .process_group(0)
+        .spawn()
+}
+
+fn listen(mut output: ChildStdout, mut hear: impl FnMut(Heard)) {
+    let mut line = Vec::new();
+    let mut block = vec![0; BLOCK];
+    loop {
+        let count = match output.read(&mut block) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        let mut rest = block.get(..count).unwrap_or_default();
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let (piece, after) = rest.split_at(end);
+            extend(&mut line, piece);
+            hear(Heard::Line(std::mem::take(&mut line)));
+            rest = after.get(1..).unwrap_or_default();
+        }
+        extend(&mut line, rest);
+    }
+    if !line.is_empty() {
+        hear(Heard::Line(line));
+    }
+    hear(Heard::End);
+}
+
+fn extend(line: &mut Vec<u8>, piece: &[u8]) {
+    let room = LONGEST_LINE.saturating_sub(line.len());
+    line.extend_from_slice(piece.get(..room).unwrap_or(piece));
+}
+
+impl Talk {
+    /// Sends these bytes. A program that has ended, or does not read until then, is an error.
+    pub fn say(&mut self, bytes: &[u8], deadline: Deadline) -> io::Result<()> {
+        wait::send_all(self.input.as_fd(), bytes, deadline)
+    }
+
+    /// Lets its standard input end.
+    pub fn hang_up(&mut self) {
+        // It fails when the other end is gone already.
+        self.input.shutdown(Shutdown::Write).ok();
+    }
+
+    /// Its exit code, or `None` when it has not ended by then. Death by a signal counts as 128 and the signal, as in
+    /// a shell.
+    pub fn wait(&mut self, deadline: Deadline) -> io::Result<Option<i32>> {
+        let status = wait::for_child(&mut self.child, deadline)?;
+        self.is_collected |= status.is_some();
+        Ok(status.map(|status| {
+            status.code().unwrap_or_else(|| 128_i32.saturating_add(status.signal().unwrap_or(0)))
+        }))
+    }
+
+    fn end(&mut self) {
+        let bound = Deadline::after(REAP);
+        if !self.is_collected {
+            // It fails when nobody is left to kill, which is what it is for.
+            kill_process_group(Pid::from_child(&self.child), Signal::KILL).ok();
+            wait::for_child(&mut self.child, bound).ok();
+        }
+        while kill_marked(&self.mark) > 0 && !bound.is_over() {
+            clock::pause(LOOK);
+        }
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Kills whoever carries the mark, and says how many there were.
+#[cfg(target_os = "linux")]
+fn kill_marked(mark: &[u8]) -> usize {
+    let names = fs::list(Path::new("/proc"), MOST_PROCESSES).unwrap_or_default();
+    let pids = names.iter().filter_map(|name| Pid::from_raw(name.to_str()?.parse().ok()?));
+    let mut killed = 0;
+    for pid in pids.filter(|pid| is_marked(*pid, mark)) {
+        // Taken hold of first, and then looked at again: its number may have become somebody else's.
+        if let Some(process) = wait::end_of(pid)
+            && is_marked(pid, mark)
+            && rustix::process::pidfd_send_signal(&process, Signal::KILL).is_ok()
+        {
+            killed += 1;
+        }
+    }
+    killed
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kill_marked(_: &[u8]) -> usize {
+    0
+}
+
+/// The environment of a process that has ended, or is somebody else's, cannot be read.
+#[cfg(target_os = "linux")]
+fn is_marked(pid: Pid, mark: &[u8]) -> bool {
+    let path = format!("/proc/{}/environ", pid.as_raw_nonzero());
+    let environment = fs::read(Path::new(&path), LARGEST_ENVIRONMENT).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| variable == mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+    use std::sync::mpsc;
+
+    fn soon() -> Deadline {
+        Deadline::after(Duration::from_mins(1))
+    }
+
+    fn talk(directory: &Path, script: &str) -> (Talk, mpsc::Receiver<Heard>, PathBuf) {
+        let errors = directory.join("errors");
+        let argv = ["/bin/sh", "-c", script].map(OsStr::new);
+        let mark = directory.join("mark");
+        let env = [
+            (OsStr::new("PATH"), OsStr::new("/usr/local/bin:/usr/bin:/bin")),
+            (OsStr::new("MARK"), mark.as_os_str()),
+        ];
+        let spec = Spec {
+            argv: &argv,
+            cwd: directory,
+            env: &env,
+            mark: OsStr::new("MARK"),
+            errors: &errors,
+        };
+        let (sender, heard) = mpsc::channel();
+        let talk = start(&spec, move |what| drop(sender.send(what))).unwrap();
+        (talk, heard, errors)
+    }
+
+    fn lines(heard: &mpsc::Receiver<Heard>) -> Vec<String> {
+        let lines = heard.iter().map_while(|heard| match heard {
+            Heard::Line(line) => Some(String::from_utf8(line).unwrap()),
+            Heard::End => None,
+        });
+        lines.collect()
+    }
+
+    #[test]
+    fn what_is_said_is_heard_and_its_end_is_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let script =
+            "while read word; do echo \"<$word>\"; done; printf last; echo oops >&2; exit 3";
+        let (mut talk, heard, errors) = talk(directory.path(), script);
+        talk.say(b"one\ntwo\n", soon()).unwrap();
+        talk.hang_up();
+        assert_eq!(lines(&heard), ["<one>", "<two>", "last"]);
+        assert_eq!(talk.wait(soon()).unwrap(), Some(3));
+        assert_eq!(fs::read(&errors, 100).unwrap(), b"oops\n");
+        assert!(talk.say(b"anybody?\n", soon()).is_err());
+    }
+
+    #[test]
+    fn who_does_not_read_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut talk, _heard, _) = talk(directory.path(), "exec sleep 600");
+        let much = vec![b'x'; 8 * 1024 * 1024];
+        let error = talk.say(&much, Deadline::after(Duration::from_millis(50))).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(talk.wait(Deadline::after(Duration::ZERO)).unwrap(), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn dropped_it_takes_everybody_along_who_left_its_group_and_its_parents() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = "setsid sh -c 'setsid sleep 600 & echo $!; exec sleep 600' & echo $!; wait";
+        let (talk, heard, _) = talk(directory.path(), script);
+        let mut pids = Vec::new();
+        while pids.len() < 2 {
+            let Heard::Line(line) = heard.recv().unwrap() else { panic!("it ended") };
+            pids.push(String::from_utf8(line).unwrap());
+        }
+        drop(talk);
+        for pid in pids {
+            let status =
+                fs::read(Path::new(&format!("/proc/{pid}/status")), 4096).unwrap_or_default();
+            let status = String::from_utf8_lossy(&status).into_owned();
+            let state = status.lines().find(|line| line.starts_with("State:")).unwrap_or("gone");
+            assert!(state == "gone" || state.contains('Z'), "{pid}: {state}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let errors = directory.path().join("errors");
+        let argv = [OsStr::new("/no/such/program")];
+        let spec = Spec {
+            argv: &argv,
+            cwd: directory.path(),
+            env: &[],
+            mark: OsStr::new("MARK"),
+            errors: &errors,
+        };
+        let error = start(&spec, |_| {}).unwrap_err();
+        assert_eq!(error.to_string(), "cannot start `/no/such/program`");
+    }
+}
