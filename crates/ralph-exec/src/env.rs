@@ -113,6 +113,12 @@ impl Env {
         self.get("PATH")
     }
 
+    /// Where what is soon deleted goes.
+    pub fn temporary_dir(&self) -> PathBuf {
+        let named = self.get("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute());
+        named.unwrap_or_else(|| PathBuf::from("/tmp"))
+    }
+
     /// Whether this is a step of GitHub Actions, which turns lines into annotations.
     pub fn is_github(&self) -> bool {
         self.get("GITHUB_ACTIONS").is_some_and(|value| value == "true")

@@ -10,13 +10,16 @@
 //!              │                                    │
 //!              └───────────▶ timeline ◀─────────────┘
 //!                               │
-//!                            expect: what did not come true
+//!                            check: what did not come true
 //! ```
 //!
 //! Nothing here shares a type with `ralph-core`: it is the other side of the wire.
 
 pub mod answer;
+pub mod check;
+pub mod id;
 pub mod matcher;
+pub mod query;
 pub mod scenario;
 pub mod script;
 pub mod server;

@@ -10,10 +10,16 @@
 //! ```
 
 use crate::scenario::{Hook, Layer, Run, Scenario};
+use ralph_exec::clock::Deadline;
 use ralph_exec::fs::{self, FileError, Kind};
+use ralph_exec::proc::cancel::Cancel;
+use ralph_exec::proc::job::{self, How, Job, Keep};
 use serde_json::{Map, Value, json};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+const LONGEST_SET_UP: Duration = Duration::from_mins(2);
 /// No project of a scenario is larger.
 const MOST_COPIED: usize = 10_000;
 const LARGEST_COPIED: usize = 64 * 1024 * 1024;
@@ -34,6 +40,51 @@ pub enum StageError {
     File(#[from] FileError),
     #[error("`{}` has more than {MOST_COPIED} files", .0.display())]
     TooMany(PathBuf),
+    #[error("`{command}` of the set-up failed ({how})\n{output}")]
+    SetUp { command: String, how: String, output: String },
+}
+
+/// What the commands of the set-up run with.
+#[derive(Clone, Copy, Debug)]
+pub struct Tools<'a> {
+    /// This program, which supervises them.
+    pub program: &'a Path,
+    pub search_path: &'a OsStr,
+    pub cancel: &'a Cancel,
+}
+
+/// Runs the commands that prepare the project, as the person would before the client starts.
+pub fn set_up(scenario: &Scenario, stage: &Stage, tools: &Tools<'_>) -> Result<(), StageError> {
+    let mut env: Vec<(OsString, OsString)> = vec![
+        ("PATH".into(), tools.search_path.to_owned()),
+        ("HOME".into(), stage.home.clone().into()),
+    ];
+    env.extend(scenario.env.iter().map(|(name, value)| (name.into(), value.into())));
+    for command in &scenario.setup {
+        let argv = ["/bin/sh", "-c", command].map(OsString::from);
+        let finished = job::supervise(&Job {
+            program: tools.program,
+            argv: &argv,
+            cwd: &stage.project,
+            env: &env,
+            keep: Keep { head: 2000, tail: 2000 },
+            deadline: Deadline::after(LONGEST_SET_UP),
+            ..Job::blank(tools.cancel)
+        });
+        let how = match finished.how {
+            How::Exited(0) => continue,
+            How::Exited(code) => format!("exit code {code}"),
+            How::Signalled(signal) => format!("signal {signal}"),
+            How::TimedOut => "out of time".to_owned(),
+            How::Cancelled => "cancelled".to_owned(),
+            How::CouldNotStart(error) => error.to_string(),
+            How::Lost => "it killed its parent".to_owned(),
+        };
+        let output = [finished.output.head, finished.output.tail].concat();
+        let output = String::from_utf8_lossy(&output).trim_end().to_owned();
+        return Err(StageError::SetUp { command: command.clone(), how, output });
+    }
+    Ok(())
 }
 
 /// Lays out a scenario below `root`, which is there and empty.

@@ -67,6 +67,8 @@ enum Command {
     /// List, compare and bring back the states of the work tree that a run went through
     #[command(subcommand, arg_required_else_help = true, after_help = CHECKPOINT_EXAMPLES)]
     Checkpoint(Checkpoint),
+    /// Play a scenario against hooks, offline: the client and its model are simulated, hooks and tools are real
+    Simulate(Simulate),
     /// Answer one hook event of a coding agent (called by the agent's host)
     Hook(Hook),
     /// Print a completion script for a shell
@@ -322,6 +324,36 @@ pub(crate) struct CheckpointOf {
     pub json: bool,
 }
 
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph simulate scenarios/stop/exit-2.toml
+  ralph simulate scenarios/stop/exit-2.toml --hook ./my-stop-hook.sh
+  ralph simulate night.toml --settings ~/.claude/settings.json --json | jq 'select(.kind == \"hook\")'
+
+A scenario runs its commands and its hooks as you, in a scratch directory with a home of its own. The
+exit code is 0 when everything that it expects came true.")]
+pub(crate) struct Simulate {
+    /// The scenario
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: PathBuf,
+    /// Hooks from this settings file instead of the scenario's own
+    #[arg(long, value_name = "FILE")]
+    pub settings: Option<PathBuf>,
+    /// This command as the stop hook instead of the scenario's own; may be given more than once
+    #[arg(long, value_name = "COMMAND")]
+    pub hook: Vec<String>,
+    /// Leave the scratch directory where it is, and say where
+    #[arg(long)]
+    pub keep: bool,
+    /// Print only how it ended
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Print one JSON object per line: what happened, and last the summary
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Read in `hook.rs`, before this is: here for the help and the completions.
 #[derive(Args)]
 struct Hook {
@@ -400,6 +432,7 @@ pub(crate) fn run(env: &Env) -> u8 {
     };
     let done = match cli.command {
         Command::Gate(gate) => return ended(cmd::gate::run(env, &gate)),
+        Command::Simulate(simulate) => return ended(cmd::simulate::run(env, &simulate)),
         Command::Start(start) => cmd::start::run(env, &start),
         Command::Status(status) => cmd::status::run(env, &status),
         Command::Why(why) => cmd::why::run(env, &why),

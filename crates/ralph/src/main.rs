@@ -7,6 +7,7 @@ mod excerpt;
 mod hook;
 mod live;
 mod report;
+mod story;
 mod term;
 mod usage;
 mod wording;

@@ -45,6 +45,11 @@ impl Failure {
         }
     }
 
+    /// With the places in a file where the mistakes are.
+    pub(crate) fn in_file(what: &str, excerpts: String) -> Self {
+        Self { excerpts, ..Self::of(vec![what.to_string()], None) }
+    }
+
     pub(crate) fn code(&self) -> u8 {
         self.code
     }

@@ -2,6 +2,7 @@
 //!
 //! A program of ours or git's: [`run`]. A command of the user's, which may do anything: [`job`]. A part of ralph that
 //! works on when its parent has answered: [`worker`]. A program that is talked to: [`talk`].
+//! One that is there to be killed: [`stand_in`].
 //!
 //! [`run`] needs no threads and has one deadline. A child gets a process group of its own, and the group ends with it: nobody waits
 //! for a grandchild that keeps the pipe open. Only a process that leaves the group (`setsid`) outlives its run,
@@ -13,6 +14,7 @@ mod input;
 pub mod job;
 mod sieve;
 pub mod signals;
+pub mod stand_in;
 pub mod supervisor;
 pub mod talk;
 mod tree;

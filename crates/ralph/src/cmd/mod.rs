@@ -6,6 +6,7 @@ pub(crate) mod control;
 pub(crate) mod gate;
 pub(crate) mod generate;
 pub(crate) mod log;
+pub(crate) mod simulate;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod trust;

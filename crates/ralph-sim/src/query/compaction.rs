@@ -1,0 +1,140 @@
+//! The conversation is summed up when it fills its window, or when the person asks for it.
+
+use super::conversation::Conversation;
+use super::hooks::{Telling, tell};
+use super::host::{Agent, Host, Shared};
+use crate::id;
+use crate::timeline::{Effect, Entry, Reply, Request, Role, SUMMARY_REQUEST, Said};
+use crate::transcript;
+use serde_json::{Value, json};
+
+/// How much of the window the client keeps free.
+const RESERVE: u64 = 33_000;
+
+#[derive(Clone, Debug)]
+pub(super) enum Trigger {
+    Automatic,
+    /// With what the person wants to be kept.
+    Manual(Option<String>),
+}
+
+impl Trigger {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Automatic => "auto",
+            Self::Manual(_) => "manual",
+        }
+    }
+
+    fn instructions(&self) -> Value {
+        match self {
+            Self::Manual(Some(text)) => json!(text),
+            Self::Manual(None) | Self::Automatic => Value::Null,
+        }
+    }
+}
+
+/// Before a request, when the answer before it filled the window.
+pub(super) fn when_full(host: &mut Host<'_>, chat: &mut Conversation) {
+    let Some(window) = host.scenario.client.autocompact else { return };
+    if chat.agent.is_none() && chat.context > window.saturating_sub(RESERVE) {
+        // A hook that forbids it is asked again at the next request.
+        drop(compact(host, chat, &Trigger::Automatic));
+    }
+}
+
+/// `Err` holds why a hook forbade it.
+pub(super) fn compact(
+    host: &mut Host<'_>,
+    chat: &mut Conversation,
+    trigger: &Trigger,
+) -> Result<(), String> {
+    let event = "PreCompact";
+    let input = host
+        .input(event, Shared::Neither, None)
+        .with("trigger", trigger.name())
+        .with("custom_instructions", trigger.instructions());
+    let subject = Some(trigger.name().to_owned());
+    let told = tell(host, Telling { event, subject, agent: None, input });
+    if let Some(answered) = told.blocks().first() {
+        let reason = answered.feedback().trim_end().to_owned();
+        host.show(&told, Effect::Blocked { reasons: told.reasons() });
+        return Err(format!("Compaction blocked by PreCompact hook: {reason}"));
+    }
+    host.show(&told, Effect::Allowed);
+    let summary = sum_up(host);
+    told_of_summary(host, chat, &summary);
+    let before = chat.context;
+    chat.context = 0;
+    chat.seen.clear();
+    chat.turns += 1;
+    let wrote = chat.transcript.compact(&transcript::Compaction {
+        trigger: match trigger {
+            Trigger::Automatic => transcript::Trigger::Auto,
+            Trigger::Manual(_) => transcript::Trigger::Manual,
+        },
+        tokens_before: before,
+        tokens_after: 0,
+        duration_ms: 0,
+        summary: inner(&summary),
+    });
+    host.wrote(wrote);
+    let start = "SessionStart";
+    let model = host.model();
+    let input =
+        host.input(start, Shared::Neither, None).with("source", "compact").with("model", model);
+    let subject = Some("compact".to_owned());
+    let told = host.inform(Telling { event: start, subject, agent: None, input });
+    for text in told.additions() {
+        chat.pending.context(text);
+    }
+    let event = "PostCompact";
+    let input = host
+        .input(event, Shared::Neither, None)
+        .with("trigger", trigger.name())
+        .with("compact_summary", summary);
+    let subject = Some(trigger.name().to_owned());
+    let told = tell(host, Telling { event, subject, agent: None, input });
+    host.show(&told, Effect::Allowed);
+    Ok(())
+}
+
+fn sum_up(host: &mut Host<'_>) -> String {
+    host.requests += 1;
+    let messages = vec![Said { role: Role::User, text: SUMMARY_REQUEST.to_owned() }];
+    host.emit(&Entry::Request(Request { agent: None, messages }));
+    let text = host.script.summary.clone();
+    host.emit(&Entry::Reply(Reply {
+        agent: None,
+        text: text.clone(),
+        tools: Vec::new(),
+        error: None,
+    }));
+    text
+}
+
+/// Summing up is the work of a nameless subagent, whose stop is told like any other.
+fn told_of_summary(host: &mut Host<'_>, chat: &Conversation, summary: &str) {
+    let event = "SubagentStop";
+    let agent = Agent { id: id::agent(), kind: String::new() };
+    let directory = chat.transcript.path().with_extension("").join("subagents");
+    let path = directory.join(format!("agent-{}.jsonl", agent.id)).to_string_lossy().into_owned();
+    let input = host
+        .input(event, Shared::Turn, Some(&agent))
+        .with("stop_hook_active", false)
+        .with("agent_transcript_path", path)
+        .with("last_assistant_message", summary)
+        .with("background_tasks", json!([]))
+        .with("session_crons", json!([]));
+    let telling =
+        Telling { event, subject: Some(String::new()), agent: Some(String::new()), input };
+    let told = tell(host, telling);
+    host.show(&told, Effect::Allowed);
+}
+
+/// What stands between the tags, or all of it.
+fn inner(summary: &str) -> &str {
+    let from = summary.find("<summary>").map_or(0, |at| at + "<summary>".len());
+    let rest = summary.get(from..).unwrap_or_default();
+    rest.split("</summary>").next().unwrap_or_default().trim()
+}

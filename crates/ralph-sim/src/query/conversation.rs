@@ -1,0 +1,356 @@
+//! The query loop: ask the model, run its tools, and when it wants to stop ask the hooks.
+
+use super::book;
+use super::compaction;
+use super::hooks::{Telling, tell};
+use super::host::{Agent, Host, Shared, lane};
+use super::pending::Pending;
+use super::told::Told;
+use super::tools::{self, Round};
+use crate::scenario::{AgentTurn, ApiError, Interrupt};
+use crate::timeline::{Effect, Entry, Lane, Reply, Request};
+use crate::transcript::{Failure, Transcript};
+use crate::wire;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// How often hooks may block a stop in a row, unless the person says otherwise.
+const CAP: u32 = 8;
+const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+
+/// How often an answer may be too long.
+const CUT_OFF_MOST: u32 = 3;
+const CONTINUE: &str = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up \
+    mid-thought if that is where the cut happened. Break remaining work into smaller pieces.";
+const TOO_LONG: &str = "API Error: Claude's response exceeded the 128000 output token maximum. To configure this behavior, set \
+    the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable.";
+const SILENT: &str = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
+
+/// The main conversation, or that of a subagent.
+pub(super) struct Conversation {
+    pub(super) agent: Option<Agent>,
+    /// What a subagent was asked to do.
+    pub(super) task: Option<String>,
+    pub(super) pending: Pending,
+    pub(super) transcript: Transcript,
+    /// Files that the model has seen as they are.
+    pub(super) seen: BTreeSet<PathBuf>,
+    /// Of the last answer, in tokens.
+    pub(super) context: u64,
+    /// As the client counts them for the person.
+    pub(super) turns: u32,
+    /// How many tools it called.
+    pub(super) calls: u32,
+    stop: Stop,
+    cut_off: u32,
+    last_text: String,
+    /// What the last request told the model, in case nobody hears it.
+    unsent: Pending,
+}
+
+/// What the client remembers of stops since the last prompt.
+#[derive(Debug, Default)]
+struct Stop {
+    /// `stop_hook_active`
+    is_active: bool,
+    /// In a row, without a tool call between them.
+    blocks: u32,
+    was_noticed: bool,
+}
+
+/// How a prompt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Over {
+    pub(super) reason: &'static str,
+    pub(super) result: String,
+    pub(super) is_error: bool,
+}
+
+impl Over {
+    pub(super) fn new(reason: &'static str, result: impl Into<String>) -> Self {
+        Self { reason, result: result.into(), is_error: false }
+    }
+}
+
+impl Conversation {
+    pub(super) fn new(agent: Option<Agent>, transcript: Transcript) -> Self {
+        Self {
+            agent,
+            task: None,
+            pending: Pending::default(),
+            transcript,
+            seen: BTreeSet::new(),
+            context: 0,
+            turns: 0,
+            calls: 0,
+            unsent: Pending::default(),
+            stop: Stop::default(),
+            cut_off: 0,
+            last_text: String::new(),
+        }
+    }
+
+    pub(super) fn lane(&self) -> Lane {
+        lane(self.agent.as_ref())
+    }
+
+    /// A new prompt begins: what was remembered of stops is forgotten.
+    pub(super) fn begin(&mut self) {
+        self.stop = Stop::default();
+        self.cut_off = 0;
+        self.turns = 1;
+        self.last_text.clear();
+    }
+}
+
+/// From a prompt to its end.
+pub(super) fn converse(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
+    loop {
+        if host.is_over() {
+            return Over::new("aborted_streaming", "");
+        }
+        compaction::when_full(host, chat);
+        let turn = ask(host, chat);
+        if turn.interrupt == Interrupt::Answer {
+            return interrupted(host, chat);
+        }
+        if let Some(error) = &turn.error {
+            return failed(host, chat, error);
+        }
+        answered(host, chat, &turn);
+        if turn.stop_reason.as_deref() == Some("max_tokens") {
+            if let Some(over) = cut_off(host, chat) {
+                return over;
+            }
+        } else if turn.tools.is_empty() && turn.text.is_empty() {
+            chat.turns += 1;
+            chat.pending.text(SILENT.to_owned());
+        } else if turn.tools.is_empty() {
+            if let Some(over) = stop(host, chat) {
+                return over;
+            }
+        } else {
+            chat.stop.blocks = 0;
+            match tools::run(host, chat, &turn) {
+                Round::On => {}
+                Round::Over(over) => return over,
+            }
+            if let Some(over) = out_of_turns(host, chat) {
+                return over;
+            }
+        }
+    }
+}
+
+fn ask(host: &mut Host<'_>, chat: &mut Conversation) -> AgentTurn {
+    chat.unsent = chat.pending.clone();
+    let request = Request { agent: chat.lane(), messages: chat.pending.take() };
+    host.requests += 1;
+    host.emit(&Entry::Request(request));
+    match &chat.task {
+        Some(task) => host.script.agent_answer(task),
+        None => host.script.answer(),
+    }
+}
+
+fn answered(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn) {
+    let calls: Vec<String> =
+        turn.tools.iter().map(|call| wire::tool_use(call, &host.stage.project).0).collect();
+    let usage = turn.usage;
+    chat.context = usage.input + usage.cache_read + usage.cache_creation + usage.output;
+    chat.calls += u32::try_from(calls.len()).unwrap_or_default();
+    chat.last_text.clone_from(&turn.text);
+    book::answer(host, chat, turn);
+    host.emit(&Entry::Reply(Reply {
+        agent: chat.lane(),
+        text: turn.text.clone(),
+        tools: calls,
+        error: None,
+    }));
+}
+
+/// The person presses escape before the answer is there.
+fn interrupted(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
+    let text = "[Request interrupted by user]";
+    let wrote = chat.transcript.interruption(text);
+    host.wrote(wrote);
+    chat.pending = std::mem::take(&mut chat.unsent);
+    chat.pending.text(text.to_owned());
+    Over { reason: "aborted_streaming", result: String::new(), is_error: true }
+}
+
+fn failed(host: &mut Host<'_>, chat: &mut Conversation, error: &ApiError) -> Over {
+    let text = api_error_text(error);
+    chat.pending = std::mem::take(&mut chat.unsent);
+    let wrote = chat.transcript.api_error(&Failure {
+        status: Some(error.status),
+        kind: Some(&error.kind),
+        error: error_class(error),
+        request: &format!("req_sim_{:06}", host.requests),
+        text: &text,
+    });
+    host.wrote(wrote);
+    host.emit(&Entry::Reply(Reply {
+        agent: chat.lane(),
+        text: String::new(),
+        tools: Vec::new(),
+        error: Some(text.clone()),
+    }));
+    tell_failure(host, chat, error_class(error), &text);
+    Over { reason: "api_error", result: text, is_error: true }
+}
+
+/// An answer that is too long is to be continued, three times.
+fn cut_off(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Over> {
+    if chat.cut_off < CUT_OFF_MOST {
+        chat.cut_off += 1;
+        chat.turns += 1;
+        chat.pending.text(CONTINUE.to_owned());
+        return None;
+    }
+    chat.cut_off = 0;
+    tell_failure(host, chat, "max_output_tokens", TOO_LONG);
+    Some(Over { reason: "api_error", result: TOO_LONG.to_owned(), is_error: true })
+}
+
+fn tell_failure(host: &mut Host<'_>, chat: &Conversation, class: &str, text: &str) {
+    let event = "StopFailure";
+    let input = host
+        .input(event, Shared::Effort, chat.agent.as_ref())
+        .with("error", class)
+        .with("last_assistant_message", text);
+    let subject = Some(class.to_owned());
+    let told = tell(host, Telling { event, subject, agent: chat.lane(), input });
+    host.show(&told, Effect::Allowed);
+}
+
+fn api_error_text(error: &ApiError) -> String {
+    let ApiError { status, message, .. } = error;
+    match status {
+        401 | 403 => format!("Failed to authenticate. API Error: {status} {message}"),
+        429 => format!("API Error: Request rejected (429) · {message}"),
+        500..=599 => format!(
+            "API Error: {status} {message}. This is a server-side issue, usually temporary — try again in a moment. If it \
+             persists, check your inference gateway (127.0.0.1:PORT)."
+        ),
+        _ => format!("API Error: {status} {message}"),
+    }
+}
+
+/// The client's word for what went wrong.
+fn error_class(error: &ApiError) -> &'static str {
+    match error.status {
+        429 => "rate_limit",
+        401 | 403 => "authentication_failed",
+        404 => "model_not_found",
+        413 => "invalid_request",
+        402 => "billing_error",
+        500..=599 => "server_error",
+        _ => "unknown",
+    }
+}
+
+/// The agent wants to stop. `None` when it has to go on.
+fn stop(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Over> {
+    let told = ask_hooks(host, chat);
+    let over = decide(host, chat, &told);
+    book::stop(host, chat, &told);
+    if chat.agent.is_none() && !chat.stop.was_noticed && told.has_error() {
+        chat.stop.was_noticed = true;
+        host.notice("Stop hook error occurred".to_owned());
+    }
+    over.or_else(|| out_of_turns(host, chat))
+}
+
+fn decide(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) -> Option<Over> {
+    let name = event(chat);
+    let reasons = told.reasons();
+    let contexts = told.contexts();
+    for answered in told.blocks() {
+        let text = format!("Stop hook feedback:\n{}", answered.feedback());
+        let wrote = chat.transcript.feedback(&text);
+        host.wrote(wrote);
+        chat.pending.text(text);
+        chat.turns += 1;
+    }
+    for text in told.asides() {
+        chat.pending.context(text);
+    }
+    if let Some(stop) = told.stop() {
+        let reason = stop.reason.clone();
+        let result = if reasons.is_empty() { chat.last_text.clone() } else { String::new() };
+        if let Some(reason) = &reason {
+            chat.pending.context(format!("{name} hook stopped continuation: {reason}"));
+        }
+        host.show(told, Effect::Stopped { reason });
+        return Some(Over::new("stop_hook_prevented", result));
+    }
+    if reasons.is_empty() && contexts.is_empty() {
+        host.show(told, Effect::Allowed);
+        return Some(Over::new("completed", chat.last_text.clone()));
+    }
+    chat.stop.is_active = true;
+    chat.stop.blocks += 1;
+    if let Some(cap) = cap(host)
+        && chat.stop.blocks > cap
+    {
+        let result = if reasons.is_empty() { chat.last_text.clone() } else { String::new() };
+        host.show(told, Effect::Overridden { reasons });
+        if chat.agent.is_none() {
+            let text = overriding(chat.stop.blocks);
+            let wrote = chat.transcript.warning(&text);
+            host.wrote(wrote);
+            host.notice(text);
+        }
+        return Some(Over::new("completed", result));
+    }
+    let effect = if reasons.is_empty() {
+        Effect::Continued { context: contexts }
+    } else {
+        Effect::Blocked { reasons }
+    };
+    host.show(told, effect);
+    None
+}
+
+fn event(chat: &Conversation) -> &'static str {
+    if chat.agent.is_some() { "SubagentStop" } else { "Stop" }
+}
+
+fn ask_hooks(host: &mut Host<'_>, chat: &mut Conversation) -> Told {
+    let event = event(chat);
+    let agent_transcript =
+        chat.agent.is_some().then(|| chat.transcript.path().to_string_lossy().into_owned());
+    let input = host
+        .input(event, Shared::Turn, chat.agent.as_ref())
+        .with("stop_hook_active", chat.stop.is_active)
+        .with_some("agent_transcript_path", agent_transcript)
+        .with("last_assistant_message", chat.last_text.clone())
+        .with("background_tasks", host.background_tasks())
+        .with("session_crons", json!([]));
+    let subject = chat.agent.as_ref().map(|agent| agent.kind.clone());
+    tell(host, Telling { event, subject, agent: chat.lane(), input })
+}
+
+/// `None` is without a limit.
+fn cap(host: &mut Host<'_>) -> Option<u32> {
+    match host.variable(CAP_VARIABLE).map(|value| value.trim().parse::<i64>()) {
+        Some(Ok(number)) => u32::try_from(number).ok().filter(|number| *number > 0),
+        Some(Err(_)) | None => Some(CAP),
+    }
+}
+
+fn overriding(blocks: u32) -> String {
+    format!(
+        "A hook blocked the turn from ending {blocks} consecutive times — overriding and ending turn. For \
+         Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. Set \
+         {CAP_VARIABLE} to raise this limit."
+    )
+}
+
+fn out_of_turns(host: &Host<'_>, chat: &Conversation) -> Option<Over> {
+    let most = host.scenario.client.max_turns?;
+    let is_out = chat.agent.is_none() && chat.turns > most;
+    is_out.then(|| Over { reason: "max_turns", result: String::new(), is_error: true })
+}

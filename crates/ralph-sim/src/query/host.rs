@@ -1,0 +1,282 @@
+//! The client's process: what every conversation in it shares.
+
+use super::background::Background;
+use super::hooks::{Asynchronous, Telling, tell};
+use super::input::Input;
+use super::told::Told;
+use super::tools::{Done, Tasks};
+use crate::answer::{self, Delivery};
+use crate::id;
+use crate::scenario::Scenario;
+use crate::script::Script;
+use crate::settings::{self, Layer, Loaded, Source};
+use crate::stage::Stage;
+use crate::timeline::{Effect, Entry, Lane, Watcher};
+use crate::transcript;
+use ralph_exec::fs::{self, FileError};
+use ralph_exec::proc::cancel::Cancel;
+use ralph_exec::proc::job::Remains;
+use serde_json::json;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const LARGEST_SETTINGS: usize = 4 * 1024 * 1024;
+const MODE: &str = "bypassPermissions";
+const EFFORT: &str = "medium";
+
+/// Which of the fields that many events share an event has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shared {
+    /// `permission_mode` and `effort`
+    Turn,
+    /// `permission_mode`
+    Mode,
+    /// `effort`
+    Effort,
+    Neither,
+}
+
+/// A subagent, as events name it.
+#[derive(Clone, Debug)]
+pub(super) struct Agent {
+    pub(super) id: String,
+    pub(super) kind: String,
+}
+
+pub(super) struct Host<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) stage: &'a Stage,
+    /// This program, which supervises hooks and tools.
+    pub(super) program: &'a Path,
+    /// Where programs are looked up.
+    pub(super) search_path: OsString,
+    pub(super) cancel: Arc<Cancel>,
+    pub(super) watcher: &'a mut Watcher<'a>,
+    pub(super) script: Script,
+    /// What hooks are told is the client's process.
+    pub(super) pid: u32,
+    pub(super) session: String,
+    pub(super) transcript_path: PathBuf,
+    /// Once there was one.
+    pub(super) prompt: Option<String>,
+    /// Follows the agent's `cd`.
+    pub(super) cwd: PathBuf,
+    /// How often the model was asked.
+    pub(super) requests: u64,
+    pub(super) background: Vec<Background>,
+    pub(super) asynchronous: Vec<Asynchronous>,
+    pub(super) tasks: Tasks,
+    /// What hooks and tools left running.
+    remains: Vec<Remains>,
+    /// The first thing that could not be written.
+    pub(super) trouble: Option<FileError>,
+    /// What the person was told once.
+    complaints: Vec<String>,
+}
+
+impl<'a> Host<'a> {
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        stage: &'a Stage,
+        options: &super::Options<'a>,
+        watcher: &'a mut Watcher<'a>,
+    ) -> Self {
+        Self {
+            scenario,
+            stage,
+            program: options.program,
+            search_path: options.search_path.clone(),
+            cancel: Arc::clone(&options.cancel),
+            watcher,
+            script: Script::new(scenario),
+            pid: 0,
+            session: String::new(),
+            transcript_path: PathBuf::new(),
+            prompt: None,
+            cwd: stage.project.clone(),
+            requests: 0,
+            background: Vec::new(),
+            asynchronous: Vec::new(),
+            tasks: Tasks::default(),
+            remains: Vec::new(),
+            trouble: None,
+            complaints: Vec::new(),
+        }
+    }
+
+    pub(super) fn emit(&mut self, entry: &Entry) {
+        (self.watcher)(entry);
+    }
+
+    pub(super) fn notice(&mut self, text: String) {
+        self.emit(&Entry::Notice { text });
+    }
+
+    pub(super) fn wrote(&mut self, wrote: Result<(), FileError>) {
+        if let Err(error) = wrote {
+            self.trouble.get_or_insert(error);
+        }
+    }
+
+    /// For a tool that has to write and cannot.
+    pub(super) fn cannot_write(&mut self, error: FileError) -> Done {
+        let text = error.to_string();
+        self.wrote(Err(error));
+        Done::Failed { text }
+    }
+
+    /// Whether there is no use in going on.
+    pub(super) fn is_over(&self) -> bool {
+        self.trouble.is_some() || self.cancel.is_wished()
+    }
+
+    pub(super) fn model(&self) -> String {
+        let named = self.scenario.client.model.as_deref();
+        named.unwrap_or(transcript::MODEL).to_owned()
+    }
+
+    /// Read anew for every event: a client notices when its settings change.
+    pub(super) fn settings(&mut self) -> Loaded {
+        let claude = |directory: &Path| directory.join(".claude");
+        let text = |path: PathBuf| -> Option<String> {
+            let bytes = fs::read_opt(&path, LARGEST_SETTINGS).ok()??;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let stage = self.stage;
+        let mut texts = Vec::new();
+        let files = [
+            (Source::User, Some(claude(&stage.home).join("settings.json"))),
+            (Source::Project, Some(claude(&stage.project).join("settings.json"))),
+            (Source::Local, Some(claude(&stage.project).join("settings.local.json"))),
+            (Source::Flag, stage.flag.clone()),
+        ];
+        texts.extend(files.into_iter().filter_map(|(source, path)| Some((source, text(path?)?))));
+        for root in &stage.plugins {
+            let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let source = Source::Plugin {
+                name,
+                marketplace: "inline".to_owned(),
+                root: root.to_string_lossy().into_owned(),
+            };
+            texts.extend(text(root.join("hooks/hooks.json")).map(|text| (source, text)));
+        }
+        let layers = texts.iter().map(|(source, text)| Layer { source: source.clone(), text });
+        let loaded = settings::load(&layers.collect::<Vec<_>>());
+        for complaint in &loaded.notices {
+            self.complain(format!("settings, {complaint}"));
+        }
+        loaded
+    }
+
+    /// Once, however often it is met.
+    pub(super) fn complain(&mut self, complaint: String) {
+        if !self.complaints.contains(&complaint) {
+            self.complaints.push(complaint.clone());
+            self.notice(complaint);
+        }
+    }
+
+    /// As `Stop` lists them.
+    pub(super) fn background_tasks(&self) -> Vec<serde_json::Value> {
+        self.background.iter().map(Background::listed).collect()
+    }
+
+    /// A variable of the client's process; settings beat what it was started with.
+    pub(super) fn variable(&mut self, name: &str) -> Option<String> {
+        let settings = self.settings();
+        settings.env.get(name).or_else(|| self.scenario.env.get(name)).cloned()
+    }
+
+    /// The environment of a hook or a tool.
+    pub(super) fn environment(&self, settings: &Loaded) -> Vec<(OsString, OsString)> {
+        let mut env: Vec<(OsString, OsString)> = vec![
+            ("PATH".into(), self.search_path.clone()),
+            ("HOME".into(), self.stage.home.clone().into()),
+        ];
+        for (name, value) in self.scenario.env.iter().chain(&settings.env) {
+            env.push((name.into(), value.into()));
+        }
+        let own = [
+            ("CLAUDE_PROJECT_DIR", self.stage.project.clone().into_os_string()),
+            ("CLAUDECODE", "1".into()),
+            ("CLAUDE_CODE_SESSION_ID", self.session.clone().into()),
+            ("CLAUDE_PID", self.pid.to_string().into()),
+            ("CLAUDE_CODE_ENTRYPOINT", "sdk-cli".into()),
+            ("CLAUDE_CODE_CHILD_SESSION", "1".into()),
+        ];
+        env.extend(own.map(|(name, value)| (name.into(), value)));
+        env
+    }
+
+    /// The fields that begin what every hook reads.
+    pub(super) fn input(&self, event: &str, shared: Shared, agent: Option<&Agent>) -> Input {
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        let has_mode = matches!(shared, Shared::Turn | Shared::Mode);
+        let has_effort = matches!(shared, Shared::Turn | Shared::Effort);
+        Input::default()
+            .with("session_id", self.session.clone())
+            .with("transcript_path", path(&self.transcript_path))
+            .with("cwd", path(&self.cwd))
+            .with_some("prompt_id", self.prompt.clone())
+            .with_some("permission_mode", has_mode.then_some(MODE))
+            .with_some("agent_id", agent.map(|agent| agent.id.clone()))
+            .with_some("agent_type", agent.map(|agent| agent.kind.clone()))
+            .with_some("effort", has_effort.then(|| json!({"level": EFFORT})))
+            .with("hook_event_name", event)
+    }
+
+    /// Tells an event whose hooks can only add context, and shows it.
+    pub(super) fn inform(&mut self, telling: Telling) -> Told {
+        let told = tell(self, telling);
+        let effect = match told.contexts() {
+            contexts if contexts.is_empty() => Effect::Allowed,
+            contexts => Effect::Continued { context: contexts },
+        };
+        self.show(&told, effect);
+        told
+    }
+
+    pub(super) fn show(&mut self, told: &Told, effect: Effect) {
+        self.emit(&Entry::Hook(told.entry(effect)));
+        for text in told.messages() {
+            self.notice(text);
+        }
+    }
+
+    /// What the model reads of a text that a hook adds: a long one is put into a file.
+    pub(super) fn deliver(&mut self, event: &str, text: &str) -> String {
+        let delivery = answer::deliver(text);
+        let directory = self.transcript_path.with_extension("").join("tool-results");
+        let path = directory.join(format!("hook-{}-{event}-additionalContext.txt", id::uuid()));
+        if let Delivery::Spilled { .. } = &delivery {
+            let put = fs::create_dir(&directory)
+                .and_then(|()| fs::put(&path, text.as_bytes(), fs::Mode::Ordinary));
+            if let Err(error) = put {
+                self.complain(error.to_string());
+            }
+        }
+        delivery.wording(&path.to_string_lossy())
+    }
+
+    pub(super) fn keep(&mut self, remains: Option<Remains>) {
+        self.remains.retain(|remains| !remains.is_over());
+        self.remains.extend(remains);
+    }
+
+    /// The process ends: nothing that it started goes on.
+    pub(super) fn end_all(&mut self) {
+        for asynchronous in self.asynchronous.drain(..) {
+            asynchronous.end();
+        }
+        for background in self.background.drain(..) {
+            background.end();
+        }
+        self.remains.clear();
+    }
+}
+
+/// For events of a lane.
+pub(super) fn lane(agent: Option<&Agent>) -> Lane {
+    agent.map(|agent| agent.kind.clone())
+}

@@ -1,0 +1,218 @@
+//! The simulated client: sessions, prompts, and the query loop in [`conversation`].
+
+mod agents;
+mod background;
+mod book;
+mod compaction;
+mod conversation;
+mod hooks;
+mod host;
+mod input;
+mod pending;
+mod prompts;
+mod told;
+mod tools;
+
+use crate::id;
+use crate::scenario::{Scenario, SessionStep, Step};
+use crate::stage::Stage;
+use crate::timeline::{Ending, Entry, Watcher};
+use crate::transcript::{Ids, Place, Transcript};
+use conversation::{Conversation, Over};
+use hooks::{Telling, tell};
+use host::{Host, Shared};
+use ralph_exec::fs::FileError;
+use ralph_exec::proc::cancel::Cancel;
+use ralph_exec::proc::stand_in;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The exit code of a client that was killed.
+const KILLED: i32 = 137;
+
+/// How the simulator is run.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    /// This program: hooks and tools run under it.
+    pub program: &'a Path,
+    /// Where hooks and tools find programs.
+    pub search_path: OsString,
+    pub cancel: Arc<Cancel>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    #[error("cannot start what stands for the client")]
+    StandIn(#[source] std::io::Error),
+    #[error(transparent)]
+    Transcript(#[from] FileError),
+}
+
+/// What is left when it is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Of the client's process.
+    pub exit: i32,
+    /// Every session there was, in order.
+    pub transcripts: Vec<PathBuf>,
+}
+
+/// Why a session begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Startup,
+    Resume,
+    Fork,
+    Clear,
+}
+
+impl Source {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Startup => "startup",
+            Self::Resume => "resume",
+            Self::Fork => "fork",
+            Self::Clear => "clear",
+        }
+    }
+}
+
+/// Plays a scenario to its end.
+pub fn play<'a>(
+    scenario: &'a Scenario,
+    stage: &'a Stage,
+    options: &Options<'a>,
+    watcher: &'a mut Watcher<'a>,
+) -> Result<Outcome, PlayError> {
+    // A hook may kill the client that it is told of.
+    let client = stand_in::start(options.program).map_err(PlayError::StandIn)?;
+    let mut host = Host::new(scenario, stage, options, watcher);
+    host.pid = client.pid();
+    let first = scenario.client.session.clone().unwrap_or_else(id::uuid);
+    let mut chat = begin(&mut host, first, Source::Startup, None)?;
+    let mut transcripts = vec![host.transcript_path.clone()];
+    let mut exit = 0;
+    let mut is_first = true;
+    for step in &scenario.steps {
+        match step {
+            // The script hands them out.
+            Step::Agent(_) => {}
+            Step::Person(text) => {
+                if !is_first {
+                    host.script.next_prompt();
+                }
+                is_first = false;
+                let over = prompts::say(&mut host, &mut chat, text)?;
+                exit = end(&mut host, over);
+                while let Some(notification) = background::next(&mut host, &mut chat) {
+                    let over = prompts::notify(&mut host, &mut chat, &notification);
+                    exit = end(&mut host, over);
+                }
+            }
+            Step::Session(step) => {
+                close(&mut host, &mut chat, "other");
+                host.emit(&Entry::Exit { code: exit });
+                exit = 0;
+                let (session, source) = match step {
+                    SessionStep::Resume => (host.session.clone(), Source::Resume),
+                    SessionStep::Fork => (id::uuid(), Source::Fork),
+                };
+                chat = begin(&mut host, session, source, Some(chat))?;
+            }
+        }
+        if !transcripts.contains(&host.transcript_path) {
+            transcripts.push(host.transcript_path.clone());
+        }
+        if let Some(error) = host.trouble.take() {
+            host.end_all();
+            return Err(error.into());
+        }
+        if client.is_gone() {
+            host.notice("a hook or a tool killed the client".to_owned());
+            host.end_all();
+            host.emit(&Entry::Exit { code: KILLED });
+            return Ok(Outcome { exit: KILLED, transcripts });
+        }
+        if host.cancel.is_wished() {
+            break;
+        }
+    }
+    close(&mut host, &mut chat, "other");
+    host.end_all();
+    host.emit(&Entry::Exit { code: exit });
+    match host.trouble.take() {
+        Some(error) => Err(error.into()),
+        None => Ok(Outcome { exit, transcripts }),
+    }
+}
+
+/// Shows how a prompt ended; the exit code if it was the last.
+fn end(host: &mut Host<'_>, over: Over) -> i32 {
+    let Over { reason, result, is_error } = over;
+    host.emit(&Entry::Ending(Ending { reason: reason.to_owned(), result, is_error }));
+    i32::from(is_error)
+}
+
+/// A session begins, or goes on from `before`.
+fn begin(
+    host: &mut Host<'_>,
+    session: String,
+    source: Source,
+    before: Option<Conversation>,
+) -> Result<Conversation, FileError> {
+    let (home, project) = (&host.stage.home, &host.stage.project);
+    let transcript = match source {
+        Source::Fork => {
+            let from = Place { home, project, session: &host.session };
+            Transcript::fork(&from, &session, Ids::random())?
+        }
+        Source::Startup | Source::Resume | Source::Clear => {
+            Transcript::open(&Place { home, project, session: &session }, Ids::random())?
+        }
+    };
+    host.session = session;
+    transcript.path().clone_into(&mut host.transcript_path);
+    if source != Source::Clear {
+        host.cwd.clone_from(&host.stage.project);
+    }
+    let mut chat = Conversation::new(None, transcript);
+    let event = "SessionStart";
+    // A new process knows no prompt yet, and neither does a cleared conversation.
+    host.prompt = None;
+    let mut input = host.input(event, Shared::Neither, None).with("source", source.name());
+    if let (Source::Resume | Source::Fork, Some(before)) = (source, before) {
+        input = input
+            .with("seconds_since_last_response", 0)
+            .with("context_tokens", before.context)
+            .with("prompt_cache_likely_expired", false)
+            .with("estimated_cache_write_usd", cache_cost(before.context));
+        chat.context = before.context;
+        chat.pending = before.pending;
+        chat.seen = before.seen;
+    }
+    let subject = Some(source.name().to_owned());
+    let told = host.inform(Telling { event, subject, agent: None, input });
+    book::hooks(host, &mut chat, &told);
+    for text in told.additions() {
+        chat.pending.context(text);
+    }
+    Ok(chat)
+}
+
+/// What writing so many tokens into the cache would cost, in USD.
+#[expect(clippy::cast_precision_loss, reason = "no context has 2⁵² tokens")]
+fn cache_cost(tokens: u64) -> f64 {
+    const PER_TOKEN: f64 = 0.000_005;
+    (tokens as f64 * PER_TOKEN * 10_000.0).round() / 10_000.0
+}
+
+fn close(host: &mut Host<'_>, chat: &mut Conversation, reason: &'static str) {
+    let event = "SessionEnd";
+    let input = host.input(event, Shared::Neither, None).with("reason", reason);
+    let subject = Some(reason.to_owned());
+    let told = tell(host, Telling { event, subject, agent: None, input });
+    host.show(&told, crate::timeline::Effect::Allowed);
+    let wrote = chat.transcript.close();
+    host.wrote(wrote);
+}

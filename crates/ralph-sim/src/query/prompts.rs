@@ -1,0 +1,170 @@
+//! What a person types: a message, a command of theirs, or one of the client's.
+
+use super::compaction::{self, Trigger};
+use super::conversation::{Conversation, Over, converse};
+use super::hooks::{Telling, tell};
+use super::host::{Host, Shared};
+use super::told::Told;
+use super::{Source, background, begin, book, close};
+use crate::id;
+use crate::timeline::{Effect, Entry};
+use crate::transcript::Origin;
+use ralph_exec::fs::{self, FileError};
+
+const LARGEST_COMMAND: usize = 1024 * 1024;
+
+pub(super) fn say(
+    host: &mut Host<'_>,
+    chat: &mut Conversation,
+    text: &str,
+) -> Result<Over, FileError> {
+    host.emit(&Entry::Prompt { text: text.to_owned() });
+    let (command, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    match command {
+        "/clear" => {
+            close(host, chat, "clear");
+            *chat = begin(host, id::uuid(), Source::Clear, None)?;
+            return Ok(Over::new("completed", ""));
+        }
+        "/compact" => {
+            host.prompt = Some(chat.transcript.begin());
+            let instructions = Some(arguments.trim().to_owned()).filter(|text| !text.is_empty());
+            let done = compaction::compact(host, chat, &Trigger::Manual(instructions));
+            return Ok(Over::new("completed", done.err().unwrap_or_default()));
+        }
+        _ => {}
+    }
+    chat.transcript.queue(text)?;
+    host.prompt = Some(chat.transcript.begin());
+    chat.begin();
+    if let Some(over) = submit(host, chat, text, text) {
+        return Ok(over);
+    }
+    match command.strip_prefix('/').and_then(|name| template(host, name)) {
+        Some((source, body)) => {
+            let name = command.trim_start_matches('/');
+            if let Some(over) =
+                expand(host, chat, &Expansion { name, arguments, source, prompt: text })
+            {
+                return Ok(over);
+            }
+            chat.pending.text(format!(
+                "<command-message>{name}</command-message>\n<command-name>/{name}</command-name>\n<command-args>{arguments}\
+                 </command-args>"
+            ));
+            chat.pending.text(body.replace("$ARGUMENTS", arguments));
+        }
+        None => chat.pending.text(text.to_owned()),
+    }
+    chat.transcript.prompt(text, Origin::Person)?;
+    Ok(converse(host, chat))
+}
+
+/// Work in the background is done: the client tells the agent in the person's name.
+pub(super) fn notify(host: &mut Host<'_>, chat: &mut Conversation, text: &str) -> Over {
+    host.emit(&Entry::Prompt { text: text.to_owned() });
+    host.prompt = Some(chat.transcript.begin());
+    chat.begin();
+    let announced = background::announced(text);
+    if let Some(over) = submit(host, chat, text, &announced) {
+        return over;
+    }
+    chat.pending.text(announced);
+    let wrote = chat.transcript.prompt(text, Origin::Task);
+    host.wrote(wrote);
+    converse(host, chat)
+}
+
+/// `Some` when a hook does not let the prompt through.
+fn submit(host: &mut Host<'_>, chat: &mut Conversation, prompt: &str, sent: &str) -> Option<Over> {
+    let event = "UserPromptSubmit";
+    let input = host.input(event, Shared::Mode, None).with("prompt", prompt);
+    let told = tell(host, Telling { event, subject: None, agent: None, input });
+    judge(host, chat, &told, &Judged { event, prompt, kept: Some(sent) })
+}
+
+struct Expansion<'a> {
+    name: &'a str,
+    arguments: &'a str,
+    source: &'static str,
+    prompt: &'a str,
+}
+
+fn expand(host: &mut Host<'_>, chat: &mut Conversation, expansion: &Expansion<'_>) -> Option<Over> {
+    let event = "UserPromptExpansion";
+    let input = host
+        .input(event, Shared::Mode, None)
+        .with("expansion_type", "slash_command")
+        .with("command_name", expansion.name)
+        .with("command_args", expansion.arguments)
+        .with("command_source", expansion.source)
+        .with("prompt", expansion.prompt);
+    let subject = Some(expansion.name.to_owned());
+    let told = tell(host, Telling { event, subject, agent: None, input });
+    judge(host, chat, &told, &Judged { event, prompt: expansion.prompt, kept: None })
+}
+
+struct Judged<'a> {
+    event: &'static str,
+    prompt: &'a str,
+    /// What stays in the conversation although nobody answers it.
+    kept: Option<&'a str>,
+}
+
+fn judge(
+    host: &mut Host<'_>,
+    chat: &mut Conversation,
+    told: &Told,
+    judged: &Judged<'_>,
+) -> Option<Over> {
+    let event = judged.event;
+    book::hooks(host, chat, told);
+    if let Some(stop) = told.stop() {
+        let reason = stop.reason.clone();
+        let text = format!("Operation stopped by hook: {}", reason.clone().unwrap_or_default());
+        host.show(told, Effect::Stopped { reason });
+        if let Some(kept) = judged.kept {
+            chat.pending.text(kept.to_owned());
+        }
+        chat.pending.text(text.clone());
+        return Some(Over::new("prompt_blocked", text));
+    }
+    if let Some(answered) = told.blocks().first() {
+        let mut text = format!("{event} operation blocked by hook:\n{}", answered.feedback());
+        if !told.hides_prompt() {
+            text.push_str(&format!("\n\nOriginal prompt: {}", judged.prompt));
+        }
+        host.show(told, Effect::Blocked { reasons: told.reasons() });
+        return Some(Over::new("prompt_blocked", text));
+    }
+    let added = told.additions();
+    let effect = match told.contexts() {
+        contexts if contexts.is_empty() => Effect::Allowed,
+        context => Effect::Continued { context },
+    };
+    host.show(told, effect);
+    for text in added {
+        chat.pending.context(text);
+    }
+    None
+}
+
+/// A command of the project's or the person's own, without its front matter.
+fn template(host: &Host<'_>, name: &str) -> Option<(&'static str, String)> {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
+    if name.is_empty() || !name.chars().all(is_plain) {
+        return None;
+    }
+    let places = [("projectSettings", &host.stage.project), ("userSettings", &host.stage.home)];
+    places.into_iter().find_map(|(source, directory)| {
+        let path = directory.join(".claude/commands").join(format!("{name}.md"));
+        let bytes = fs::read_opt(&path, LARGEST_COMMAND).ok()??;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Some((source, without_front_matter(&text).to_owned()))
+    })
+}
+
+fn without_front_matter(text: &str) -> &str {
+    let Some(rest) = text.strip_prefix("---\n") else { return text };
+    rest.split_once("\n---\n").map_or(text, |(_, body)| body)
+}

@@ -1,0 +1,166 @@
+//! What came back from the hooks of one event, and how the client words it.
+
+use super::hooks::Telling;
+use super::input::Input;
+use crate::answer::{Answer, Context, Form, Label, Prompt, Stop, Verdict};
+use crate::timeline::{Effect, Handled, Hook, Lane};
+
+pub(super) struct Told {
+    event: &'static str,
+    /// As the client names it: with the tool, or why a session starts.
+    name: String,
+    agent: Lane,
+    input: Input,
+    pub(super) answers: Vec<Answered>,
+}
+
+pub(super) struct Answered {
+    /// As the client shows it.
+    pub(super) command: String,
+    /// Name and marketplace, which the client tells the model.
+    pub(super) plugin: Option<String>,
+    pub(super) answer: Answer,
+    /// The context it adds, as the model reads it.
+    pub(super) added: Option<String>,
+    pub(super) handled: Handled,
+}
+
+impl Answered {
+    fn block(&self) -> Option<(&str, Form)> {
+        match &self.answer.verdict {
+            Verdict::Block { reason, form } => Some((reason, *form)),
+            Verdict::Allow
+            | Verdict::Failed(_)
+            | Verdict::Void(_)
+            | Verdict::TimedOut
+            | Verdict::Detached => None,
+        }
+    }
+
+    /// What it says against going on, with the command in front unless it answered in JSON.
+    pub(super) fn feedback(&self) -> String {
+        let text = match self.block() {
+            Some((reason, Form::ExitTwo)) => format!("[{}]: {reason}", self.command),
+            Some((reason, Form::Json)) => reason.to_owned(),
+            None => String::new(),
+        };
+        match &self.plugin {
+            Some(plugin) => format!("{text}\nThis hook comes from the {plugin} plugin."),
+            None => text,
+        }
+    }
+
+    pub(super) fn context(&self) -> Option<&str> {
+        match self.answer.context.as_ref()? {
+            Context::Additional(text) | Context::Stdout(text) => Some(text),
+        }
+    }
+}
+
+impl Told {
+    pub(super) fn event(&self) -> &'static str {
+        self.event
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn new(telling: Telling, answers: Vec<Answered>) -> Self {
+        let Telling { event, subject, agent, input } = telling;
+        let has_more =
+            matches!(event, "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SessionStart");
+        let name = match subject {
+            Some(subject) if has_more => format!("{event}:{subject}"),
+            Some(_) | None => event.to_owned(),
+        };
+        Self { event, name, agent, input, answers }
+    }
+
+    pub(super) fn entry(&self, effect: Effect) -> Hook {
+        Hook {
+            event: self.event.to_owned(),
+            agent: self.agent.clone(),
+            input: self.input.value(),
+            handlers: self.answers.iter().map(|answered| answered.handled.clone()).collect(),
+            effect,
+        }
+    }
+
+    /// Who blocks, in order of completion.
+    pub(super) fn blocks(&self) -> Vec<&Answered> {
+        self.answers.iter().filter(|answered| answered.block().is_some()).collect()
+    }
+
+    pub(super) fn reasons(&self) -> Vec<String> {
+        let blocks = self.answers.iter().filter_map(Answered::block);
+        blocks.map(|(reason, _)| reason.to_owned()).collect()
+    }
+
+    pub(super) fn contexts(&self) -> Vec<String> {
+        let contexts = self.answers.iter().filter_map(Answered::context);
+        contexts.map(str::to_owned).collect()
+    }
+
+    /// `continue: false`; the last word counts.
+    pub(super) fn stop(&self) -> Option<&Stop> {
+        self.answers.iter().rev().find_map(|answered| answered.answer.stop.as_ref())
+    }
+
+    /// What the model reads besides the feedback: at a stop, a reason given in JSON once more; after a tool call, every
+    /// reason; and whatever was added.
+    pub(super) fn asides(&self) -> Vec<String> {
+        let is_stop = matches!(self.event, "Stop" | "SubagentStop");
+        let mut asides = Vec::new();
+        for answered in &self.answers {
+            let is_told =
+                matches!(answered.block(), Some((_, form)) if form == Form::Json || !is_stop);
+            if is_told && self.event != "PreToolUse" {
+                let (name, command) = (&self.name, &answered.command);
+                let reason = answered.feedback();
+                asides.push(format!(
+                    "{name} hook blocking error from command: \"{command}\": {reason}"
+                ));
+            }
+            if let Some(text) = &answered.added {
+                asides.push(format!("{} hook additional context: {text}", self.name));
+            }
+        }
+        asides
+    }
+
+    /// What hooks add where their plain output counts too: that first.
+    pub(super) fn additions(&self) -> Vec<String> {
+        let mut printed = Vec::new();
+        let mut added = Vec::new();
+        for answered in &self.answers {
+            match (&answered.answer.context, &answered.added) {
+                (Some(Context::Stdout(_)), Some(text)) => {
+                    printed.push(format!("{} hook success: {text}", self.name));
+                }
+                (Some(Context::Additional(_)), Some(text)) => {
+                    added.push(format!("{} hook additional context: {text}", self.event));
+                }
+                (Some(_), None) | (None, _) => {}
+            }
+        }
+        printed.extend(added);
+        printed
+    }
+
+    /// What hooks have to say to the person.
+    pub(super) fn messages(&self) -> Vec<String> {
+        let messages =
+            self.answers.iter().filter_map(|answered| answered.answer.system_message.as_ref());
+        messages.map(|text| format!("{} says: {text}", self.name)).collect()
+    }
+
+    pub(super) fn has_error(&self) -> bool {
+        let is_error = |answered: &Answered| answered.answer.label == Label::Error;
+        self.answers.iter().any(|answered| is_error(answered) || answered.block().is_some())
+    }
+
+    pub(super) fn hides_prompt(&self) -> bool {
+        self.answers.iter().any(|answered| answered.answer.original_prompt == Prompt::Hidden)
+    }
+}

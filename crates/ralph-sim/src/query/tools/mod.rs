@@ -1,0 +1,390 @@
+//! The tool calls of one answer, with the hooks around them.
+
+mod files;
+mod patch;
+pub(super) mod shell;
+mod tasks;
+
+use super::agents;
+use super::background;
+use super::book;
+use super::conversation::{Conversation, Over};
+use super::hooks::{Telling, tell};
+use super::host::{Host, Shared};
+use super::input::Input;
+use super::told::Told;
+use crate::answer::Choice;
+use crate::scenario::{AgentTurn, Interrupt};
+use crate::timeline::{Effect, Entry, Tool};
+use crate::wire;
+use ralph_exec::clock::Stopwatch;
+use serde_json::{Value, json};
+
+pub(super) use tasks::Tasks;
+
+/// Tools of the client's that are not run here: a call of one is answered, and said not to have happened.
+const ABSENT: [&str; 18] = [
+    "AskUserQuestion",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "Glob",
+    "Grep",
+    "ListAgents",
+    "Monitor",
+    "NotebookEdit",
+    "ScheduleWakeup",
+    "SendMessage",
+    "Skill",
+    "TodoWrite",
+    "WebFetch",
+    "WebSearch",
+    "Workflow",
+];
+
+const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
+    edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to \
+    proceed.";
+
+/// Whether the agent is asked again.
+pub(super) enum Round {
+    On,
+    Over(Over),
+}
+
+/// One call, as the client holds it.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) input: Value,
+    pub(super) id: String,
+}
+
+/// What became of a call.
+pub(super) enum Done {
+    Ran {
+        response: Value,
+        text: String,
+    },
+    Failed {
+        text: String,
+    },
+    /// It never came to a run, and hooks are not told.
+    Refused {
+        text: String,
+    },
+    /// A hook forbade it.
+    Denied {
+        text: String,
+    },
+    /// The person did not want to wait.
+    Interrupted {
+        text: String,
+    },
+}
+
+impl Done {
+    fn text(&self) -> &str {
+        match self {
+            Self::Ran { text, .. }
+            | Self::Failed { text }
+            | Self::Refused { text }
+            | Self::Denied { text }
+            | Self::Interrupted { text } => text,
+        }
+    }
+}
+
+/// What the model gets to read.
+struct Result {
+    call: Call,
+    text: String,
+}
+
+pub(super) fn run(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn) -> Round {
+    let project = host.stage.project.clone();
+    let request = host.requests;
+    let calls = turn.tools.iter().enumerate().map(|(index, call)| {
+        let (name, input) = wire::tool_use(call, &project);
+        let name = if name == "Task" { "Agent".to_owned() } else { name };
+        Call { name, input, id: wire::tool_use_id(request, index) }
+    });
+    let calls: Vec<Call> = calls.collect();
+    let mut results = Vec::new();
+    let mut is_stopped = false;
+    let mut known = Vec::new();
+    for call in &calls {
+        match mistake(call).or_else(|| tasks::refusal(host, call)) {
+            Some(text) => {
+                finish(host, chat, call, &Done::Refused { text: text.clone() });
+                results.push(Result { call: call.clone(), text });
+            }
+            None => known.push(call.clone()),
+        }
+    }
+    for call in known {
+        if turn.interrupt == Interrupt::Tools {
+            return interrupted(host, chat, &call);
+        }
+        let (text, stopped) = one(host, chat, &call);
+        is_stopped |= stopped;
+        results.push(Result { call, text });
+    }
+    if is_stopped || batch(host, chat, &calls, &results) {
+        return Round::Over(Over::new("hook_stopped", ""));
+    }
+    Round::On
+}
+
+/// Why a call does not come to a run at all.
+fn mistake(call: &Call) -> Option<String> {
+    let required: &[&str] = match call.name.as_str() {
+        "Bash" => &["command"],
+        "Write" => &["file_path", "content"],
+        "Edit" => &["file_path", "old_string", "new_string"],
+        "Read" => &["file_path"],
+        "Agent" => &["description", "prompt"],
+        "TaskCreate" => &["subject", "description"],
+        "TaskUpdate" => &["taskId"],
+        "TaskList" => &[],
+        "ToolSearch" => &["query"],
+        name if ABSENT.contains(&name) => &[],
+        name => {
+            return Some(format!(
+                "<tool_use_error>Error: No such tool available: {name}</tool_use_error>"
+            ));
+        }
+    };
+    let missing = required.iter().filter(|name| call.input.get(**name).is_none());
+    let missing: Vec<String> =
+        missing.map(|name| format!("The required parameter `{name}` is missing")).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let what = if missing.len() == 1 { "issue" } else { "issues" };
+    Some(format!(
+        "<tool_use_error>InputValidationError: {} failed due to the following {what}:\n{}</tool_use_error>",
+        call.name,
+        missing.join("\n")
+    ))
+}
+
+/// The text for the model, and whether a hook ended the turn.
+fn one(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> (String, bool) {
+    if let Some(text) = files::refusal(host, call) {
+        finish(host, chat, call, &Done::Refused { text: text.clone() });
+        return (text, false);
+    }
+    let told = before(host, chat, call);
+    book::hooks(host, chat, &told);
+    let mut is_stopped = note_stop(chat, &told, &format!("PreToolUse:{}", call.name));
+    if let Some(text) = told.denial(&format!("PreToolUse:{}", call.name)) {
+        let reasons = vec![text.clone()];
+        host.show(&told, Effect::Blocked { reasons });
+        finish(host, chat, call, &Done::Denied { text: text.clone() });
+        return (text, is_stopped);
+    }
+    host.show(&told, effect(&told));
+    let mut now = call.clone();
+    if let Some(input) = told.updated_input() {
+        now.input = input;
+    }
+    let watch = Stopwatch::start();
+    let done = execute(host, chat, &now);
+    let took = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
+    finish(host, chat, &now, &done);
+    let text = done.text().to_owned();
+    for context in told.asides() {
+        chat.pending.context(context);
+    }
+    if let Some((event, rest)) = after(&now, &done, took) {
+        let input = host
+            .input(event, Shared::Turn, chat.agent.as_ref())
+            .with("tool_name", now.name.clone())
+            .with("tool_input", shown_input(host, &now))
+            .and(rest);
+        let subject = Some(call.name.clone());
+        let told = tell(host, Telling { event, subject, agent: chat.lane(), input });
+        let name = format!("{event}:{}", call.name);
+        is_stopped |= note_stop(chat, &told, &name);
+        book::hooks(host, chat, &told);
+        for context in told.asides() {
+            chat.pending.context(context);
+        }
+        host.show(&told, effect(&told));
+    }
+    (text, is_stopped)
+}
+
+fn before(host: &mut Host<'_>, chat: &Conversation, call: &Call) -> Told {
+    let event = "PreToolUse";
+    let input = host
+        .input(event, Shared::Turn, chat.agent.as_ref())
+        .with("tool_name", call.name.clone())
+        .with("tool_input", shown_input(host, call))
+        .with("tool_use_id", call.id.clone());
+    tell(host, Telling { event, subject: Some(call.name.clone()), agent: chat.lane(), input })
+}
+
+/// As the client completes it for hooks.
+fn shown_input(host: &Host<'_>, call: &Call) -> Value {
+    let mut input = call.input.clone();
+    if let Some(path) = input.get("file_path").and_then(Value::as_str) {
+        let absolute = host.cwd.join(path).to_string_lossy().into_owned();
+        input["file_path"] = json!(absolute);
+    }
+    if call.name == "Edit" && input.get("replace_all").is_none() {
+        input["replace_all"] = json!(false);
+    }
+    input
+}
+
+/// What is told after a call besides the call itself: nothing when it never came to a run.
+fn after(call: &Call, done: &Done, took: u64) -> Option<(&'static str, Input)> {
+    match done {
+        Done::Ran { response, .. } => {
+            let input = Input::default()
+                .with("tool_response", response.clone())
+                .with("tool_use_id", call.id.clone())
+                .with("duration_ms", took);
+            Some(("PostToolUse", input))
+        }
+        Done::Failed { text } => {
+            let input = Input::default()
+                .with("tool_use_id", call.id.clone())
+                .with("error", text.clone())
+                .with("is_interrupt", false)
+                .with("duration_ms", took);
+            Some(("PostToolUseFailure", input))
+        }
+        Done::Refused { .. } | Done::Denied { .. } | Done::Interrupted { .. } => None,
+    }
+}
+
+fn effect(told: &Told) -> Effect {
+    if let Some(stop) = told.stop() {
+        return Effect::Stopped { reason: stop.reason.clone() };
+    }
+    let reasons = told.reasons();
+    if !reasons.is_empty() {
+        return Effect::Blocked { reasons };
+    }
+    match told.contexts() {
+        contexts if contexts.is_empty() => Effect::Allowed,
+        context => Effect::Continued { context },
+    }
+}
+
+/// The model hears why it was stopped when somebody speaks to it again.
+fn note_stop(chat: &mut Conversation, told: &Told, name: &str) -> bool {
+    let Some(stop) = told.stop() else { return false };
+    let reason = stop.reason.as_deref().unwrap_or_default();
+    chat.pending.context(format!("{name} hook stopped continuation: {reason}"));
+    true
+}
+
+fn execute(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
+    match call.name.as_str() {
+        "Bash" if is_background(call, false) => background::shell(host, call),
+        "Bash" => shell::run(host, call),
+        "Write" => files::write(host, chat, call),
+        "Edit" => files::edit(host, chat, call),
+        "Read" => files::read(host, chat, call),
+        "Agent" if is_background(call, true) => background::agent(host, chat, call),
+        "Agent" => agents::in_foreground(host, chat, call),
+        "TaskCreate" => tasks::create(host, chat, call),
+        "TaskUpdate" => tasks::update(host, chat, call),
+        "TaskList" => tasks::list(host),
+        name => {
+            host.notice(format!(
+                "the simulator does not run `{name}`; the call is answered, no more"
+            ));
+            Done::Ran { response: json!({}), text: format!("(`{name}` is not simulated)") }
+        }
+    }
+}
+
+fn is_background(call: &Call, usual: bool) -> bool {
+    call.input.get("run_in_background").and_then(Value::as_bool).unwrap_or(usual)
+}
+
+fn finish(host: &mut Host<'_>, chat: &mut Conversation, call: &Call, done: &Done) {
+    let text = done.text().to_owned();
+    let is_error = !matches!(done, Done::Ran { .. });
+    chat.turns += 1;
+    chat.pending.tool(text.clone());
+    book::tool(host, chat, call, done);
+    host.emit(&Entry::Tool(Tool {
+        agent: chat.lane(),
+        name: call.name.clone(),
+        input: call.input.clone(),
+        result: text,
+        is_error,
+    }));
+}
+
+/// Whether a hook ended the turn. To this event a block means the same as `continue: false`.
+fn batch(host: &mut Host<'_>, chat: &mut Conversation, calls: &[Call], results: &[Result]) -> bool {
+    let event = "PostToolBatch";
+    let listed = calls.iter().filter_map(|call| {
+        let result = results.iter().find(|result| result.call.id == call.id)?;
+        let mut input = call.input.clone();
+        if call.name == "Edit" && input.get("replace_all").is_none() {
+            input["replace_all"] = json!(false);
+        }
+        Some(json!({
+            "tool_name": call.name,
+            "tool_input": input,
+            "tool_use_id": call.id,
+            "tool_response": result.text,
+        }))
+    });
+    let listed: Vec<Value> = listed.collect();
+    let input = host.input(event, Shared::Turn, chat.agent.as_ref()).with("tool_calls", listed);
+    let told = tell(host, Telling { event, subject: None, agent: chat.lane(), input });
+    let blocked = told.blocks().first().map(|answered| answered.feedback());
+    let stop = told.stop().map(|stop| stop.reason.clone().unwrap_or_default()).or(blocked);
+    let Some(reason) = stop else {
+        for context in told.asides() {
+            chat.pending.context(context);
+        }
+        host.show(&told, effect(&told));
+        return false;
+    };
+    chat.pending.context(format!("{event} hook stopped continuation: {reason}"));
+    host.show(&told, Effect::Stopped { reason: Some(reason) });
+    true
+}
+
+/// The person presses escape while a tool runs.
+fn interrupted(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Round {
+    let told = before(host, chat, call);
+    host.show(&told, effect(&told));
+    finish(host, chat, call, &Done::Interrupted { text: REJECTED.to_owned() });
+    let text = "[Request interrupted by user for tool use]";
+    let wrote = chat.transcript.interruption(text);
+    host.wrote(wrote);
+    chat.pending.text(text.to_owned());
+    let over = Over { reason: "aborted_tools", result: String::new(), is_error: true };
+    Round::Over(over)
+}
+
+impl Told {
+    /// What the model reads instead of a result, when the call may not run.
+    fn denial(&self, name: &str) -> Option<String> {
+        if let Some(answered) = self.blocks().last() {
+            return Some(format!("{name} hook error: {}", answered.feedback()));
+        }
+        // Nobody is there to be asked.
+        let mut asked =
+            self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
+        let asked = asked.find(|asked| asked.choice == Choice::Ask)?;
+        Some(asked.reason.clone().unwrap_or_default())
+    }
+
+    fn updated_input(&self) -> Option<Value> {
+        self.answers.iter().rev().find_map(|answered| answered.answer.updated_input.clone())
+    }
+}

@@ -1,0 +1,123 @@
+//! Commands, which really run.
+
+use super::{Call, Done};
+use crate::query::host::Host;
+use ralph_exec::clock::Deadline;
+use ralph_exec::fs;
+use ralph_exec::proc::job::{self, Finished, How, Job, Keep};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const LONGEST: Duration = Duration::from_mins(2);
+const GRACE: Duration = Duration::from_millis(500);
+const LONGEST_PATH: usize = 64 * 1024;
+const KEEP: Keep = Keep { head: 30_000, tail: 30_000 };
+/// Runs the command where the agent is, and tells where it went.
+const WRAPPER: &str = r#"eval "$1"; status=$?; pwd -P > "$2"; exit $status"#;
+
+pub(super) fn run(host: &mut Host<'_>, call: &Call) -> Done {
+    let order = Order::new(host, call);
+    let cancel = std::sync::Arc::clone(&host.cancel);
+    let finished = supervise(&order, Deadline::after(LONGEST), &cancel);
+    let note = follow(host, &order.place);
+    understand(&finished, note)
+}
+
+pub(in crate::query) struct Order {
+    program: PathBuf,
+    argv: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    cwd: PathBuf,
+    /// Where the command says in which directory it ended.
+    place: PathBuf,
+}
+
+impl Order {
+    pub(in crate::query) fn new(host: &mut Host<'_>, call: &Call) -> Self {
+        let command = call.input.get("command").and_then(Value::as_str).unwrap_or_default();
+        let settings = host.settings();
+        let place = host.stage.root.join("cwd");
+        let argv = ["bash", "-c", WRAPPER, "bash", command].map(OsString::from);
+        let mut argv = argv.to_vec();
+        argv.push(place.clone().into());
+        Self {
+            program: host.program.to_owned(),
+            argv,
+            env: host.environment(&settings),
+            cwd: host.cwd.clone(),
+            place,
+        }
+    }
+}
+
+pub(in crate::query) fn supervise(
+    order: &Order,
+    deadline: Deadline,
+    cancel: &ralph_exec::proc::cancel::Cancel,
+) -> Finished {
+    job::supervise(&Job {
+        program: &order.program,
+        argv: &order.argv,
+        cwd: &order.cwd,
+        env: &order.env,
+        keep: KEEP,
+        deadline,
+        grace: GRACE,
+        ..Job::blank(cancel)
+    })
+}
+
+/// The next command, and the next hook, start where this one ended. Who leaves the project is brought back, and told.
+fn follow(host: &mut Host<'_>, place: &Path) -> Option<String> {
+    let bytes = fs::read_opt(place, LONGEST_PATH).ok()??;
+    // A command that ends the shell says nothing of the next one.
+    fs::remove_file(place).ok();
+    let text = String::from_utf8_lossy(&bytes);
+    let directory = PathBuf::from(text.trim_end_matches('\n'));
+    if directory.starts_with(&host.stage.project) {
+        host.cwd = directory;
+        return None;
+    }
+    host.cwd.clone_from(&host.stage.project);
+    Some(format!("Shell cwd was reset to {}", host.cwd.display()))
+}
+
+fn understand(finished: &Finished, note: Option<String>) -> Done {
+    let lines = [Some(text(finished)).filter(|text| !text.is_empty()), note];
+    let output = lines.into_iter().flatten().collect::<Vec<_>>().join("\n");
+    let failed = |first: String| {
+        let text = if output.is_empty() { first } else { format!("{first}\n{output}") };
+        Done::Failed { text }
+    };
+    match &finished.how {
+        How::Exited(0) => {
+            let response = json!({
+                "stdout": output,
+                "stderr": "",
+                "interrupted": false,
+                "isImage": false,
+                "noOutputExpected": false,
+            });
+            let text = if output.is_empty() {
+                "(Bash completed with no output)".to_owned()
+            } else {
+                output
+            };
+            Done::Ran { response, text }
+        }
+        How::Exited(code) => failed(format!("Exit code {code}")),
+        How::Signalled(signal) => failed(format!("Exit code {}", 128 + signal)),
+        How::TimedOut => failed(format!("Command timed out after {}s", LONGEST.as_secs())),
+        How::Cancelled => failed("Command was cancelled".to_owned()),
+        How::CouldNotStart(error) => failed(error.to_string()),
+        How::Lost => failed("the command killed the client".to_owned()),
+    }
+}
+
+fn text(finished: &Finished) -> String {
+    let mut bytes = finished.output.head.clone();
+    bytes.extend_from_slice(&finished.output.tail);
+    String::from_utf8_lossy(&bytes).trim_end().to_owned()
+}

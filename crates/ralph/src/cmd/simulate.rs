@@ -1,0 +1,201 @@
+//! `ralph simulate`.
+
+use super::print_json;
+use crate::cli::Simulate as Args;
+use crate::report::Failure;
+use crate::story::{self, Story};
+use crate::term::{self, Reader};
+use crate::{FAILURE, SUCCESS, excerpt};
+use ralph_exec::clock::{self, Stopwatch};
+use ralph_exec::env::{self, Env};
+use ralph_exec::fs;
+use ralph_exec::proc::cancel::Cancel;
+use ralph_exec::proc::signals;
+use ralph_sim::check::{Check, Counts, Mismatch};
+use ralph_sim::query::{self, Options};
+use ralph_sim::scenario::{self, Hook, Layer, Mistakes, Run, Scenario};
+use ralph_sim::stage::{self, Stage, Tools};
+use ralph_sim::timeline::Entry;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Interrupted by the person, as shells say it.
+const INTERRUPTED: u8 = 130;
+
+#[derive(Serialize)]
+struct SummaryJson<'a> {
+    kind: &'static str,
+    v: u8,
+    scenario: &'a str,
+    held: bool,
+    counts: Counts,
+    mismatches: &'a [Mismatch],
+    exit: i32,
+    ms: u64,
+    /// Where the files are, if they were kept.
+    kept: Option<String>,
+}
+
+pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, Failure> {
+    let mut scenario = read(&args.scenario)?;
+    add_hooks(&mut scenario, args)?;
+    let root = scratch(env, "ralph-sim")?;
+    let played = play(env, args, &scenario, &root);
+    if !args.keep {
+        fs::remove_made_dir(&root)?;
+    }
+    played
+}
+
+/// A new directory that nobody else may enter.
+pub(super) fn scratch(env: &Env, name: &str) -> Result<PathBuf, Failure> {
+    let root = env.temporary_dir().join(format!("{name}-{:016x}", clock::nonce()));
+    fs::create_dir(&root)?;
+    Ok(fs::resolve(&root).unwrap_or(root))
+}
+
+fn read(path: &Path) -> Result<Scenario, Failure> {
+    scenario::read(path).map_err(|mistakes| failure(&mistakes))
+}
+
+pub(super) fn failure(mistakes: &Mistakes) -> Failure {
+    match mistakes {
+        Mistakes::Found(problems) => {
+            Failure::in_file("the scenario has mistakes", excerpt::render(problems, 0))
+        }
+        Mistakes::NotText(_) | Mistakes::File(_) => {
+            Failure::because("the scenario cannot be read", mistakes)
+        }
+    }
+}
+
+/// Hooks that the person names come instead of the scenario's own.
+fn add_hooks(scenario: &mut Scenario, args: &Args) -> Result<(), Failure> {
+    if args.hook.is_empty() && args.settings.is_none() {
+        return Ok(());
+    }
+    scenario.hooks.clear();
+    for command in &args.hook {
+        scenario.hooks.push(Hook {
+            event: "Stop".to_owned(),
+            run: Run::Command(command.clone()),
+            layer: Layer::Flag,
+            ..Hook::default()
+        });
+    }
+    let Some(path) = &args.settings else { return Ok(()) };
+    let bytes = fs::read(path, 4 * 1024 * 1024)?;
+    let settings = serde_json::from_slice(&bytes).map_err(|error| {
+        Failure::because(&format!("`{}` is no settings file", path.display()), &error)
+    })?;
+    scenario.settings.project = Some(settings);
+    Ok(())
+}
+
+fn play(env: &Env, args: &Args, scenario: &Scenario, root: &Path) -> Result<u8, Failure> {
+    let stage = stage::build(scenario, root)
+        .map_err(|error| Failure::because("the scenario cannot be set up", &error))?;
+    let cancel = Cancel::new().map(Arc::new);
+    let cancel = cancel.map_err(|error| Failure::because("cannot wait for hooks", &error))?;
+    signals::wish_on_signals(&cancel)
+        .map_err(|error| Failure::because("cannot listen for signals", &error))?;
+    let program = env::this_program();
+    let search_path = search_path(env, &program);
+    let tools = Tools { program: &program, search_path: &search_path, cancel: &cancel };
+    stage::set_up(scenario, &stage, &tools)
+        .map_err(|error| Failure::because("the scenario cannot be set up", &error))?;
+    let options = Options { program: &program, search_path, cancel: Arc::clone(&cancel) };
+    let watch = Stopwatch::start();
+    let mut check = Check::new(&scenario.expect);
+    let mut show = Show::new(args);
+    let outcome = query::play(scenario, &stage, &options, &mut |entry| {
+        check.watch(entry);
+        show.entry(entry);
+    });
+    let outcome =
+        outcome.map_err(|error| Failure::because("the scenario cannot be played", &error))?;
+    let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let (counts, mismatches) = check.finish(&stage);
+    if cancel.is_wished() {
+        return Ok(INTERRUPTED);
+    }
+    if args.json {
+        print_json(&SummaryJson {
+            kind: "summary",
+            v: 1,
+            scenario: &scenario.name,
+            held: mismatches.is_empty(),
+            counts,
+            mismatches: &mismatches,
+            exit: outcome.exit,
+            ms,
+            kept: args.keep.then(|| root.display().to_string()),
+        })?;
+    } else {
+        term::out(&story::summary(&counts, &mismatches, ms))?;
+        if args.keep {
+            term::out(&kept(&stage))?;
+        }
+    }
+    Ok(if mismatches.is_empty() { SUCCESS } else { FAILURE })
+}
+
+/// Who calls `ralph` in a scenario means this one.
+pub(super) fn search_path(env: &Env, program: &Path) -> OsString {
+    let usual = env.search_path().unwrap_or_default();
+    let program = fs::resolve(program).unwrap_or_else(|| program.to_owned());
+    match program.parent() {
+        Some(directory) if program.file_name().is_some_and(|name| name == "ralph") => {
+            let mut path = directory.as_os_str().to_owned();
+            path.push(":");
+            path.push(&usual);
+            path
+        }
+        Some(_) | None => usual,
+    }
+}
+
+fn kept(stage: &Stage) -> String {
+    format!("the files are in {}\n", stage.root.display())
+}
+
+/// Prints entries as they come.
+struct Show<'a> {
+    args: &'a Args,
+    story: Story,
+    lines: usize,
+    reader: Reader,
+}
+
+/// Nobody reads more; `--json` has it all.
+const MOST_LINES: usize = 2_000;
+
+impl<'a> Show<'a> {
+    fn new(args: &'a Args) -> Self {
+        Self { args, story: Story::default(), lines: 0, reader: Reader::There }
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        if self.args.quiet || self.reader == Reader::Gone {
+            return;
+        }
+        let printed = if self.args.json {
+            print_json(entry)
+        } else {
+            let text = self.story.tell(entry);
+            let before = self.lines;
+            self.lines += text.lines().count();
+            match () {
+                () if before >= MOST_LINES => return,
+                () if self.lines >= MOST_LINES => {
+                    term::out("            … and so on; `--json` tells all of it\n")
+                }
+                () => term::out(&text),
+            }
+        };
+        // Whoever cannot be printed to is not printed to again.
+        self.reader = printed.unwrap_or(Reader::Gone);
+    }
+}
