@@ -20,6 +20,7 @@ pub mod check;
 pub mod id;
 pub mod matcher;
 pub mod query;
+pub mod record;
 pub mod scenario;
 pub mod script;
 pub mod server;

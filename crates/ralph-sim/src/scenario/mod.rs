@@ -1,17 +1,25 @@
 //! A scenario: a scratch project, the hooks under test, what the person and the agent do, and what has to come of it.
 
 mod expect;
+mod near;
 mod raw;
 mod read;
+mod toml_text;
+mod wording;
+mod write;
+
+#[cfg(test)]
+mod tests;
 
 pub use expect::{ENDINGS, EVENTS, Expect};
 pub use read::{Mistakes, parse, read};
+pub use write::write;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scenario {
     /// One sentence: what it shows.
     pub name: String,

@@ -117,7 +117,7 @@ pub(super) enum Interrupt {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "a number, or \"forever\"")]
+#[serde(untagged, expecting = "this is neither a number of times nor \"forever\"")]
 pub(super) enum Repeat {
     Times(u32),
     Forever(Forever),

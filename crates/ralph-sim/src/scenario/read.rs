@@ -3,7 +3,7 @@
 use super::expect::{ENDINGS, EVENTS};
 use super::{
     AgentTurn, ApiError, Client, Expect, Hook, Interrupt, Layer, Plugin, Repeat, Run, Scenario,
-    SessionStep, Settings, Step, Subagent, ToolCall, Usage, raw,
+    SessionStep, Settings, Step, Subagent, ToolCall, Usage, near, raw, wording,
 };
 use ralph_exec::config::Problem;
 use ralph_exec::fs::{self, FileError};
@@ -15,8 +15,8 @@ use toml::Spanned;
 
 const LARGEST: usize = 4 * 1024 * 1024;
 /// What an agent is taken for when its type is not said.
-const USUAL_AGENT: &str = "general-purpose";
-const SUMMARY: &str = "<summary>The work so far.</summary>";
+pub(super) const USUAL_AGENT: &str = "general-purpose";
+pub(super) const SUMMARY: &str = "<summary>The work so far.</summary>";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Mistakes {
@@ -41,12 +41,18 @@ pub fn parse(text: &str, path: &Path) -> Result<Scenario, Mistakes> {
     let file = match toml::from_str::<raw::File>(text) {
         Ok(file) => file,
         Err(error) => {
-            reader.problem(error.span().unwrap_or_default(), error.message().to_owned(), None);
+            let (message, hint) = wording::explain(error.message());
+            reader.problem(error.span().unwrap_or_default(), message, hint.as_deref());
             return Err(Mistakes::Found(reader.problems));
         }
     };
     let scenario = reader.scenario(file);
-    if reader.problems.is_empty() { Ok(scenario) } else { Err(Mistakes::Found(reader.problems)) }
+    if reader.problems.is_empty() {
+        return Ok(scenario);
+    }
+    // As they stand in the file, whatever was looked at first.
+    reader.problems.sort_by_key(|problem| problem.span.start);
+    Err(Mistakes::Found(reader.problems))
 }
 
 struct Reader {
@@ -147,7 +153,8 @@ impl Reader {
             (command, script, _) => {
                 let message = match (command, script) {
                     (None, None) => "this hook runs nothing",
-                    _ => "this hook has more than one thing to run",
+                    (None, Some(_)) => "`args` are for a `command`",
+                    (Some(_), _) => "this hook has more than one thing to run",
                 };
                 let hint = "give it `command`, with or without `args`, or `script`";
                 self.problem(span, message.to_owned(), Some(hint));
@@ -212,18 +219,40 @@ impl Reader {
             || step.interrupt.is_some()
             || !step.tools.is_empty();
         match (step.person.is_some(), step.session, is_agent) {
-            (true, None, false) => step.person.map(Step::Person),
-            (false, Some(session), false) => Some(Step::Session(match session {
-                raw::SessionStep::Resume => SessionStep::Resume,
-                raw::SessionStep::Fork => SessionStep::Fork,
-            })),
+            (true, None, false) => {
+                self.nothing_of_an_agent(&step, span);
+                step.person.map(Step::Person)
+            }
+            (false, Some(session), false) => {
+                self.nothing_of_an_agent(&step, span);
+                Some(Step::Session(match session {
+                    raw::SessionStep::Resume => SessionStep::Resume,
+                    raw::SessionStep::Fork => SessionStep::Fork,
+                }))
+            }
             (false, None, true) => Some(Step::Agent(self.turn(step))),
-            (..) => {
-                let message = "a step is what one of them does".to_owned();
+            (is_person, session, is_agent) => {
+                let is_empty = !is_person && session.is_none() && !is_agent;
+                let message =
+                    if is_empty { "nothing happens here" } else { "this is more than one step" };
+                let message = message.to_owned();
                 let hint = "give it one of `person`, `session`, or `agent` with its `tools`";
                 self.problem(span, message, Some(hint));
                 None
             }
+        }
+    }
+
+    fn nothing_of_an_agent(&mut self, step: &raw::Step, span: Range<usize>) {
+        let given = [
+            ("usage", step.usage.is_some()),
+            ("delay_ms", step.delay_ms != 0),
+            ("repeat", step.repeat.is_some()),
+            ("stop_reason", step.stop_reason.is_some()),
+        ];
+        if let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            let message = format!("`{key}` is for a step of the agent");
+            self.problem(span, message, None);
         }
     }
 
@@ -271,6 +300,9 @@ impl Reader {
     fn tool(&mut self, tool: Spanned<raw::Call>) -> Option<ToolCall> {
         let span = tool.span();
         let tool = tool.into_inner();
+        if kinds(&tool) == 1 {
+            self.nothing_of_another_tool(&tool, span.clone());
+        }
         let raw::Call { run, write, text, edit, old, new, read, agent, r#type, .. } = tool;
         let background = tool.background;
         match (run, write, edit, read, agent, tool.tool) {
@@ -295,8 +327,13 @@ impl Reader {
                 let input = tool.input.unwrap_or_else(|| serde_json::json!({}));
                 Some(ToolCall::Other { name, input })
             }
+            (None, None, None, None, None, None) => {
+                let hint = "give it one of `run`, `write`, `edit`, `read`, `agent` and `tool`";
+                self.problem(span, "this calls no tool".to_owned(), Some(hint));
+                None
+            }
             _ => {
-                let message = "a tool call is one call".to_owned();
+                let message = "this is more than one tool call".to_owned();
                 let hint = "give it one of `run`, `write`, `edit`, `read`, `agent` and `tool`";
                 self.problem(span, message, Some(hint));
                 None
@@ -304,9 +341,27 @@ impl Reader {
         }
     }
 
+    fn nothing_of_another_tool(&mut self, tool: &raw::Call, span: Range<usize>) {
+        let (run, agent) = (tool.run.is_some(), tool.agent.is_some());
+        let given = [
+            ("text", tool.text.is_some() && tool.write.is_none(), "`write`"),
+            ("old", tool.old.is_some() && tool.edit.is_none(), "`edit`"),
+            ("new", tool.new.is_some() && tool.edit.is_none(), "`edit`"),
+            ("type", tool.r#type.is_some() && !agent, "`agent`"),
+            ("background", tool.background.is_some() && !run && !agent, "`run` and `agent`"),
+            ("input", tool.input.is_some() && tool.tool.is_none(), "`tool`"),
+        ];
+        if let Some((key, _, owner)) = given.into_iter().find(|(_, is_stray, _)| *is_stray) {
+            self.problem(span, format!("`{key}` is for {owner}"), None);
+        }
+    }
+
     fn one_of(&mut self, value: &Spanned<String>, known: &[&str], what: &str) {
         if !known.contains(&value.as_ref().as_str()) {
-            let hint = format!("one of {}", known.join(", "));
+            let hint = match near::meant(value.as_ref(), known.iter().copied()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("one of {}", known.join(", ")),
+            };
             let message = format!("there is no {what} `{}`", value.as_ref());
             self.problem(value.span(), message, Some(&hint));
         }
@@ -339,31 +394,36 @@ impl Reader {
     fn possible(&mut self, expect: &raw::Expect, steps: &[Step]) {
         let mut impossible = Vec::new();
         let prompts = steps.iter().filter(|step| matches!(step, Step::Person(_))).count();
-        if let (Some(stops), Some(blocks)) = (&expect.stops, &expect.blocks)
-            && blocks.as_ref() > stops.as_ref()
+        let mut more = |span: Range<usize>, what: &str, [many, few]: [u64; 2]| {
+            let (many_of, few_of) = what.split_once('/').unwrap_or_default();
+            let message = format!("there cannot be more {many_of} ({many}) than {few_of} ({few})");
+            impossible.push((span, message));
+        };
+        let value = |count: &Option<Spanned<u64>>| count.as_ref().map(|count| *count.as_ref());
+        let blocks = value(&expect.blocks);
+        if let (Some(spanned), Some(many), Some(few)) =
+            (&expect.blocks, blocks, value(&expect.stops))
+            && many > few
         {
-            impossible
-                .push((blocks.span(), format!("of {} stops, no more are held", stops.as_ref())));
+            more(spanned.span(), "blocks/stops", [many, few]);
         }
-        if let (Some(requests), Some(stops)) = (&expect.requests, &expect.stops)
-            && stops.as_ref() > requests.as_ref()
+        if let (Some(spanned), Some(many), Some(few)) =
+            (&expect.stops, value(&expect.stops), value(&expect.requests))
+            && many > few
         {
-            let message =
-                format!("who is asked {} times does not stop more often", requests.as_ref());
-            impossible.push((stops.span(), message));
+            more(spanned.span(), "stops/requests", [many, few]);
         }
-        if let (Some(reasons), Some(blocks)) = (&expect.reasons, &expect.blocks)
-            && reasons.as_ref().len() as u64 > *blocks.as_ref()
+        if let (Some(reasons), Some(blocks)) = (&expect.reasons, blocks)
+            && reasons.as_ref().len() as u64 > blocks
         {
-            let message = format!("{} blocks have no more reasons", blocks.as_ref());
-            impossible.push((reasons.span(), message));
+            more(reasons.span(), "reasons/blocks", [reasons.as_ref().len() as u64, blocks]);
         }
-        if let Some([.., last]) = expect.endings.as_deref()
-            && expect.endings.as_ref().is_some_and(|endings| endings.len() > prompts)
+        if let Some(endings @ [.., last]) = expect.endings.as_deref()
+            && endings.len() > prompts
             // A background task that ends begins a turn that nobody asked for.
             && !has_background(steps)
         {
-            impossible.push((last.span(), format!("{prompts} prompts have no more endings")));
+            more(last.span(), "endings/prompts", [endings.len() as u64, prompts as u64]);
         }
         for path in &expect.absent {
             if expect.files.keys().any(|name| name.as_ref() == path.as_ref()) {
@@ -375,6 +435,12 @@ impl Reader {
             self.problem(span, message, None);
         }
     }
+}
+
+/// How many tools a call names.
+fn kinds(tool: &raw::Call) -> usize {
+    let named = [&tool.run, &tool.write, &tool.edit, &tool.read, &tool.agent, &tool.tool];
+    named.into_iter().flatten().count()
 }
 
 fn has_background(steps: &[Step]) -> bool {

@@ -38,7 +38,7 @@ impl Ids {
         format!("a{:016x}", self.number())
     }
 
-    /// SplitMix64.
+    /// The generator that is called `SplitMix64`.
     fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

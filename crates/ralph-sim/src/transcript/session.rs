@@ -108,11 +108,7 @@ impl Transcript {
                 post_tokens: compaction.tokens_after,
                 cumulative_dropped_tokens: self.dropped,
                 duration_ms: compaction.duration_ms,
-                preserved_segment: Segment {
-                    head_uuid: &last,
-                    anchor_uuid: &anchor,
-                    tail_uuid: &last,
-                },
+                preserved_segment: Segment { head: &last, anchor: &anchor, tail: &last },
                 preserved_messages: Preserved {
                     anchor_uuid: &anchor,
                     uuids: [&last],
@@ -168,7 +164,7 @@ impl Transcript {
         self.totals.total_duration = self.before_ms.saturating_add(elapsed);
         let last = LastPrompt {
             kind: "last-prompt",
-            last_prompt: &self.last_prompt,
+            text: &self.last_prompt,
             leaf_uuid: self.chain.as_deref().unwrap_or_default(),
             session_id: &self.session,
         };

@@ -75,11 +75,13 @@ pub(super) struct Compacted<'a> {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct Segment<'a> {
-    pub(super) head_uuid: &'a str,
-    pub(super) anchor_uuid: &'a str,
-    pub(super) tail_uuid: &'a str,
+    #[serde(rename = "headUuid")]
+    pub(super) head: &'a str,
+    #[serde(rename = "anchorUuid")]
+    pub(super) anchor: &'a str,
+    #[serde(rename = "tailUuid")]
+    pub(super) tail: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -110,7 +112,8 @@ pub(super) struct Queued<'a> {
 pub(super) struct LastPrompt<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
-    pub(super) last_prompt: &'a str,
+    #[serde(rename = "lastPrompt")]
+    pub(super) text: &'a str,
     pub(super) leaf_uuid: &'a str,
     pub(super) session_id: &'a str,
 }

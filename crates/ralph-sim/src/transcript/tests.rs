@@ -197,7 +197,7 @@ fn stories_of_stops_have_the_recorded_shape() {
 }
 
 #[test]
-fn tools_errors_and_interruptions_have_the_recorded_shape() {
+fn tools_and_their_hooks_have_the_recorded_shape() {
     let scene = Scene::new();
     let mut to = scene.open();
     let of = |event, name, attached| Answered { event, name, tool_use_id: STOP_ID, attached };
@@ -207,8 +207,8 @@ fn tools_errors_and_interruptions_have_the_recorded_shape() {
     to.begin();
     to.prompt("hello", Origin::Person).unwrap();
     let content = &["UPS".to_owned()];
-    let context = Attached::AdditionalContext { content };
-    to.attach(&of("UserPromptSubmit", "UserPromptSubmit", context)).unwrap();
+    let added = Attached::AdditionalContext { content };
+    to.attach(&of("UserPromptSubmit", "UserPromptSubmit", added)).unwrap();
     let path = "/home/user/project/a.txt";
     let write = json!({"file_path": path, "content": "one\ntwo\n"});
     say(&mut to, &[text_block("w"), call("t1", "Write", &write)]);
@@ -226,8 +226,8 @@ fn tools_errors_and_interruptions_have_the_recorded_shape() {
     let edit =
         json!({"replace_all": false, "file_path": path, "old_string": "two", "new_string": "3"});
     say(&mut to, &[call("t3", "Edit", &edit)]);
-    let patch = json!([{"oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 2, "lines": [" one", "-two", "+3"]}]);
-    let edited = json!({"filePath": path, "oldString": "two", "newString": "3", "originalFile": "", "structuredPatch": patch,
+    let hunks = json!([{"oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 2, "lines": [" one", "-two", "+3"]}]);
+    let edited = json!({"filePath": path, "oldString": "two", "newString": "3", "originalFile": "", "structuredPatch": hunks,
         "userModified": false, "replaceAll": false});
     to.tool_result(&answer("t3", "Edit", "updated", Outcome::Done(&edited))).unwrap();
     let command = json!({"command": "exit 3", "description": "fail"});
@@ -247,7 +247,10 @@ fn tools_errors_and_interruptions_have_the_recorded_shape() {
     sum(&mut to, &Summed::default());
     to.close().unwrap();
     assert_eq!(shapes(&scene.text()), shapes(&recorded("tools-and-hooks.jsonl")));
+}
 
+#[test]
+fn errors_and_interruptions_have_the_recorded_shape() {
     let scene = Scene::new();
     let mut to = scene.open();
     begin(&mut to, "hello");
@@ -266,8 +269,10 @@ fn tools_errors_and_interruptions_have_the_recorded_shape() {
     let scene = Scene::new();
     let mut to = scene.open();
     begin(&mut to, "hello");
+    let command = json!({"command": "x", "description": "wait"});
     say(&mut to, &[text_block("w"), call("t1", "Bash", &command)]);
-    to.tool_result(&answer("t1", "Bash", "The user doesn't want…", Outcome::Interrupted)).unwrap();
+    let (text, outcome) = ("The user doesn't want…", Outcome::Interrupted);
+    to.tool_result(&ToolResult { id: "t1", name: "Bash", text, outcome }).unwrap();
     to.interruption("[Request interrupted by user for tool use]").unwrap();
     to.close().unwrap();
     let order = |text: &str| {
@@ -525,7 +530,9 @@ impl Shape {
             Self::List(items) => items.iter_mut().for_each(Self::sort),
             Self::Object(fields) => {
                 fields.sort_by(|(one, _), (other, _)| one.cmp(other));
-                fields.iter_mut().for_each(|(_, shape)| shape.sort());
+                for (_, shape) in fields {
+                    shape.sort();
+                }
             }
         }
     }

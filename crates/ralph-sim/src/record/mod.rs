@@ -1,0 +1,119 @@
+//! A real session's transcript, made into a scenario.
+//!
+//! Prompts become what the person says, answers what the agent does, and what hooks did at stops becomes what is
+//! expected. Commands of hooks are not taken over: whoever plays the scenario says which hooks are tried.
+//!
+//! A transcript may hold secrets, and so does what is made of it: the text is to be redacted before anybody sees it.
+
+mod session;
+mod tools;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use crate::scenario::{Scenario, Step, Subagent};
+use ralph_exec::fs::{self, FileError};
+use ralph_exec::tail;
+use session::{Lane, Session};
+use std::path::{Path, PathBuf};
+
+/// Read at a time, and so the longest line that is read at all.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
+const LARGEST: u64 = 1024 * 1024 * 1024;
+const MOST_AGENTS: usize = 1000;
+
+#[derive(Debug)]
+pub struct Recording {
+    pub scenario: Scenario,
+    /// Lines that could not be read.
+    pub broken: usize,
+    /// What a person should know before they play it.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("`{}` is larger than 1 GiB", .0.display())]
+    TooLarge(PathBuf),
+    #[error("`{}` is no transcript: none of its lines is one", .0.display())]
+    NoTranscript(PathBuf),
+    #[error("nobody says anything in `{}`", .0.display())]
+    NoPrompt(PathBuf),
+}
+
+/// Reads a transcript, and those of its subagents if they lie beside it.
+pub fn record(path: &Path) -> Result<Recording, RecordError> {
+    let mut session = Session::new(Lane::Main);
+    each_line(path, &mut session)?;
+    if session.lines == 0 {
+        return Err(RecordError::NoTranscript(path.to_owned()));
+    }
+    let mut agents = Vec::new();
+    let mut broken = session.broken;
+    for file in agent_files(path) {
+        let mut agent = Session::new(Lane::Agent);
+        agent.go_on_from(&session);
+        if each_line(&file, &mut agent).is_ok() {
+            session.spend(&agent);
+            broken += agent.broken;
+            agents.extend(agent.into_subagent());
+        } else {
+            broken += 1;
+        }
+    }
+    let notes = session.notes(broken);
+    let mut scenario = session.into_scenario();
+    scenario.subagents = merged(agents);
+    if !scenario.steps.iter().any(|step| matches!(step, Step::Person(_))) {
+        return Err(RecordError::NoPrompt(path.to_owned()));
+    }
+    Ok(Recording { scenario, broken, notes })
+}
+
+/// `SESSION/subagents/agent-ID.jsonl` beside `SESSION.jsonl`, as far as there are any.
+fn agent_files(path: &Path) -> Vec<PathBuf> {
+    let directory = path.with_extension("").join("subagents");
+    let names = fs::list(&directory, MOST_AGENTS).unwrap_or_default();
+    let files = names.into_iter().map(|name| directory.join(name));
+    files.filter(|file| file.extension().is_some_and(|end| end == "jsonl")).collect()
+}
+
+/// A scenario tells subagents apart by their task alone: those with the same one take turns in their order.
+fn merged(agents: Vec<Subagent>) -> Vec<Subagent> {
+    let mut merged: Vec<Subagent> = Vec::new();
+    for agent in agents {
+        match merged.iter_mut().find(|known| known.prompt == agent.prompt) {
+            Some(known) => known.turns.extend(agent.turns),
+            None => merged.push(agent),
+        }
+    }
+    merged
+}
+
+fn each_line(path: &Path, session: &mut Session) -> Result<(), RecordError> {
+    let mut from = 0;
+    loop {
+        let chunk = tail::forward(path, from, LONGEST_LINE)?;
+        if chunk.len > LARGEST {
+            return Err(RecordError::TooLarge(path.to_owned()));
+        }
+        for line in chunk.lines() {
+            session.line(line);
+        }
+        if chunk.bytes.is_empty() && chunk.end > from {
+            session.broken += 1;
+        }
+        if session.is_full() {
+            return Ok(());
+        }
+        if chunk.end == from {
+            // The last line of a session that was killed may lack its end, and be whole all the same.
+            session.line(&fs::read_range(path, chunk.end, LONGEST_LINE)?);
+            return Ok(());
+        }
+        from = chunk.end;
+    }
+}

@@ -1,0 +1,764 @@
+use super::*;
+use crate::scenario::{self, ToolCall};
+use crate::transcript::{
+    Answer, Block, HookInfo, Ids, MODEL, Origin, Outcome, Place, Stop, ToolResult, Transcript,
+};
+use serde_json::json;
+use std::fmt::Write as _;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/captures/transcripts").join(name)
+}
+
+/// The scenario's text and the notes, after it was read back.
+fn shown(path: &Path) -> String {
+    match record(path) {
+        Ok(recording) => {
+            let text = scenario::write(&recording.scenario);
+            let read = scenario::parse(&text, Path::new("recorded.toml"));
+            assert_eq!(read.unwrap(), recording.scenario, "{text}");
+            let mut out = text;
+            for note in recording.notes {
+                write!(out, "\n# {note}").unwrap();
+            }
+            out
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+fn recorded(lines: &[serde_json::Value]) -> String {
+    let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
+    played(lines.join("\n").as_bytes())
+}
+
+fn played(bytes: &[u8]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("session.jsonl");
+    fs::put(&path, bytes, fs::Mode::Ordinary).unwrap();
+    shown(&path).replace(&*directory.path().to_string_lossy(), "DIR")
+}
+
+/// Several recorded sessions, one after the other.
+fn all(names: &[&str]) -> String {
+    let shown: Vec<_> =
+        names.iter().map(|name| shown(&fixture(&format!("{name}.jsonl")))).collect();
+    shown.join("\n\n# ———\n")
+}
+
+#[test]
+fn stops_and_what_held_them_are_expected() {
+    insta::assert_snapshot!(all(&["stop-exit2", "stop-json-block"]), @r#"
+    name = "hello"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    agent = "first answer"
+
+    [[step]]
+    agent = "second answer"
+
+    [expect]
+    stops = 2
+    blocks = 1
+    reasons = [
+      """
+    REASON-A line1
+    line2""",
+    ]
+
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+
+    # ———
+    name = "hello"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    agent = "first answer"
+
+    [[step]]
+    agent = "second answer"
+
+    [expect]
+    stops = 2
+    blocks = 1
+    reasons = ["REASON-B"]
+
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    "#);
+}
+
+#[test]
+fn a_stop_that_was_not_held_is_expected_not_to_be() {
+    insta::assert_snapshot!(all(&["stop-continue-false", "stop-exit1", "stop-timeout"]), @r#"
+    name = "hello"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    agent = "first answer"
+
+    [expect]
+    stops = 1
+    blocks = 0
+
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+
+    # ———
+    name = "hello"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    agent = "first answer"
+
+    [expect]
+    stops = 1
+    blocks = 0
+
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+
+    # ———
+    name = "hello"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    agent = "first answer"
+
+    [expect]
+    stops = 1
+    blocks = 0
+
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    "#);
+}
+
+#[test]
+fn how_often_is_left_open_where_context_alone_went_on() {
+    insta::assert_snapshot!(all(&["stop-additionalContext"]), @r#"
+    name = "hello"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    agent = "first answer"
+
+    [[step]]
+    agent = "second answer"
+
+    [expect]
+    stops = 2
+
+    # a hook let the agent go on with context only: how often it was held is not expected
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    "#);
+}
+
+#[test]
+fn a_block_that_was_overridden_held_nobody() {
+    let recording = record(&fixture("stop-cap.jsonl")).unwrap();
+    insta::assert_debug_snapshot!(recording.scenario.expect, @r#"
+    Expect {
+        endings: None,
+        results: None,
+        stops: Some(
+            9,
+        ),
+        blocks: Some(
+            8,
+        ),
+        requests: None,
+        reasons: Some(
+            [
+                "REASON 1",
+                "REASON 2",
+                "REASON 3",
+                "REASON 4",
+                "REASON 5",
+                "REASON 6",
+                "REASON 7",
+                "REASON 8",
+            ],
+        ),
+        events: None,
+        exit: None,
+        files: {},
+        absent: [],
+    }
+    "#);
+}
+
+#[test]
+fn tools_are_written_short_where_that_says_all() {
+    insta::assert_snapshot!(all(&["tools-and-hooks"]), @r#"
+    name = "hello"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    agent = "w"
+    tools = [{ write = "a.txt", text = """
+    one
+    two
+    """ }]
+
+    [[step]]
+    tools = [{ read = "a.txt" }]
+
+    [[step]]
+    tools = [{ edit = "a.txt", old = "two", new = "three" }]
+
+    [[step]]
+    tools = [{ run = "echo out; echo err >&2; exit 3" }]
+
+    [[step]]
+    tools = [{ run = "echo DENYME" }]
+
+    [[step]]
+    tools = [
+      { run = "true" },
+      { tool = "Nope", input = {} },
+    ]
+
+    [[step]]
+    agent = "done"
+
+    [expect]
+    stops = 1
+    blocks = 0
+
+    # a hook of its stops: echo '{"systemMessage":"SYS"}'
+    "#);
+}
+
+#[test]
+fn other_tools_stay_as_they_are() {
+    insta::assert_snapshot!(all(&["task-tools"]), @r#"
+    name = "hello"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    tools = [{ tool = "ToolSearch", input = { query = "select:TaskCreate,TaskUpdate,TaskList,TaskGet" } }]
+
+    [[step]]
+    tools = [{ tool = "TaskCreate", input = { activeForm = "Doing task A", description = "desc of task A", subject = "task A" } }]
+
+    [[step]]
+    tools = [{ tool = "TaskCreate", input = { activeForm = "Doing task B", description = "desc of task B", subject = "task B" } }]
+
+    [[step]]
+    tools = [{ tool = "TaskUpdate", input = { status = "in_progress", taskId = "1" } }]
+
+    [[step]]
+    tools = [{ tool = "TaskUpdate", input = { status = "completed", taskId = "1" } }]
+
+    [[step]]
+    tools = [{ tool = "TaskList", input = {} }]
+
+    [[step]]
+    agent = "leaving with B open"
+
+    [expect]
+    stops = 1
+    blocks = 0
+
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    "#);
+}
+
+#[test]
+fn errors_and_interruptions_are_steps() {
+    let names = ["api-error-529", "interrupted-tools", "interrupted-answer"];
+    insta::assert_snapshot!(all(&names), @r#"
+    name = "hello"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    error = { status = 529, type = "overloaded_error", message = "Overloaded" }
+
+
+    # ———
+    name = "hello"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    agent = "w"
+    tools = [{ run = "python3 -c 'import time; time.sleep(30)'" }]
+    interrupt = "tools"
+
+
+    # ———
+    name = "hello"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    interrupt = "answer"
+    "#);
+}
+
+#[test]
+fn a_session_that_goes_on_is_resumed() {
+    insta::assert_snapshot!(all(&["resumed", "sigkill-then-resume"]), @r#"
+    name = "one"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "one"
+
+    [[step]]
+    agent = "answer 1"
+
+    [[step]]
+    session = "resume"
+
+    [[step]]
+    person = "two"
+
+    [[step]]
+    agent = "answer 1"
+
+    [[step]]
+    session = "resume"
+
+    [[step]]
+    person = "three"
+
+    [[step]]
+    agent = "answer 1"
+
+    [expect]
+    stops = 3
+    blocks = 0
+
+    # times that the session was resumed: 2
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+
+    # ———
+    name = "hello"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    agent = "working"
+    tools = [{ run = "python3 -c 'import time;time.sleep(12)'" }]
+
+    [[step]]
+    session = "resume"
+
+    [[step]]
+    person = "carry on"
+
+    [[step]]
+    agent = "answer 1"
+
+    [expect]
+    stops = 1
+    blocks = 0
+
+    # times that the session was resumed: 1
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    "#);
+}
+
+#[test]
+fn a_compaction_leaves_its_summary() {
+    insta::assert_snapshot!(all(&["manual-compaction", "auto-compaction"]), @r#"
+    name = "message one"
+    summary = "<summary>THE SUMMARY</summary>"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "message one"
+
+    [[step]]
+    agent = "answer 1"
+
+    [[step]]
+    person = "message two"
+
+    [[step]]
+    agent = "answer 2"
+
+    [[step]]
+    person = "/compact keep the important bits"
+
+    [[step]]
+    person = "message after"
+
+    [[step]]
+    agent = "answer 4"
+
+    [expect]
+    stops = 3
+    blocks = 0
+
+    # compactions, which a scenario repeats only where its tokens say so: 1
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+
+    # ———
+    name = "hello"
+    summary = "<summary>THE AUTO SUMMARY</summary>"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    agent = "w1"
+    tools = [{ run = "echo 1" }]
+    usage = { input = 10, output = 50, cache_read = 30000 }
+
+    [[step]]
+    agent = "stop1"
+    usage = { input = 10, output = 50, cache_read = 40000 }
+
+    [[step]]
+    agent = "stop2"
+    usage = { input = 10, output = 50, cache_read = 90000 }
+
+    [[step]]
+    agent = "stop3"
+    usage = { input = 10, output = 50, cache_read = 20000 }
+
+    [[step]]
+    agent = "stop4"
+    usage = { input = 10, output = 50, cache_read = 20000 }
+
+    [expect]
+    stops = 4
+    blocks = 3
+    reasons = ["more 1", "more 2", "more 3"]
+
+    # compactions, which a scenario repeats only where its tokens say so: 1
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    "#);
+}
+
+#[test]
+fn a_notification_is_nobody_speaking() {
+    insta::assert_snapshot!(all(&["background-shell"]), @r#"
+    name = "hello"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    agent = "start bg"
+    tools = [{ run = "sleep 4; echo bgdone", background = true }]
+
+    [[step]]
+    agent = "stopping while bg runs"
+
+    [[step]]
+    agent = "after bg notification"
+
+    [expect]
+    stops = 2
+    blocks = 0
+
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    "#);
+}
+
+#[test]
+fn subagents_beside_it_are_recorded_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s.jsonl");
+    let agents = directory.path().join("s/subagents");
+    fs::create_dir(&agents).unwrap();
+    let copy = |from: &str, to: &Path| {
+        fs::put(to, &fs::read(&fixture(from), 1 << 20).unwrap(), fs::Mode::Ordinary).unwrap();
+    };
+    copy("subagent-foreground-blocked.jsonl", &path);
+    copy("subagent-foreground-blocked.subagent.jsonl", &agents.join("agent-a1.jsonl"));
+    copy("subagent-foreground-blocked.subagent.meta.json", &agents.join("agent-a1.meta.json"));
+    insta::assert_snapshot!(shown(&path), @r#"
+    name = "hello"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "hello"
+
+    [[step]]
+    agent = "delegating"
+    tools = [{ agent = "SUBPROMPT please work", background = false }]
+
+    [[step]]
+    agent = "main done"
+
+    [[subagent]]
+    prompt = "SUBPROMPT please work"
+
+    [[subagent.step]]
+    agent = "sub working"
+    tools = [{ run = "echo sub" }]
+
+    [[subagent.step]]
+    agent = "sub report 3"
+
+    [[subagent.step]]
+    agent = "sub report 4"
+
+    [[subagent.step]]
+    agent = "sub report 5"
+
+    [expect]
+    stops = 1
+    blocks = 0
+
+    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    "#);
+}
+
+#[test]
+fn hostile_and_broken_lines_do_no_harm() {
+    let person = |text: &str| json!({"type": "user", "cwd": "/p", "message": {"content": text}});
+    let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+    let deep: serde_json::Value = serde_json::from_str(&deep).unwrap();
+    let says = |id: &str, block: serde_json::Value| json!({"type": "assistant", "message": {"id": id, "model": "m", "content": [block]}});
+    let tool = |input: serde_json::Value| json!({"type": "tool_use", "name": "Odd \u{1b}[1m", "input": input});
+    let lines = [
+        person("\u{1b}]0;title\u{7}\u{0} \u{202e}rm -rf"),
+        says("1", json!({"type": "thinking", "thinking": "hm"})),
+        says("1", json!({"type": "text", "text": "one\r\n\"\"\"\\"})),
+        says("2", json!({"type": "text", "text": "in between"})),
+        says(
+            "1",
+            tool(
+                json!({"none": null, "list": [null, 1, u64::MAX], "deep": deep, "/p/x": "/p/x /pp/x /p"}),
+            ),
+        ),
+        says("3", tool(json!("no object"))),
+        says(
+            "3",
+            json!({"type": "tool_use", "name": "Write", "input": {"file_path": "/etc/passwd", "content": ""}}),
+        ),
+        json!({"type": "assistant", "message": 7}),
+        json!({"type": "user", "message": {"content": 7}}),
+        json!({"type": 7}),
+        json!([]),
+        json!({"type": "assistant", "isSidechain": true, "message": {"id": "9", "model": "m", "content": "not ours"}}),
+    ];
+    insta::assert_snapshot!(recorded(&lines), @r#"
+    name = "\u001b]0;title\u0007\u0000 \u202erm -rf"
+
+    [client]
+    model = "m"
+
+    [[step]]
+    person = "\u001b]0;title\u0007\u0000 \u202erm -rf"
+
+    [[step]]
+    agent = """
+    one\r
+    ""\"\\"""
+    tools = [{ tool = "Odd \u001b[1m", input = { "/p/x" = "x /pp/x .", deep = [[[[[[[[[[[[[[[[[[[[[[[["[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"]]]]]]]]]]]]]]]]]]]]]]]], list = [1, 1.8446744073709552e19] } }]
+    usage = { input = 0, output = 0 }
+
+    [[step]]
+    agent = "in between"
+    usage = { input = 0, output = 0 }
+
+    [[step]]
+    tools = [
+      { tool = "Odd \u001b[1m", input = {} },
+      { write = "/etc/passwd", text = "" },
+    ]
+    usage = { input = 0, output = 0 }
+
+    # lines that could not be read: 2
+    # tool calls that name files outside of the project: 1
+    "#);
+    for (bytes, expected) in [
+        (&b""[..], "`DIR/session.jsonl` is no transcript: none of its lines is one"),
+        (b"\xff\xfe\n{\n", "`DIR/session.jsonl` is no transcript: none of its lines is one"),
+        (b"{\"type\":\"mode\"}", "nobody says anything in `DIR/session.jsonl`"),
+    ] {
+        assert_eq!(played(bytes), expected, "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn paths_of_the_project_become_relative() {
+    for (text, expected) in [
+        ("/home/u/p/src/a.rs", "src/a.rs"),
+        ("/home/u/p", "."),
+        ("/home/u/p/", "./"),
+        ("cd /home/u/p && ls /home/u/p/x", "cd . && ls x"),
+        ("cat '/home/u/p/x'>\"/home/u/p/y\"", "cat 'x'>\"y\""),
+        ("/home/u/project/x", "/home/u/project/x"),
+        ("/home/u/p.bak", "/home/u/p.bak"),
+        ("/mnt/home/u/p/x", "/mnt/home/u/p/x"),
+        ("/home/u/p/.git", ".git"),
+        ("ä/home/u/p/x", "ä/home/u/p/x"),
+    ] {
+        assert_eq!(tools::relative(text, "/home/u/p"), expected, "{text}");
+    }
+    for cwd in ["", "/", "//", "relative"] {
+        assert_eq!(tools::relative("/a//b relative", cwd), "/a//b relative", "{cwd}");
+    }
+}
+
+#[test]
+fn what_the_shorthand_cannot_say_stays_as_it_is() {
+    for (name, input, is_other) in [
+        ("Bash", json!({"command": "x", "timeout": 5}), false),
+        ("Bash", json!({"command": "x", "dangerouslyDisableSandbox": true}), true),
+        (
+            "Edit",
+            json!({"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": true}),
+            true,
+        ),
+        ("Read", json!({"file_path": "a", "limit": 3}), true),
+        ("Write", json!({"file_path": "a", "content": 5}), true),
+        ("Task", json!({"prompt": "x", "description": "y"}), false),
+        ("Agent", json!({"prompt": "x", "description": "y", "model": "haiku"}), true),
+        ("Glob", json!({"pattern": "*"}), true),
+    ] {
+        let call = tools::call(name, &input, "/p");
+        assert_eq!(matches!(call, ToolCall::Other { .. }), is_other, "{name} {input}");
+    }
+}
+
+#[test]
+fn a_session_that_is_too_long_is_cut_and_still_reads() {
+    let line = |text: &str| json!({"type": "user", "message": {"content": text}}).to_string();
+    let long = "\u{1}".repeat(100_000);
+    let lines: Vec<_> = (0..20).map(|_| line(&long)).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("session.jsonl");
+    fs::put(&path, lines.join("\n").as_bytes(), fs::Mode::Ordinary).unwrap();
+    let recording = record(&path).unwrap();
+    let text = scenario::write(&recording.scenario);
+    assert!(text.len() < 4 * 1024 * 1024, "{}", text.len());
+    assert_eq!((recording.scenario.steps.len(), recording.broken), (6, 0));
+    assert_eq!(recording.notes, ["the session is too long for a scenario: its end is left out"]);
+}
+
+/// What the simulated client leaves behind is recorded like what a real one does.
+#[test]
+fn a_simulated_session_is_recorded_too() {
+    let home = tempfile::tempdir().unwrap();
+    let place = Place { home: home.path(), project: Path::new("/p"), session: "s-1" };
+    let mut transcript = Transcript::open(&place, Ids::seeded(1)).unwrap();
+    transcript.queue("go").unwrap();
+    transcript.begin();
+    transcript.prompt("go", Origin::Person).unwrap();
+    let input = json!({"file_path": "/p/a", "content": "x"});
+    let blocks = [
+        Block::Text { text: "writing" },
+        Block::ToolUse { id: "t1", name: "Write", input: &input },
+    ];
+    let answer = Answer {
+        id: "m1",
+        request: "r1",
+        model: MODEL,
+        blocks: &blocks,
+        stop_reason: "tool_use",
+        usage: scenario::Usage::default(),
+    };
+    transcript.answer(&answer).unwrap();
+    let done = json!({});
+    let outcome = Outcome::Done(&done);
+    transcript
+        .tool_result(&ToolResult { id: "t1", name: "Write", text: "written", outcome })
+        .unwrap();
+    let blocks = [Block::Text { text: "done" }];
+    let answer = Answer { id: "m2", blocks: &blocks, stop_reason: "end_turn", ..answer };
+    transcript.answer(&answer).unwrap();
+    transcript.feedback("Stop hook feedback:\n[check]: not yet").unwrap();
+    transcript
+        .stop_summary(&Stop {
+            tool_use_id: "s",
+            infos: &[HookInfo { command: "check".to_owned(), duration_ms: None }],
+            errors: &["[check]: not yet".to_owned()],
+            context: &[],
+            stopped: None,
+            has_output: true,
+        })
+        .unwrap();
+    transcript.close().unwrap();
+    insta::assert_snapshot!(shown(transcript.path()), @r#"
+    name = "go"
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "go"
+
+    [[step]]
+    agent = "writing"
+    tools = [{ write = "a", text = "x" }]
+
+    [[step]]
+    agent = "done"
+
+    [expect]
+    stops = 1
+    blocks = 1
+    reasons = ["not yet"]
+
+    # a hook of its stops: check
+    "#);
+}

@@ -1,0 +1,140 @@
+//! Tool calls as a scenario writes them, with paths of its own project.
+
+use crate::scenario::ToolCall;
+use serde_json::{Map, Value};
+
+/// Deeper values are kept as text: TOML is read to a limited depth.
+const DEEPEST: usize = 24;
+
+/// The shorthand where it says all that the call said, and the call as it stands otherwise.
+pub(super) fn call(name: &str, input: &Value, cwd: &str) -> ToolCall {
+    let input = local(input, cwd, 0);
+    shorthand(name, &input)
+        .unwrap_or_else(|| ToolCall::Other { name: name.to_owned(), input: object(input) })
+}
+
+fn shorthand(name: &str, input: &Value) -> Option<ToolCall> {
+    let fields = input.as_object()?;
+    let has_only = |known: &[&str]| fields.keys().all(|key| known.contains(&&**key));
+    let text = |key: &str| fields.get(key)?.as_str().map(str::to_owned);
+    let flag = |key: &str| fields.get(key).and_then(Value::as_bool);
+    match name {
+        "Bash" if has_only(&["command", "description", "timeout", "run_in_background"]) => {
+            let background = flag("run_in_background").unwrap_or_default();
+            Some(ToolCall::Bash { command: text("command")?, background })
+        }
+        "Write" if has_only(&["file_path", "content"]) => {
+            Some(ToolCall::Write { path: text("file_path")?, text: text("content")? })
+        }
+        "Edit"
+            if has_only(&["file_path", "old_string", "new_string", "replace_all"])
+                && flag("replace_all") != Some(true) =>
+        {
+            let (old, new) = (text("old_string")?, text("new_string")?);
+            Some(ToolCall::Edit { path: text("file_path")?, old, new })
+        }
+        "Read" if has_only(&["file_path"]) => Some(ToolCall::Read { path: text("file_path")? }),
+        "Agent" | "Task"
+            if has_only(&["description", "prompt", "subagent_type", "run_in_background"]) =>
+        {
+            let kind = text("subagent_type").unwrap_or_else(|| "general-purpose".to_owned());
+            // Clients that called the tool `Task` waited for it unless they were told not to.
+            let background = flag("run_in_background").unwrap_or(name == "Agent");
+            Some(ToolCall::Agent { prompt: text("prompt")?, kind, background })
+        }
+        _ => None,
+    }
+}
+
+/// The input of a tool is an object.
+fn object(input: Value) -> Value {
+    if input.is_object() { input } else { Value::Object(Map::new()) }
+}
+
+/// Without null, which TOML lacks, and with the project's own paths made relative.
+fn local(value: &Value, cwd: &str, depth: usize) -> Value {
+    if depth > DEEPEST {
+        return Value::String(value.to_string());
+    }
+    match value {
+        Value::String(text) => Value::String(relative(text, cwd)),
+        Value::Array(items) => {
+            let items = items.iter().filter(|item| !item.is_null());
+            items.map(|item| local(item, cwd, depth + 1)).collect()
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(_, value)| !value.is_null());
+            let fields = fields.map(|(key, value)| (key.clone(), local(value, cwd, depth + 1)));
+            Value::Object(fields.collect())
+        }
+        // TOML's whole numbers are signed.
+        Value::Number(number) if number.as_i64().is_none() && !number.is_f64() => {
+            number.as_f64().map_or(Value::Null, Value::from)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// Every mention of the directory and of what is in it, also inside a command.
+pub(super) fn relative(text: &str, cwd: &str) -> String {
+    let is_name = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '~');
+    if !cwd.starts_with('/') || cwd.trim_end_matches('/').is_empty() || !text.contains(cwd) {
+        return text.to_owned();
+    }
+    let cwd = cwd.trim_end_matches('/');
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(cwd) {
+        let (before, found) = rest.split_at(at);
+        out.push_str(before);
+        let behind = found.get(cwd.len()..).unwrap_or_default();
+        let is_begun = out.chars().next_back().is_some_and(|char| is_name(char) || char == '/');
+        let mut chars = behind.chars();
+        match (is_begun, chars.next()) {
+            (false, Some('/')) if chars.next().is_some_and(|char| is_name(char) || char == '/') => {
+                rest = behind.get(1..).unwrap_or_default();
+            }
+            (false, next) if !next.is_some_and(is_name) => {
+                out.push('.');
+                rest = behind;
+            }
+            _ => {
+                out.push_str(cwd);
+                rest = behind;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether a call names a file that is not the project's.
+pub(super) fn leads_out(call: &ToolCall) -> bool {
+    let is_out =
+        |path: &str| path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
+    match call {
+        ToolCall::Write { path, .. } | ToolCall::Edit { path, .. } | ToolCall::Read { path } => {
+            is_out(path)
+        }
+        ToolCall::Other { input, .. } => input["file_path"].as_str().is_some_and(is_out),
+        ToolCall::Bash { .. } | ToolCall::Agent { .. } => false,
+    }
+}
+
+/// About as many bytes as it takes to write it down.
+pub(super) fn size(call: &ToolCall) -> usize {
+    let texts = match call {
+        ToolCall::Bash { command: one, .. } | ToolCall::Read { path: one } => escaped(one),
+        ToolCall::Write { path, text } => escaped(path) + escaped(text),
+        ToolCall::Edit { path, old, new } => escaped(path) + escaped(old) + escaped(new),
+        ToolCall::Agent { prompt, kind, .. } => escaped(prompt) + escaped(kind),
+        // Characters that JSON escapes are escaped in TOML too; a doubled length covers the rest.
+        ToolCall::Other { name, input } => escaped(name) + 2 * input.to_string().len(),
+    };
+    texts + 64
+}
+
+pub(super) fn escaped(text: &str) -> usize {
+    let plain = |char: char| !char.is_control() || char == '\n' || char == '\t';
+    text.chars().map(|char| if plain(char) { char.len_utf8() + 1 } else { 6 }).sum()
+}

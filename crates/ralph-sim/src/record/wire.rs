@@ -1,0 +1,61 @@
+//! What is read of a line. Whatever has a surprising type is absent.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Line {
+    #[serde(rename = "type", default)]
+    pub(super) kind: Value,
+    #[serde(default)]
+    pub(super) subtype: Value,
+    #[serde(default)]
+    pub(super) cwd: Value,
+    #[serde(default)]
+    pub(super) is_meta: Value,
+    #[serde(default)]
+    pub(super) is_sidechain: Value,
+    #[serde(default)]
+    pub(super) is_compact_summary: Value,
+    #[serde(default)]
+    pub(super) origin: Value,
+    #[serde(default)]
+    pub(super) message: Value,
+    #[serde(default)]
+    pub(super) content: Value,
+    #[serde(default)]
+    pub(super) is_api_error_message: Value,
+    #[serde(default)]
+    pub(super) api_error_status: Value,
+    #[serde(default)]
+    pub(super) api_error_type: Value,
+    #[serde(default)]
+    pub(super) hook_infos: Value,
+    #[serde(default)]
+    pub(super) hook_additional_context: Value,
+    #[serde(default)]
+    pub(super) prevented_continuation: Value,
+}
+
+/// The text of a message: a string, or its blocks of text.
+pub(super) fn text(content: &Value) -> Option<String> {
+    match content {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(blocks) => {
+            let texts: Vec<_> = blocks
+                .iter()
+                .filter(|block| block["type"] == "text")
+                .filter_map(|block| block["text"].as_str())
+                .collect();
+            (!texts.is_empty()).then(|| texts.join("\n"))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+/// What stands between two marks.
+pub(super) fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(from)?;
+    rest.split_once(to).map(|(inner, _)| inner)
+}

@@ -1,0 +1,49 @@
+//! What somebody may have meant.
+
+/// No word of a scenario is longer, and the comparison takes time by the product of both lengths.
+const LONGEST: usize = 40;
+
+/// The word that is meant by a misspelt one, if any is.
+pub(super) fn meant<'a>(written: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let written: Vec<char> = written.to_lowercase().chars().take(LONGEST).collect();
+    let far = |word: &str| changes(&written, &word.to_lowercase());
+    let near = words.map(|word| (far(word), word)).min()?;
+    let is_near = near.0 <= 2 && near.0 < written.len().min(near.1.chars().count());
+    is_near.then_some(near.1)
+}
+
+/// How many letters have to be put in, left out or changed.
+fn changes(from: &[char], to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=from.len()).collect();
+    for (at, wanted) in to.chars().enumerate() {
+        let mut next = vec![at + 1];
+        for ((letter, above), pair) in from.iter().zip(row.iter().skip(1)).zip(row.iter()) {
+            let left = next.last().copied().unwrap_or_default();
+            let changed = pair + usize::from(*letter != wanted);
+            next.push(changed.min(left + 1).min(above + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_is_understood() {
+        for (written, expected) in [
+            ("timout", Some("timeout")),
+            ("Timeout", Some("timeout")),
+            ("evnt", Some("event")),
+            ("comand", Some("command")),
+            ("x", None),
+            ("", None),
+            ("in_seconds", None),
+        ] {
+            let words = ["event", "timeout", "command", "in"];
+            assert_eq!(meant(written, words.into_iter()), expected, "{written}");
+        }
+    }
+}

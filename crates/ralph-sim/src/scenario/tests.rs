@@ -1,0 +1,735 @@
+//! Every mistake in a scenario is shown where it is, and what is written reads back the same.
+
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+use std::path::Path;
+
+fn mistakes(text: &str) -> String {
+    match parse(text, Path::new("/scenarios/one.toml")) {
+        Ok(_) => "no mistake".to_owned(),
+        Err(Mistakes::Found(problems)) => {
+            let shown = problems.iter().map(|problem| {
+                let before = problem.source.get(..problem.span.start).unwrap_or_default();
+                let line = before.matches('\n').count() + 1;
+                let place = problem.source.get(problem.span.clone()).unwrap_or("?");
+                let hint = problem.hint.as_deref().map(|hint| format!("\n   {hint}"));
+                let hint = hint.unwrap_or_default();
+                format!("{line}: {place:?}\n   {}{hint}", problem.message)
+            });
+            shown.collect::<Vec<_>>().join("\n")
+        }
+        Err(other) => other.to_string(),
+    }
+}
+
+/// What every scenario needs, on the first line.
+fn told(rest: &str) -> String {
+    format!("step = [{{ person = \"go\" }}]\n{rest}")
+}
+
+#[test]
+fn keys_and_types_are_checked() {
+    let cases = [
+        "nmae = 'x'",
+        "colour = 'x'",
+        "name = 5",
+        "name = true",
+        "name = ['x']",
+        "setup = 'make'",
+        "summary = { text = 'x' }",
+        "[client]\nmax_turn = 3",
+        "[client]\nmax_turns = -3",
+        "[client]\nsession = '../x'",
+        "[[hook]]\ncommand = 'x'",
+        "[[hook]]\nevent = 'Stop'\ncommand = 'x'\nin = 'projct'",
+        "[[hook]]\nevent = 'Stop'\ncommand = 'x'\ntimeout = '5'",
+        "[[plugin]]\nname = 'a/b'",
+        "[[subagent]]\nprompt = 'p'\nstep = [{ agent = 'x', repeat = 'often' }]",
+        "[[subagent]]\nprompt = 'p'\nstep = [{ agent = 'x', repeat = 0 }]",
+        "[[subagent]]\nprompt = 'p'\nstep = [{ agent = 'x', interrupt = 'now' }]",
+        "[expect]\nstop = 1",
+        "[expect]\nfiles = 'a'",
+    ];
+    let shown = cases.map(|case| format!("{}\n", mistakes(&told(case))));
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    2: "nmae"
+       there is no key `nmae` here
+       did you mean `name`?
+
+    2: "colour"
+       there is no key `colour` here
+       there is `name`, `client`, `env`, `copy`, `files`, `home`, `setup`, `settings`, `hook`, `plugin`, `step`, `subagent`, `summary`, `expect`
+
+    2: "5"
+       this is the number 5, not a string
+
+    2: "true"
+       this is true, not a string
+
+    2: "['x']"
+       this is a list, not a string
+
+    2: "'make'"
+       this is the text "make", not a list
+
+    2: "{ text = 'x' }"
+       this is a table, not a string
+
+    3: "max_turn"
+       there is no key `max_turn` here
+       did you mean `max_turns`?
+
+    3: "-3"
+       this is the number -3, not a whole number that is not negative
+
+    3: "'../x'"
+       this is no id of a session
+       such as 5999882c-e786-462c-84d4-07d1c65b5e76
+
+    2: "[[hook]]"
+       `event` is missing here
+
+    5: "'projct'"
+       `projct` is none of what can stand here
+       did you mean `project`?
+
+    5: "'5'"
+       this is the text "5", not a number
+
+    3: "'a/b'"
+       this is no name of a plugin
+       letters, digits and `-`
+
+    4: "'often'"
+       this is neither a number of times nor "forever"
+
+    4: "0"
+       a turn is taken at least once
+
+    4: "'now'"
+       `now` is none of what can stand here
+       there is `answer`, `tools`
+
+    3: "stop"
+       there is no key `stop` here
+       did you mean `stops`?
+
+    3: "'a'"
+       this is the text "a", not a table
+    "#);
+}
+
+#[test]
+fn events_and_hooks_are_checked() {
+    let cases = [
+        "[[hook]]\nevent = 'Stopp'\ncommand = 'x'",
+        "[[hook]]\nevent = 'OnSave'\ncommand = 'x'",
+        "[[hook]]\nevent = 'Stop'",
+        "[[hook]]\nevent = 'Stop'\ncommand = 'x'\nscript = 'y'",
+        "[[hook]]\nevent = 'Stop'\nscript = 'y'\nargs = ['z']",
+        "[[plugin]]\nname = 'p'\nhook = [{ event = 'Stop' }]",
+    ];
+    let shown = cases.map(|case| format!("{}\n", mistakes(&told(case))));
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    3: "'Stopp'"
+       there is no event `Stopp`
+       did you mean `Stop`?
+
+    3: "'OnSave'"
+       there is no event `OnSave`
+       one of SessionStart, UserPromptSubmit, UserPromptExpansion, PreToolUse, PostToolUse, PostToolUseFailure, PostToolBatch, Stop, SubagentStart, SubagentStop, TaskCreated, TaskCompleted, TeammateIdle, PreCompact, PostCompact, StopFailure, SessionEnd, Notification
+
+    3: "'Stop'"
+       this hook runs nothing
+       give it `command`, with or without `args`, or `script`
+
+    3: "'Stop'"
+       this hook has more than one thing to run
+       give it `command`, with or without `args`, or `script`
+
+    3: "'Stop'"
+       `args` are for a `command`
+       give it `command`, with or without `args`, or `script`
+
+    4: "'Stop'"
+       this hook runs nothing
+       give it `command`, with or without `args`, or `script`
+    "#);
+}
+
+#[test]
+fn steps_are_one_thing_each() {
+    let cases = [
+        "",
+        "[[step]]\nagent = 'x'",
+        "[[step]]\nperson = 'x'\nagent = 'y'",
+        "[[step]]\nperson = 'x'\n[[step]]\nsession = 'resume'\nagent = 'y'",
+        "[[step]]\nperson = 'x'\n[[step]]\n[[step]]\ndelay_ms = 5",
+        "[[step]]\nperson = 'x'\n[[step]]\ntools = [{ run = 'x', read = 'y' }, { text = 'z' }, { input = {} }]",
+        "[[step]]\nperson = 'x'\n[[subagent]]\nprompt = 'p'\nstep = [{ person = 'y' }]",
+        "[[step]]\nperson = 'x'\n[[step]]\nerror = { status = 529 }",
+        "[[step]]\nperson = 'x'\nusage = { input = 1 }\n[[step]]\nsession = 'fork'\nrepeat = 2",
+        "[[step]]\nperson = 'x'\n[[step]]\ntools = [{ run = 'x', text = 'y' }, { read = 'x', background = true }]",
+    ];
+    let shown = cases.map(|case| format!("{}\n", mistakes(case)));
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    1: ""
+       nobody says anything in this scenario
+       begin with a `[[step]]` that has `person = "…"`
+
+    1: ""
+       nobody says anything in this scenario
+       begin with a `[[step]]` that has `person = "…"`
+
+    1: "[[step]]"
+       this is more than one step
+       give it one of `person`, `session`, or `agent` with its `tools`
+
+    3: "[[step]]"
+       this is more than one step
+       give it one of `person`, `session`, or `agent` with its `tools`
+
+    3: "[[step]]"
+       nothing happens here
+       give it one of `person`, `session`, or `agent` with its `tools`
+    4: "[[step]]"
+       nothing happens here
+       give it one of `person`, `session`, or `agent` with its `tools`
+
+    4: "{ run = 'x', read = 'y' }"
+       this is more than one tool call
+       give it one of `run`, `write`, `edit`, `read`, `agent` and `tool`
+    4: "{ text = 'z' }"
+       this calls no tool
+       give it one of `run`, `write`, `edit`, `read`, `agent` and `tool`
+    4: "{ input = {} }"
+       this calls no tool
+       give it one of `run`, `write`, `edit`, `read`, `agent` and `tool`
+
+    5: "{ person = 'y' }"
+       a subagent hears nobody but its agent
+       only `agent` steps belong here
+
+    4: "{ status = 529 }"
+       `type` is missing here
+
+    1: "[[step]]"
+       `usage` is for a step of the agent
+    4: "[[step]]"
+       `repeat` is for a step of the agent
+
+    4: "{ run = 'x', text = 'y' }"
+       `text` is for `write`
+    4: "{ read = 'x', background = true }"
+       `background` is for `run` and `agent`
+    "#);
+}
+
+#[test]
+fn what_cannot_come_true_is_a_mistake() {
+    let cases = [
+        "stops = 1\nblocks = 2",
+        "requests = 1\nstops = 2",
+        "blocks = 1\nreasons = ['a', 'b']",
+        "endings = ['completed', 'completed']",
+        "endings = ['complete']",
+        "endings = ['well']",
+        "events = ['Stop', 'Stoop']",
+        "absent = ['a']\nfiles = { a = 'x' }",
+        "stops = 1\nblocks = 2\nreasons = ['a', 'b', 'c']\nrequests = 0",
+    ];
+    let shown = cases.map(|case| format!("{}\n", mistakes(&told(&format!("[expect]\n{case}")))));
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    4: "2"
+       there cannot be more blocks (2) than stops (1)
+
+    4: "2"
+       there cannot be more stops (2) than requests (1)
+
+    4: "['a', 'b']"
+       there cannot be more reasons (2) than blocks (1)
+
+    3: "'completed'"
+       there cannot be more endings (2) than prompts (1)
+
+    3: "'complete'"
+       there is no ending `complete`
+       did you mean `completed`?
+
+    3: "'well'"
+       there is no ending `well`
+       one of completed, stop_hook_prevented, hook_stopped, prompt_blocked, api_error, max_turns, aborted_streaming, aborted_tools
+
+    3: "'Stoop'"
+       there is no event `Stoop`
+       did you mean `Stop`?
+
+    3: "'a'"
+       this file is expected to be there, and not to be
+
+    3: "1"
+       there cannot be more stops (1) than requests (0)
+    4: "2"
+       there cannot be more blocks (2) than stops (1)
+    5: "['a', 'b', 'c']"
+       there cannot be more reasons (3) than blocks (2)
+    "#);
+    let background = "[[step]]\nperson = 'x'\n[[step]]\ntools = [{ run = 'x', background = true }]\n\
+        [expect]\nendings = ['completed', 'completed']";
+    assert_eq!(mistakes(background), "no mistake");
+}
+
+#[test]
+fn files_stay_where_they_belong() {
+    let cases = [
+        "copy = 'nowhere'",
+        "[files]\n\"../x\" = ''",
+        "[files]\n\"/etc/passwd\" = ''",
+        "[home]\n\"\" = ''",
+        "[expect]\nabsent = ['a/../../b']\nfiles = { \"./x\" = '' }",
+    ];
+    let shown = cases.map(|case| format!("{}\n", mistakes(&told(case))));
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    2: "'nowhere'"
+       there is no directory `/scenarios/nowhere`
+       it is looked for beside the scenario
+
+    3: "\"../x\""
+       this path leads out of the scratch directory
+       paths are relative, and inside the scratch directory
+
+    3: "\"/etc/passwd\""
+       this path leads out of the scratch directory
+       paths are relative, and inside the scratch directory
+
+    3: "\"\""
+       this path leads out of the scratch directory
+       paths are relative, and inside the scratch directory
+
+    3: "'a/../../b'"
+       this path leads out of the scratch directory
+       paths are relative, and inside the scratch directory
+    4: "\"./x\""
+       this path leads out of the scratch directory
+       paths are relative, and inside the scratch directory
+    "#);
+}
+
+#[test]
+fn what_is_no_toml_is_shown_where_it_breaks() {
+    let cases = [
+        "name = ",
+        "name = 'x",
+        "name = 'x'\nname = 'y'",
+        "[[step]\nperson = 'x'",
+        "person 'x'",
+        "name = \"\\q\"",
+        "\u{0}",
+    ];
+    let shown = cases.map(|case| format!("{}\n", mistakes(case)));
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    1: ""
+       string values must be quoted, expected literal string
+
+    1: ""
+       invalid literal string, expected `'`
+
+    2: "name"
+       duplicate key
+
+    1: ""
+       unclosed array table, expected `]`
+
+    1: ""
+       key with no value, expected `=`
+
+    1: ""
+       missing escaped value, expected `b`, `e`, `f`, `n`, `r`, `\`, `"`, `x`, `u`, `U`
+
+    1: ""
+       key with no value, expected `=`
+    "#);
+}
+
+#[test]
+fn files_that_cannot_be_read_say_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        ralph_exec::fs::put(&path, bytes, ralph_exec::fs::Mode::Ordinary).unwrap();
+        path
+    };
+    let cases = [
+        directory.path().join("missing.toml"),
+        directory.path().to_owned(),
+        write("latin.toml", b"name = '\xe4'"),
+        write("large.toml", &vec![b'#'; 4 * 1024 * 1024 + 1]),
+    ];
+    let shown = cases.map(|path| {
+        let error = read(&path).unwrap_err();
+        let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
+        let said = format!("{error}{}", source.unwrap_or_default());
+        said.replace(&*directory.path().to_string_lossy(), "DIR")
+    });
+    insta::assert_snapshot!(shown.join("\n"), @"
+    cannot read `DIR/missing.toml`: No such file or directory (os error 2)
+    cannot read `DIR`: it is not a regular file
+    `DIR/latin.toml` is not UTF-8
+    cannot read `DIR/large.toml`: it is larger than 4194304 bytes
+    ");
+}
+
+fn turn(text: &str) -> AgentTurn {
+    AgentTurn { text: text.to_owned(), ..AgentTurn::default() }
+}
+
+fn rich() -> Scenario {
+    let map = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    };
+    let error =
+        ApiError { status: 529, kind: "overloaded_error".to_owned(), message: "Busy".to_owned() };
+    let script = "#!/bin/sh\nprintf \"a\\n\" >&2\nexit 2\n";
+    let hook = |run| Hook { event: "Stop".to_owned(), run, ..Hook::default() };
+    Scenario {
+        name: "An agent is held".to_owned(),
+        client: Client {
+            session: Some("5999882c-e786-462c-84d4-07d1c65b5e76".to_owned()),
+            model: Some("claude-sonnet-5".to_owned()),
+            autocompact: Some(100_000),
+            max_turns: Some(9),
+        },
+        env: map(&[("CAP", "3"), ("a.b", "x \"y\" 'z'")]),
+        copy: None,
+        files: map(&[("src/a.rs", "fn main() {}\n"), ("check.sh", script), ("empty", "")]),
+        home: map(&[(".gitconfig", "[user]\n\tname = \"x\"\n")]),
+        setup: vec!["git init".to_owned(), "true".to_owned()],
+        settings: Settings {
+            user: Some(
+                json!({"env": {"A": "1"}, "n": [1, 2.5, true, {}], "deep": {"x y": "z\nw"}}),
+            ),
+            project: None,
+            local: Some(json!({})),
+        },
+        hooks: vec![
+            Hook { timeout: Some(2.0), layer: Layer::User, ..hook(Run::Script(script.to_owned())) },
+            Hook {
+                matcher: Some("Bash|Edit".to_owned()),
+                is_async: true,
+                timeout: Some(0.25),
+                layer: Layer::Flag,
+                ..hook(Run::Program { command: "x".to_owned(), args: vec!["a b".to_owned()] })
+            },
+            hook(Run::Command("exit 2".to_owned())),
+        ],
+        plugins: vec![Plugin {
+            name: "p-1".to_owned(),
+            hooks: vec![hook(Run::Command("y".to_owned()))],
+        }],
+        steps: vec![
+            Step::Person("Make it work.\nThen stop.".to_owned()),
+            Step::Agent(AgentTurn {
+                tools: vec![
+                    ToolCall::Bash { command: "make 'x' \"y\"".to_owned(), background: true },
+                    ToolCall::Write {
+                        path: "a".to_owned(),
+                        text: "one\n\"\"\"two\"\n'''".to_owned(),
+                    },
+                    ToolCall::Edit {
+                        path: "a".to_owned(),
+                        old: "x".to_owned(),
+                        new: "\t\u{1b}[1m\r\u{202e}".to_owned(),
+                    },
+                    ToolCall::Read { path: "C:\\a".to_owned() },
+                    ToolCall::Agent {
+                        prompt: "look".to_owned(),
+                        kind: "Explore".to_owned(),
+                        background: false,
+                    },
+                    ToolCall::Other {
+                        name: "Glob".to_owned(),
+                        input: json!({"pattern": "**/*.rs", "n": 3}),
+                    },
+                ],
+                usage: Usage { input: 5, output: 6, cache_read: 7, cache_creation: 0 },
+                delay_ms: 10,
+                ..AgentTurn::default()
+            }),
+            Step::Agent(AgentTurn { repeat: Repeat::Forever, ..turn("still at it") }),
+            Step::Agent(AgentTurn { error: Some(error), repeat: Repeat::Times(3), ..turn("") }),
+            Step::Session(SessionStep::Resume),
+            Step::Person("\n".to_owned()),
+            Step::Agent(turn("")),
+            Step::Agent(AgentTurn { interrupt: Interrupt::Answer, ..turn("") }),
+            Step::Session(SessionStep::Fork),
+            Step::Agent(AgentTurn {
+                stop_reason: Some("max_tokens".to_owned()),
+                interrupt: Interrupt::Tools,
+                ..turn("cut")
+            }),
+        ],
+        subagents: vec![Subagent {
+            prompt: "look".to_owned(),
+            turns: vec![turn("looked"), turn("again")],
+        }],
+        summary: "<summary>short</summary>".to_owned(),
+        expect: Expect {
+            endings: Some(vec!["completed".to_owned(), "api_error".to_owned()]),
+            results: Some(vec![String::new()]),
+            stops: Some(3),
+            blocks: Some(2),
+            requests: Some(9),
+            reasons: Some(vec!["tests fail".to_owned(), "lint".to_owned()]),
+            events: Some(vec!["SessionStart".to_owned(), "Stop".to_owned()]),
+            exit: Some(-1),
+            files: map(&[("src/a.rs", "fn main() {}\n")]),
+            absent: vec!["b".to_owned()],
+        },
+    }
+}
+
+fn read_back(scenario: &Scenario) -> Scenario {
+    let text = write(scenario);
+    assert_eq!(mistakes(&text), "no mistake", "{text}");
+    parse(&text, Path::new("one.toml")).unwrap()
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "everything that a scenario can say, in one file")]
+fn a_scenario_is_written_as_people_write_it() {
+    let small = Scenario {
+        name: "small".to_owned(),
+        steps: vec![Step::Person("go".to_owned()), Step::Agent(turn("Done."))],
+        summary: read::SUMMARY.to_owned(),
+        ..Scenario::default()
+    };
+    for scenario in [&small, &rich()] {
+        assert_eq!(read_back(scenario), *scenario);
+    }
+    insta::assert_snapshot!(format!("{}\n# ———\n{}", write(&small), write(&rich())), @r#"
+    name = "small"
+
+    [[step]]
+    person = "go"
+
+    [[step]]
+    agent = "Done."
+
+    # ———
+    name = "An agent is held"
+    setup = ["git init", "true"]
+    summary = "<summary>short</summary>"
+
+    [client]
+    session = "5999882c-e786-462c-84d4-07d1c65b5e76"
+    model = "claude-sonnet-5"
+    autocompact = 100000
+    max_turns = 9
+
+    [env]
+    CAP = "3"
+    "a.b" = "x \"y\" 'z'"
+
+    [files]
+    "check.sh" = '''
+    #!/bin/sh
+    printf "a\n" >&2
+    exit 2
+    '''
+    empty = ""
+    "src/a.rs" = """
+    fn main() {}
+    """
+
+    [home]
+    ".gitconfig" = '''
+    [user]
+    	name = "x"
+    '''
+
+    [settings]
+    user = { deep = { "x y" = """
+    z
+    w""" }, env = { A = "1" }, n = [1, 2.5, true, {}] }
+    local = {}
+
+    [[hook]]
+    event = "Stop"
+    script = '''
+    #!/bin/sh
+    printf "a\n" >&2
+    exit 2
+    '''
+    timeout = 2
+    in = "user"
+
+    [[hook]]
+    event = "Stop"
+    matcher = "Bash|Edit"
+    command = "x"
+    args = ["a b"]
+    timeout = 0.25
+    async = true
+    in = "flag"
+
+    [[hook]]
+    event = "Stop"
+    command = "exit 2"
+
+    [[plugin]]
+    name = "p-1"
+
+    [[plugin.hook]]
+    event = "Stop"
+    command = "y"
+
+    [[step]]
+    person = """
+    Make it work.
+    Then stop."""
+
+    [[step]]
+    tools = [
+      { run = "make 'x' \"y\"", background = true },
+      { write = "a", text = """
+    one
+    ""\"two"
+    '''""" },
+      { edit = "a", old = "x", new = "\t\u001b[1m\r\u202e" },
+      { read = 'C:\a' },
+      { agent = "look", type = "Explore", background = false },
+      { tool = "Glob", input = { n = 3, pattern = "**/*.rs" } },
+    ]
+    usage = { input = 5, output = 6, cache_read = 7 }
+    delay_ms = 10
+
+    [[step]]
+    agent = "still at it"
+    repeat = "forever"
+
+    [[step]]
+    error = { status = 529, type = "overloaded_error", message = "Busy" }
+    repeat = 3
+
+    [[step]]
+    session = "resume"
+
+    [[step]]
+    person = "\n"
+
+    [[step]]
+    agent = ""
+
+    [[step]]
+    interrupt = "answer"
+
+    [[step]]
+    session = "fork"
+
+    [[step]]
+    agent = "cut"
+    stop_reason = "max_tokens"
+    interrupt = "tools"
+
+    [[subagent]]
+    prompt = "look"
+
+    [[subagent.step]]
+    agent = "looked"
+
+    [[subagent.step]]
+    agent = "again"
+
+    [expect]
+    endings = ["completed", "api_error"]
+    results = [""]
+    stops = 3
+    blocks = 2
+    requests = 9
+    reasons = ["tests fail", "lint"]
+    events = ["SessionStart", "Stop"]
+    exit = -1
+    absent = ["b"]
+
+    [expect.files]
+    "src/a.rs" = """
+    fn main() {}
+    """
+    "#);
+}
+
+/// Text with all that TOML makes a difference of.
+fn text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("\"".to_owned()),
+        Just("'''".to_owned()),
+        Just("\"\"\"\"".to_owned()),
+        Just("\\".to_owned()),
+        Just("\n".to_owned()),
+        Just("\r\n".to_owned()),
+        Just("\u{0}\u{7f}\u{85}\u{feff}\u{e0041}".to_owned()),
+        Just(" \t".to_owned()),
+        "[ -~]{0,6}",
+        any::<char>().prop_map(String::from),
+    ];
+    proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+fn value() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        any::<bool>().prop_map(|flag| json!(flag)),
+        any::<i64>().prop_map(|number| json!(number)),
+        (-1e9..1e9).prop_map(|number: f64| json!(number)),
+        text().prop_map(|text| json!(text)),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(|items| json!(items)),
+            proptest::collection::btree_map(text(), inner, 0..4).prop_map(|fields| json!(fields)),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn what_is_written_reads_back_the_same(
+        texts in proptest::collection::vec(text(), 5),
+        fields in proptest::collection::btree_map(text(), value(), 0..4),
+        timeout in proptest::option::of(0.0..1e6),
+        usage in any::<[u32; 4]>(),
+    ) {
+        let [first, second, third, fourth, fifth] = <[String; 5]>::try_from(texts).unwrap();
+        let input = json!(fields);
+        let [input_tokens, output, cache_read, cache_creation] = usage.map(u64::from);
+        let scenario = Scenario {
+            name: first.clone(),
+            env: BTreeMap::from([(second.clone(), third.clone())]),
+            hooks: vec![Hook {
+                event: "Stop".to_owned(),
+                run: Run::Script(fourth.clone()),
+                timeout,
+                ..Hook::default()
+            }],
+            settings: Settings { local: Some(input.clone()), ..Settings::default() },
+            steps: vec![
+                Step::Person(fifth.clone()),
+                Step::Agent(AgentTurn {
+                    text: second.clone(),
+                    tools: vec![
+                        ToolCall::Other { name: third.clone(), input },
+                        ToolCall::Edit { path: first, old: fourth, new: fifth },
+                    ],
+                    usage: Usage { input: input_tokens, output, cache_read, cache_creation },
+                    ..AgentTurn::default()
+                }),
+            ],
+            summary: third,
+            expect: Expect { reasons: Some(vec![second]), ..Expect::default() },
+            ..Scenario::default()
+        };
+        prop_assert_eq!(read_back(&scenario), scenario);
+    }
+}
