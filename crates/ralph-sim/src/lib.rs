@@ -17,6 +17,7 @@
 
 pub mod answer;
 pub mod check;
+pub mod client;
 pub mod id;
 pub mod matcher;
 pub mod query;

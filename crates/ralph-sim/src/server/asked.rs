@@ -62,7 +62,9 @@ pub(super) fn read(request: &Request) -> Result<Asking, String> {
 
 impl Asking {
     pub(super) fn who(&self, script: &Script) -> Who {
-        if self.messages.last().is_some_and(|last| text(last).contains(SUMMARY)) {
+        let mut latest = self.messages.iter().rev();
+        let last = latest.find(|message| message["role"] == "user");
+        if last.is_some_and(|last| text(last).contains(SUMMARY)) {
             return Who::Summary;
         }
         if self.agent.is_some() {
@@ -81,11 +83,13 @@ impl Asking {
         first.map(text).unwrap_or_default()
     }
 
-    /// Equal for a request that is sent again. Where the client marks its cache is not part of it.
+    /// Equal for a request that is sent again: the client then marks its cache in other places, and adds words of
+    /// its own about what else it changed.
     pub(super) fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.agent.hash(&mut hasher);
-        for message in &self.messages {
+        let said = self.messages.iter().filter(|message| message["role"] != "system");
+        for message in said {
             message["role"].as_str().hash(&mut hasher);
             text(message).hash(&mut hasher);
         }

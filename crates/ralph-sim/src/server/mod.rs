@@ -8,7 +8,7 @@ mod message;
 
 pub use asked::Who;
 
-use crate::scenario::AgentTurn;
+use crate::scenario::{AgentTurn, Interrupt};
 use crate::script::Script;
 use asked::Asking;
 use http::{Answer, Connection, Received, Request, With};
@@ -28,6 +28,8 @@ use std::time::Duration;
 const MOST_CONNECTIONS: usize = 64;
 /// How often a delayed answer looks whether anybody still waits for it.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long an answer is held back at least that the person interrupts.
+const HELD: Duration = Duration::from_mins(1);
 /// How long not to try again when the system has no connection to give.
 const BREATH: Duration = Duration::from_millis(20);
 
@@ -322,7 +324,11 @@ struct Reply<'a> {
 }
 
 fn send(connection: &mut Connection, shared: &Shared, reply: &Reply<'_>) -> io::Result<()> {
-    let due = Deadline::after(Duration::from_millis(reply.turn.delay_ms));
+    let delay = Duration::from_millis(reply.turn.delay_ms);
+    let due = Deadline::after(match reply.turn.interrupt {
+        Interrupt::Answer => delay.max(HELD),
+        Interrupt::No | Interrupt::Tools => delay,
+    });
     while !due.is_over() {
         let is_over = shared.is_over.load(Ordering::SeqCst);
         if is_over || connection.hangs_up_within(due.remaining().min(LOOK)) {

@@ -1,0 +1,360 @@
+//! Plays the person: says what the scenario says, when the client is ready to hear it, and interrupts.
+
+use super::launch::{Launch, Place, Session, made_up_session};
+use super::story::{Seen, Story};
+use super::tap::Tap;
+use super::{ClientError, Outcome, handlers};
+use crate::scenario::{Interrupt, Scenario, SessionStep, Step};
+use crate::script::Script;
+use crate::server::{self, Happened, Options, Pace, Server, Who};
+use crate::timeline::Watcher;
+use ralph_exec::clock::{self, Deadline};
+use ralph_exec::proc::talk::{Heard, Talk};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+/// How long one prompt may take, hooks and background tasks included.
+const PROMPT: Duration = Duration::from_mins(20);
+/// How long a background task is waited for while nothing happens.
+const QUIET: Duration = Duration::from_mins(1);
+/// How long the client may take to end when nobody has anything more to say.
+const FAREWELL: Duration = Duration::from_mins(1);
+const SEND: Duration = Duration::from_secs(30);
+/// How long a tool has been running when the person interrupts it.
+const INTO_TOOL: Duration = Duration::from_millis(300);
+/// The same, when nothing shows that it runs.
+const AFTER_ANSWER: Duration = Duration::from_secs(3);
+/// How long to wait for what hooks of a failed turn were given.
+const LATE_TAP: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
+/// Of one prompt. What follows is a client that has gone mad.
+const MOST_SEEN: usize = 1_000_000;
+
+enum Event {
+    Seen(Seen),
+    /// The client says nothing more.
+    End,
+}
+
+pub(super) fn play(
+    scenario: &Scenario,
+    launch: &Launch<'_>,
+    watcher: &mut Watcher<'_>,
+) -> Result<Outcome, ClientError> {
+    launch.seed()?;
+    let tap = Tap::lay(launch.stage)?;
+    let (sender, events) = mpsc::channel();
+    let told = sender.clone();
+    let options = Options {
+        port: 0,
+        project: launch.stage.project.clone(),
+        pace: Pace::Driven,
+        observer: Box::new(move |happened| {
+            let seen = match happened {
+                Happened::Asked(asked) => Seen::Asked(asked),
+                Happened::Answered(answered) => Seen::Answered(answered),
+            };
+            // Nobody listens once the play is over.
+            told.send(Event::Seen(seen)).ok();
+        }),
+    };
+    let server = server::serve(Script::new(scenario), options)?;
+    let settings = tap.settings.clone();
+    let known = handlers::all(launch.stage, &tap);
+    let story = Story::new(tap, known, launch.stage.project.clone());
+    let id = scenario.client.session.clone().unwrap_or_else(made_up_session);
+    let place = Place { settings: &settings, url: &server.url() };
+    let talk = start(launch, &Session::New(id.clone()), &place, &sender)?;
+    let mut driver = Driver {
+        launch,
+        server: &server,
+        place,
+        sender,
+        events,
+        story,
+        watcher,
+        talk: Some(talk),
+        id,
+        state: State::default(),
+        seen: Vec::new(),
+        code: 0,
+        has_asked: false,
+    };
+    driver.steps(&scenario.steps)?;
+    driver.leave()?;
+    Ok(Outcome { transcripts: driver.story.transcripts, code: driver.code })
+}
+
+fn start(
+    launch: &Launch<'_>,
+    session: &Session,
+    place: &Place<'_>,
+    sender: &Sender<Event>,
+) -> Result<Talk, ClientError> {
+    let sender = sender.clone();
+    launch.start(session, place, move |heard| {
+        let event = match heard {
+            Heard::Line(line) => {
+                let Ok(line) = serde_json::from_slice(&line) else { return };
+                Event::Seen(Seen::Line { at_ns: clock::now_ns(), line })
+            }
+            Heard::End => Event::End,
+        };
+        // Nobody listens once the play is over.
+        sender.send(event).ok();
+    })
+}
+
+struct Driver<'a, 'b> {
+    launch: &'a Launch<'a>,
+    server: &'a Server,
+    place: Place<'a>,
+    sender: Sender<Event>,
+    events: Receiver<Event>,
+    story: Story,
+    watcher: &'a mut Watcher<'b>,
+    /// `None` when the client has ended.
+    talk: Option<Talk>,
+    /// The session that is going on.
+    id: String,
+    state: State,
+    seen: Vec<Seen>,
+    code: i32,
+    has_asked: bool,
+}
+
+/// How far the client is.
+#[derive(Debug, Default)]
+struct State {
+    is_busy: bool,
+    /// Background tasks whose end the agent has not heard of.
+    tasks: BTreeSet<String>,
+    interrupt: Option<Due>,
+    has_failed: bool,
+}
+
+#[derive(Debug)]
+enum Due {
+    Now,
+    /// When the tools of the next answer run.
+    InTools,
+    At(Deadline),
+}
+
+impl Driver<'_, '_> {
+    fn steps(&mut self, steps: &[Step]) -> Result<(), ClientError> {
+        let mut is_first = true;
+        for step in steps {
+            match step {
+                Step::Person(text) => {
+                    if !is_first {
+                        self.server.next_prompt();
+                    }
+                    is_first = false;
+                    // Who has ended hears nothing more, until the session is taken up again.
+                    if self.talk.is_some() {
+                        self.prompt(text)?;
+                    }
+                }
+                Step::Session(step) => {
+                    self.leave()?;
+                    let session = match step {
+                        SessionStep::Resume => Session::Resumed(self.id.clone()),
+                        SessionStep::Fork => {
+                            let from = std::mem::replace(&mut self.id, made_up_session());
+                            Session::Forked { from, to: self.id.clone() }
+                        }
+                    };
+                    self.story.handlers = handlers::all(self.launch.stage, &self.story.tap);
+                    self.talk = Some(start(self.launch, &session, &self.place, &self.sender)?);
+                }
+                Step::Agent(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn prompt(&mut self, text: &str) -> Result<(), ClientError> {
+        self.seen.push(Seen::Person { at_ns: clock::now_ns(), text: text.to_owned() });
+        self.state = State { is_busy: true, ..State::default() };
+        let message = json!({"type": "user", "message": {"role": "user", "content": text}});
+        if self.say(&message).is_err() {
+            return self.ended();
+        }
+        let deadline = Deadline::after(PROMPT);
+        while self.state.is_busy || !self.state.tasks.is_empty() {
+            let quiet = if self.state.is_busy { deadline } else { Deadline::after(QUIET) };
+            match self.next(deadline.min(quiet)) {
+                Next::Something => {}
+                Next::End => return self.ended(),
+                Next::Nothing if self.state.is_busy => {
+                    return Err(ClientError::Silent { what: "answer a prompt", after: PROMPT });
+                }
+                // A task that never ends, or that nobody is told of.
+                Next::Nothing => break,
+            }
+            self.interrupt();
+        }
+        if self.state.has_failed {
+            self.await_failure();
+        }
+        self.tell();
+        Ok(())
+    }
+
+    fn say(&mut self, message: &Value) -> std::io::Result<()> {
+        let Some(talk) = &mut self.talk else { return Err(std::io::ErrorKind::BrokenPipe.into()) };
+        talk.say(format!("{message}\n").as_bytes(), Deadline::after(SEND))
+    }
+
+    /// The next event, at most until then or until the person interrupts.
+    fn next(&mut self, deadline: Deadline) -> Next {
+        let bound = match &self.state.interrupt {
+            Some(Due::At(due)) => deadline.min(*due),
+            Some(Due::Now | Due::InTools) | None => deadline,
+        };
+        match self.events.recv_timeout(bound.remaining()) {
+            Ok(Event::Seen(seen)) => {
+                self.look(&seen);
+                if self.seen.len() < MOST_SEEN {
+                    self.seen.push(seen);
+                }
+                Next::Something
+            }
+            Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => Next::End,
+            Err(RecvTimeoutError::Timeout) if deadline.is_over() => Next::Nothing,
+            Err(RecvTimeoutError::Timeout) => Next::Something,
+        }
+    }
+
+    fn look(&mut self, seen: &Seen) {
+        match seen {
+            Seen::Asked(asked) => {
+                self.has_asked = true;
+                if asked.who == Who::Main {
+                    self.state.interrupt = match asked.turn.interrupt {
+                        Interrupt::No => None,
+                        Interrupt::Answer => Some(Due::Now),
+                        Interrupt::Tools => Some(Due::InTools),
+                    };
+                    let texts = asked.messages.last().map(Value::to_string).unwrap_or_default();
+                    self.state.tasks.retain(|task| !texts.contains(&task_tag(task)));
+                }
+            }
+            Seen::Line { line, .. } => self.look_at_line(line),
+            Seen::Person { .. } | Seen::Answered(_) | Seen::Exit { .. } => {}
+        }
+    }
+
+    fn look_at_line(&mut self, line: &Value) {
+        if let Some(id) = line["session_id"].as_str() {
+            id.clone_into(&mut self.id);
+        }
+        match (line["type"].as_str(), line["subtype"].as_str()) {
+            (Some("result"), _) => {
+                self.state.is_busy = false;
+                self.state.has_failed |= line["terminal_reason"] == "api_error";
+                // A notification that was dropped is over with its prompt.
+                let result = line["result"].as_str().unwrap_or_default();
+                self.state.tasks.retain(|task| !result.contains(&task_tag(task)));
+            }
+            (_, Some("task_started")) if line["is_backgrounded"] == true => {
+                let id = line["task_id"].as_str().unwrap_or_default();
+                self.state.tasks.insert(id.to_owned());
+            }
+            (_, Some("hook_started")) if line["hook_event"] == "UserPromptSubmit" => {
+                self.state.is_busy = true;
+            }
+            (_, Some("hook_response")) if line["hook_event"] == "PreToolUse" => {
+                self.move_interrupt(INTO_TOOL);
+            }
+            (Some("assistant"), _) => self.move_interrupt(AFTER_ANSWER),
+            _ => {}
+        }
+    }
+
+    fn move_interrupt(&mut self, wait: Duration) {
+        if let Some(Due::InTools | Due::At(_)) = self.state.interrupt {
+            self.state.interrupt = Some(Due::At(Deadline::after(wait)));
+        }
+    }
+
+    fn interrupt(&mut self) {
+        let is_due = match &self.state.interrupt {
+            Some(Due::Now) => true,
+            Some(Due::At(due)) => due.is_over(),
+            Some(Due::InTools) | None => false,
+        };
+        if is_due {
+            self.state.interrupt = None;
+            let request = json!({"subtype": "interrupt"});
+            let message =
+                json!({"type": "control_request", "request_id": "interrupt", "request": request});
+            // Who cannot be told has ended, which is found next.
+            self.say(&message).ok();
+        }
+    }
+
+    /// Hooks of a failed turn are told beside its end.
+    fn await_failure(&mut self) {
+        let bound = Deadline::after(LATE_TAP);
+        while !self.story.tap.has_kept("StopFailure") && !bound.is_over() {
+            clock::pause(LOOK);
+        }
+    }
+
+    fn tell(&mut self) {
+        for entry in self.story.tell(std::mem::take(&mut self.seen)) {
+            (self.watcher)(&entry);
+        }
+    }
+
+    /// Lets the client end as it does when its input ends.
+    fn leave(&mut self) -> Result<(), ClientError> {
+        let Some(talk) = &mut self.talk else { return Ok(()) };
+        talk.hang_up();
+        let deadline = Deadline::after(FAREWELL);
+        loop {
+            match self.next(deadline) {
+                Next::Something => {}
+                Next::End => return self.ended(),
+                Next::Nothing => {
+                    return Err(ClientError::Silent { what: "end", after: FAREWELL });
+                }
+            }
+        }
+    }
+
+    /// The client has nothing more to say.
+    fn ended(&mut self) -> Result<(), ClientError> {
+        let Some(mut talk) = self.talk.take() else { return Ok(()) };
+        let code = talk.wait(Deadline::after(FAREWELL)).map_err(ClientError::Wait)?;
+        let silent = ClientError::Silent { what: "end", after: FAREWELL };
+        self.code = code.ok_or(silent)?;
+        drop(talk);
+        if !self.has_asked && self.code != 0 && self.seen.iter().all(|seen| !is_result(seen)) {
+            let said = self.launch.complaint();
+            return Err(ClientError::Failed { code: self.code, said });
+        }
+        self.seen.push(Seen::Exit { at_ns: clock::now_ns(), code: self.code });
+        self.tell();
+        Ok(())
+    }
+}
+
+enum Next {
+    Something,
+    Nothing,
+    End,
+}
+
+fn is_result(seen: &Seen) -> bool {
+    matches!(seen, Seen::Line { line, .. } if line["type"] == "result")
+}
+
+/// How a notification names the task that it is about.
+fn task_tag(task: &str) -> String {
+    format!("<task-id>{task}</task-id>")
+}

@@ -1,0 +1,148 @@
+//! How the client is started: with the stage, the model, and nothing of the person's own.
+
+use super::ClientError;
+use crate::scenario::Scenario;
+use crate::stage::Stage;
+use ralph_exec::clock;
+use ralph_exec::env::Env;
+use ralph_exec::fs::{self, Mode};
+use ralph_exec::proc::talk::{self, Heard, Talk};
+use serde_json::json;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// Known to nobody, and good for nothing but a model on the loopback.
+pub(crate) const KEY: &str = "sk-ant-dummy-000000000000000000000000";
+const ERRORS: &str = "client.err";
+const LARGEST_ERRORS: usize = 16 * 1024;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Launch<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) stage: &'a Stage,
+    pub(super) program: &'a Path,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Session {
+    New(String),
+    Resumed(String),
+    Forked { from: String, to: String },
+}
+
+impl Launch<'_> {
+    /// What the client would ask a person about at its first start.
+    pub(super) fn seed(&self) -> Result<(), ClientError> {
+        let path = self.stage.home.join(".claude.json");
+        if fs::exists(&path) {
+            return Ok(());
+        }
+        let project = self.stage.project.to_string_lossy();
+        let known = json!({
+            "hasCompletedOnboarding": true,
+            "bypassPermissionsModeAccepted": true,
+            "projects": {project: {"hasTrustDialogAccepted": true}},
+        });
+        Ok(fs::put(&path, known.to_string().as_bytes(), Mode::Ordinary)?)
+    }
+
+    pub(super) fn start(
+        &self,
+        session: &Session,
+        place: &Place<'_>,
+        hear: impl FnMut(Heard) + Send + 'static,
+    ) -> Result<Talk, ClientError> {
+        let argv = self.arguments(session, place.settings);
+        let argv: Vec<&OsStr> = argv.iter().map(OsString::as_os_str).collect();
+        let env = self.environment(place.url);
+        let env: Vec<_> = env.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect();
+        let errors = self.errors();
+        let spec = talk::Spec {
+            argv: &argv,
+            cwd: &self.stage.project,
+            env: &env,
+            mark: OsStr::new("HOME"),
+            errors: &errors,
+        };
+        Ok(talk::start(&spec, hear)?)
+    }
+
+    fn arguments(&self, session: &Session, settings: &Path) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = vec![self.program.into()];
+        let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
+        add(&["-p", "--input-format", "stream-json", "--output-format", "stream-json"]);
+        add(&["--verbose", "--include-hook-events", "--permission-mode", "bypassPermissions"]);
+        match session {
+            Session::New(id) => add(&["--session-id", id]),
+            Session::Resumed(id) => add(&["--resume", id]),
+            Session::Forked { from, to } => {
+                add(&["--resume", from, "--fork-session", "--session-id", to]);
+            }
+        }
+        let client = &self.scenario.client;
+        if let Some(model) = &client.model {
+            add(&["--model", model]);
+        }
+        if let Some(size) = client.autocompact {
+            add(&["--autocompact", &size.to_string()]);
+        }
+        if let Some(most) = client.max_turns {
+            add(&["--max-turns", &most.to_string()]);
+        }
+        arguments.push("--settings".into());
+        arguments.push(settings.into());
+        for plugin in &self.stage.plugins {
+            arguments.push("--plugin-dir".into());
+            arguments.push(plugin.into());
+        }
+        arguments
+    }
+
+    fn environment(&self, url: &str) -> Vec<(OsString, OsString)> {
+        let path = Env::from_process().search_path().unwrap_or_default();
+        let mut environment: Vec<(OsString, OsString)> = vec![
+            ("PATH".into(), path),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC".into(), "1".into()),
+            ("CLAUDE_CODE_MAX_RETRIES".into(), "0".into()),
+            ("IS_SANDBOX".into(), "1".into()),
+        ];
+        // Later ones win: a scenario may change what is above, and not who it talks to.
+        let own = self.scenario.env.iter().map(|(name, value)| (name.into(), value.into()));
+        environment.extend(own);
+        environment.extend([
+            ("HOME".into(), self.stage.home.clone().into_os_string()),
+            ("ANTHROPIC_API_KEY".into(), KEY.into()),
+            ("ANTHROPIC_BASE_URL".into(), url.into()),
+        ]);
+        environment
+    }
+
+    fn errors(&self) -> PathBuf {
+        self.stage.root.join(ERRORS)
+    }
+
+    /// The end of what the client said on standard error.
+    pub(super) fn complaint(&self) -> String {
+        let path = self.errors();
+        let len = fs::stat(&path).map_or(0, |found| found.len);
+        let from = len.saturating_sub(LARGEST_ERRORS as u64);
+        let said = fs::read_range(&path, from, LARGEST_ERRORS).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing said").to_owned()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) settings: &'a Path,
+    pub(super) url: &'a str,
+}
+
+/// A random id of the form that sessions have.
+pub(super) fn made_up_session() -> String {
+    let high = clock::nonce() & 0xffff_ffff_ffff_0fff | 0x4000;
+    let low = clock::nonce() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000;
+    let digits = format!("{high:016x}{low:016x}");
+    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
+    format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
+}

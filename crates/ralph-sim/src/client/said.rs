@@ -1,0 +1,275 @@
+//! What is new in a request: hook texts, prompts, tool results, notifications, and nothing of what the client tells
+//! its model about itself.
+
+use crate::timeline::{Role, Said};
+use serde_json::Value;
+
+/// How paragraphs begin that the client adds of its own, to whatever is said.
+const STANDING: [&str; 17] = [
+    "Attribution for git",
+    "# Environment",
+    "Today's date is",
+    "The date has changed",
+    "The following deferred tools",
+    "The following skills are available",
+    "Available agent types",
+    "The user hasn't heard from you",
+    "You are powered by the model",
+    "As you answer the user's questions",
+    "<tools-used-before-summary>",
+    "ToolSearch is no longer available",
+    "While bypass permissions mode is active",
+    "# Skills",
+    "# MCP Server Instructions",
+    "<local-command-caveat>",
+    "The task tools haven't been used recently",
+];
+/// How texts begin that tell of something that happened.
+const NEWS: [&str; 2] =
+    ["The user sent a new message while you were working", "[SYSTEM NOTIFICATION"];
+const HOOK_WORDS: [&str; 4] = [
+    " hook success: ",
+    " hook additional context: ",
+    " hook blocking error from command: ",
+    " hook stopped continuation: ",
+];
+/// How a conversation begins that was compacted.
+const SUMMED_UP: &str = "This session is being continued from a previous conversation";
+const REMINDER: (&str, &str) = ("<system-reminder>\n", "\n</system-reminder>");
+const INSTRUCTIONS: (&str, &str) = ("Additional Instructions:\n", "\n\nREMINDER:");
+
+/// What one conversation has said so far, the model's part included.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lane {
+    before: Vec<Block>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Block {
+    /// `None` is the model.
+    role: Option<Role>,
+    text: String,
+}
+
+impl Lane {
+    /// What these messages add to those of the request before.
+    pub(super) fn news(&mut self, messages: &[Value]) -> Vec<Said> {
+        let blocks: Vec<Block> = messages.iter().flat_map(blocks).collect();
+        let pairs = self.before.iter().zip(&blocks);
+        let common = pairs.take_while(|(old, new)| old == new).count();
+        let is_continued = common == self.before.len();
+        let from = if is_continued { common } else { 0 };
+        let said = blocks
+            .iter()
+            .skip(from)
+            // What was cut out of the conversation leaves old parts behind the gap.
+            .filter(|block| {
+                is_continued || block.text.starts_with(SUMMED_UP) || !self.before.contains(block)
+            })
+            .filter_map(|block| Some(Said { role: block.role?, text: block.text.clone() }))
+            .collect();
+        self.before = blocks;
+        said
+    }
+}
+
+/// What a person or a hook asks of the summary.
+pub(super) fn instructions(messages: &[Value]) -> Vec<Said> {
+    let mut latest = messages.iter().rev();
+    let last = latest.find(|message| message["role"] == "user");
+    let last = last.map(blocks).unwrap_or_default().pop();
+    let text = last.and_then(|block| {
+        let (_, after) = block.text.rsplit_once(INSTRUCTIONS.0)?;
+        let (wanted, _) = after.rsplit_once(INSTRUCTIONS.1)?;
+        Some(wanted.to_owned())
+    });
+    text.map(|text| Said { role: Role::User, text }).into_iter().collect()
+}
+
+fn blocks(message: &Value) -> Vec<Block> {
+    let role = match message.get("role").and_then(Value::as_str) {
+        Some("assistant") => None,
+        Some("system") => Some(Role::System),
+        _ => Some(Role::User),
+    };
+    let whole = |text: &str| vec![(role, text.to_owned())];
+    let parts = match message.get("content") {
+        Some(Value::String(text)) => whole(text),
+        Some(Value::Array(parts)) => {
+            let is_text = |part: Option<&Value>| part.is_some_and(|part| part["type"] == "text");
+            let parts = parts.iter().enumerate().map(|(place, part)| match part["type"].as_str() {
+                Some("text") => {
+                    let text = part["text"].as_str().unwrap_or_default();
+                    // The client ends a text with a line when another follows in the same message.
+                    let text = match text.strip_suffix('\n') {
+                        Some(shorter) if is_text(parts.get(place + 1)) => shorter,
+                        _ => text,
+                    };
+                    (role, text.to_owned())
+                }
+                Some("tool_result") => (Some(Role::Tool), result_text(&part["content"])),
+                _ => (role, without_marks(part)),
+            });
+            parts.collect()
+        }
+        _ => Vec::new(),
+    };
+    let kept = parts.into_iter().flat_map(|(role, text)| match role {
+        Some(Role::System) => told(&text).into_iter().map(|text| Block { role, text }).collect(),
+        Some(Role::User) => match in_reminder(&text) {
+            Some(inner) if inner.split("\n\n").any(is_standing) => told(inner)
+                .into_iter()
+                .map(|text| Block { role: Some(Role::System), text })
+                .collect(),
+            _ if is_standing(&text) => Vec::new(),
+            _ => vec![Block { role, text }],
+        },
+        Some(Role::Tool) | None => vec![Block { role, text }],
+    });
+    kept.collect()
+}
+
+/// Where the cache ends is marked in other places every time.
+fn without_marks(part: &Value) -> String {
+    let mut part = part.clone();
+    if let Some(fields) = part.as_object_mut() {
+        fields.remove("cache_control");
+    }
+    part.to_string()
+}
+
+pub(super) fn result_text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts = parts.iter().filter_map(|part| part["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+    }
+}
+
+fn in_reminder(text: &str) -> Option<&str> {
+    text.trim_end_matches('\n').strip_prefix(REMINDER.0)?.strip_suffix(REMINDER.1)
+}
+
+fn is_standing(paragraph: &str) -> bool {
+    STANDING.iter().any(|beginning| paragraph.starts_with(beginning))
+}
+
+/// The texts in a message of the client's that are not its own. They are joined by empty lines, and have some.
+fn told(text: &str) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    let mut is_told = true;
+    for paragraph in text.split("\n\n") {
+        // What ends with a line has one more between it and the next.
+        let beginning = paragraph.trim_start_matches('\n');
+        let more = paragraph.strip_suffix(beginning).unwrap_or_default();
+        if is_told && let Some(last) = told.last_mut() {
+            last.push_str(more);
+        }
+        let is_news =
+            is_hook_text(beginning) || NEWS.iter().any(|news| beginning.starts_with(news));
+        if is_standing(beginning) {
+            is_told = false;
+        } else if is_news || is_told && told.is_empty() {
+            is_told = true;
+            told.push(beginning.to_owned());
+        } else if is_told && let Some(last) = told.last_mut() {
+            last.push_str("\n\n");
+            last.push_str(beginning);
+        }
+    }
+    told.retain(|text| !text.is_empty());
+    told
+}
+
+/// `PreToolUse:Bash hook additional context: …`
+fn is_hook_text(paragraph: &str) -> bool {
+    let first = paragraph.lines().next().unwrap_or_default();
+    HOOK_WORDS.iter().any(|words| {
+        first.find(words).is_some_and(|place| {
+            let name = first.get(..place).unwrap_or_default();
+            !name.is_empty() && !name.contains(' ')
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const ATTRIBUTION: &str =
+        "<system-reminder>\nAttribution for git commits:\n\n- none\n</system-reminder>\n";
+
+    fn show(said: &[Said]) -> String {
+        let lines = said.iter().map(|said| format!("{:?} {:?}", said.role, said.text));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn only_what_is_new_is_told_and_nothing_of_the_clients_own() {
+        let first = json!({"role": "user", "content": [
+            {"type": "text", "text": ATTRIBUTION},
+            {"type": "text", "text": "go", "cache_control": {"type": "ephemeral"}},
+        ]});
+        let environment = json!({"role": "system", "content": "SessionStart:startup hook success: words\n\nof mine\n\n# Environment\nYou are in\n\n - a place\n\nUserPromptSubmit hook additional context: more\n\nToday's date is 2026-11-15."});
+        let reply = json!({"role": "assistant", "content": [{"type": "text", "text": "one"}, {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]});
+        let result = json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "ran"}], "cache_control": {}}]});
+        let hooks = json!({"role": "system", "content": "PostToolUse:Bash hook blocking error from command: \"a\": [a]: no\n\n\nPostToolUse:Bash hook blocking error from command: \"b\": [b]: never\n"});
+        let feedback = json!({"role": "user", "content": [
+            {"type": "text", "text": "Stop hook feedback:\n[a]: first\n\n"},
+            {"type": "text", "text": "<system-reminder>\n<tools-used-before-summary>Bash</tools-used-before-summary>\n</system-reminder>\n"},
+            {"type": "text", "text": "<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis\n\n<task-notification>\n</task-notification>\n</system-reminder>"},
+        ]});
+        let mut lane = Lane::default();
+        let mut messages = vec![first, environment];
+        let mut told = vec![show(&lane.news(&messages))];
+        messages.extend([reply, result, hooks]);
+        told.push(show(&lane.news(&messages)));
+        messages.push(feedback);
+        told.push(show(&lane.news(&messages)));
+        let compacted = [
+            json!({"role": "user", "content": "This session is being continued from a previous conversation"}),
+            json!({"role": "system", "content": "Today's date is 2026-11-15."}),
+            messages[2].clone(),
+            messages[3].clone(),
+            json!({"role": "user", "content": [{"type": "text", "text": ATTRIBUTION}, {"type": "text", "text": "next"}]}),
+        ];
+        told.push(show(&lane.news(&compacted)));
+        insta::assert_snapshot!(told.join("\n--\n"), @r#"
+        User "go"
+        System "SessionStart:startup hook success: words\n\nof mine"
+        System "UserPromptSubmit hook additional context: more"
+        --
+        Tool "ran"
+        System "PostToolUse:Bash hook blocking error from command: \"a\": [a]: no\n"
+        System "PostToolUse:Bash hook blocking error from command: \"b\": [b]: never\n"
+        --
+        User "Stop hook feedback:\n[a]: first\n"
+        User "<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis\n\n<task-notification>\n</task-notification>\n</system-reminder>"
+        --
+        User "This session is being continued from a previous conversation"
+        User "next"
+        "#);
+    }
+
+    #[test]
+    fn a_summary_is_asked_for_with_instructions_only() {
+        let ask = |more: &str| {
+            let text = format!("CRITICAL: Respond with TEXT ONLY.{more}\n\nREMINDER: Do NOT");
+            let message = json!({"role": "user", "content": [{"type": "text", "text": text}]});
+            show(&instructions(&[message]))
+        };
+        assert_eq!(ask(""), "");
+        assert_eq!(ask("\n\nAdditional Instructions:\nkeep\nnames"), r#"User "keep\nnames""#);
+        assert_eq!(show(&instructions(&[])), "");
+    }
+
+    #[test]
+    fn odd_messages_are_nothing() {
+        let odd = [json!(null), json!({"role": 7, "content": [1, {"type": "text"}]}), json!([])];
+        assert_eq!(show(&Lane::default().news(&odd)), "User \"1\"\nUser \"\"");
+    }
+}
