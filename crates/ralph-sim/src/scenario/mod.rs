@@ -10,6 +10,8 @@ mod write;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod shipped;
 
 pub use expect::{ENDINGS, EVENTS, Expect};
 pub use read::{Mistakes, parse, read};

@@ -1,0 +1,74 @@
+//! The scenarios of the repository itself, under `scenarios/`.
+
+use super::{Mistakes, Scenario, Step, parse, read};
+use ralph_exec::fs;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Every shipped scenario can be read, has a sentence of its own for a name, and expects something.
+#[test]
+fn shipped_scenarios_are_whole() {
+    let mut names = BTreeMap::new();
+    let mut faults = Vec::new();
+    let paths = shipped();
+    assert!(paths.len() >= 25, "only {} scenarios are shipped", paths.len());
+    for path in &paths {
+        match read(path) {
+            Ok(scenario) => {
+                faults.extend(faults_of(&scenario).map(|fault| (path.clone(), fault.to_owned())));
+                if let Some(other) = names.insert(scenario.name, path) {
+                    faults.push((path.clone(), format!("is named like {}", other.display())));
+                }
+            }
+            Err(Mistakes::Found(problems)) => {
+                faults.extend(problems.into_iter().map(|problem| (path.clone(), problem.message)));
+            }
+            Err(error) => faults.push((path.clone(), error.to_string())),
+        }
+    }
+    assert_eq!(faults, []);
+}
+
+/// The example that names every key is a scenario.
+#[test]
+fn example_is_a_scenario() {
+    let place = root().join("README.md");
+    let text = String::from_utf8(fs::read(&place, 1024 * 1024).unwrap()).unwrap();
+    let (_, rest) = text.split_once("```toml\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    parse(example, &root().join("peers/example.toml")).unwrap();
+}
+
+fn faults_of(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
+    let Scenario { name, expect, .. } = scenario;
+    let is_sentence = name.ends_with('.') && name.contains(' ') && !name.contains('\n');
+    let has_person = matches!(scenario.steps.first(), Some(Step::Person(_)));
+    let expects = expect.endings.is_some() || expect.events.is_some();
+    let faults = [
+        (!is_sentence, "its name is no sentence"),
+        (!has_person, "it does not begin with the person"),
+        (!expects, "it expects neither endings nor events"),
+    ];
+    faults.into_iter().filter(|(is_fault, _)| *is_fault).map(|(_, fault)| fault)
+}
+
+fn shipped() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut places = vec![root()];
+    while let Some(place) = places.pop() {
+        for name in fs::list(&place, 10_000).unwrap() {
+            let path = place.join(name);
+            if fs::is_directory(&path) {
+                places.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "toml") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
