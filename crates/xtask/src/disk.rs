@@ -4,7 +4,7 @@
     reason = "a developer's tool, on files that it made or git tracks"
 )]
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
@@ -48,6 +48,15 @@ pub(crate) fn length(path: &Path) -> Result<u64> {
 
 pub(crate) fn directory(path: &Path) -> Result<()> {
     fs::create_dir_all(path).with_context(|| format!("cannot make `{}`", path.display()))
+}
+
+/// Moves a directory to where another may be already; then that one stays.
+pub(crate) fn settle(from: &Path, to: &Path) -> Result<()> {
+    if fs::rename(from, to).is_ok() {
+        return Ok(());
+    }
+    ensure!(to.is_dir(), "cannot move `{}` to `{}`", from.display(), to.display());
+    fs::remove_dir_all(from).with_context(|| format!("cannot remove `{}`", from.display()))
 }
 
 pub(crate) fn open(path: &Path) -> Result<File> {

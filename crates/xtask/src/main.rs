@@ -2,18 +2,20 @@
 
 mod bench;
 mod disk;
+mod e2e;
 mod fuzz;
 mod say;
 mod shell;
 mod tidy;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(
     name = "cargo xtask",
-    about = "Measure, fuzz and tidy ralph",
+    about = "Measure, fuzz, compare and tidy ralph",
     arg_required_else_help = true
 )]
 struct Cli {
@@ -31,6 +33,11 @@ enum Verb {
         after_help = "Examples:\n  cargo xtask fuzz\n  cargo xtask fuzz --seconds 600 event sources"
     )]
     Fuzz(Fuzz),
+    /// Play the scenarios through the simulator and through the real client, and compare
+    #[command(
+        after_help = "Examples:\n  cargo xtask e2e\n  cargo xtask e2e scenarios/stop/exit-2.toml\n  cargo xtask e2e --client ~/.local/bin/claude --latest\n  cargo xtask e2e --write"
+    )]
+    E2e(E2e),
     /// Check sizes, words, names, links and that every requirement has a test
     Tidy,
 }
@@ -96,10 +103,27 @@ struct Fuzz {
     targets: Vec<String>,
 }
 
+#[derive(Args)]
+struct E2e {
+    /// Only these scenarios; all of them by default
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<PathBuf>,
+    /// This client instead of the pinned one from the package registry
+    #[arg(long, value_name = "PROGRAM")]
+    client: Option<PathBuf>,
+    /// Then the newest client as well, if it can be had; what it does differently is told, and no failure
+    #[arg(long)]
+    latest: bool,
+    /// Write the table in `docs/simulator.md`
+    #[arg(long)]
+    write: bool,
+}
+
 fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Bench(Bench::Hook(options)) => bench::hook(&options),
         Verb::Bench(Bench::Gates(options)) => bench::gates(&options),
+        Verb::E2e(options) => e2e::run(&options),
         Verb::Fuzz(options) => fuzz::run(&options),
         Verb::Tidy => tidy::run(),
     };

@@ -6,6 +6,7 @@
 
 use crate::disk;
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -69,6 +70,47 @@ pub(crate) fn output_of(command: &mut Command, code: i32) -> Result<Vec<u8>> {
         bail!("{command:?} failed, {status}\n{}", String::from_utf8_lossy(&stderr));
     }
     Ok(stdout)
+}
+
+/// A program of ours, of a kind that cargo knows by a flag, built in a profile.
+pub(crate) fn built(profile: &str, package: &str, flag: &str, program: &str) -> Result<PathBuf> {
+    let args = [
+        "build",
+        "--profile",
+        profile,
+        "--package",
+        package,
+        flag,
+        program,
+        "--message-format=json",
+    ];
+    let messages = output(cargo().args(args))?;
+    let messages = messages.split(|byte| *byte == b'\n');
+    let built = messages.filter_map(|line| serde_json::from_slice::<Value>(line).ok()).find_map(
+        |message| {
+            let is_it = message["target"]["name"] == program;
+            is_it.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
+        },
+    );
+    built.with_context(|| format!("cargo built no `{program}`"))
+}
+
+/// Exit code, stdout and stderr of a command that may fail.
+pub(crate) fn outcome(command: &mut Command) -> Result<(i32, String, String)> {
+    let output = command.stdin(Stdio::null()).output();
+    let Output { status, stdout, stderr } =
+        output.with_context(|| format!("cannot start {command:?}"))?;
+    let code = status.code().with_context(|| format!("{command:?} was killed"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((code, text(&stdout), text(&stderr)))
+}
+
+/// Where what is dear to get is kept, outside any checkout.
+pub(crate) fn cache_directory() -> Result<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let cache = cache.filter(|path| path.is_absolute()).or(home);
+    Ok(cache.context("`HOME` is not set")?.join("ralph-e2e"))
 }
 
 /// One command of a race: everything it sees is named here.

@@ -41,8 +41,6 @@ pub enum ClientError {
     Missing(String),
     #[error("`{}` does not tell its version", .0.display())]
     NoVersion(PathBuf),
-    #[error("the scenario's `{command}` failed: {why}")]
-    Setup { command: String, why: String },
     #[error("`{}` holds no settings", .0.display())]
     Settings(PathBuf),
     #[error("Claude Code ended with code {code} before it asked the model anything: {said}")]
@@ -70,8 +68,7 @@ impl ClientError {
                 Some("run it by hand with `--version` and see what it says")
             }
             Self::Silent { .. } => Some("a hook that hangs, or a command that waits for input?"),
-            Self::Setup { .. }
-            | Self::Settings(_)
+            Self::Settings(_)
             | Self::Deaf(_)
             | Self::Wait(_)
             | Self::File(_)
@@ -81,36 +78,14 @@ impl ClientError {
     }
 }
 
-/// Plays the scenario with a real client, on a stage that was just built, to the end of its last process.
+/// Plays the scenario with a real client, on a stage that was just set up, to the end of its last process.
 pub fn play(
     scenario: &Scenario,
     stage: &Stage,
     program: &Path,
     watcher: &mut Watcher<'_>,
 ) -> Result<Outcome, ClientError> {
-    prepare(scenario, stage)?;
     drive::play(scenario, &launch::Launch { scenario, stage, program }, watcher)
-}
-
-/// Runs the scenario's commands that prepare the project.
-fn prepare(scenario: &Scenario, stage: &Stage) -> Result<(), ClientError> {
-    let home = (OsStr::new("HOME"), stage.home.as_os_str());
-    let own = scenario.env.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
-    let env: Vec<_> = own.chain([home]).collect();
-    for command in &scenario.setup {
-        let argv = ["sh", "-c", command].map(OsStr::new);
-        let spec = Spec { argv: &argv, cwd: Some(&stage.project), env: &env };
-        let limits = Limits { deadline: Deadline::after(SHORT), keep: 0 };
-        let why = match proc::run(&spec, &limits) {
-            Ended::Exited { code: 0, .. } => continue,
-            Ended::Exited { code, .. } => format!("exit code {code}"),
-            Ended::Signalled => "it was killed".to_owned(),
-            Ended::TimedOut => format!("it took more than {} seconds", SHORT.as_secs()),
-            Ended::CouldNotStart(error) => error.to_string(),
-        };
-        return Err(ClientError::Setup { command: command.clone(), why });
-    }
-    Ok(())
 }
 
 /// Where the client is: `name`, or `claude`, looked for in the search path unless it is a path itself.

@@ -9,9 +9,9 @@ mod wording;
 mod write;
 
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
 mod shipped;
+#[cfg(test)]
+mod tests;
 
 pub use expect::{ENDINGS, EVENTS, Expect};
 pub use read::{Mistakes, parse, read};

@@ -5,17 +5,19 @@ use crate::cli::Simulate as Args;
 use crate::report::Failure;
 use crate::story::{self, Story};
 use crate::term::{self, Reader};
-use crate::{FAILURE, SUCCESS, excerpt};
+use crate::{FAILURE, SUCCESS, excerpt, wording};
+use ralph_core::redact::Redactor;
 use ralph_exec::clock::{self, Stopwatch};
 use ralph_exec::env::{self, Env};
 use ralph_exec::fs;
 use ralph_exec::proc::cancel::Cancel;
 use ralph_exec::proc::signals;
 use ralph_sim::check::{Check, Counts, Mismatch};
+use ralph_sim::client;
 use ralph_sim::query::{self, Options};
 use ralph_sim::scenario::{self, Hook, Layer, Mistakes, Run, Scenario};
 use ralph_sim::stage::{self, Stage, Tools};
-use ralph_sim::timeline::Entry;
+use ralph_sim::timeline::{Entry, Watcher};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -39,7 +41,10 @@ struct SummaryJson<'a> {
 }
 
 pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, Failure> {
-    let mut scenario = read(&args.scenario)?;
+    if let Some(transcript) = &args.record {
+        return record(transcript);
+    }
+    let mut scenario = read(args.scenario.as_deref().unwrap_or(Path::new("")))?;
     add_hooks(&mut scenario, args)?;
     let root = scratch(env, "ralph-sim")?;
     let played = play(env, args, &scenario, &root);
@@ -54,6 +59,40 @@ pub(super) fn scratch(env: &Env, name: &str) -> Result<PathBuf, Failure> {
     let root = env.temporary_dir().join(format!("{name}-{:016x}", clock::nonce()));
     fs::create_dir(&root)?;
     Ok(fs::resolve(&root).unwrap_or(root))
+}
+
+/// The exit code of a real client.
+fn real(
+    env: &Env,
+    name: &Path,
+    (scenario, stage): (&Scenario, &Stage),
+    watcher: &mut Watcher<'_>,
+) -> Result<i32, Failure> {
+    let played = client::locate(Some(name), env.search_path().as_deref())
+        .and_then(|program| client::play(scenario, stage, &program, watcher));
+    match played {
+        Ok(outcome) => Ok(outcome.code),
+        Err(error) => {
+            let hint = error.hint().map(str::to_owned);
+            Err(Failure::because("the scenario was not played", &error).with_hint(hint))
+        }
+    }
+}
+
+/// What was said may hold secrets, and whatever a terminal obeys; TOML escapes the one, and the other is taken out.
+fn record(transcript: &Path) -> Result<u8, Failure> {
+    let recording = ralph_sim::record::record(transcript).map_err(|error| {
+        Failure::because("the transcript cannot be made into a scenario", &error)
+    })?;
+    let text = Redactor::new(Vec::new()).redact(&scenario::write(&recording.scenario));
+    for note in &recording.notes {
+        term::err(&format!("note: {}\n", wording::safe(note)));
+    }
+    if recording.broken > 0 {
+        term::err(&format!("note: {} lines could not be read\n", recording.broken));
+    }
+    term::out(&text)?;
+    Ok(SUCCESS)
 }
 
 fn read(path: &Path) -> Result<Scenario, Failure> {
@@ -110,12 +149,18 @@ fn play(env: &Env, args: &Args, scenario: &Scenario, root: &Path) -> Result<u8, 
     let watch = Stopwatch::start();
     let mut check = Check::new(&scenario.expect);
     let mut show = Show::new(args);
-    let outcome = query::play(scenario, &stage, &options, &mut |entry| {
+    let mut watcher = |entry: &Entry| {
         check.watch(entry);
         show.entry(entry);
-    });
-    let outcome =
-        outcome.map_err(|error| Failure::because("the scenario cannot be played", &error))?;
+    };
+    let exit = match &args.client {
+        None => {
+            query::play(scenario, &stage, &options, &mut watcher)
+                .map_err(|error| Failure::because("the scenario cannot be played", &error))?
+                .exit
+        }
+        Some(name) => real(env, name, (scenario, &stage), &mut watcher)?,
+    };
     let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (counts, mismatches) = check.finish(&stage);
     if cancel.is_wished() {
@@ -129,7 +174,7 @@ fn play(env: &Env, args: &Args, scenario: &Scenario, root: &Path) -> Result<u8, 
             held: mismatches.is_empty(),
             counts,
             mismatches: &mismatches,
-            exit: outcome.exit,
+            exit,
             ms,
             kept: args.keep.then(|| root.display().to_string()),
         })?;

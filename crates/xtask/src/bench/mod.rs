@@ -10,11 +10,9 @@ mod table;
 mod transcript;
 
 use crate::{Gates, Hook, Manner, Part, say, shell};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use budget::Judged;
 use race::Racer;
-use serde_json::Value;
-use std::path::PathBuf;
 
 /// How often to look before a budget is called missed. Other work on the machine comes and goes, and adds to one side
 /// more than to the other; what is really too slow is so in every look.
@@ -30,7 +28,7 @@ struct Contest {
 }
 
 pub(crate) fn hook(options: &Hook) -> Result<()> {
-    let stage = stage::Stage::new(built("ralph", "ralph", "--bin")?)?;
+    let stage = stage::Stage::new(shell::built("release", "ralph", "--bin", "ralph")?)?;
     let racers = course::racers(&stage)?;
     let base = course::TRUE.to_owned();
     let contest = Contest { racers, rounds: options.rounds, base, judge: budget::judge };
@@ -41,11 +39,16 @@ pub(crate) fn gates(options: &Gates) -> Result<()> {
     let Gates { rounds, only, manner } = options;
     let mut judged = Vec::new();
     if *only != Some(Part::Fingerprint) {
-        let stage = gates::Stage::new(built("ralph", "ralph", "--bin")?)?;
+        let stage = gates::Stage::new(shell::built("release", "ralph", "--bin", "ralph")?)?;
         judged.extend(hold(stage.contest(*rounds)?, manner)?);
     }
     if *only != Some(Part::Gates) {
-        let stage = fingerprint::Stage::new(built("ralph-exec", "fingerprint", "--example")?)?;
+        let stage = fingerprint::Stage::new(shell::built(
+            "release",
+            "ralph-exec",
+            "--example",
+            "fingerprint",
+        )?)?;
         judged.extend(hold(stage.contest(*rounds)?, manner)?);
     }
     settle(&judged, manner)
@@ -78,18 +81,4 @@ fn settle(judged: &[Judged], manner: &Manner) -> Result<()> {
         bail!("{missed} of {} budgets missed", judged.len());
     }
     Ok(())
-}
-
-/// The release build of a program of ours, of a kind that cargo knows by a flag.
-fn built(package: &str, program: &str, flag: &str) -> Result<PathBuf> {
-    let args = ["build", "--release", "--package", package, flag, program, "--message-format=json"];
-    let messages = shell::output(shell::cargo().args(args))?;
-    let messages = messages.split(|byte| *byte == b'\n');
-    let built = messages.filter_map(|line| serde_json::from_slice::<Value>(line).ok()).find_map(
-        |message| {
-            let is_it = message["target"]["name"] == program;
-            is_it.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
-        },
-    );
-    built.with_context(|| format!("cargo built no `{program}`"))
 }

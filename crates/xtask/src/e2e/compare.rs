@@ -1,0 +1,245 @@
+//! Two tellings of one scenario, line by line, without what differs between any two runs: ids, places and times.
+
+use regex::{Captures, Regex};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
+
+/// What is told of one run: each agent's lines in their order, because agents do not wait for each other.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Telling {
+    lanes: BTreeMap<String, Vec<String>>,
+}
+
+/// A line that one of the two has and the other has not.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Difference {
+    Simulator(String),
+    Client(String),
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Simulator(line) => write!(out, "- {line}"),
+            Self::Client(line) => write!(out, "+ {line}"),
+        }
+    }
+}
+
+/// From the lines of `ralph simulate --json`.
+pub(super) fn read(output: &str) -> Telling {
+    let entries: Vec<Value> =
+        output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let mut names = Names::new(&entries);
+    let mut lanes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for entry in &entries {
+        let lane = entry["agent"]
+            .as_str()
+            .map_or_else(|| "main".to_owned(), |kind| format!("agent {kind}"));
+        let telling = lanes.entry(lane).or_default();
+        telling.extend(tell(entry).into_iter().map(|line| names.mask(&line)));
+    }
+    Telling { lanes }
+}
+
+fn tell(entry: &Value) -> Vec<String> {
+    match entry["kind"].as_str().unwrap_or_default() {
+        "hook" => hook(entry),
+        "request" => {
+            let messages = entry["messages"].as_array().into_iter().flatten();
+            let said = messages.map(|said| format!("reads {}", compact(said)));
+            std::iter::once("asked".to_owned()).chain(said).collect()
+        }
+        "ending" => vec![format!("ends {}", compact(&without(entry, &["kind"])))],
+        "exit" => vec![format!("exits {}", entry["code"])],
+        // What the model answers is the scenario's, and what a tool answers is in the next request. Notices are for a
+        // person's eyes.
+        _ => Vec::new(),
+    }
+}
+
+fn hook(entry: &Value) -> Vec<String> {
+    let mut input = entry["input"].clone();
+    for unsteady in ["duration_ms", "seconds_since_last_response", "estimated_cache_write_usd"] {
+        if let Some(value) = input.get_mut(unsteady) {
+            *value = Value::from("…");
+        }
+    }
+    if input["tool_name"] == "Agent" {
+        // A long report about the subagent, of which hooks have no use.
+        input["tool_response"] = Value::from("…");
+    }
+    let mut lines = vec![format!("told {}", compact(&input))];
+    let handlers = entry["handlers"].as_array().into_iter().flatten();
+    lines.extend(handlers.map(|handled| format!("  answered {}", answered(handled))));
+    lines
+}
+
+fn answered(handled: &Value) -> String {
+    let text = |name: &str| handled[name].as_str().unwrap_or_default().to_owned();
+    let outcome = text("outcome");
+    // How a hook ends that is out of time, and what it said until then, depends on the moment.
+    if outcome == "cancelled" {
+        return format!("{} cancelled", text("command"));
+    }
+    format!("{} {outcome} {} {:?}", text("command"), text("ended"), text("stdout"))
+}
+
+fn without(value: &Value, names: &[&str]) -> Value {
+    let mut value = value.clone();
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|name, _| !names.contains(&name.as_str()));
+    }
+    value
+}
+
+fn compact(value: &Value) -> String {
+    value.to_string()
+}
+
+/// Gives every id the number under which it appeared first, in either telling.
+struct Names {
+    root: Option<String>,
+    known: HashMap<String, String>,
+}
+
+static UNSTEADY: LazyLock<Regex> = LazyLock::new(|| {
+    let parts = [
+        r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
+        r"(?P<agent>\ba[0-9a-f]{16}\b)",
+        r"(?P<call>\btoolu_sim_\d+_\d+\b)",
+        r"(?P<port>127\.0\.0\.1:(?:\d+|PORT))",
+        r"(?P<output>/[^\s<>\\]*/tasks/[^\s<>\\]*\.output)",
+        r"(?P<task>\bb[0-9a-z]{8}\b)",
+        r"(?P<spill>hook-[^\s\\/]*-additionalContext\.txt)",
+        r"(?P<duration>duration_ms(?:: |>)\d+)",
+    ];
+    Regex::new(&parts.join("|")).unwrap_or_else(|_| unreachable!("a constant"))
+});
+
+impl Names {
+    fn new(entries: &[Value]) -> Self {
+        let cwd = entries.iter().find_map(|entry| entry["input"]["cwd"].as_str());
+        let root = cwd.and_then(|cwd| cwd.split("/project").next()).map(str::to_owned);
+        Self { root, known: HashMap::new() }
+    }
+
+    fn mask(&mut self, line: &str) -> String {
+        let mut line = line.to_owned();
+        if let Some(root) = &self.root {
+            let slug: String = root
+                .chars()
+                .map(|char| if char.is_ascii_alphanumeric() { char } else { '-' })
+                .collect();
+            line = line.replace(root.as_str(), "$ROOT").replace(&slug, "$SLUG");
+        }
+        let known = &mut self.known;
+        let masked = UNSTEADY.replace_all(&line, |found: &Captures<'_>| {
+            let kinds = ["port", "output", "spill", "duration"];
+            if let Some(kind) = kinds.into_iter().find(|kind| found.name(kind).is_some()) {
+                return format!("${}", kind.to_uppercase());
+            }
+            let count = known.len() + 1;
+            known.entry(found[0].to_owned()).or_insert_with(|| format!("$ID{count}")).clone()
+        });
+        masked.into_owned()
+    }
+}
+
+/// What is not the same in both.
+pub(super) fn differences(simulator: &Telling, client: &Telling) -> Vec<Difference> {
+    let mut lanes: Vec<&String> = simulator.lanes.keys().chain(client.lanes.keys()).collect();
+    lanes.sort();
+    lanes.dedup();
+    let none = Vec::new();
+    let mut differences = Vec::new();
+    for lane in lanes {
+        let ours = simulator.lanes.get(lane).unwrap_or(&none);
+        let theirs = client.lanes.get(lane).unwrap_or(&none);
+        differences.extend(compare(ours, theirs));
+    }
+    differences
+}
+
+/// The longest common subsequence; tellings are short.
+fn compare(ours: &[String], theirs: &[String]) -> Vec<Difference> {
+    let mut longest = vec![vec![0_u32; theirs.len() + 1]; ours.len() + 1];
+    for (at, our) in ours.iter().enumerate().rev() {
+        for (there, their) in theirs.iter().enumerate().rev() {
+            longest[at][there] = if our == their {
+                longest[at + 1][there + 1] + 1
+            } else {
+                longest[at + 1][there].max(longest[at][there + 1])
+            };
+        }
+    }
+    let mut differences = Vec::new();
+    let (mut at, mut there) = (0, 0);
+    loop {
+        match (ours.get(at), theirs.get(there)) {
+            (Some(our), Some(their)) if our == their => (at, there) = (at + 1, there + 1),
+            (Some(our), their)
+                if their.is_none() || longest[at + 1][there] >= longest[at][there + 1] =>
+            {
+                differences.push(Difference::Simulator(our.clone()));
+                at += 1;
+            }
+            (_, Some(their)) => {
+                differences.push(Difference::Client(their.clone()));
+                there += 1;
+            }
+            (_, None) => return differences,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn telling(session: &str, root: &str, active: bool) -> Telling {
+        let input = json!({
+            "session_id": session,
+            "cwd": format!("{root}/project"),
+            "hook_event_name": "Stop",
+            "stop_hook_active": active,
+        });
+        let handled =
+            json!({"command": "h", "outcome": "error", "ended": "exit 2", "stdout": "", "ms": 3});
+        let lines = [
+            json!({"kind": "hook", "event": "Stop", "input": input, "handlers": [handled], "effect": "allowed"}),
+            json!({"kind": "notice", "text": root}),
+            json!({"kind": "request", "messages": [{"role": "user", "text": format!("see {root}/home")}]}),
+            json!({"kind": "exit", "code": 0}),
+        ];
+        read(&lines.map(|line| line.to_string()).join("\n"))
+    }
+
+    #[test]
+    fn ids_and_places_may_differ_and_nothing_else() {
+        let one = telling("5999882c-e786-462c-84d4-07d1c65b5e76", "/tmp/one", true);
+        let same = telling("11111111-2222-4333-8444-555555555555", "/tmp/other", true);
+        let other = telling("11111111-2222-4333-8444-555555555555", "/tmp/other", false);
+        assert_eq!(differences(&one, &same), []);
+        let differences: Vec<String> =
+            differences(&one, &other).iter().map(Difference::to_string).collect();
+        assert_eq!(
+            differences,
+            [
+                r#"- told {"cwd":"$ROOT/project","hook_event_name":"Stop","session_id":"$ID1","stop_hook_active":true}"#,
+                r#"+ told {"cwd":"$ROOT/project","hook_event_name":"Stop","session_id":"$ID1","stop_hook_active":false}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn what_only_one_tells_is_a_difference() {
+        let one = read(r#"{"kind":"exit","code":0}"#);
+        let none = read("");
+        let differences: Vec<String> =
+            differences(&one, &none).iter().map(Difference::to_string).collect();
+        assert_eq!(differences, ["- exits 0"]);
+    }
+}

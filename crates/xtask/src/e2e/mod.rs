@@ -1,0 +1,204 @@
+//! The same scenarios through the simulator and through the real client: what hooks read, what they answer, what the
+//! model reads and how it ends must agree.
+
+mod compare;
+mod install;
+mod report;
+
+use crate::{E2e, disk, say, shell};
+use anyhow::{Context, Result, bail, ensure};
+use compare::{Difference, differences};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Directories of `scenarios/` that are about the client itself. The others are about hooks.
+const DIFFERENTIAL: [&str; 4] = ["stop", "tools", "session", "agents"];
+/// How often two tellings may disagree before it counts: the client's own timing is part of some of them.
+const LOOKS: u32 = 3;
+/// How many differences are shown of one scenario.
+const SHOWN: usize = 12;
+
+/// One scenario and how it went.
+pub(crate) struct Played {
+    /// Relative to `scenarios/`.
+    name: String,
+    title: String,
+    found: Found,
+}
+
+enum Found {
+    Agree,
+    Differ(Vec<Difference>),
+    /// One of the two could not be played.
+    Broken(String),
+}
+
+pub(crate) fn run(options: &E2e) -> Result<()> {
+    let scenarios = scenarios(&options.scenarios)?;
+    // The build that the tests made already.
+    let ralph = shell::built("dev", "ralph", "--bin", "ralph")?;
+    let pinned = match &options.client {
+        Some(program) => program.clone(),
+        None => install::client(install::PINNED).context("differential tests were not run")?,
+    };
+    let version = version(&pinned)?;
+    say::out(&format!("Claude Code {version}, {} scenarios", scenarios.len()));
+    let played = play(&ralph, &pinned, &scenarios);
+    let failed = tell(&played);
+    if options.write {
+        ensure!(options.scenarios.is_empty(), "the table is about all scenarios");
+        report::write(&version, &played)?;
+    } else if options.scenarios.is_empty() {
+        report::check(&played)?;
+    }
+    if options.latest {
+        newest(&ralph, &version, &scenarios);
+    }
+    ensure!(
+        failed == 0,
+        "{failed} of {} scenarios do not agree with Claude Code {version}",
+        played.len()
+    );
+    Ok(())
+}
+
+/// The newest client may be absent, and may differ: that is news, and no failure of ours.
+fn newest(ralph: &Path, pinned: &str, scenarios: &[PathBuf]) {
+    let latest = match install::latest() {
+        Ok(latest) if latest == pinned => return say::out("the newest client is the pinned one"),
+        Ok(latest) => latest,
+        Err(error) => return say::out(&format!("the newest client was not tried: {error:#}")),
+    };
+    match install::client(&latest) {
+        Ok(program) => {
+            say::out(&format!("Claude Code {latest}, the newest"));
+            let played = play(ralph, &program, scenarios);
+            let failed = tell(&played);
+            say::out(&format!(
+                "{} of {} agree with the newest",
+                played.len() - failed,
+                played.len()
+            ));
+        }
+        Err(error) => say::out(&format!("the newest client was not tried: {error:#}")),
+    }
+}
+
+fn version(program: &Path) -> Result<String> {
+    let said = shell::output(shell::command(program).arg("--version"))
+        .with_context(|| format!("`{}` is no Claude Code", program.display()))?;
+    let said = String::from_utf8_lossy(&said);
+    Ok(said.split_whitespace().next().unwrap_or("?").to_owned())
+}
+
+/// All of them, or the ones that were named.
+fn scenarios(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    if !named.is_empty() {
+        return Ok(named.to_vec());
+    }
+    let mut found = Vec::new();
+    for directory in DIFFERENTIAL {
+        let directory = shell::root().join("scenarios").join(directory);
+        let files = disk::list(&directory)?;
+        found.extend(
+            files.into_iter().filter(|file| file.extension().is_some_and(|it| it == "toml")),
+        );
+    }
+    found.sort();
+    ensure!(!found.is_empty(), "there are no scenarios");
+    Ok(found)
+}
+
+/// As many at once as there are cores.
+fn play(ralph: &Path, client: &Path, scenarios: &[PathBuf]) -> Vec<Played> {
+    let next = AtomicUsize::new(0);
+    let played = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..shell::cores() {
+            scope.spawn(|| {
+                while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let one = one(ralph, client, scenario);
+                    played.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+                }
+            });
+        }
+    });
+    let mut played = played.into_inner().unwrap_or_else(PoisonError::into_inner);
+    played.sort_by(|one, other| one.name.cmp(&other.name));
+    played
+}
+
+fn one(ralph: &Path, client: &Path, scenario: &Path) -> Played {
+    let root = shell::root().join("scenarios");
+    let name = scenario.strip_prefix(&root).unwrap_or(scenario).display().to_string();
+    let title = disk::text(scenario).ok().and_then(|text| title(&text)).unwrap_or_default();
+    let mut found = Found::Agree;
+    for _ in 0..LOOKS {
+        found = match look(ralph, client, scenario) {
+            Ok(differences) if differences.is_empty() => {
+                return Played { name, title, found: Found::Agree };
+            }
+            Ok(differences) => Found::Differ(differences),
+            Err(error) => Found::Broken(format!("{error:#}")),
+        };
+    }
+    Played { name, title, found }
+}
+
+fn title(scenario: &str) -> Option<String> {
+    let line = scenario.lines().find(|line| line.starts_with("name"))?;
+    let (_, value) = line.split_once('=')?;
+    Some(value.trim().trim_matches(['"', '\'']).to_owned())
+}
+
+fn look(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<Difference>> {
+    let simulated = simulate(ralph, scenario, None)?;
+    let real = simulate(ralph, scenario, Some(client))?;
+    Ok(differences(&compare::read(&simulated), &compare::read(&real)))
+}
+
+/// The timeline. What the scenario expects has to come true in both.
+fn simulate(ralph: &Path, scenario: &Path, client: Option<&Path>) -> Result<String> {
+    let mut command = shell::command(ralph);
+    command.arg("simulate").arg(scenario).arg("--json");
+    if let Some(client) = client {
+        command.arg("--client").arg(client);
+    }
+    let (code, said, errors) = shell::outcome(&mut command)?;
+    let who = if client.is_some() { "the client" } else { "the simulator" };
+    let last: serde_json::Value =
+        said.lines().last().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
+    if code != 0 {
+        let missed = last["mismatches"].to_string();
+        bail!(
+            "{who} ended with code {code}: {} {errors}",
+            if missed == "null" { "" } else { &missed }
+        );
+    }
+    Ok(said)
+}
+
+fn tell(played: &[Played]) -> usize {
+    let mut failed = 0;
+    for Played { name, found, .. } in played {
+        match found {
+            Found::Agree => say::out(&format!("  ✓ {name}")),
+            Found::Differ(differences) => {
+                failed += 1;
+                say::out(&format!("  ✗ {name}: - the simulator, + the client"));
+                for difference in differences.iter().take(SHOWN) {
+                    say::out(&format!("      {difference}"));
+                }
+                if differences.len() > SHOWN {
+                    say::out(&format!("      and {} more", differences.len() - SHOWN));
+                }
+            }
+            Found::Broken(why) => {
+                failed += 1;
+                say::out(&format!("  ✗ {name}: {why}"));
+            }
+        }
+    }
+    failed
+}

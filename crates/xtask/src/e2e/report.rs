@@ -1,0 +1,66 @@
+//! The table of what agrees, in the documentation.
+
+use super::{Found, Played, install};
+use crate::{disk, shell};
+use anyhow::{Result, ensure};
+use std::path::PathBuf;
+
+const BEGIN: &str = "<!-- begin: cargo xtask e2e --write -->";
+const END: &str = "<!-- end -->";
+
+fn place() -> PathBuf {
+    shell::root().join("docs/simulator.md")
+}
+
+fn table(version: &str, played: &[Played]) -> String {
+    let agree = played.iter().filter(|played| matches!(played.found, Found::Agree)).count();
+    let mut out = format!(
+        "{BEGIN}\n\nClaude Code {version}: {agree} of {} scenarios agree.\n\n| scenario | what it shows | |\n|---|---|---|\n",
+        played.len()
+    );
+    for Played { name, title, found } in played {
+        let mark = match found {
+            Found::Agree => "agrees",
+            Found::Differ(_) | Found::Broken(_) => "**differs**",
+        };
+        let title = title.replace('|', "\\|");
+        out.push_str(&format!("| [`{name}`](../scenarios/{name}) | {title} | {mark} |\n"));
+    }
+    out.push_str(&format!("\n{END}"));
+    out
+}
+
+/// Puts the table where the old one is.
+pub(super) fn write(version: &str, played: &[Played]) -> Result<()> {
+    let text = disk::text(&place())?;
+    let (before, rest) = split(&text)?;
+    disk::write_here(&place(), format!("{before}{}{rest}", table(version, played)).as_bytes())
+}
+
+/// That the table is about these scenarios and the pinned client.
+pub(super) fn check(played: &[Played]) -> Result<()> {
+    let text = disk::text(&place())?;
+    let (before, rest) = split(&text)?;
+    let agreeing: Vec<Played> = played
+        .iter()
+        .map(|played| Played {
+            name: played.name.clone(),
+            title: played.title.clone(),
+            found: Found::Agree,
+        })
+        .collect();
+    let wanted = format!("{before}{}{rest}", table(install::PINNED, &agreeing));
+    ensure!(
+        wanted == text,
+        "the table in `docs/simulator.md` is stale: `cargo xtask e2e --write` writes it"
+    );
+    Ok(())
+}
+
+fn split(text: &str) -> Result<(&str, &str)> {
+    let parts = text.split_once(BEGIN).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(END)?;
+        Some((before, after))
+    });
+    parts.ok_or_else(|| anyhow::anyhow!("`docs/simulator.md` has no place for the table"))
+}
