@@ -42,7 +42,6 @@ pub(super) struct Session {
     /// What held each stop that was held.
     held: Vec<String>,
     stops: u64,
-    is_continued: bool,
     compactions: usize,
     outside: usize,
     hooks: BTreeSet<String>,
@@ -64,7 +63,6 @@ impl Session {
             feedback: Vec::new(),
             held: Vec::new(),
             stops: 0,
-            is_continued: false,
             compactions: 0,
             outside: 0,
             hooks: BTreeSet::new(),
@@ -257,12 +255,16 @@ impl Session {
         let infos = line.hook_infos.as_array().map(Vec::as_slice).unwrap_or_default();
         let commands: Vec<_> = infos.iter().filter_map(|info| info["command"].as_str()).collect();
         let is_prevented = line.prevented_continuation == true;
-        let is_continued =
-            line.hook_additional_context.as_array().is_some_and(|context| !context.is_empty());
-        self.is_continued |= is_continued && !is_prevented;
+        // Context alone makes the agent go on too.
+        let context = line.hook_additional_context.as_array().map(Vec::as_slice);
+        let context: Vec<_> =
+            context.unwrap_or_default().iter().filter_map(Value::as_str).collect();
+        let context = Some(context.join("\n")).filter(|context| !context.is_empty());
         let mut feedback = std::mem::take(&mut self.feedback).into_iter();
-        if let (false, Some(reason)) = (is_prevented, feedback.next()) {
-            self.held.push(without_command(&reason, &commands).to_owned());
+        let reason = feedback.next().map(|reason| without_command(&reason, &commands).to_owned());
+        if let (false, Some(reason)) = (is_prevented, reason.or(context)) {
+            self.spent += tools::escaped(&reason);
+            self.held.push(reason);
         }
         for command in commands {
             if self.hooks.len() < MOST_HOOKS {
@@ -288,12 +290,6 @@ impl Session {
         note(self.steps.iter().filter(resumed).count(), "times that the session was resumed: {}");
         if self.is_full() {
             notes.push("the session is too long for a scenario: its end is left out".to_owned());
-        }
-        if self.is_continued {
-            notes.push(
-                "a hook let the agent go on with context only: how often it was held is not expected"
-                    .to_owned(),
-            );
         }
         notes.extend(self.hooks.iter().map(|command| format!("a hook of its stops: {command}")));
         notes
@@ -325,7 +321,7 @@ impl Session {
         }
         Expect {
             stops: is_told.then_some(self.stops),
-            blocks: (!self.is_continued).then_some(held.len() as u64),
+            blocks: Some(held.len() as u64),
             reasons: Some(held).filter(|held| !held.is_empty()),
             ..Expect::default()
         }

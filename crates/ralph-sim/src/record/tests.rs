@@ -157,7 +157,7 @@ fn a_stop_that_was_not_held_is_expected_not_to_be() {
 }
 
 #[test]
-fn how_often_is_left_open_where_context_alone_went_on() {
+fn context_alone_holds_too() {
     insta::assert_snapshot!(all(&["stop-additionalContext"]), @r#"
     name = "hello"
 
@@ -175,8 +175,9 @@ fn how_often_is_left_open_where_context_alone_went_on() {
 
     [expect]
     stops = 2
+    blocks = 1
+    reasons = ["ADDCTX-K3"]
 
-    # a hook let the agent go on with context only: how often it was held is not expected
     # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
     "#);
 }
@@ -693,6 +694,36 @@ fn a_session_that_is_too_long_is_cut_and_still_reads() {
     assert!(text.len() < 4 * 1024 * 1024, "{}", text.len());
     assert_eq!((recording.scenario.steps.len(), recording.broken), (6, 0));
     assert_eq!(recording.notes, ["the session is too long for a scenario: its end is left out"]);
+}
+
+#[test]
+fn feedback_beside_a_hook_that_ended_the_turn_held_nobody() {
+    let lines = [
+        json!({"type": "user", "message": {"content": "go"}}),
+        json!({"type": "user", "isMeta": true, "message": {"content": "Stop hook feedback:\nnot yet"}}),
+        json!({"type": "system", "subtype": "stop_hook_summary", "preventedContinuation": true}),
+    ];
+    insta::assert_snapshot!(recorded(&lines), @r#"
+    name = "go"
+
+    [[step]]
+    person = "go"
+
+    [expect]
+    stops = 1
+    blocks = 0
+    "#);
+    // Clients that wrote no summaries of stops say at least how often they went on.
+    insta::assert_snapshot!(recorded(&lines[..2]), @r#"
+    name = "go"
+
+    [[step]]
+    person = "go"
+
+    [expect]
+    blocks = 1
+    reasons = ["not yet"]
+    "#);
 }
 
 /// What the simulated client leaves behind is recorded like what a real one does.

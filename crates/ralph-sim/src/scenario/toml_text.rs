@@ -90,11 +90,9 @@ fn basic(text: &str) -> String {
 fn lines(text: &str) -> String {
     let mut out = String::from("\"\"\"\n");
     let mut quotes = 0;
-    let mut chars = text.chars().peekable();
-    while let Some(char) = chars.next() {
-        let is_last = chars.peek().is_none();
+    for char in text.chars() {
         quotes = if char == '"' { quotes + 1 } else { 0 };
-        if char == '"' && (quotes == 3 || is_last) {
+        if quotes == 3 {
             out.push_str("\\\"");
             quotes = 0;
         } else if char == '\n' || char == '"' {

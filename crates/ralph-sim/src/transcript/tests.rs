@@ -247,6 +247,14 @@ fn tools_and_their_hooks_have_the_recorded_shape() {
     sum(&mut to, &Summed::default());
     to.close().unwrap();
     assert_eq!(shapes(&scene.text()), shapes(&recorded("tools-and-hooks.jsonl")));
+    let lines: Vec<Value> =
+        scene.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answers: Vec<_> =
+        lines.iter().filter(|line| line["sourceToolAssistantUUID"].is_string()).collect();
+    assert_eq!(answers.len(), 7);
+    for line in answers {
+        assert_eq!(line["parentUuid"], line["sourceToolAssistantUUID"]);
+    }
 }
 
 #[test]
@@ -320,8 +328,9 @@ fn a_subagent_has_a_file_of_its_own() {
         main.close().unwrap();
         let text = scene.text();
         let cost: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-        let tokens = if background { 200 } else { 400 };
+        let (tokens, usd) = if background { (200, 0.0016) } else { (400, 0.0032) };
         assert_eq!(cost["modelUsage"][MODEL]["inputTokens"], tokens);
+        assert_eq!(cost["totalCostUSD"], usd);
     }
 }
 
