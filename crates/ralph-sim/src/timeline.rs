@@ -27,9 +27,6 @@ pub enum Entry {
     Exit { code: i32 },
 }
 
-/// What stands for the client's long request for a summary when a conversation is compacted.
-pub const SUMMARY_REQUEST: &str = "(The client asks for a summary of the conversation.)";
-
 /// `None` is the main conversation; otherwise the type of a subagent.
 pub type Lane = Option<String>;
 

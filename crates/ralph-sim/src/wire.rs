@@ -51,6 +51,11 @@ pub fn message_id(request: u64) -> String {
     format!("msg_sim_{request:06}")
 }
 
+/// The id of a request.
+pub fn request_id(request: u64) -> String {
+    format!("req_sim_{request:06}")
+}
+
 /// The id of a tool call: the request that it answers, and its place among the calls of the answer, from 0.
 pub fn tool_use_id(request: u64, place: usize) -> String {
     format!("toolu_sim_{request:04}_{place:02}")

@@ -6,6 +6,7 @@ use super::host::{Agent, Host, Shared};
 use super::tools::{Call, Done};
 use crate::id;
 use crate::transcript::{self, Origin};
+use crate::wire;
 use ralph_exec::clock::Stopwatch;
 use ralph_exec::fs::FileError;
 use serde_json::{Value, json};
@@ -33,6 +34,8 @@ pub(super) struct Task {
 pub(super) struct Report {
     pub(super) over: Over,
     pub(super) tokens: u64,
+    /// Names of the tools it called.
+    pub(super) calls: Vec<String>,
     pub(super) tools: u32,
     pub(super) ms: u64,
 }
@@ -86,7 +89,8 @@ pub(super) fn finish(host: &mut Host<'_>, own: &mut Conversation) -> Report {
     Report {
         over,
         tokens: own.context,
-        tools: own.calls,
+        calls: own.calls.clone(),
+        tools: own.call_count,
         ms: u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX),
     }
 }
@@ -102,20 +106,21 @@ pub(super) fn in_foreground(host: &mut Host<'_>, chat: &mut Conversation, call: 
     let wrote = chat.transcript.finish(&own.transcript);
     host.wrote(wrote);
     if report.over.is_error {
-        let error = &report.over.result;
-        return Done::Failed {
-            text: format!("Agent terminated early due to an API error: {error}"),
-        };
+        return Done::Failed { text: terminated(host, &report) };
     }
     let id = &task.agent.id;
-    let text = format!(
+    let mut text = String::new();
+    if let Some(used) = report.used() {
+        text.push_str(&format!("  {used}\n  \n"));
+    }
+    text.push_str(&format!(
         "{HAND_BACK}\n{}\nagentId: {id} (use SendMessage with to: '{id}', summary: '<5-10 word recap>' to continue this \
          agent)\n<usage>subagent_tokens: {}\ntool_uses: {}\nduration_ms: {}</usage>",
         indented(&report.over.result),
         report.tokens,
         report.tools,
         report.ms
-    );
+    ));
     let response = json!({
         "status": "completed",
         "prompt": task.prompt,
@@ -127,6 +132,27 @@ pub(super) fn in_foreground(host: &mut Host<'_>, chat: &mut Conversation, call: 
         "totalToolUseCount": report.tools,
     });
     Done::Ran { response, text }
+}
+
+/// Why a subagent has no report.
+pub(super) fn terminated(host: &Host<'_>, report: &Report) -> String {
+    let (class, status) = report.over.failure.unwrap_or(("unknown", 0));
+    format!(
+        "Agent terminated early due to an API error: {} (error type {class}, HTTP {status}, request id {}, model sent to \
+         the API: {})",
+        report.over.result,
+        wire::request_id(host.requests),
+        host.model()
+    )
+}
+
+impl Report {
+    /// What the client says of the tools it called.
+    pub(super) fn used(&self) -> Option<String> {
+        let names = self.calls.join(", ");
+        let used = format!("<tools-used-before-summary>{names}</tools-used-before-summary>");
+        (!self.calls.is_empty()).then_some(used)
+    }
 }
 
 fn indented(report: &str) -> String {

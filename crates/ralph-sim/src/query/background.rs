@@ -170,7 +170,7 @@ pub(super) fn next(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Strin
     });
     let done = host.background.remove(0);
     let status = match (done.work, report) {
-        (Work::Agent { .. }, report) => agent_status(&done.description, report.as_ref()),
+        (Work::Agent { .. }, report) => agent_status(host, &done.description, report.as_ref()),
         (Work::Shell { thread, .. }, _) => {
             let finished = thread.join().ok();
             shell_status(&done.description, &done.output, finished.as_ref())
@@ -185,12 +185,11 @@ pub(super) fn next(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Strin
     ))
 }
 
-fn agent_status(description: &str, report: Option<&Report>) -> String {
+fn agent_status(host: &Host<'_>, description: &str, report: Option<&Report>) -> String {
     let Some(report) = report.filter(|report| !report.over.is_error) else {
-        let error = report.map(|report| report.over.result.as_str()).unwrap_or_default();
+        let error = report.map(|report| agents::terminated(host, report)).unwrap_or_default();
         return format!(
-            "<status>failed</status>\n<summary>Agent \"{description}\" failed: Agent terminated early due to an API \
-             error: {error}</summary>"
+            "<status>failed</status>\n<summary>Agent \"{description}\" failed: {error}</summary>"
         );
     };
     format!(

@@ -131,7 +131,7 @@ pub(super) fn answer(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentT
     let model = host.model();
     let wrote = chat.transcript.answer(&Answer {
         id: &wire::message_id(host.requests),
-        request: &format!("req_sim_{:06}", host.requests),
+        request: &wire::request_id(host.requests),
         model: &model,
         blocks: &blocks,
         stop_reason: wire::stop_reason(turn),

@@ -4,7 +4,7 @@ use super::conversation::Conversation;
 use super::hooks::{Telling, tell};
 use super::host::{Agent, Host, Shared};
 use crate::id;
-use crate::timeline::{Effect, Entry, Reply, Request, Role, SUMMARY_REQUEST, Said};
+use crate::timeline::{Effect, Entry, Reply, Request, Role, Said};
 use crate::transcript;
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ pub(super) fn compact(
         return Err(format!("Compaction blocked by PreCompact hook: {reason}"));
     }
     host.show(&told, Effect::Allowed);
-    let summary = sum_up(host);
+    let summary = sum_up(host, trigger, &told.contexts());
     told_of_summary(host, chat, &summary);
     let before = chat.context;
     chat.context = 0;
@@ -79,6 +79,8 @@ pub(super) fn compact(
         summary: inner(&summary),
     });
     host.wrote(wrote);
+    chat.pending.first(continued(host, chat, inner(&summary)));
+    chat.calls.clear();
     let start = "SessionStart";
     let model = host.model();
     let input =
@@ -99,9 +101,17 @@ pub(super) fn compact(
     Ok(())
 }
 
-fn sum_up(host: &mut Host<'_>) -> String {
+/// The client's own request; what is new in it is what the person and hooks want of the summary.
+fn sum_up(host: &mut Host<'_>, trigger: &Trigger, printed: &[String]) -> String {
     host.requests += 1;
-    let messages = vec![Said { role: Role::User, text: SUMMARY_REQUEST.to_owned() }];
+    let wanted = match trigger {
+        Trigger::Manual(wanted) => wanted.clone(),
+        Trigger::Automatic => None,
+    };
+    let wanted: Vec<String> = wanted.into_iter().chain(printed.iter().cloned()).collect();
+    let said = |text| Said { role: Role::User, text };
+    let messages = Some(wanted.join("\n\n")).filter(|text| !text.is_empty()).map(said);
+    let messages = messages.into_iter().collect();
     host.emit(&Entry::Request(Request { agent: None, messages }));
     let text = host.script.summary.clone();
     host.emit(&Entry::Reply(Reply {
@@ -130,6 +140,23 @@ fn told_of_summary(host: &mut Host<'_>, chat: &Conversation, summary: &str) {
         Telling { event, subject: Some(String::new()), agent: Some(String::new()), input };
     let told = tell(host, telling);
     host.show(&told, Effect::Allowed);
+}
+
+/// What the model reads instead of the conversation.
+fn continued(host: &Host<'_>, chat: &Conversation, summary: &str) -> String {
+    format!(
+        "This session is being continued from a previous conversation that ran out of context. The summary below covers \
+         the earlier portion of the conversation.\n\n<system-reminder>\n<tools-used-before-summary>{}\
+         </tools-used-before-summary>\n</system-reminder>\nSummary:\n{summary}\n\nIf you need specific details from before \
+         compaction (like exact code snippets, error messages, or content you generated), read the full transcript at: \
+         {}\nContinue the conversation from where it left off without asking the user any further questions. Resume directly \
+         — do not acknowledge the summary, do not recap what was happening, do not preface with \"I'll continue\" or \
+         similar. Pick up the last task as if the break never happened.\n\nThe messages after this summary are the most \
+         recent messages from before compaction, kept verbatim. The summary was written without seeing them, so something \
+         it says has not happened yet may already have happened in them.",
+        chat.calls.join(", "),
+        host.transcript_path.display()
+    )
 }
 
 /// What stands between the tags, or all of it.

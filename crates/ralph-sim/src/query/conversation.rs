@@ -7,6 +7,7 @@ use super::host::{Agent, Host, Shared, lane};
 use super::pending::Pending;
 use super::told::Told;
 use super::tools::{self, Round};
+use crate::answer::Stop;
 use crate::scenario::{AgentTurn, ApiError, Interrupt};
 use crate::timeline::{Effect, Entry, Lane, Reply, Request};
 use crate::transcript::{Failure, Transcript};
@@ -40,18 +41,17 @@ pub(super) struct Conversation {
     pub(super) context: u64,
     /// As the client counts them for the person.
     pub(super) turns: u32,
-    /// How many tools it called.
-    pub(super) calls: u32,
-    stop: Stop,
+    /// The tools it called.
+    pub(super) calls: Vec<String>,
+    pub(super) call_count: u32,
+    stops: Stops,
     cut_off: u32,
     last_text: String,
-    /// What the last request told the model, in case nobody hears it.
-    unsent: Pending,
 }
 
 /// What the client remembers of stops since the last prompt.
 #[derive(Debug, Default)]
-struct Stop {
+struct Stops {
     /// `stop_hook_active`
     is_active: bool,
     /// In a row, without a tool call between them.
@@ -65,11 +65,17 @@ pub(super) struct Over {
     pub(super) reason: &'static str,
     pub(super) result: String,
     pub(super) is_error: bool,
+    /// What the client calls the API's error, and its status.
+    pub(super) failure: Option<(&'static str, u16)>,
 }
 
 impl Over {
     pub(super) fn new(reason: &'static str, result: impl Into<String>) -> Self {
-        Self { reason, result: result.into(), is_error: false }
+        Self { reason, result: result.into(), is_error: false, failure: None }
+    }
+
+    pub(super) fn error(reason: &'static str, result: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::new(reason, result) }
     }
 }
 
@@ -83,9 +89,9 @@ impl Conversation {
             seen: BTreeSet::new(),
             context: 0,
             turns: 0,
-            calls: 0,
-            unsent: Pending::default(),
-            stop: Stop::default(),
+            calls: Vec::new(),
+            call_count: 0,
+            stops: Stops::default(),
             cut_off: 0,
             last_text: String::new(),
         }
@@ -95,9 +101,19 @@ impl Conversation {
         lane(self.agent.as_ref())
     }
 
+    /// Each tool once: what the client tells of them is who was called.
+    fn note_calls(&mut self, calls: &[String]) {
+        self.call_count += u32::try_from(calls.len()).unwrap_or_default();
+        for call in calls {
+            if !self.calls.contains(call) {
+                self.calls.push(call.clone());
+            }
+        }
+    }
+
     /// A new prompt begins: what was remembered of stops is forgotten.
     pub(super) fn begin(&mut self) {
-        self.stop = Stop::default();
+        self.stops = Stops::default();
         self.cut_off = 0;
         self.turns = 1;
         self.last_text.clear();
@@ -131,7 +147,7 @@ pub(super) fn converse(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
                 return over;
             }
         } else {
-            chat.stop.blocks = 0;
+            chat.stops.blocks = 0;
             match tools::run(host, chat, &turn) {
                 Round::On => {}
                 Round::Over(over) => return over,
@@ -144,7 +160,6 @@ pub(super) fn converse(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
 }
 
 fn ask(host: &mut Host<'_>, chat: &mut Conversation) -> AgentTurn {
-    chat.unsent = chat.pending.clone();
     let request = Request { agent: chat.lane(), messages: chat.pending.take() };
     host.requests += 1;
     host.emit(&Entry::Request(request));
@@ -159,7 +174,7 @@ fn answered(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn) {
         turn.tools.iter().map(|call| wire::tool_use(call, &host.stage.project).0).collect();
     let usage = turn.usage;
     chat.context = usage.input + usage.cache_read + usage.cache_creation + usage.output;
-    chat.calls += u32::try_from(calls.len()).unwrap_or_default();
+    chat.note_calls(&calls);
     chat.last_text.clone_from(&turn.text);
     book::answer(host, chat, turn);
     host.emit(&Entry::Reply(Reply {
@@ -175,19 +190,17 @@ fn interrupted(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
     let text = "[Request interrupted by user]";
     let wrote = chat.transcript.interruption(text);
     host.wrote(wrote);
-    chat.pending = std::mem::take(&mut chat.unsent);
     chat.pending.text(text.to_owned());
-    Over { reason: "aborted_streaming", result: String::new(), is_error: true }
+    Over::error("aborted_streaming", "")
 }
 
 fn failed(host: &mut Host<'_>, chat: &mut Conversation, error: &ApiError) -> Over {
     let text = api_error_text(error);
-    chat.pending = std::mem::take(&mut chat.unsent);
     let wrote = chat.transcript.api_error(&Failure {
         status: Some(error.status),
         kind: Some(&error.kind),
         error: error_class(error),
-        request: &format!("req_sim_{:06}", host.requests),
+        request: &wire::request_id(host.requests),
         text: &text,
     });
     host.wrote(wrote);
@@ -198,7 +211,7 @@ fn failed(host: &mut Host<'_>, chat: &mut Conversation, error: &ApiError) -> Ove
         error: Some(text.clone()),
     }));
     tell_failure(host, chat, error_class(error), &text);
-    Over { reason: "api_error", result: text, is_error: true }
+    Over { failure: Some((error_class(error), error.status)), ..Over::error("api_error", text) }
 }
 
 /// An answer that is too long is to be continued, three times.
@@ -211,7 +224,7 @@ fn cut_off(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Over> {
     }
     chat.cut_off = 0;
     tell_failure(host, chat, "max_output_tokens", TOO_LONG);
-    Some(Over { reason: "api_error", result: TOO_LONG.to_owned(), is_error: true })
+    Some(Over::error("api_error", TOO_LONG))
 }
 
 fn tell_failure(host: &mut Host<'_>, chat: &Conversation, class: &str, text: &str) {
@@ -256,8 +269,8 @@ fn stop(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Over> {
     let told = ask_hooks(host, chat);
     let over = decide(host, chat, &told);
     book::stop(host, chat, &told);
-    if chat.agent.is_none() && !chat.stop.was_noticed && told.has_error() {
-        chat.stop.was_noticed = true;
+    if chat.agent.is_none() && !chat.stops.was_noticed && told.has_error() {
+        chat.stops.was_noticed = true;
         host.notice("Stop hook error occurred".to_owned());
     }
     over.or_else(|| out_of_turns(host, chat))
@@ -274,15 +287,15 @@ fn decide(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) -> Option<O
         chat.pending.text(text);
         chat.turns += 1;
     }
+    if let Some(Stop { reason: Some(reason) }) = told.stop() {
+        chat.pending.context(format!("{name} hook stopped continuation: {reason}"));
+    }
     for text in told.asides() {
         chat.pending.context(text);
     }
     if let Some(stop) = told.stop() {
         let reason = stop.reason.clone();
         let result = if reasons.is_empty() { chat.last_text.clone() } else { String::new() };
-        if let Some(reason) = &reason {
-            chat.pending.context(format!("{name} hook stopped continuation: {reason}"));
-        }
         host.show(told, Effect::Stopped { reason });
         return Some(Over::new("stop_hook_prevented", result));
     }
@@ -290,15 +303,17 @@ fn decide(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) -> Option<O
         host.show(told, Effect::Allowed);
         return Some(Over::new("completed", chat.last_text.clone()));
     }
-    chat.stop.is_active = true;
-    chat.stop.blocks += 1;
+    chat.stops.is_active = true;
+    chat.stops.blocks += 1;
     if let Some(cap) = cap(host)
-        && chat.stop.blocks > cap
+        && chat.stops.blocks > cap
     {
-        let result = if reasons.is_empty() { chat.last_text.clone() } else { String::new() };
+        // A subagent reports what it said last.
+        let is_kept = reasons.is_empty() || chat.agent.is_some();
+        let result = if is_kept { chat.last_text.clone() } else { String::new() };
         host.show(told, Effect::Overridden { reasons });
         if chat.agent.is_none() {
-            let text = overriding(chat.stop.blocks);
+            let text = overriding(chat.stops.blocks);
             let wrote = chat.transcript.warning(&text);
             host.wrote(wrote);
             host.notice(text);
@@ -324,7 +339,7 @@ fn ask_hooks(host: &mut Host<'_>, chat: &mut Conversation) -> Told {
         chat.agent.is_some().then(|| chat.transcript.path().to_string_lossy().into_owned());
     let input = host
         .input(event, Shared::Turn, chat.agent.as_ref())
-        .with("stop_hook_active", chat.stop.is_active)
+        .with("stop_hook_active", chat.stops.is_active)
         .with_some("agent_transcript_path", agent_transcript)
         .with("last_assistant_message", chat.last_text.clone())
         .with("background_tasks", host.background_tasks())
@@ -352,5 +367,5 @@ fn overriding(blocks: u32) -> String {
 fn out_of_turns(host: &Host<'_>, chat: &Conversation) -> Option<Over> {
     let most = host.scenario.client.max_turns?;
     let is_out = chat.agent.is_none() && chat.turns > most;
-    is_out.then(|| Over { reason: "max_turns", result: String::new(), is_error: true })
+    is_out.then(|| Over::error("max_turns", ""))
 }

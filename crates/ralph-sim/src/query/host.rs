@@ -69,6 +69,8 @@ pub(super) struct Host<'a> {
     pub(super) tasks: Tasks,
     /// What hooks and tools left running.
     remains: Vec<Remains>,
+    /// Whether the settings turn all hooks off.
+    is_deaf: bool,
     /// The first thing that could not be written.
     pub(super) trouble: Option<FileError>,
     /// What the person was told once.
@@ -100,6 +102,7 @@ impl<'a> Host<'a> {
             asynchronous: Vec::new(),
             tasks: Tasks::default(),
             remains: Vec::new(),
+            is_deaf: false,
             trouble: None,
             complaints: Vec::new(),
         }
@@ -163,6 +166,7 @@ impl<'a> Host<'a> {
         }
         let layers = texts.iter().map(|(source, text)| Layer { source: source.clone(), text });
         let loaded = settings::load(&layers.collect::<Vec<_>>());
+        self.is_deaf = loaded.disabled;
         for complaint in &loaded.notices {
             self.complain(format!("settings, {complaint}"));
         }
@@ -238,6 +242,10 @@ impl<'a> Host<'a> {
     }
 
     pub(super) fn show(&mut self, told: &Told, effect: Effect) {
+        // An event that nobody can be told of is none.
+        if self.is_deaf {
+            return;
+        }
         self.emit(&Entry::Hook(told.entry(effect)));
         for text in told.messages() {
             self.notice(text);

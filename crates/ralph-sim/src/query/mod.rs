@@ -149,7 +149,7 @@ pub fn play<'a>(
 
 /// Shows how a prompt ended; the exit code if it was the last.
 fn end(host: &mut Host<'_>, over: Over) -> i32 {
-    let Over { reason, result, is_error } = over;
+    let Over { reason, result, is_error, .. } = over;
     host.emit(&Entry::Ending(Ending { reason: reason.to_owned(), result, is_error }));
     i32::from(is_error)
 }

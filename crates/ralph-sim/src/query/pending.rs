@@ -1,7 +1,7 @@
 //! What the model has not been told yet.
 //!
-//! The client puts a round into at most one user message and one system message: answers of tools first, then texts,
-//! and whatever a hook added as context last.
+//! The client puts a round into one user message and one system message. Here it is the texts that they are made of:
+//! answers of tools first, then what is said, then whatever hooks added.
 
 use crate::timeline::{Role, Said};
 
@@ -21,6 +21,11 @@ impl Pending {
         self.texts.push(text);
     }
 
+    /// Before everything that is said.
+    pub(super) fn first(&mut self, text: String) {
+        self.texts.insert(0, text);
+    }
+
     pub(super) fn context(&mut self, text: String) {
         self.context.push(text);
     }
@@ -28,26 +33,14 @@ impl Pending {
     /// The messages of the next request; nothing is pending afterwards.
     pub(super) fn take(&mut self) -> Vec<Said> {
         let Self { tools, texts, context } = std::mem::take(self);
-        let mut messages: Vec<Said> =
-            tools.into_iter().map(|text| said(Role::Tool, text)).collect();
-        let context = context.join("\n\n");
-        if messages.is_empty() && texts.is_empty() {
-            if !context.is_empty() {
-                messages.push(said(Role::User, reminder(&context)));
-            }
-            return messages;
+        if tools.is_empty() && texts.is_empty() && !context.is_empty() {
+            // A request ends with what the user says.
+            return vec![said(Role::User, reminder(&context.join("\n\n")))];
         }
-        let last = texts.len().saturating_sub(1);
-        for (index, mut text) in texts.into_iter().enumerate() {
-            if index < last {
-                text.push('\n');
-            }
-            messages.push(said(Role::User, text));
-        }
-        if !context.is_empty() {
-            messages.push(said(Role::System, context));
-        }
-        messages
+        let tools = tools.into_iter().map(|text| said(Role::Tool, text));
+        let texts = texts.into_iter().map(|text| said(Role::User, text));
+        let context = context.into_iter().map(|text| said(Role::System, text));
+        tools.chain(texts).chain(context).collect()
     }
 }
 
@@ -82,9 +75,10 @@ mod tests {
         });
         let expected = [
             (Role::Tool, "ran"),
-            (Role::User, "first\n"),
+            (Role::User, "first"),
             (Role::User, "second"),
-            (Role::System, "one\n\ntwo"),
+            (Role::System, "one"),
+            (Role::System, "two"),
         ];
         assert_eq!(round, expected.map(|(role, text)| (role, text.to_owned())));
     }

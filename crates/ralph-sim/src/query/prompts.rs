@@ -22,6 +22,7 @@ pub(super) fn say(
     let (command, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     match command {
         "/clear" => {
+            host.prompt = Some(chat.transcript.begin());
             close(host, chat, "clear");
             *chat = begin(host, id::uuid(), Source::Clear, None)?;
             return Ok(Over::new("completed", ""));

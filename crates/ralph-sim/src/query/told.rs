@@ -93,8 +93,7 @@ impl Told {
     }
 
     pub(super) fn reasons(&self) -> Vec<String> {
-        let blocks = self.answers.iter().filter_map(Answered::block);
-        blocks.map(|(reason, _)| reason.to_owned()).collect()
+        self.blocks().into_iter().map(Answered::feedback).collect()
     }
 
     pub(super) fn contexts(&self) -> Vec<String> {

@@ -48,6 +48,8 @@ fn tell(entry: &Value) -> Vec<String> {
         "hook" => hook(entry),
         "request" => {
             let messages = entry["messages"].as_array().into_iter().flatten();
+            let messages =
+                messages.filter(|said| !is_own(said["text"].as_str().unwrap_or_default()));
             let said = messages.map(|said| format!("reads {}", compact(said)));
             std::iter::once("asked".to_owned()).chain(said).collect()
         }
@@ -57,6 +59,17 @@ fn tell(entry: &Value) -> Vec<String> {
         // person's eyes.
         _ => Vec::new(),
     }
+}
+
+/// What the client tells its model about itself and its own commands.
+fn is_own(text: &str) -> bool {
+    let beginnings = [
+        "<command-name>/clear<",
+        "<command-name>/compact<",
+        "<local-command-",
+        "<system-reminder>\nThe user's message starts with the slash command",
+    ];
+    beginnings.iter().any(|beginning| text.starts_with(beginning))
 }
 
 fn hook(entry: &Value) -> Vec<String> {
@@ -72,16 +85,20 @@ fn hook(entry: &Value) -> Vec<String> {
     }
     let mut lines = vec![format!("told {}", compact(&input))];
     let handlers = entry["handlers"].as_array().into_iter().flatten();
-    lines.extend(handlers.map(|handled| format!("  answered {}", answered(handled))));
+    let mut answers: Vec<String> =
+        handlers.map(|handled| format!("  answered {}", answered(handled))).collect();
+    // Who ends first is seen in the order of what the model reads.
+    answers.sort();
+    lines.extend(answers);
     lines
 }
 
 fn answered(handled: &Value) -> String {
     let text = |name: &str| handled[name].as_str().unwrap_or_default().to_owned();
     let outcome = text("outcome");
-    // How a hook ends that is out of time, and what it said until then, depends on the moment.
-    if outcome == "cancelled" {
-        return format!("{} cancelled", text("command"));
+    // How a hook ends that is out of time depends on the moment, and of one that fails the client tells less.
+    if outcome != "success" {
+        return format!("{} {outcome}", text("command"));
     }
     format!("{} {outcome} {} {:?}", text("command"), text("ended"), text("stdout"))
 }
@@ -110,7 +127,7 @@ static UNSTEADY: LazyLock<Regex> = LazyLock::new(|| {
         r"(?P<agent>\ba[0-9a-f]{16}\b)",
         r"(?P<call>\btoolu_sim_\d+_\d+\b)",
         r"(?P<port>127\.0\.0\.1:(?:\d+|PORT))",
-        r"(?P<output>/[^\s<>\\]*/tasks/[^\s<>\\]*\.output)",
+        r"(?P<output>[$/][^\s<>\\]*/tasks/[^\s<>\\]*\.output)",
         r"(?P<task>\bb[0-9a-z]{8}\b)",
         r"(?P<spill>hook-[^\s\\/]*-additionalContext\.txt)",
         r"(?P<duration>duration_ms(?:: |>)\d+)",

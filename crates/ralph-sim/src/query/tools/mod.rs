@@ -2,6 +2,7 @@
 
 mod files;
 mod patch;
+mod schema;
 pub(super) mod shell;
 mod tasks;
 
@@ -21,28 +22,6 @@ use ralph_exec::clock::Stopwatch;
 use serde_json::{Value, json};
 
 pub(super) use tasks::Tasks;
-
-/// Tools of the client's that are not run here: a call of one is answered, and said not to have happened.
-const ABSENT: [&str; 18] = [
-    "AskUserQuestion",
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "EnterPlanMode",
-    "ExitPlanMode",
-    "Glob",
-    "Grep",
-    "ListAgents",
-    "Monitor",
-    "NotebookEdit",
-    "ScheduleWakeup",
-    "SendMessage",
-    "Skill",
-    "TodoWrite",
-    "WebFetch",
-    "WebSearch",
-    "Workflow",
-];
 
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
     edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to \
@@ -116,7 +95,7 @@ pub(super) fn run(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn
     let mut is_stopped = false;
     let mut known = Vec::new();
     for call in &calls {
-        match mistake(call).or_else(|| tasks::refusal(host, call)) {
+        match schema::mistake(call).or_else(|| tasks::refusal(host, call)) {
             Some(text) => {
                 finish(host, chat, call, &Done::Refused { text: text.clone() });
                 results.push(Result { call: call.clone(), text });
@@ -124,13 +103,28 @@ pub(super) fn run(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn
             None => known.push(call.clone()),
         }
     }
-    for call in known {
+    let mut rest = known.as_slice();
+    while let Some((first, _)) = rest.split_first() {
         if turn.interrupt == Interrupt::Tools {
-            return interrupted(host, chat, &call);
+            return interrupted(host, chat, first);
         }
-        let (text, stopped) = one(host, chat, &call);
-        is_stopped |= stopped;
-        results.push(Result { call, text });
+        // What only reads runs side by side; the rest one after the other.
+        let together = rest.iter().take_while(|call| call.name == "Read").count().max(1);
+        let (now, later) = rest.split_at(together);
+        rest = later;
+        let admitted: Vec<Admitted> = now.iter().map(|call| admit(host, chat, call)).collect();
+        for (call, admitted) in now.iter().zip(admitted) {
+            let (text, stopped) = match admitted {
+                Admitted::Not { text, is_stopped } => (text, is_stopped),
+                Admitted::With(input, is_stopped, told) => {
+                    let call = Call { input, ..call.clone() };
+                    let (text, also) = carry_out(host, chat, &call, &told);
+                    (text, is_stopped || also)
+                }
+            };
+            is_stopped |= stopped;
+            results.push(Result { call: call.clone(), text });
+        }
     }
     if is_stopped || batch(host, chat, &calls, &results) {
         return Round::Over(Over::new("hook_stopped", ""));
@@ -138,84 +132,67 @@ pub(super) fn run(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn
     Round::On
 }
 
-/// Why a call does not come to a run at all.
-fn mistake(call: &Call) -> Option<String> {
-    let required: &[&str] = match call.name.as_str() {
-        "Bash" => &["command"],
-        "Write" => &["file_path", "content"],
-        "Edit" => &["file_path", "old_string", "new_string"],
-        "Read" => &["file_path"],
-        "Agent" => &["description", "prompt"],
-        "TaskCreate" => &["subject", "description"],
-        "TaskUpdate" => &["taskId"],
-        "TaskList" => &[],
-        "ToolSearch" => &["query"],
-        name if ABSENT.contains(&name) => &[],
-        name => {
-            return Some(format!(
-                "<tool_use_error>Error: No such tool available: {name}</tool_use_error>"
-            ));
-        }
-    };
-    let missing = required.iter().filter(|name| call.input.get(**name).is_none());
-    let missing: Vec<String> =
-        missing.map(|name| format!("The required parameter `{name}` is missing")).collect();
-    if missing.is_empty() {
-        return None;
-    }
-    let what = if missing.len() == 1 { "issue" } else { "issues" };
-    Some(format!(
-        "<tool_use_error>InputValidationError: {} failed due to the following {what}:\n{}</tool_use_error>",
-        call.name,
-        missing.join("\n")
-    ))
+/// Whether a call may run.
+enum Admitted {
+    /// With this input; what hooks said, and whether one of them ends the turn.
+    With(Value, bool, Told),
+    Not {
+        text: String,
+        is_stopped: bool,
+    },
 }
 
-/// The text for the model, and whether a hook ended the turn.
-fn one(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> (String, bool) {
+fn admit(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Admitted {
     if let Some(text) = files::refusal(host, call) {
         finish(host, chat, call, &Done::Refused { text: text.clone() });
-        return (text, false);
+        return Admitted::Not { text, is_stopped: false };
     }
     let told = before(host, chat, call);
     book::hooks(host, chat, &told);
-    let mut is_stopped = note_stop(chat, &told, &format!("PreToolUse:{}", call.name));
-    if let Some(text) = told.denial(&format!("PreToolUse:{}", call.name)) {
+    let name = format!("PreToolUse:{}", call.name);
+    let is_stopped = note_stop(chat, &told, &name);
+    if let Some(text) = told.denial(&name) {
         let reasons = vec![text.clone()];
         host.show(&told, Effect::Blocked { reasons });
         finish(host, chat, call, &Done::Denied { text: text.clone() });
-        return (text, is_stopped);
+        return Admitted::Not { text, is_stopped };
     }
     host.show(&told, effect(&told));
-    let mut now = call.clone();
-    if let Some(input) = told.updated_input() {
-        now.input = input;
-    }
+    let input = told.updated_input().unwrap_or_else(|| call.input.clone());
+    Admitted::With(input, is_stopped, told)
+}
+
+/// The text for the model, and whether a hook ended the turn.
+fn carry_out(
+    host: &mut Host<'_>,
+    chat: &mut Conversation,
+    call: &Call,
+    told: &Told,
+) -> (String, bool) {
     let watch = Stopwatch::start();
-    let done = execute(host, chat, &now);
+    let done = execute(host, chat, call);
     let took = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
-    finish(host, chat, &now, &done);
-    let text = done.text().to_owned();
+    finish(host, chat, call, &done);
     for context in told.asides() {
         chat.pending.context(context);
     }
-    if let Some((event, rest)) = after(&now, &done, took) {
+    let mut is_stopped = false;
+    if let Some((event, rest)) = after(call, &done, took) {
         let input = host
             .input(event, Shared::Turn, chat.agent.as_ref())
-            .with("tool_name", now.name.clone())
-            .with("tool_input", shown_input(host, &now))
+            .with("tool_name", call.name.clone())
+            .with("tool_input", shown_input(host, call))
             .and(rest);
         let subject = Some(call.name.clone());
         let told = tell(host, Telling { event, subject, agent: chat.lane(), input });
-        let name = format!("{event}:{}", call.name);
-        is_stopped |= note_stop(chat, &told, &name);
+        is_stopped = note_stop(chat, &told, &format!("{event}:{}", call.name));
         book::hooks(host, chat, &told);
         for context in told.asides() {
             chat.pending.context(context);
         }
         host.show(&told, effect(&told));
     }
-    (text, is_stopped)
+    (done.text().to_owned(), is_stopped)
 }
 
 fn before(host: &mut Host<'_>, chat: &Conversation, call: &Call) -> Told {
@@ -325,6 +302,16 @@ fn finish(host: &mut Host<'_>, chat: &mut Conversation, call: &Call, done: &Done
     }));
 }
 
+/// A subagent's answer is a list of blocks, unless it is an error.
+fn shown_result(call: &Call, text: &str) -> Value {
+    let is_report =
+        text.contains("[Subagent hand-back]") || text.starts_with("Async agent launched");
+    if call.name == "Agent" && is_report {
+        return json!([{"type": "text", "text": text}]);
+    }
+    json!(text)
+}
+
 /// Whether a hook ended the turn. To this event a block means the same as `continue: false`.
 fn batch(host: &mut Host<'_>, chat: &mut Conversation, calls: &[Call], results: &[Result]) -> bool {
     let event = "PostToolBatch";
@@ -338,7 +325,7 @@ fn batch(host: &mut Host<'_>, chat: &mut Conversation, calls: &[Call], results: 
             "tool_name": call.name,
             "tool_input": input,
             "tool_use_id": call.id,
-            "tool_response": result.text,
+            "tool_response": shown_result(call, &result.text),
         }))
     });
     let listed: Vec<Value> = listed.collect();
@@ -362,13 +349,15 @@ fn batch(host: &mut Host<'_>, chat: &mut Conversation, calls: &[Call], results: 
 fn interrupted(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Round {
     let told = before(host, chat, call);
     host.show(&told, effect(&told));
+    if call.name == "Bash" {
+        shell::begin(host, call);
+    }
     finish(host, chat, call, &Done::Interrupted { text: REJECTED.to_owned() });
     let text = "[Request interrupted by user for tool use]";
     let wrote = chat.transcript.interruption(text);
     host.wrote(wrote);
     chat.pending.text(text.to_owned());
-    let over = Over { reason: "aborted_tools", result: String::new(), is_error: true };
-    Round::Over(over)
+    Round::Over(Over::error("aborted_tools", ""))
 }
 
 impl Told {

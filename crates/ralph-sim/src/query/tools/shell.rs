@@ -11,9 +11,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const LONGEST: Duration = Duration::from_mins(2);
+/// How long a person waits who interrupts.
+const PATIENCE: Duration = Duration::from_millis(300);
 const GRACE: Duration = Duration::from_millis(500);
 const LONGEST_PATH: usize = 64 * 1024;
 const KEEP: Keep = Keep { head: 30_000, tail: 30_000 };
+/// Commands that print nothing when all goes well.
+const SILENT: [&str; 14] = [
+    "mv", "cp", "rm", "mkdir", "rmdir", "chmod", "chown", "chgrp", "touch", "ln", "cd", "export",
+    "unset", "wait",
+];
 /// Runs the command where the agent is, and tells where it went.
 const WRAPPER: &str = r#"eval "$1"; status=$?; pwd -P > "$2"; exit $status"#;
 
@@ -22,7 +29,14 @@ pub(super) fn run(host: &mut Host<'_>, call: &Call) -> Done {
     let cancel = std::sync::Arc::clone(&host.cancel);
     let finished = supervise(&order, Deadline::after(LONGEST), &cancel);
     let note = follow(host, &order.place);
-    understand(&finished, note)
+    understand(&finished, note, is_silent(call.input.get("command").and_then(Value::as_str)))
+}
+
+/// A command that the person does not let come to its end.
+pub(super) fn begin(host: &mut Host<'_>, call: &Call) {
+    let order = Order::new(host, call);
+    let cancel = std::sync::Arc::clone(&host.cancel);
+    supervise(&order, Deadline::after(PATIENCE), &cancel);
 }
 
 pub(in crate::query) struct Order {
@@ -84,7 +98,7 @@ fn follow(host: &mut Host<'_>, place: &Path) -> Option<String> {
     Some(format!("Shell cwd was reset to {}", host.cwd.display()))
 }
 
-fn understand(finished: &Finished, note: Option<String>) -> Done {
+fn understand(finished: &Finished, note: Option<String>, is_silent: bool) -> Done {
     let lines = [Some(text(finished)).filter(|text| !text.is_empty()), note];
     let output = lines.into_iter().flatten().collect::<Vec<_>>().join("\n");
     let failed = |first: String| {
@@ -98,7 +112,7 @@ fn understand(finished: &Finished, note: Option<String>) -> Done {
                 "stderr": "",
                 "interrupted": false,
                 "isImage": false,
-                "noOutputExpected": false,
+                "noOutputExpected": is_silent,
             });
             let text = if output.is_empty() {
                 "(Bash completed with no output)".to_owned()
@@ -114,6 +128,13 @@ fn understand(finished: &Finished, note: Option<String>) -> Done {
         How::CouldNotStart(error) => failed(error.to_string()),
         How::Lost => failed("the command killed the client".to_owned()),
     }
+}
+
+/// Whether every part of a command is one that has nothing to say.
+fn is_silent(command: Option<&str>) -> bool {
+    let parts = command.unwrap_or_default().split(['&', '|', ';', '\n']);
+    let mut first = parts.filter_map(|part| part.split_whitespace().next()).peekable();
+    first.peek().is_some() && first.all(|word| SILENT.contains(&word))
 }
 
 fn text(finished: &Finished) -> String {

@@ -1,0 +1,90 @@
+//! What tools take. A call that does not fit never comes to a run.
+
+use super::Call;
+
+/// Tools of the client's that are not run here: a call of one is answered, and said not to have happened.
+const ABSENT: [&str; 18] = [
+    "AskUserQuestion",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "Glob",
+    "Grep",
+    "ListAgents",
+    "Monitor",
+    "NotebookEdit",
+    "ScheduleWakeup",
+    "SendMessage",
+    "Skill",
+    "TodoWrite",
+    "WebFetch",
+    "WebSearch",
+    "Workflow",
+];
+
+struct Schema {
+    required: &'static [&'static str],
+    optional: &'static [&'static str],
+}
+
+fn of(name: &str) -> Option<Schema> {
+    let (required, optional): (&'static [&'static str], &'static [&'static str]) = match name {
+        "Bash" => (
+            &["command"],
+            &["description", "timeout", "run_in_background", "dangerouslyDisableSandbox"],
+        ),
+        "Write" => (&["file_path", "content"], &[]),
+        "Edit" => (&["file_path", "old_string", "new_string"], &["replace_all"]),
+        "Read" => (&["file_path"], &["offset", "limit", "pages"]),
+        "Agent" => (
+            &["description", "prompt"],
+            &["subagent_type", "run_in_background", "model", "effort", "name", "isolation"],
+        ),
+        "TaskCreate" => (&["subject", "description"], &["activeForm", "metadata"]),
+        "TaskUpdate" => (
+            &["taskId"],
+            &[
+                "status",
+                "subject",
+                "description",
+                "activeForm",
+                "owner",
+                "addBlocks",
+                "addBlockedBy",
+                "metadata",
+            ],
+        ),
+        "TaskList" => (&[], &[]),
+        "ToolSearch" => (&["query"], &["max_results"]),
+        _ => return None,
+    };
+    Some(Schema { required, optional })
+}
+
+/// Why a call does not come to a run at all, in the client's words.
+pub(super) fn mistake(call: &Call) -> Option<String> {
+    let name = call.name.as_str();
+    let Some(Schema { required, optional }) = of(name) else {
+        let is_known = ABSENT.contains(&name);
+        return (!is_known).then(|| {
+            format!("<tool_use_error>Error: No such tool available: {name}</tool_use_error>")
+        });
+    };
+    let missing = required.iter().filter(|name| call.input.get(**name).is_none());
+    let missing = missing.map(|name| format!("The required parameter `{name}` is missing"));
+    let given = call.input.as_object().into_iter().flat_map(|input| input.keys());
+    let unexpected = given
+        .filter(|name| !required.contains(&name.as_str()) && !optional.contains(&name.as_str()))
+        .map(|name| format!("An unexpected parameter `{name}` was provided"));
+    let issues: Vec<String> = missing.chain(unexpected).collect();
+    if issues.is_empty() {
+        return None;
+    }
+    let what = if issues.len() == 1 { "issue" } else { "issues" };
+    Some(format!(
+        "<tool_use_error>InputValidationError: {name} failed due to the following {what}:\n{}</tool_use_error>",
+        issues.join("\n")
+    ))
+}
