@@ -11,6 +11,11 @@ use serde_json::{Value, json};
 /// How much of the window the client keeps free.
 const RESERVE: u64 = 33_000;
 
+/// A summary leaves out the last answer, unless it is the only one.
+const KEPT: &str = "\n\nThe messages after this summary are the most recent messages from before compaction, kept \
+    verbatim. The summary was written without seeing them, so something it says has not happened yet may already have \
+    happened in them.";
+
 #[derive(Clone, Debug)]
 pub(super) enum Trigger {
     Automatic,
@@ -81,6 +86,7 @@ pub(super) fn compact(
     host.wrote(wrote);
     chat.pending.first(continued(host, chat, inner(&summary)));
     chat.calls.clear();
+    chat.answers = 0;
     let start = "SessionStart";
     let model = host.model();
     let input =
@@ -112,10 +118,10 @@ fn sum_up(host: &mut Host<'_>, trigger: &Trigger, printed: &[String]) -> String 
     let said = |text| Said { role: Role::User, text };
     let messages = Some(wanted.join("\n\n")).filter(|text| !text.is_empty()).map(said);
     let messages = messages.into_iter().collect();
-    host.emit(&Entry::Request(Request { agent: None, messages }));
+    host.emit(&Entry::Request(Request { agent: Some(String::new()), messages }));
     let text = host.script.summary.clone();
     host.emit(&Entry::Reply(Reply {
-        agent: None,
+        agent: Some(String::new()),
         text: text.clone(),
         tools: Vec::new(),
         error: None,
@@ -151,11 +157,10 @@ fn continued(host: &Host<'_>, chat: &Conversation, summary: &str) -> String {
          compaction (like exact code snippets, error messages, or content you generated), read the full transcript at: \
          {}\nContinue the conversation from where it left off without asking the user any further questions. Resume directly \
          — do not acknowledge the summary, do not recap what was happening, do not preface with \"I'll continue\" or \
-         similar. Pick up the last task as if the break never happened.\n\nThe messages after this summary are the most \
-         recent messages from before compaction, kept verbatim. The summary was written without seeing them, so something \
-         it says has not happened yet may already have happened in them.",
+         similar. Pick up the last task as if the break never happened.{}",
         chat.calls.join(", "),
-        host.transcript_path.display()
+        host.transcript_path.display(),
+        if chat.answers > 1 { KEPT } else { "" }
     )
 }
 

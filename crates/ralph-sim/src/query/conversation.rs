@@ -44,6 +44,8 @@ pub(super) struct Conversation {
     /// The tools it called.
     pub(super) calls: Vec<String>,
     pub(super) call_count: u32,
+    /// How often it answered since it was summed up.
+    pub(super) answers: u32,
     stops: Stops,
     cut_off: u32,
     last_text: String,
@@ -91,6 +93,7 @@ impl Conversation {
             turns: 0,
             calls: Vec::new(),
             call_count: 0,
+            answers: 0,
             stops: Stops::default(),
             cut_off: 0,
             last_text: String::new(),
@@ -175,6 +178,7 @@ fn answered(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn) {
     let usage = turn.usage;
     chat.context = usage.input + usage.cache_read + usage.cache_creation + usage.output;
     chat.note_calls(&calls);
+    chat.answers += 1;
     chat.last_text.clone_from(&turn.text);
     book::answer(host, chat, turn);
     host.emit(&Entry::Reply(Reply {

@@ -25,7 +25,10 @@ pub(super) use tasks::Tasks;
 
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
     edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to \
-    proceed.";
+    proceed. Correction to the text above: this call was stopped while running, not refused before it ran. It may have run \
+    in part or in full, and its changes may have been written. No permission prompt was involved. Work it started \
+    elsewhere (a remote command, a background process) may still be running, so check before starting the same work again. \
+    The instruction to stop and wait still stands.";
 
 /// Whether the agent is asked again.
 pub(super) enum Round {
