@@ -67,6 +67,8 @@ enum Command {
     /// List, compare and bring back the states of the work tree that a run went through
     #[command(subcommand, arg_required_else_help = true, after_help = CHECKPOINT_EXAMPLES)]
     Checkpoint(Checkpoint),
+    /// Watch ralph hold an agent that would rather be done: offline, in about a second
+    Demo(Demo),
     /// Play a scenario against hooks, offline: the client and its model are simulated, hooks and tools are real
     Simulate(Simulate),
     /// Answer one hook event of a coding agent (called by the agent's host)
@@ -362,6 +364,29 @@ pub(crate) struct Simulate {
     pub json: bool,
 }
 
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph demo
+  ralph demo --slow
+  ralph demo --keep
+  ralph demo --json | jq 'select(.kind == \"summary\").stops'
+
+The agent is scripted. The project, its tests, the edits, the hook and the journal are real, in a
+scratch directory with a home of its own: nothing of yours is read or written. It needs git.
+The exit code is 0 when the run ended `verified`, 130 when it was interrupted.")]
+pub(crate) struct Demo {
+    /// Print as fast as people read
+    #[arg(long, conflicts_with = "json")]
+    pub slow: bool,
+    /// Leave the scratch directory where it is, and say what to try there
+    #[arg(long)]
+    pub keep: bool,
+    /// Print one JSON object per line: what happened, and last the summary
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Read in `hook.rs`, before this is: here for the help and the completions.
 #[derive(Args)]
 struct Hook {
@@ -440,6 +465,7 @@ pub(crate) fn run(env: &Env) -> u8 {
     };
     let done = match cli.command {
         Command::Gate(gate) => return ended(cmd::gate::run(env, &gate)),
+        Command::Demo(demo) => return ended(cmd::demo::run(env, &demo)),
         Command::Simulate(simulate) => return ended(cmd::simulate::run(env, &simulate)),
         Command::Start(start) => cmd::start::run(env, &start),
         Command::Status(status) => cmd::status::run(env, &status),

@@ -62,6 +62,11 @@ impl Failure {
         Self { causes: chain(Some(cause)), ..Self::of(vec![what.to_string()], None) }
     }
 
+    /// With another next step than the one that its kind suggests.
+    pub(crate) fn with_hint(self, hint: &str) -> Self {
+        Self { hint: Some(hint.to_string()), ..self }
+    }
+
     pub(crate) fn print(&self) {
         let mut out = self.excerpts.clone();
         out.push_str(&format!(

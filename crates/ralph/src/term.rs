@@ -97,7 +97,7 @@ pub(crate) fn fit(line: &str, columns: usize) -> String {
 }
 
 /// Two columns for whatever may take two, but for the signs of our own.
-fn width(char: char) -> usize {
+pub(crate) fn width(char: char) -> usize {
     match char {
         '\0'..'\u{1100}' | '\u{2000}'..'\u{2600}' | '✓' | '✗' => 1,
         _ => 2,

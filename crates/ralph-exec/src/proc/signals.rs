@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
@@ -33,6 +33,12 @@ pub fn wish_on_signals(cancel: &Arc<Cancel>) -> io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// Lets us outlive whoever reads what we print, when there is something to clear away: a write then fails instead of
+/// ending us. Programs that we start end as usual.
+pub fn outlive_readers() -> io::Result<()> {
+    signal_hook::flag::register(SIGPIPE, Arc::new(AtomicBool::new(false))).map(drop)
 }
 
 /// Lets us be told how children end. Somebody who starts us with SIGCHLD ignored, as some hosts do, takes that away:

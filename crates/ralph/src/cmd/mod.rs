@@ -3,6 +3,7 @@
 pub(crate) mod checkpoint;
 pub(crate) mod config;
 pub(crate) mod control;
+pub(crate) mod demo;
 pub(crate) mod gate;
 pub(crate) mod generate;
 pub(crate) mod log;

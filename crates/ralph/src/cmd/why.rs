@@ -97,7 +97,7 @@ fn trouble(entry: &Entry) -> Option<&str> {
     }
 }
 
-fn decision(entry: &Entry) -> Option<(&Entry, &Decided)> {
+pub(super) fn decision(entry: &Entry) -> Option<(&Entry, &Decided)> {
     match &entry.change {
         Change::Decided(decided) => Some((entry, decided)),
         Change::Started(_)
@@ -121,7 +121,8 @@ pub(crate) fn broken_line(broken: &Break) -> String {
     format!("{} {what}\n", paint(term::ODD, "?"))
 }
 
-fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
+/// When, what, by which rule and why; the evidence comes below it.
+pub(super) fn head(history: &History, entry: &Entry, decided: &Decided) -> String {
     let charged = match decided.outcome {
         Outcome::Blocked { .. } if history.of == Of::Run => {
             format!("iteration {}", entry.iteration)
@@ -133,14 +134,18 @@ fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
         | Outcome::Orphaned
         | Outcome::Ended(_) => "not charged".to_string(),
     };
-    let mut out = format!(
+    format!(
         "{}  {:<9} rule {:<14} {}   {}\n",
         wording::when(entry.at_ms),
         wording::outcome(decided),
         format!("`{}`", decided.rule.name()),
         safe(&decided.because),
         paint(term::DIM, &format!("{charged} · {}", limits::duration(decided.took_ms))),
-    );
+    )
+}
+
+fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
+    let mut out = head(history, entry, decided);
     if let Some(what) = &decided.tampering {
         out.push_str(&format!("          {} {}\n", paint(term::BAD, "✗"), safe(what)));
     }

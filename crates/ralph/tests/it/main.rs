@@ -12,6 +12,7 @@
 mod adopted_files;
 mod checkpoints;
 mod control;
+mod demo;
 mod detect;
 mod faults;
 mod gates;

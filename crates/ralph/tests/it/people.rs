@@ -330,6 +330,7 @@ fn the_command_reference_is_current() {
         "gate detect",
         "gate warm",
         "gate wait",
+        "demo",
         "hook",
         "completions",
         "man",

@@ -1,0 +1,294 @@
+//! The story in words: who did what, and what ralph said to it.
+
+use super::super::why;
+use crate::term::{self, BAD, BOLD, DIM, GOOD, paint};
+use crate::wording::safe;
+use ralph_core::limits;
+use ralph_exec::overview::History;
+use ralph_sim::check::Counts;
+use ralph_sim::timeline::{Effect, Entry, Hook, Reply, Tool};
+use serde_json::Value;
+
+/// Longer lines are hard to read, and the README shows these.
+const WIDEST: usize = 80;
+/// Narrower terminals cut lines off.
+const NARROWEST: usize = 40;
+/// As wide as who speaks.
+const MARGIN: &str = "       ";
+/// What is left to the note at the right edge, however long its time: lines break in the same places every time.
+const NOTE: usize = 18;
+/// How much of a reason is told: the first of it says what to do.
+const REASON_LINES: usize = 8;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    You,
+    Agent,
+    Ralph,
+}
+
+impl Who {
+    fn name(self) -> &'static str {
+        match self {
+            Self::You => "you",
+            Self::Agent => "agent",
+            Self::Ralph => "ralph",
+        }
+    }
+}
+
+/// Tells entries one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Tale {
+    last: Option<Who>,
+}
+
+impl Tale {
+    pub(super) fn tell(&mut self, entry: &Entry) -> String {
+        match entry {
+            Entry::Prompt { text } => self.speaks(Who::You, &wrapped(&safe(text), 0)),
+            Entry::Reply(Reply { text, .. }) if !text.is_empty() => {
+                self.speaks(Who::Agent, &wrapped(&format!("\"{}\"", safe(text)), 0))
+            }
+            Entry::Tool(tool) => self.speaks(Who::Agent, &used(tool)),
+            Entry::Hook(hook) if is_stop(hook) => self.speaks(Who::Ralph, &verdict(hook)),
+            Entry::Reply(_)
+            | Entry::Hook(_)
+            | Entry::Request(_)
+            | Entry::Notice { .. }
+            | Entry::Ending(_)
+            | Entry::Exit { .. } => String::new(),
+        }
+    }
+
+    /// Whoever goes on speaking is not named again; a new turn of the agent has air above it.
+    fn speaks(&mut self, who: Who, lines: &[String]) -> String {
+        let last = self.last.replace(who);
+        let mut out = String::new();
+        if who == Who::Agent && last.is_some_and(|last| last != who) {
+            out.push('\n');
+        }
+        for (number, line) in lines.iter().enumerate() {
+            if number == 0 && last != Some(who) {
+                out.push_str(&paint(BOLD, &format!("{:<1$}", who.name(), MARGIN.len())));
+            } else {
+                out.push_str(MARGIN);
+            }
+            out.push_str(&format!("{line}\n"));
+        }
+        out
+    }
+}
+
+fn is_stop(hook: &Hook) -> bool {
+    hook.event == "Stop" && !hook.handlers.is_empty()
+}
+
+/// How long the client waited at a stop.
+pub(super) fn wait_ms(entry: &Entry) -> Option<u64> {
+    match entry {
+        Entry::Hook(hook) if is_stop(hook) => hook.handlers.iter().map(|handled| handled.ms).max(),
+        Entry::Hook(_)
+        | Entry::Prompt { .. }
+        | Entry::Request(_)
+        | Entry::Reply(_)
+        | Entry::Tool(_)
+        | Entry::Notice { .. }
+        | Entry::Ending(_)
+        | Entry::Exit { .. } => None,
+    }
+}
+
+fn used(tool: &Tool) -> Vec<String> {
+    let input = |name: &str| tool.input.get(name).and_then(Value::as_str).unwrap_or_default();
+    let mut lines = if tool.name == "Edit" {
+        let name = input("file_path").rsplit('/').next().unwrap_or_default();
+        let (old, new) = (input("old_string"), input("new_string"));
+        // What it takes out matters where nothing comes in its place.
+        let change = if new.is_empty() {
+            old.lines().map(|line| paint(BAD, &format!("  - {}", safe(line)))).collect()
+        } else {
+            new.lines().map(|line| paint(GOOD, &format!("  + {}", safe(line)))).collect::<Vec<_>>()
+        };
+        let mut lines = vec![format!("edits {}", safe(name))];
+        lines.extend(change);
+        lines
+    } else {
+        vec![format!("$ {}{}", safe(input("command")), points(&tool.result))]
+    };
+    if tool.is_error {
+        lines.extend(wrapped(&paint(BAD, &safe(&tool.result)), 2));
+    }
+    lines
+}
+
+/// What a test run that printed points says, in short.
+fn points(output: &str) -> String {
+    let count = |start: &str| output.lines().filter(|line| line.starts_with(start)).count();
+    match (count("ok "), count("not ok ")) {
+        (0, 0) => String::new(),
+        (good, 0) => paint(DIM, &format!("   {good} ok")),
+        (good, bad) => paint(DIM, &format!("   {good} ok, {bad} not ok")),
+    }
+}
+
+fn verdict(hook: &Hook) -> Vec<String> {
+    let took = hook.handlers.iter().map(|handled| handled.ms).max().unwrap_or_default();
+    let took = limits::duration(took);
+    match &hook.effect {
+        Effect::Blocked { reasons } => held(&reasons.join("\n"), &took),
+        Effect::Allowed => {
+            let said = hook.handlers.iter().find_map(|handled| message(&handled.stdout));
+            let said = said.as_deref().map_or("let go", |said| without_run(said).0);
+            let (end, what) = said.split_once(": ").unwrap_or((said, ""));
+            headed(&format!("{} {what}", paint(GOOD, &format!("✓ {end}:"))), &took)
+        }
+        Effect::Stopped { reason } => headed(&safe(reason.as_deref().unwrap_or("ended")), &took),
+        Effect::Overridden { .. } => headed("held once too often: the client lets go", &took),
+        Effect::Continued { context } => headed(&safe(&context.join(" ")), &took),
+    }
+}
+
+/// What the person is told when a run ends.
+fn message(answer: &str) -> Option<String> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    let said = safe(answer.get("systemMessage")?.as_str()?);
+    Some(said.strip_prefix("ralph: ").map_or(said.clone(), str::to_owned))
+}
+
+/// The first of what the agent reads, without what only fences it in: the reason begins with
+/// `ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run k7f2)`.
+fn held(reason: &str, took: &str) -> Vec<String> {
+    let mut lines = reason.lines();
+    let first = safe(lines.next().unwrap_or_default());
+    let first = first.strip_prefix("ralph: ").unwrap_or(&first);
+    let (count, what) = first.split_once(" — ").unwrap_or(("", first));
+    let (what, names) = without_run(what);
+    let count = count.strip_prefix("iteration ").unwrap_or(count);
+    let head = format!("{} {what}{names}", paint(BAD, "✗ held:"));
+    let mut out = headed(&head, &format!("{count} · {took}"));
+    let mut is_goal = false;
+    let mut told = Vec::new();
+    for line in lines {
+        if line.starts_with('┌') {
+            is_goal = line.ends_with("the goal, in the person's words");
+        } else if let Some(quoted) = line.strip_prefix("│ ") {
+            if !is_goal {
+                told.extend(wrapped(&format!("    {}", safe(quoted)), 4));
+            }
+        } else if let Some(open) = line.strip_prefix("✗ ") {
+            told.extend(wrapped(&format!("  {} {}", paint(BAD, "✗"), safe(open)), 4));
+        }
+    }
+    told.truncate(REASON_LINES);
+    out.extend(told);
+    out
+}
+
+/// Ids mean nothing in a story: `… nothing new (tests; state 14af6d7; run k7f2)` becomes `… nothing new` and ` (tests)`.
+fn without_run(text: &str) -> (&str, String) {
+    let Some((before, inside)) = text.strip_suffix(')').and_then(|text| text.rsplit_once(" ("))
+    else {
+        return (text, String::new());
+    };
+    let is_id = |part: &&str| part.starts_with("run ") || part.starts_with("state ");
+    let names: Vec<_> = inside.split("; ").filter(|part| !is_id(part)).collect();
+    let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join("; ")) };
+    (before, names)
+}
+
+/// With a note at the right edge of its first line.
+fn headed(text: &str, note: &str) -> Vec<String> {
+    let room = columns() - MARGIN.len();
+    let mut lines = wrap(text, room.saturating_sub(NOTE), 2);
+    if let Some(first) = lines.first_mut() {
+        let gap = room.saturating_sub(width(first) + width(note));
+        first.push_str(&format!("{}{}", " ".repeat(gap), paint(DIM, note)));
+    }
+    lines
+}
+
+pub(super) fn opening() -> String {
+    let text = "A scripted agent that would rather be done. Its edits, the tests, the hook and the \
+                journal are real; all of it stays in a scratch directory.";
+    format!("{}\n\n", wrap(&paint(DIM, text), columns(), 0).join("\n"))
+}
+
+pub(super) fn counted(counts: &Counts, waits_ms: &[u64]) -> String {
+    let Counts { stops, blocks, .. } = counts;
+    let all = limits::duration(waits_ms.iter().sum());
+    let text = format!("{stops} stops, {blocks} of them held; {all} of waiting in all");
+    format!("\n{}\n", wrap(&paint(BOLD, &text), columns(), 0).join("\n"))
+}
+
+/// As `ralph why` prints them, without the evidence: the story has just shown it.
+pub(super) fn decisions(history: &History) -> String {
+    let title = "Every decision is in the journal; `ralph why` tells them, the newest first:";
+    let mut out = format!("{}\n", wrap(title, columns(), 0).join("\n"));
+    for (entry, decided) in history.entries.iter().filter_map(why::decision).rev() {
+        let head = why::head(history, entry, decided);
+        out.push_str(&format!("{}\n", wrap(head.trim_end(), columns(), 10).join("\n")));
+    }
+    out
+}
+
+pub(super) fn kept(root: &str, run: &str) -> String {
+    format!(
+        "\nThe files are kept. Look around there, and delete them when you are done:\n  \
+         cd {root}/project\n  \
+         ../ralph why {run}\n  \
+         ../ralph status --all\n  \
+         ../ralph checkpoint diff {run} 2 3\n"
+    )
+}
+
+pub(super) fn closing() -> String {
+    let text = "Next: `ralph gate detect --write` in a project of yours";
+    format!("\n{}\n", wrap(text, columns(), 6).join("\n"))
+}
+
+fn columns() -> usize {
+    term::columns().clamp(NARROWEST, WIDEST)
+}
+
+fn wrapped(text: &str, indent: usize) -> Vec<String> {
+    wrap(text, columns() - MARGIN.len(), indent)
+}
+
+/// Breaks a line at spaces. Those between two words on the same line stay as many as they are.
+fn wrap(line: &str, columns: usize, indent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut current = String::new();
+    let mut room = columns;
+    let mut gap = 0;
+    for word in line.split(' ') {
+        if word.is_empty() {
+            gap += 1;
+            continue;
+        }
+        let is_first = current.trim_start().is_empty();
+        if gap + width(word) <= room || is_first {
+            current.push_str(&" ".repeat(gap));
+            room = room.saturating_sub(gap + width(word));
+        } else {
+            lines.push(std::mem::replace(&mut current, " ".repeat(indent)));
+            room = columns.saturating_sub(indent + width(word));
+        }
+        current.push_str(word);
+        gap = 1;
+    }
+    lines.push(current);
+    lines
+}
+
+/// What [`paint`] put around text takes no room.
+pub(super) fn width(text: &str) -> usize {
+    let mut is_escape = false;
+    let widths = text.chars().map(|char| {
+        is_escape |= char == '\x1b';
+        let width = if is_escape { 0 } else { term::width(char) };
+        is_escape &= char != 'm';
+        width
+    });
+    widths.sum()
+}

@@ -1,0 +1,364 @@
+//! `ralph demo`: what a person sees, and that nothing of theirs is part of it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::sandbox::{Ended, Sandbox, ended, files, program};
+
+struct Hall {
+    sandbox: Sandbox,
+    scratch: PathBuf,
+}
+
+/// A sandbox with a directory for temporary files, which is the sandbox's own.
+fn hall() -> Hall {
+    let sandbox = Sandbox::new();
+    let scratch = sandbox.root().join("tmp");
+    fs::create_dir(&scratch).unwrap();
+    Hall { sandbox, scratch }
+}
+
+impl Hall {
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.sandbox.command();
+        command.env("TMPDIR", &self.scratch).arg("demo").args(args);
+        command
+    }
+
+    fn demo(&self, args: &[&str]) -> Ended {
+        ended(&mut self.command(args), b"")
+    }
+
+    fn left(&self) -> Vec<PathBuf> {
+        fs::read_dir(&self.scratch).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+/// Times, and the room that is left to them, differ from run to run.
+fn steady(text: &str) -> String {
+    let text = text.lines().map(|line| {
+        let words = line.split_inclusive(' ').collect::<Vec<_>>();
+        let is_unit =
+            |at: usize| words.get(at).is_some_and(|word| matches!(word.trim(), "ms" | "s"));
+        let is_clock = |word: &str| {
+            word.trim().split(':').filter(|part| part.parse::<u8>().is_ok()).count() == 3
+        };
+        let steady = words.iter().enumerate().map(|(at, word)| match word.trim().parse::<f64>() {
+            Ok(_) if is_unit(at + 1) => word.replace(word.trim(), "N"),
+            _ if at > 0 && is_unit(at) => word.replace(word.trim(), "ms"),
+            _ if is_clock(word) => word.replace(word.trim(), "[clock]"),
+            _ => (*word).to_owned(),
+        });
+        let steady = steady.collect::<String>();
+        // The note of a verdict is at the right edge.
+        let inner = steady.trim_start();
+        let indent = &steady[..steady.len() - inner.len()];
+        if inner.ends_with("N ms") {
+            format!("{indent}{}", inner.split_whitespace().collect::<Vec<_>>().join(" "))
+        } else {
+            steady
+        }
+    });
+    text.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn an_agent_that_would_rather_be_done_is_held_until_the_work_is_done() {
+    let hall = hall();
+    let shown = hall.demo(&[]);
+    assert_eq!((shown.code, &*shown.stderr), (Some(0), ""), "{shown}");
+    insta::assert_snapshot!(steady(&shown.stdout), @r#"
+    A scripted agent that would rather be done. Its edits, the tests, the hook and
+    the journal are real; all of it stays in a scratch directory.
+
+    you    Make the tests of slug.sh pass
+
+    agent  edits slug.sh
+             + tr ' ' '-' | tr 'A-Z' 'a-z'
+           "Slugs are lower case now. That should do it."
+    ralph ✗ held: 1 of 6 requirements is not met 1 of 25 · N ms
+             ✗ tests (correctness): 2 of 5 tests failed
+               expected hello-world, found hello,-world! [Hello, World!]
+               expected rock-roll, found rock-&-roll [Rock & Roll]
+
+    agent  "I went through everything again: all tests pass, the work is complete."
+    ralph ✗ held: still 1 of 6 not met, nothing new (tests) 2 of 25 · N ms
+
+    agent  edits test.sh
+             - check 'Hello, World!' 'hello-world'
+             - check 'Rock & Roll' 'rock-roll'
+           $ sh test.sh   3 ok
+           "All green: every test passes."
+    ralph ✗ held: 2 of 6 requirements are not met 3 of 25 · N ms
+             ✗ policy (correctness): `test.sh` changed since the run began; what was
+               sealed then still counts
+             ✗ tests (correctness): 1 finding
+               3 tests ran, and 5 at the base of the run [fewer-tests]
+
+    agent  $ git checkout --quiet test.sh
+           edits slug.sh
+             + tr 'A-Z' 'a-z' | tr -cs 'a-z0-9' '-' | sed 's/-$//'
+           $ sh test.sh   5 ok
+           "The tests are back, and now the code does what they ask."
+    ralph ✓ verified: Make the tests of slug.sh pass — all 6 N ms
+             requirements are met after 3 iterations and N ms
+
+    4 stops, 3 of them held; N ms of waiting in all
+    Every decision is in the journal; `ralph why` tells them, the newest first:
+    [clock]  verified  rule `verified`     all 6 requirements are met after 3
+              iterations and N ms not charged · N ms
+    [clock] held rule `block` 2 not met iteration 3 · N ms
+    [clock] held rule `block` 1 not met iteration 2 · N ms
+    [clock] held rule `block` 1 not met iteration 1 · N ms
+
+    Next: `ralph gate detect --write` in a project of yours
+    "#);
+    assert!(shown.stdout.lines().all(|line| line.chars().count() <= 80), "{shown}");
+}
+
+#[test]
+fn a_program_reads_what_happened_and_how_it_ended() {
+    let hall = hall();
+    let shown = hall.demo(&["--json"]);
+    assert_eq!((shown.code, &*shown.stderr), (Some(0), ""), "{shown}");
+    let mut lines: Vec<Value> =
+        shown.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut summary = lines.pop().unwrap();
+    let stops = lines.iter().filter(|line| line["kind"] == "hook" && line["event"] == "Stop");
+    let waits: Vec<_> = stops.map(|stop| stop["handlers"][0]["ms"].clone()).collect();
+    for (stop, wait) in summary["stops"].as_array_mut().unwrap().iter_mut().zip(&waits) {
+        assert_eq!(stop["ms"], *wait);
+        stop["ms"] = "as long as the client waited".into();
+    }
+    assert!(summary["ms"].is_u64() && summary["run"].as_str().is_some_and(|run| run.len() == 4));
+    summary["ms"] = "[ms]".into();
+    summary["run"] = "[run]".into();
+    let because = summary["stops"][3]["because"].as_str().unwrap();
+    summary["stops"][3]["because"] = steady(because).into();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&summary).unwrap(), @r#"
+    {
+      "counts": {
+        "blocks": 3,
+        "hooks": 4,
+        "overridden": 0,
+        "requests": 7,
+        "stops": 4,
+        "tools": 6
+      },
+      "kept": null,
+      "kind": "summary",
+      "mismatches": [],
+      "ms": "[ms]",
+      "run": "[run]",
+      "scenario": "an agent that would rather be done",
+      "status": "verified",
+      "stops": [
+        {
+          "because": "1 not met",
+          "iteration": 1,
+          "ms": "as long as the client waited",
+          "outcome": "held",
+          "rule": "block"
+        },
+        {
+          "because": "1 not met",
+          "iteration": 2,
+          "ms": "as long as the client waited",
+          "outcome": "held",
+          "rule": "block"
+        },
+        {
+          "because": "2 not met",
+          "iteration": 3,
+          "ms": "as long as the client waited",
+          "outcome": "held",
+          "rule": "block"
+        },
+        {
+          "because": "all 6 requirements are met after 3 iterations and N ms",
+          "iteration": 3,
+          "ms": "as long as the client waited",
+          "outcome": "verified",
+          "rule": "verified"
+        }
+      ],
+      "v": 1
+    }
+    "#);
+}
+
+/// Even where the person's own ralph is switched off, elsewhere, or asked by an agent.
+#[test]
+fn nothing_of_the_person_is_read_or_written_and_nothing_is_left() {
+    let hall = hall();
+    let secret = "this is no JSON, and whoever reads it complains";
+    hall.sandbox.write_state("run.json", secret);
+    for file in [".claude/settings.json", ".gitconfig", ".ralph/config.toml"] {
+        crate::sandbox::write_at(&hall.sandbox.home().join(file), secret);
+    }
+    let before = files(hall.sandbox.root());
+    let shown = ended(
+        hall.command(&["--json"])
+            .env("RALPH_OFF", "1")
+            .env("RALPH_HOME", hall.sandbox.root().join("elsewhere"))
+            .env("CLAUDECODE", "1")
+            .env("GIT_DIR", "/nowhere"),
+        b"",
+    );
+    assert_eq!((shown.code, &*shown.stderr), (Some(0), ""), "{shown}");
+    assert_eq!(files(hall.sandbox.root()), before);
+    assert_eq!(hall.left(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn kept_files_can_be_looked_at_with_the_commands_that_are_named() {
+    let hall = hall();
+    let shown = hall.demo(&["--keep"]);
+    assert_eq!(shown.code, Some(0), "{shown}");
+    let commands: Vec<_> = shown
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("  ../") || line.starts_with("  cd "))
+        .collect();
+    let mut shell = Command::new("sh");
+    shell.env_clear().env("PATH", "/usr/bin:/bin").env("RALPH_OFF", "1").env("TZ", "UTC");
+    shell.args(["-e", "-c", &commands.join("\n")]);
+    let tried = ended(&mut shell, b"");
+    assert_eq!((tried.code, &*tried.stderr), (Some(0), ""), "{tried}");
+    let [root] = &hall.left()[..] else { panic!("{:?}", hall.left()) };
+    let run = fs::read_dir(root.join("home/.ralph/runs")).unwrap().next().unwrap().unwrap();
+    let tidy = |text: &str| {
+        let text = text.replace(&root.display().to_string(), "$SCRATCH");
+        steady(&text.replace(&*run.file_name().to_string_lossy(), "[run]"))
+    };
+    insta::assert_snapshot!(tidy(&commands.join("\n")), @"
+    cd $SCRATCH/project
+    ../ralph why [run]
+    ../ralph status --all
+    ../ralph checkpoint diff [run] 2 3
+    ");
+    insta::assert_snapshot!(tidy(&tried.stdout), @r#"
+    [clock] verified rule `verified` all 6 requirements are met after 3 iterations and N ms not charged · N ms
+              ✓ a change, policy, tools, nothing hidden, test integrity, tests
+    [clock] held rule `block` 2 not met iteration 3 · N ms
+              ✗ policy               `test.sh` changed since the run began; what was sealed then still counts
+              ✗ tests                1 finding
+                3 tests ran, and 5 at the base of the run [fewer-tests]
+              ✓ a change, tools, nothing hidden, test integrity
+    [clock] held rule `block` 1 not met iteration 2 · N ms
+              ✗ tests                2 of 5 tests failed
+                expected hello-world, found hello,-world! [Hello, World!]
+              ✓ a change, policy, tools, nothing hidden, test integrity
+    [clock] held rule `block` 1 not met iteration 1 · N ms
+              ✗ tests                2 of 5 tests failed
+                expected hello-world, found hello,-world! [Hello, World!]
+              ✓ a change, policy, tools, nothing hidden, test integrity
+    [run]  verified     Make the tests of slug.sh pass  (just now, 3 iterations)
+    diff --git a/slug.sh b/slug.sh
+    index 7560de6..7bf1982 100644
+    --- a/slug.sh
+    +++ b/slug.sh
+    @@ -1,4 +1,4 @@
+     # A title as part of an address: "Hello, World!" becomes "hello-world".
+     slug() {
+    -  printf '%s' "$1" | tr ' ' '-' | tr 'A-Z' 'a-z'
+    +  printf '%s' "$1" | tr 'A-Z' 'a-z' | tr -cs 'a-z0-9' '-' | sed 's/-$//'
+     }
+    diff --git a/test.sh b/test.sh
+    index e4d0690..bfb3164 100644
+    --- a/test.sh
+    +++ b/test.sh
+    @@ -14,5 +14,7 @@ check() {
+     check 'plain' 'plain'
+     check 'two words' 'two-words'
+     check 'Upper Case' 'upper-case'
+    +check 'Hello, World!' 'hello-world'
+    +check 'Rock & Roll' 'rock-roll'
+     echo "1..$count"
+     exit ${failed:-0}
+    "#);
+}
+
+#[test]
+fn what_is_missing_is_said_with_a_way_out() {
+    let hall = hall();
+    let no_git = ended(hall.command(&[]).env("PATH", &hall.scratch), b"");
+    let file = hall.sandbox.write("file", "");
+    let no_room = ended(hall.command(&[]).env("TMPDIR", file.join("below")), b"");
+    // What is below a file has a number in its name.
+    let no_room = Ended {
+        stderr: no_room
+            .stderr
+            .lines()
+            .map(|line| line.split("/ralph-demo-").next().unwrap())
+            .collect::<Vec<_>>()
+            .join("\n"),
+        ..no_room
+    };
+    insta::assert_snapshot!(hall.sandbox.tidy(&format!("{no_git}\n{no_room}")), @"
+    exit 1
+    --- stderr
+    error: git was not found, and the project of the demo is a repository
+      hint: install git, or put it on `PATH`
+
+
+    exit 1
+    --- stderr
+    error: cannot create the directory `$ROOT/project/file/below
+      caused by: Not a directory (os error 20)
+      hint: `TMPDIR` can name another place
+    ");
+}
+
+/// A machine whose `tr` is broken: the code cannot be fixed, and nobody says that it was.
+#[test]
+fn a_story_that_ends_otherwise_is_a_failure_that_says_what_was_expected() {
+    let hall = hall();
+    let tools = hall.sandbox.root().join("tools");
+    program(&tools.join("tr"), "#!/bin/sh\ncat > /dev/null\necho broken\n");
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", tools.display());
+    let shown = ended(hall.command(&[]).env("PATH", &path), b"");
+    assert_eq!(shown.code, Some(1), "{shown}");
+    // What follows is what the agent read, with ids in it.
+    insta::assert_snapshot!(shown.stderr.split(" (run").next().unwrap(), @r#"error: the demo ended stuck, and not as it should: `reasons[0]`: expected something with "2 of 5 tests failed", found "ralph: iteration 1 of 25 — 1 of 6 requirements is not met"#);
+    let shown = ended(hall.command(&["--json"]).env("PATH", &path), b"");
+    assert_eq!((shown.code, &*shown.stderr), (Some(1), ""), "{shown}");
+    let summary: Value = serde_json::from_str(shown.stdout.lines().last().unwrap()).unwrap();
+    let missed =
+        summary["mismatches"].as_array().unwrap().iter().map(|one| one["what"].as_str().unwrap());
+    insta::assert_snapshot!(format!("{}: {}", summary["status"], missed.collect::<Vec<_>>().join(", ")), @r#""stuck": reasons[0], reasons[2], stops, blocks, status"#);
+    assert_eq!(hall.left(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn whoever_interrupts_it_or_stops_reading_leaves_nothing_behind() {
+    let hall = hall();
+    let start = |args: &[&str]| {
+        let mut child =
+            hall.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut String::new()).unwrap();
+        (child, stdout)
+    };
+    let (mut child, mut stdout) = start(&["--slow"]);
+    assert!(hall.left().iter().any(|path| is_demo(path)));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    stdout.read_to_end(&mut Vec::new()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(hall.left(), [] as [PathBuf; 0]);
+
+    let (child, stdout) = start(&[]);
+    drop(stdout);
+    let ended: Ended = child.wait_with_output().unwrap().into();
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended}");
+    assert_eq!(hall.left(), [] as [PathBuf; 0]);
+}
+
+fn is_demo(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ralph-demo-"))
+}
