@@ -4,6 +4,7 @@ mod bench;
 mod disk;
 mod e2e;
 mod fuzz;
+mod picture;
 mod say;
 mod shell;
 mod tidy;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(
     name = "cargo xtask",
-    about = "Measure, fuzz, compare and tidy ralph",
+    about = "Measure, fuzz, compare, picture and tidy ralph",
     arg_required_else_help = true
 )]
 struct Cli {
@@ -38,6 +39,9 @@ enum Verb {
         after_help = "Examples:\n  cargo xtask e2e\n  cargo xtask e2e scenarios/stop/exit-2.toml\n  cargo xtask e2e --client ~/.local/bin/claude --latest\n  cargo xtask e2e --write"
     )]
     E2e(E2e),
+    /// Draw what `ralph demo` prints as `docs/demo.svg`
+    #[command(after_help = "Examples:\n  cargo xtask picture\n  cargo xtask picture --check")]
+    Picture(Picture),
     /// Check sizes, words, names, links and that every requirement has a test
     Tidy,
 }
@@ -119,12 +123,20 @@ struct E2e {
     write: bool,
 }
 
+#[derive(Args)]
+struct Picture {
+    /// Fail when the picture shows another text than the demo prints; times may differ
+    #[arg(long)]
+    check: bool,
+}
+
 fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Bench(Bench::Hook(options)) => bench::hook(&options),
         Verb::Bench(Bench::Gates(options)) => bench::gates(&options),
         Verb::E2e(options) => e2e::run(&options),
         Verb::Fuzz(options) => fuzz::run(&options),
+        Verb::Picture(options) => picture::run(&options),
         Verb::Tidy => tidy::run(),
     };
     match done {

@@ -1,0 +1,120 @@
+//! The picture in the README: `ralph demo` as a terminal shows it.
+
+use crate::{Picture, disk, say, shell};
+use anstyle::{Color, RgbColor};
+use anstyle_svg::{Palette, Term};
+use anyhow::{Result, bail};
+
+const PLACE: &str = "docs/demo.svg";
+const PROMPT: &str = "$ ralph demo\n\n";
+
+/// Of a dark terminal, with colours that can be read on it.
+const GROUND: RgbColor = RgbColor(0x16, 0x1b, 0x22);
+const TEXT: RgbColor = RgbColor(0xe6, 0xed, 0xf3);
+const PALETTE: Palette = Palette([
+    GROUND,
+    RgbColor(0xff, 0x7b, 0x72),
+    RgbColor(0x56, 0xd3, 0x64),
+    RgbColor(0xe3, 0xb3, 0x41),
+    RgbColor(0x79, 0xc0, 0xff),
+    RgbColor(0xd2, 0xa8, 0xff),
+    RgbColor(0x76, 0xe3, 0xea),
+    TEXT,
+    RgbColor(0x6e, 0x76, 0x81),
+    RgbColor(0xff, 0xa1, 0x98),
+    RgbColor(0x7e, 0xe7, 0x87),
+    RgbColor(0xf2, 0xcc, 0x60),
+    RgbColor(0xa5, 0xd6, 0xff),
+    RgbColor(0xe2, 0xc5, 0xff),
+    RgbColor(0xb3, 0xf0, 0xff),
+    RgbColor(0xff, 0xff, 0xff),
+]);
+
+pub(crate) fn run(options: &Picture) -> Result<()> {
+    let picture = draw(&shown()?);
+    let path = shell::root().join(PLACE);
+    if !options.check {
+        disk::write(&path, picture.as_bytes())?;
+        say::out(&format!("wrote `{PLACE}`"));
+        return Ok(());
+    }
+    let (stored, drawn) = (words(&disk::text(&path)?), words(&picture));
+    let differ = stored.iter().zip(&drawn).take_while(|(old, new)| old == new).count();
+    if differ == stored.len().max(drawn.len()) {
+        say::out(&format!("`{PLACE}` shows what `ralph demo` prints"));
+        return Ok(());
+    }
+    let around = |words: &[String]| {
+        let from = differ.saturating_sub(4);
+        words.iter().skip(from).take(8).cloned().collect::<Vec<_>>().join(" ")
+    };
+    bail!(
+        "`{PLACE}` is out of date: it shows `… {} …`, and `ralph demo` prints `… {} …`; \
+         `cargo xtask picture` draws it anew",
+        around(&stored),
+        around(&drawn)
+    )
+}
+
+/// What the demo prints on a terminal of eighty columns: as many as it takes where there is none.
+fn shown() -> Result<String> {
+    let mut demo = shell::command(shell::built("release", "ralph", "--bin", "ralph")?);
+    demo.arg("demo").env_clear().env("PATH", shell::path_variable()).env("CLICOLOR_FORCE", "1");
+    Ok(String::from_utf8(shell::output(&mut demo)?)?)
+}
+
+fn draw(shown: &str) -> String {
+    let term = Term::new()
+        .palette(PALETTE)
+        .fg_color(Color::Rgb(TEXT))
+        .bg_color(Color::Rgb(GROUND))
+        .min_width_px(0);
+    let picture = term.render_svg(&format!("{PROMPT}{}", shown.trim_end()));
+    // Browsers do not take `opacity` from a part of a text.
+    picture.replace(".dimmed { opacity: 0.4; }", ".dimmed { fill-opacity: 0.6; }")
+}
+
+/// The text of a picture, without times, which differ, and line breaks, which move with them.
+fn words(picture: &str) -> Vec<String> {
+    let text = picture.split_once("<text").map_or("", |(_, text)| text);
+    let text: String =
+        text.split('<').map(|part| part.split_once('>').map_or("", |(_, text)| text)).collect();
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let is_time = |word: &str| word.split(':').filter(|part| is_number(part)).count() == 3;
+        match words.last_mut() {
+            Some(last)
+                if matches!(word.trim_end_matches(','), "ms" | "s" | "min") && is_number(last) =>
+            {
+                "[time]".clone_into(last);
+            }
+            Some(last) if last == "[time]" && is_number(word) => {}
+            Some(_) | None if is_time(word) => words.push("[time]".to_owned()),
+            Some(_) | None => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+fn is_number(word: &str) -> bool {
+    word.parse::<f64>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_of_two_runs_say_the_same_and_another_text_does_not() {
+        let words = |shown: &str| words(&draw(shown));
+        let one = words(
+            "\u{1b}[31mheld\u{1b}[0m & gone  1 of 25 · 78 ms\n19:57:08  after 3\n    iterations",
+        );
+        assert_eq!(one, words("held & gone  1 of 25 · 1.2 s\n07:03:59  after\n  3 iterations"));
+        assert_ne!(one, words("held & gone  2 of 25 · 78 ms\n19:57:08  after 3\n    iterations"));
+        assert_eq!(
+            one.join(" "),
+            "$ ralph demo held &amp; gone 1 of 25 · [time] [time] after 3 iterations"
+        );
+    }
+}
