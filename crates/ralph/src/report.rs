@@ -50,10 +50,6 @@ impl Failure {
         Self { excerpts, ..Self::of(vec![what.to_string()], None) }
     }
 
-    pub(crate) fn with_hint(self, hint: Option<String>) -> Self {
-        Self { hint, ..self }
-    }
-
     pub(crate) fn code(&self) -> u8 {
         self.code
     }

@@ -93,7 +93,8 @@ impl Told {
     }
 
     pub(super) fn reasons(&self) -> Vec<String> {
-        self.blocks().into_iter().map(Answered::feedback).collect()
+        let blocks = self.answers.iter().filter_map(Answered::block);
+        blocks.map(|(reason, _)| reason.to_owned()).collect()
     }
 
     pub(super) fn contexts(&self) -> Vec<String> {

@@ -73,8 +73,11 @@ fn real(
     match played {
         Ok(outcome) => Ok(outcome.code),
         Err(error) => {
-            let hint = error.hint().map(str::to_owned);
-            Err(Failure::because("the scenario was not played", &error).with_hint(hint))
+            let failure = Failure::because("the scenario was not played", &error);
+            Err(match error.hint() {
+                Some(hint) => failure.with_hint(hint),
+                None => failure,
+            })
         }
     }
 }
