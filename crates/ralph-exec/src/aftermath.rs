@@ -28,7 +28,7 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
             let iteration = before.state.iteration.saturating_add(1);
             view(world, session, &View::of(run, iteration, decision))
                 .and(stages::view(world, session, run, decision))
-                .and(sources::advance(run, iteration))
+                .and(progress(world, || sources::advance(run, iteration)))
         }
         Outcome::Awaited { .. } => stages::view(world, session, run, decision),
         Outcome::Ended(status) => {
@@ -49,13 +49,21 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
             forget(world, session, &run.id);
             view(world, session, &View::of(run, before.state.iteration, decision))
                 .and(stages::view(world, session, run, decision))
-                .and(ending.map_or(Ok(()), |ending| sources::finish(run, ending)))
+                .and(
+                    ending
+                        .map_or(Ok(()), |ending| progress(world, || sources::finish(run, ending))),
+                )
         }
     };
     if let Err(error) = done {
         let fault = Fault::new(Kind::File, &faults::describe(&error)).of_run(&run.id);
         faults::record(&world.home, &fault);
     }
+}
+
+/// `progress.txt` is the agent's to read, so it tells of what really happened only.
+fn progress(world: &World, write: impl FnOnce() -> Result<(), FileError>) -> Result<(), FileError> {
+    if world.env.is_rehearsal() { Ok(()) } else { write() }
 }
 
 /// The session is nobody's from now on.

@@ -82,6 +82,18 @@ impl Env {
         self.get("RALPH_OFF").is_some_and(|value| value != "0")
     }
 
+    /// Whether what is decided is only shown to somebody, at a copy of a run: nothing outside ralph's home follows from it.
+    pub fn is_rehearsal(&self) -> bool {
+        self.get(crate::rehearsal::VARIABLE).is_some_and(|value| value != "0")
+    }
+
+    /// All of it, for a program that is to run as if we were not there.
+    pub fn variables(&self) -> Vec<(OsString, OsString)> {
+        let mut variables = Vec::new();
+        self.each(|name, value| variables.push((name.to_owned(), value.to_owned())));
+        variables
+    }
+
     pub fn loop_dir(&self) -> Option<PathBuf> {
         self.path("RALPH_LOOP_DIR")
     }

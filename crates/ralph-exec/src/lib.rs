@@ -28,6 +28,7 @@ pub mod owner;
 pub mod paths;
 pub mod pipeline;
 pub mod proc;
+pub mod rehearsal;
 pub mod sources;
 pub mod stages;
 pub mod stdin;

@@ -91,8 +91,12 @@ pub(super) fn checkpoint(
     let exclude = contract.exclude();
     let why = Why::Iteration(contract.iteration.saturating_add(1));
     let snapshot = Snapshot { listing, excluded: &exclude, why };
-    let made = repository.make(&snapshot, &deadline)?;
-    Ok((repository, made.checkpoint))
+    let made = if world.env.is_rehearsal() {
+        repository.present(&snapshot, &deadline)?
+    } else {
+        repository.make(&snapshot, &deadline)?.checkpoint
+    };
+    Ok((repository, made))
 }
 
 fn looked(contract: &Contract<'_>, listing: &Listing) -> Result<Look, CheckpointError> {
