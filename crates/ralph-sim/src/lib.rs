@@ -22,6 +22,7 @@ pub mod id;
 pub mod matcher;
 pub mod query;
 pub mod record;
+pub mod replay;
 pub mod scenario;
 pub mod script;
 pub mod server;

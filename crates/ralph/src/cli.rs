@@ -71,6 +71,8 @@ enum Command {
     Demo(Demo),
     /// Play a scenario against hooks, offline: the client and its model are simulated, hooks and tools are real
     Simulate(Simulate),
+    /// Send one captured hook payload through the hooks that are configured, and show what the client would do
+    Replay(cmd::replay::args::Replay),
     /// Answer one hook event of a coding agent (called by the agent's host)
     Hook(Hook),
     /// Print a completion script for a shell
@@ -467,6 +469,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Gate(gate) => return ended(cmd::gate::run(env, &gate)),
         Command::Demo(demo) => return ended(cmd::demo::run(env, &demo)),
         Command::Simulate(simulate) => return ended(cmd::simulate::run(env, &simulate)),
+        Command::Replay(replay) => return ended(cmd::replay::run(env, &replay)),
         Command::Start(start) => cmd::start::run(env, &start),
         Command::Status(status) => cmd::status::run(env, &status),
         Command::Why(why) => cmd::why::run(env, &why),

@@ -135,7 +135,7 @@ fn quoted(foreign: &str) -> String {
     out
 }
 
-fn handler(handled: &Handled) -> String {
+pub(crate) fn handler(handled: &Handled) -> String {
     let took = short_duration(handled.ms);
     let how = format!(
         "{} in {took}, {} settings: {}",

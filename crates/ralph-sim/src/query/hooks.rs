@@ -24,24 +24,52 @@ const GRACE: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_mins(10);
 
 /// What is told.
-pub(super) struct Telling {
-    pub(super) event: &'static str,
+pub(crate) struct Telling {
+    pub(crate) event: &'static str,
     /// What matchers are held against.
-    pub(super) subject: Option<String>,
-    pub(super) agent: Lane,
-    pub(super) input: Input,
+    pub(crate) subject: Option<String>,
+    pub(crate) agent: Lane,
+    pub(crate) input: Input,
+}
+
+/// What every hook of an event is started with.
+pub(crate) struct Ground<'a> {
+    /// This program, which supervises them.
+    pub(crate) program: &'a Path,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) cwd: PathBuf,
+    /// Where plugins keep what is theirs, each below its name.
+    pub(crate) plugin_data: PathBuf,
+}
+
+/// What the client adds to the environment of whatever it starts.
+pub(crate) fn variables(project: &Path, session: &str, pid: u32) -> [(OsString, OsString); 6] {
+    [
+        ("CLAUDE_PROJECT_DIR", project.into()),
+        ("CLAUDECODE", "1".into()),
+        ("CLAUDE_CODE_SESSION_ID", session.into()),
+        ("CLAUDE_PID", pid.to_string().into()),
+        ("CLAUDE_CODE_ENTRYPOINT", "sdk-cli".into()),
+        ("CLAUDE_CODE_CHILD_SESSION", "1".into()),
+    ]
+    .map(|(name, value)| (name.into(), value))
 }
 
 /// A hook that nobody waits for.
 #[derive(Debug)]
-pub(super) struct Asynchronous {
+pub(crate) struct Asynchronous {
     cancel: Arc<Cancel>,
     thread: thread::JoinHandle<()>,
 }
 
 impl Asynchronous {
+    pub(crate) fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
     /// The client's process ends, and with it whatever it started.
-    pub(super) fn end(self) {
+    pub(crate) fn end(self) {
         self.cancel.wish();
         // It has nothing to say.
         drop(self.thread.join());
@@ -52,20 +80,23 @@ pub(super) fn tell(host: &mut Host<'_>, telling: Telling) -> Told {
     let settings = host.settings();
     let event = telling.event;
     let bytes = telling.input.bytes();
-    let mut orders = Vec::new();
-    for handler in settings.handlers(event, telling.subject.as_deref()) {
-        match order(host, &settings, handler) {
-            Some(order) if handler.mode == Mode::Async => start(host, order, bytes.clone()),
-            Some(order) => orders.push(order),
-            None => host.complain(format!(
-                "a hook of {event} in {} settings is of a kind that is not simulated, so it does not run",
-                handler.source
-            )),
-        }
+    let cancel = Arc::clone(&host.cancel);
+    let ground = Ground {
+        program: host.program,
+        cancel: &cancel,
+        env: host.environment(&settings),
+        cwd: host.cwd.clone(),
+        plugin_data: host.stage.home.join(".claude/plugins/data"),
+    };
+    let orders = orders(&settings, &telling, &ground);
+    for order in orders.detached {
+        host.asynchronous.extend(start(&ground, order, bytes.clone()));
+    }
+    for complaint in orders.complaints {
+        host.complain(complaint);
     }
     let mut answers = Vec::new();
-    for (order, finished) in run_all(host, orders, &bytes) {
-        let (mut answered, remains) = understand(event, order, finished);
+    for (mut answered, remains) in ask(&ground, event, orders.awaited, &bytes) {
         host.keep(remains);
         answered.added = answered.context().map(|text| host.deliver(event, text));
         answers.push(answered);
@@ -73,43 +104,72 @@ pub(super) fn tell(host: &mut Host<'_>, telling: Telling) -> Told {
     Told::new(telling, answers)
 }
 
+/// Who is asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// The command, as the client shows it.
+    pub(crate) command: String,
+    pub(crate) source: String,
+    pub(crate) plugin: Option<String>,
+}
+
 /// One process to start.
-struct Order {
-    shown: String,
-    source: String,
-    plugin: Option<String>,
+pub(crate) struct Order {
+    asked: Asked,
     argv: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     cwd: PathBuf,
     timeout: Duration,
 }
 
-fn order(host: &Host<'_>, settings: &Loaded, handler: &Hook) -> Option<Order> {
+/// The processes that an event starts.
+pub(crate) struct Orders {
+    pub(crate) awaited: Vec<Order>,
+    pub(crate) detached: Vec<Order>,
+    /// What does not run, and why.
+    pub(crate) complaints: Vec<String>,
+}
+
+pub(crate) fn orders(settings: &Loaded, telling: &Telling, ground: &Ground<'_>) -> Orders {
+    let event = telling.event;
+    let mut all = Orders { awaited: Vec::new(), detached: Vec::new(), complaints: Vec::new() };
+    for handler in settings.handlers(event, telling.subject.as_deref()) {
+        match order(settings, handler, ground) {
+            Some(order) if handler.mode == Mode::Async => all.detached.push(order),
+            Some(order) => all.awaited.push(order),
+            None => all.complaints.push(format!(
+                "a hook of {event} in {} settings is of a kind that is not simulated, so it does not run",
+                handler.source
+            )),
+        }
+    }
+    all
+}
+
+fn order(settings: &Loaded, handler: &Hook, ground: &Ground<'_>) -> Option<Order> {
     let Kind::Command { command, args } = &handler.kind else { return None };
-    let mut env = host.environment(settings);
+    let mut env = ground.env.clone();
     let mut command = command.clone();
     let mut plugin = None;
     if let Source::Plugin { name, marketplace, root } = &handler.source {
         command = command.replace("${CLAUDE_PLUGIN_ROOT}", root);
         env.push(("CLAUDE_PLUGIN_ROOT".into(), root.into()));
-        let data = host.stage.home.join(".claude/plugins/data").join(name);
-        env.push(("CLAUDE_PLUGIN_DATA".into(), data.into()));
+        env.push(("CLAUDE_PLUGIN_DATA".into(), ground.plugin_data.join(name).into()));
         plugin = Some(format!("{name}@{marketplace}"));
     }
-    let (argv, shown) = match args {
+    let (argv, command) = match args {
         None => (shell(&command), command),
-        Some(args) => {
-            let words = std::iter::once(&command).chain(args).map(OsString::from).collect();
-            (words, [std::slice::from_ref(&command), args].concat().join(" "))
+        Some(rest) => {
+            let words = std::iter::once(&command).chain(rest);
+            let shown = words.clone().map(String::as_str).collect::<Vec<_>>().join(" ");
+            (words.map(OsString::from).collect(), shown)
         }
     };
     Some(Order {
-        shown,
-        source: handler.source.to_string(),
-        plugin,
+        asked: Asked { command, source: handler.source.to_string(), plugin },
         argv,
         env,
-        cwd: host.cwd.clone(),
+        cwd: ground.cwd.clone(),
         timeout: Duration::try_from_secs_f64(settings.limit(handler)).unwrap_or(LONGEST),
     })
 }
@@ -118,8 +178,19 @@ fn shell(command: &str) -> Vec<OsString> {
     vec!["/bin/sh".into(), "-c".into(), command.into()]
 }
 
-fn run_all(host: &Host<'_>, orders: Vec<Order>, input: &[u8]) -> Vec<(Order, Finished)> {
-    let (program, cancel) = (host.program, &*host.cancel);
+/// Waits for all of them. What they say comes in the order in which they ended, with whom they left behind.
+pub(crate) fn ask(
+    ground: &Ground<'_>,
+    event: &str,
+    orders: Vec<Order>,
+    input: &[u8],
+) -> Vec<(Answered, Option<Remains>)> {
+    let ran = run_all(ground, orders, input);
+    ran.into_iter().map(|(order, finished)| understand(event, order, finished)).collect()
+}
+
+fn run_all(ground: &Ground<'_>, orders: Vec<Order>, input: &[u8]) -> Vec<(Order, Finished)> {
+    let (program, cancel) = (ground.program, ground.cancel);
     if orders.len() < 2 {
         let ran = orders.into_iter().map(|order| {
             let finished = run(program, &order, input, cancel);
@@ -158,12 +229,13 @@ fn run(program: &Path, order: &Order, input: &[u8], cancel: &Cancel) -> Finished
     })
 }
 
-fn start(host: &mut Host<'_>, order: Order, input: Vec<u8>) {
-    let Ok(cancel) = Cancel::new().map(Arc::new) else { return };
-    let program = host.program.to_owned();
+/// Starts one that nobody waits for.
+pub(crate) fn start(ground: &Ground<'_>, order: Order, input: Vec<u8>) -> Option<Asynchronous> {
+    let cancel = Cancel::new().map(Arc::new).ok()?;
+    let program = ground.program.to_owned();
     let theirs = Arc::clone(&cancel);
     let thread = thread::spawn(move || drop(run(&program, &order, &input, &theirs)));
-    host.asynchronous.push(Asynchronous { cancel, thread });
+    Some(Asynchronous { cancel, thread })
 }
 
 fn understand(event: &str, order: Order, finished: Finished) -> (Answered, Option<Remains>) {
@@ -174,25 +246,41 @@ fn understand(event: &str, order: Order, finished: Finished) -> (Answered, Optio
         How::CouldNotStart(error) => Exit::NotStarted(error.to_string()),
         How::Lost => Exit::Lost,
     };
-    let stdout = String::from_utf8_lossy(&finished.output.head).into_owned();
-    let stderr = String::from_utf8_lossy(&finished.errors.head).into_owned();
+    let ended = Ended {
+        exit,
+        stdout: String::from_utf8_lossy(&finished.output.head).into_owned(),
+        stderr: String::from_utf8_lossy(&finished.errors.head).into_owned(),
+        ms: u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX),
+    };
+    (answered(event, order.asked, ended), finished.remains)
+}
+
+/// What a process that is over left to be read.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    pub(crate) exit: Exit,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) ms: u64,
+}
+
+pub(crate) fn answered(event: &str, asked: Asked, ended: Ended) -> Answered {
+    let Ended { exit, stdout, stderr, ms } = ended;
     let answer = answer::read(&Output { event, exit: &exit, stdout: &stdout, stderr: &stderr });
     let handled = Handled {
-        command: order.shown.clone(),
-        source: order.source,
-        ended: ended(&exit),
+        command: asked.command.clone(),
+        source: asked.source,
+        ended: ending(&exit),
         stdout,
         stderr,
         outcome: answer.label.name().to_owned(),
         remark: remark(&answer.verdict),
-        ms: u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX),
+        ms,
     };
-    let answered =
-        Answered { command: order.shown, plugin: order.plugin, answer, added: None, handled };
-    (answered, finished.remains)
+    Answered { command: asked.command, plugin: asked.plugin, answer, added: None, handled }
 }
 
-fn ended(exit: &Exit) -> String {
+fn ending(exit: &Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),

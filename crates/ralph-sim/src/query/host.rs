@@ -1,7 +1,7 @@
 //! The client's process: what every conversation in it shares.
 
 use super::background::Background;
-use super::hooks::{Asynchronous, Telling, tell};
+use super::hooks::{Asynchronous, Telling, tell, variables};
 use super::input::Input;
 use super::told::Told;
 use super::tools::{Done, Tasks};
@@ -201,15 +201,7 @@ impl<'a> Host<'a> {
         for (name, value) in self.scenario.env.iter().chain(&settings.env) {
             env.push((name.into(), value.into()));
         }
-        let own = [
-            ("CLAUDE_PROJECT_DIR", self.stage.project.clone().into_os_string()),
-            ("CLAUDECODE", "1".into()),
-            ("CLAUDE_CODE_SESSION_ID", self.session.clone().into()),
-            ("CLAUDE_PID", self.pid.to_string().into()),
-            ("CLAUDE_CODE_ENTRYPOINT", "sdk-cli".into()),
-            ("CLAUDE_CODE_CHILD_SESSION", "1".into()),
-        ];
-        env.extend(own.map(|(name, value)| (name.into(), value)));
+        env.extend(variables(&self.stage.project, &self.session, self.pid));
         env
     }
 

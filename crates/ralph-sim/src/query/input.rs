@@ -1,18 +1,19 @@
 //! What a hook reads on standard input, with its fields in the client's order.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Input(Vec<(&'static str, Value)>);
+pub(crate) struct Input(Vec<(Cow<'static, str>, Value)>);
 
 impl Input {
-    pub(super) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.0.push((name, value.into()));
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.0.push((Cow::Borrowed(name), value.into()));
         self
     }
 
-    pub(super) fn with_some(self, name: &'static str, value: Option<impl Into<Value>>) -> Self {
+    pub(crate) fn with_some(self, name: &'static str, value: Option<impl Into<Value>>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
@@ -24,15 +25,21 @@ impl Input {
         self
     }
 
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         // Strings, numbers and lists of them always become JSON.
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
         bytes.push(b'\n');
         bytes
     }
 
-    pub(super) fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+impl From<Map<String, Value>> for Input {
+    fn from(fields: Map<String, Value>) -> Self {
+        Self(fields.into_iter().map(|(name, value)| (Cow::Owned(name), value)).collect())
     }
 }
 

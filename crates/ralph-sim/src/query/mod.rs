@@ -5,12 +5,12 @@ mod background;
 mod book;
 mod compaction;
 mod conversation;
-mod hooks;
+pub(crate) mod hooks;
 mod host;
-mod input;
-mod pending;
+pub(crate) mod input;
+pub(crate) mod pending;
 mod prompts;
-mod told;
+pub(crate) mod told;
 mod tools;
 
 use crate::id;

@@ -6,18 +6,18 @@
 use crate::timeline::{Role, Said};
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     tools: Vec<String>,
     texts: Vec<String>,
     context: Vec<String>,
 }
 
 impl Pending {
-    pub(super) fn tool(&mut self, result: String) {
+    pub(crate) fn tool(&mut self, result: String) {
         self.tools.push(result);
     }
 
-    pub(super) fn text(&mut self, text: String) {
+    pub(crate) fn text(&mut self, text: String) {
         self.texts.push(text);
     }
 
@@ -26,12 +26,12 @@ impl Pending {
         self.texts.insert(0, text);
     }
 
-    pub(super) fn context(&mut self, text: String) {
+    pub(crate) fn context(&mut self, text: String) {
         self.context.push(text);
     }
 
     /// The messages of the next request; nothing is pending afterwards.
-    pub(super) fn take(&mut self) -> Vec<Said> {
+    pub(crate) fn take(&mut self) -> Vec<Said> {
         let Self { tools, texts, context } = std::mem::take(self);
         if tools.is_empty() && texts.is_empty() && !context.is_empty() {
             // A request ends with what the user says.

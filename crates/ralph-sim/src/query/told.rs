@@ -5,24 +5,24 @@ use super::input::Input;
 use crate::answer::{Answer, Context, Form, Label, Prompt, Stop, Verdict};
 use crate::timeline::{Effect, Handled, Hook, Lane};
 
-pub(super) struct Told {
+pub(crate) struct Told {
     event: &'static str,
     /// As the client names it: with the tool, or why a session starts.
     name: String,
     agent: Lane,
     input: Input,
-    pub(super) answers: Vec<Answered>,
+    pub(crate) answers: Vec<Answered>,
 }
 
-pub(super) struct Answered {
+pub(crate) struct Answered {
     /// As the client shows it.
-    pub(super) command: String,
+    pub(crate) command: String,
     /// Name and marketplace, which the client tells the model.
-    pub(super) plugin: Option<String>,
-    pub(super) answer: Answer,
+    pub(crate) plugin: Option<String>,
+    pub(crate) answer: Answer,
     /// The context it adds, as the model reads it.
-    pub(super) added: Option<String>,
-    pub(super) handled: Handled,
+    pub(crate) added: Option<String>,
+    pub(crate) handled: Handled,
 }
 
 impl Answered {
@@ -38,7 +38,7 @@ impl Answered {
     }
 
     /// What it says against going on, with the command in front unless it answered in JSON.
-    pub(super) fn feedback(&self) -> String {
+    pub(crate) fn feedback(&self) -> String {
         let text = match self.block() {
             Some((reason, Form::ExitTwo)) => format!("[{}]: {reason}", self.command),
             Some((reason, Form::Json)) => reason.to_owned(),
@@ -50,7 +50,7 @@ impl Answered {
         }
     }
 
-    pub(super) fn context(&self) -> Option<&str> {
+    pub(crate) fn context(&self) -> Option<&str> {
         match self.answer.context.as_ref()? {
             Context::Additional(text) | Context::Stdout(text) => Some(text),
         }
@@ -58,15 +58,15 @@ impl Answered {
 }
 
 impl Told {
-    pub(super) fn event(&self) -> &'static str {
+    pub(crate) fn event(&self) -> &'static str {
         self.event
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    pub(super) fn new(telling: Telling, answers: Vec<Answered>) -> Self {
+    pub(crate) fn new(telling: Telling, answers: Vec<Answered>) -> Self {
         let Telling { event, subject, agent, input } = telling;
         let has_more =
             matches!(event, "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SessionStart");
@@ -77,7 +77,7 @@ impl Told {
         Self { event, name, agent, input, answers }
     }
 
-    pub(super) fn entry(&self, effect: Effect) -> Hook {
+    pub(crate) fn entry(&self, effect: Effect) -> Hook {
         Hook {
             event: self.event.to_owned(),
             agent: self.agent.clone(),
@@ -88,29 +88,29 @@ impl Told {
     }
 
     /// Who blocks, in order of completion.
-    pub(super) fn blocks(&self) -> Vec<&Answered> {
+    pub(crate) fn blocks(&self) -> Vec<&Answered> {
         self.answers.iter().filter(|answered| answered.block().is_some()).collect()
     }
 
-    pub(super) fn reasons(&self) -> Vec<String> {
+    pub(crate) fn reasons(&self) -> Vec<String> {
         let blocks = self.answers.iter().filter_map(Answered::block);
         blocks.map(|(reason, _)| reason.to_owned()).collect()
     }
 
-    pub(super) fn contexts(&self) -> Vec<String> {
+    pub(crate) fn contexts(&self) -> Vec<String> {
         let contexts = self.answers.iter().filter_map(Answered::context);
         contexts.map(str::to_owned).collect()
     }
 
     /// `continue: false`; the last word counts.
-    pub(super) fn stop(&self) -> Option<&Stop> {
+    pub(crate) fn stop(&self) -> Option<&Stop> {
         self.answers.iter().rev().find_map(|answered| answered.answer.stop.as_ref())
     }
 
     /// What the model reads besides the feedback: at a stop, a reason given in JSON once more; after a tool call, every
     /// reason; and whatever was added.
-    pub(super) fn asides(&self) -> Vec<String> {
-        let is_stop = matches!(self.event, "Stop" | "SubagentStop");
+    pub(crate) fn asides(&self) -> Vec<String> {
+        let is_stop = matches!(self.event, "Stop" | "SubagentStop" | "TeammateIdle");
         let mut asides = Vec::new();
         for answered in &self.answers {
             let is_told =
@@ -130,7 +130,7 @@ impl Told {
     }
 
     /// What hooks add where their plain output counts too: that first.
-    pub(super) fn additions(&self) -> Vec<String> {
+    pub(crate) fn additions(&self) -> Vec<String> {
         let mut printed = Vec::new();
         let mut added = Vec::new();
         for answered in &self.answers {
@@ -149,18 +149,18 @@ impl Told {
     }
 
     /// What hooks have to say to the person.
-    pub(super) fn messages(&self) -> Vec<String> {
+    pub(crate) fn messages(&self) -> Vec<String> {
         let messages =
             self.answers.iter().filter_map(|answered| answered.answer.system_message.as_ref());
         messages.map(|text| format!("{} says: {text}", self.name)).collect()
     }
 
-    pub(super) fn has_error(&self) -> bool {
+    pub(crate) fn has_error(&self) -> bool {
         let is_error = |answered: &Answered| answered.answer.label == Label::Error;
         self.answers.iter().any(|answered| is_error(answered) || answered.block().is_some())
     }
 
-    pub(super) fn hides_prompt(&self) -> bool {
+    pub(crate) fn hides_prompt(&self) -> bool {
         self.answers.iter().any(|answered| answered.answer.original_prompt == Prompt::Hidden)
     }
 }

@@ -21,7 +21,7 @@ const DISPLAY_TIMEOUT: f64 = 10.0;
 /// What all handlers of the end of a session share.
 const END_BUDGET: f64 = 1.5;
 
-const EVENTS: [&str; 33] = [
+pub const EVENTS: [&str; 33] = [
     "PreToolUse",
     "PostToolUse",
     "PostToolUseFailure",

@@ -15,13 +15,13 @@ use ralph_exec::overview::{self, History, Of};
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct DecisionJson<'a> {
+pub(super) struct DecisionJson<'a> {
     v: u8,
     name: &'a str,
     at: String,
     outcome: &'static str,
-    rule: &'static str,
-    because: &'a str,
+    pub(super) rule: &'static str,
+    pub(super) because: &'a str,
     charged: bool,
     iteration_before: u32,
     iteration_after: u32,
@@ -83,6 +83,17 @@ pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
     }
     term::out(&out)?;
     Ok(())
+}
+
+/// Every decision of a history, newest first, as it is shown.
+pub(super) fn told(history: &History) -> String {
+    let decisions = history.entries.iter().rev().filter_map(decision);
+    decisions.map(|(entry, decided)| paragraph(history, entry, decided)).collect()
+}
+
+pub(super) fn newest(history: &History) -> Option<DecisionJson<'_>> {
+    let (entry, decided) = history.entries.iter().rev().find_map(decision)?;
+    Some(json(history, entry, decided))
 }
 
 fn trouble(entry: &Entry) -> Option<&str> {

@@ -23,6 +23,7 @@ mod ownership;
 mod people;
 mod policy;
 mod real_projects;
+mod replay;
 mod sandbox;
 mod supervision;
 mod syscalls;

@@ -365,7 +365,7 @@ fn interrupted(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Rou
 
 impl Told {
     /// What the model reads instead of a result, when the call may not run.
-    fn denial(&self, name: &str) -> Option<String> {
+    pub(crate) fn denial(&self, name: &str) -> Option<String> {
         if let Some(answered) = self.blocks().last() {
             return Some(format!("{name} hook error: {}", answered.feedback()));
         }

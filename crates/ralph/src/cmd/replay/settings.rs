@@ -1,0 +1,93 @@
+//! Which settings the client would load.
+
+use super::args::Replay as Args;
+use crate::report::Failure;
+use ralph_exec::env::Env;
+use ralph_exec::fs;
+use ralph_sim::replay::Payload;
+use ralph_sim::settings::{self, Layer, Loaded, Source};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+const LARGEST: usize = 4 * 1024 * 1024;
+
+pub(super) struct Found {
+    pub(super) loaded: Loaded,
+    /// What is there and cannot be had.
+    pub(super) notices: Vec<String>,
+}
+
+pub(super) fn load(
+    env: &Env,
+    args: &Args,
+    payload: &Payload,
+    project: &Path,
+) -> Result<Found, Failure> {
+    let mut notices = Vec::new();
+    let texts = if args.settings.is_none() && args.hook.is_empty() {
+        usual(env, project, &mut notices)
+    } else {
+        named(env, args, payload)?
+    };
+    for (source, text) in &texts {
+        notices.extend(plugins(source, text));
+    }
+    let layers: Vec<_> =
+        texts.iter().map(|(source, text)| Layer { source: source.clone(), text }).collect();
+    Ok(Found { loaded: settings::load(&layers), notices })
+}
+
+fn usual(env: &Env, project: &Path, notices: &mut Vec<String>) -> Vec<(Source, String)> {
+    let below = |name: &str| Some(project.join(".claude").join(name));
+    let files: [(Source, Option<PathBuf>); 3] = [
+        (Source::User, env.claude_config_dir().map(|directory| directory.join("settings.json"))),
+        (Source::Project, below("settings.json")),
+        (Source::Local, below("settings.local.json")),
+    ];
+    let mut texts = Vec::new();
+    for (source, path) in files {
+        let Some(path) = path else { continue };
+        match fs::read_opt(&path, LARGEST) {
+            Ok(Some(bytes)) => texts.push((source, String::from_utf8_lossy(&bytes).into_owned())),
+            Ok(None) => {}
+            Err(error) => notices.push(format!("{source} settings: {error}")),
+        }
+    }
+    texts
+}
+
+/// What the person names comes instead of what is there.
+fn named(env: &Env, args: &Args, payload: &Payload) -> Result<Vec<(Source, String)>, Failure> {
+    let mut texts = Vec::new();
+    if let Some(path) = &args.settings {
+        let bytes = fs::read(&env.current_dir().unwrap_or_default().join(path), LARGEST)?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Err(error) = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
+            let what = format!("`{}` is no settings file", path.display());
+            return Err(Failure::because(&what, &error));
+        }
+        texts.push((Source::Flag, text));
+    }
+    if !args.hook.is_empty() {
+        let hooks: Vec<Value> = args
+            .hook
+            .iter()
+            .map(|command| json!({"type": "command", "command": command}))
+            .collect();
+        let settings = json!({"hooks": {payload.event(): [{"hooks": hooks}]}});
+        texts.push((Source::Flag, settings.to_string()));
+    }
+    Ok(texts)
+}
+
+/// Hooks of plugins are where the client keeps plugins, and it knows best which of them are on.
+fn plugins(source: &Source, text: &str) -> Option<String> {
+    let settings: Value = serde_json::from_str(text).ok()?;
+    let names = settings.get("enabledPlugins")?.as_object()?.iter();
+    let names = names.filter(|(_, is_on)| **is_on != Value::Bool(false));
+    let names: Vec<&str> = names.map(|(name, _)| name.as_str()).take(10).collect();
+    let names = names.join(", ");
+    (!names.is_empty()).then(|| {
+        format!("{source} settings enable plugins ({names}): their hooks are not replayed")
+    })
+}

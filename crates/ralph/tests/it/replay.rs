@@ -1,0 +1,481 @@
+//! One captured payload through real hooks.
+
+use crate::gates::with_policy;
+use crate::sandbox::{Ended, SESSION, Sandbox, files, json, program};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const LOOP: &str = "loops/csv";
+
+/// What a project's settings say about one event.
+fn settings(event: &str, hooks: &Value) -> String {
+    json!({"hooks": {event: [{"hooks": hooks}]}}).to_string()
+}
+
+fn command(command: &str) -> Value {
+    json!({"type": "command", "command": command})
+}
+
+fn stop_payload(sandbox: &Sandbox, more: &str) -> PathBuf {
+    let path = sandbox.root().join("payload.json");
+    fs::write(&path, sandbox.stop_event(SESSION, more)).unwrap();
+    path
+}
+
+fn replay(sandbox: &Sandbox, payload: &Path, more: &[&str]) -> Ended {
+    sandbox.ralph(["replay", payload.to_str().unwrap()].iter().chain(more))
+}
+
+fn replayed(sandbox: &Sandbox, payload: &Path, more: &[&str]) -> Value {
+    let ended = replay(sandbox, payload, &[more, &["--json"]].concat());
+    assert_eq!(ended.code, Some(0), "{ended}");
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+/// Without what takes as long as it takes.
+fn timeless(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let line = match line.split_once("       took ") {
+            Some(_) => "       took [time]".to_owned(),
+            None => line.to_owned(),
+        };
+        let line = match (line.find(" in "), line.find(" s, ")) {
+            (Some(from), Some(to)) if from < to => {
+                format!("{} in [time]{}", &line[..from], &line[to + 2..])
+            }
+            _ => line,
+        };
+        let line = match (line.find("  held "), line.rfind(" · ")) {
+            (Some(from), Some(to)) => format!("[when]{} · [time]", &line[from..to]),
+            _ => line,
+        };
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+/// Everything that a replay must not touch: ralph's home, the project, and its refs but for the one that is anybody's.
+fn world(sandbox: &Sandbox) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut project = files(sandbox.project());
+    project.retain(|(path, _)| {
+        let path = path.to_str().unwrap();
+        !path.contains("/.git/objects/") && !path.ends_with("/now")
+    });
+    project.extend(sandbox.snapshot());
+    project
+}
+
+/// With a gate that fails, a feature that does not pass, and a run that was held once.
+fn held_once() -> Sandbox {
+    let policy = "[[gate]]\nname = \"check\"\nrun = [\"./check.sh\"]\nenv = [\"RAN\"]\n";
+    let sandbox = with_policy(policy);
+    let feature =
+        r#"{"features":[{"id":1,"description":"Export as CSV","steps":[],"passes":false}]}"#;
+    sandbox.write(&format!("{LOOP}/feature_list.json"), feature);
+    sandbox.write(&format!("{LOOP}/progress.txt"), "- Iteration: 0\n- Status: IN_PROGRESS\n");
+    sandbox
+        .write(".claude/settings.json", settings("Stop", &json!([command("ralph hook claude")])));
+    sandbox.start(["--features", LOOP]);
+    sandbox.write("work", "begun\n");
+    assert!(sandbox.stop(SESSION, r#","prompt_id":"p1""#).is_block());
+    sandbox
+}
+
+/// A replayed stop is decided as the next one would be, and the run is as if nobody had asked.
+#[test]
+fn a_replay_tells_the_rule_and_leaves_the_run_as_it_is() {
+    let sandbox = held_once();
+    sandbox.write("work", "more of it\n");
+    let payload = stop_payload(&sandbox, r#","prompt_id":"p2""#);
+    let before = world(&sandbox);
+    let first = replay(&sandbox, &payload, &[]);
+    let second = replay(&sandbox, &payload, &[]);
+    assert!(world(&sandbox) == before, "something changed");
+    let shown = timeless(&sandbox.tidy(&first.to_string()));
+    assert_eq!(timeless(&sandbox.tidy(&second.to_string())), shown);
+    assert_snapshot!(shown, @r#"
+    exit 0
+    --- stdout
+           Stop held
+                ralph: iteration 2 of 25 — still 2 of 7 not met, the same as before (feature 1, check; state 0000000; run [run])
+                exit 2 in [time], project settings: ralph hook claude
+    model reads as user:
+                Stop hook feedback:
+                [ralph hook claude]: ralph: iteration 2 of 25 — still 2 of 7 not met, the same as before (feature 1, check; state 0000000; run [run])
+          ralph of `[run]`:
+    [when]  held      rule `block`        2 not met   iteration 2 · [time]
+              ✗ feature 1            "Export as CSV" does not pass yet
+              ✗ check                1 finding, 1 pre-existing
+                src/a.rs:3:5: not yet (pre-existing)
+              ✓ a change, policy, tools, nothing hidden, test integrity
+           took [time]
+    "#);
+    let promised =
+        replayed(&sandbox, &payload, &[])["reads"][0]["text"].as_str().unwrap().to_owned();
+    let real = sandbox.stop(SESSION, r#","prompt_id":"p2""#).stderr;
+    let real = format!("Stop hook feedback:\n[ralph hook claude]: {real}");
+    assert_eq!(sandbox.tidy(&promised), sandbox.tidy(&real));
+}
+
+/// Where there is no repository the base is in ralph's home, and the replay finds it there.
+#[test]
+fn a_project_without_a_repository_is_replayed_too() {
+    let sandbox = Sandbox::named("plain");
+    sandbox.write("ralph.toml", "[[gate]]\nname = \"check\"\nrun = [\"false\"]\n");
+    sandbox.trust();
+    let run = sandbox.start(["--goal-file", "-"]);
+    sandbox.write("work", "begun\n");
+    let journal = sandbox.ralph_home(&format!("runs/{run}/journal.jsonl"));
+    let before = fs::read(&journal).unwrap();
+    let payload = stop_payload(&sandbox, "");
+    let told = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
+    let open: Vec<_> = told["ralph"]["facts"]["open"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| &line["name"])
+        .collect();
+    assert_eq!((&told["ralph"]["rule"], open), (&json!("block"), vec![&json!("check")]));
+    assert_eq!(fs::read(&journal).unwrap(), before);
+    let listed = sandbox.ralph(["checkpoint", "list", &run, "--json"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed["checkpoints"].as_array().unwrap().len(), 1, "only the start");
+}
+
+#[test]
+fn a_loop_is_not_adopted_by_a_replay() {
+    let sandbox = Sandbox::new();
+    let current = ".claude/data/ralph-loops/current";
+    let feature =
+        r#"{"features":[{"id":1,"description":"Export as CSV","steps":[],"passes":false}]}"#;
+    sandbox.write(&format!("{current}/feature_list.json"), feature);
+    sandbox.write(&format!("{current}/progress.txt"), "- Iteration: 0\n- Status: IN_PROGRESS\n");
+    let payload = stop_payload(&sandbox, "");
+    let before = world(&sandbox);
+    let told = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
+    assert_eq!((&told["decision"], &told["ralph"]["rule"]), (&json!("blocked"), &json!("block")));
+    assert!(world(&sandbox) == before, "something changed");
+}
+
+#[test]
+fn with_live_the_run_is_charged() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
+    let payload = stop_payload(&sandbox, "");
+    let hook = ["--hook", "ralph hook claude"];
+    assert_eq!(replayed(&sandbox, &payload, &hook)["ralph"]["facts"]["iteration_after"], 1);
+    assert_eq!(sandbox.standing(&run), ("armed".to_string(), 0));
+    let live = [&hook[..], &["--live"]].concat();
+    assert_eq!(replayed(&sandbox, &payload, &live)["ralph"]["facts"]["iteration_after"], 1);
+    assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
+}
+
+#[test]
+fn what_ralph_does_not_record_is_told_as_a_rule() {
+    let sandbox = Sandbox::new();
+    let payload = stop_payload(&sandbox, "");
+    let hook = ["--hook", "ralph hook claude"];
+    let told = |sandbox: &Sandbox, payload: &Path| {
+        let ralph = &replayed(sandbox, payload, &hook)["ralph"];
+        format!("{} {}", ralph["rule"].as_str().unwrap(), ralph["because"].as_str().unwrap())
+    };
+    assert_eq!(told(&sandbox, &payload), "not-mine no run holds this session");
+    let run = sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
+    let other = sandbox.root().join("subagent.json");
+    fs::write(&other, sandbox.stop_event(SESSION, "").replace("\"Stop\"", "\"SubagentStop\""))
+        .unwrap();
+    assert_eq!(told(&sandbox, &other), "not-mine nobody is held at SubagentStop");
+    sandbox.ralph(["cancel", &run]);
+    assert_eq!(told(&sandbox, &payload), "not-mine the run of this session has ended");
+    let sandbox = sandbox.env("RALPH_OFF", "1");
+    assert_eq!(told(&sandbox, &payload), "off `RALPH_OFF` is set");
+    assert_eq!(replayed(&sandbox, &payload, &["--hook", "true"])["ralph"], Value::Null);
+}
+
+/// The person's, the project's and the local file count, in the client's order; a plugin is out of reach.
+#[test]
+fn hooks_come_from_the_settings_that_the_client_would_load() {
+    let sandbox = Sandbox::new();
+    let said = |text: &str| command(&format!("echo {text} >&2; exit 2"));
+    let claude = sandbox.home().join(".claude");
+    fs::write(claude.join("settings.json"), settings("Stop", &json!([said("user")]))).unwrap();
+    let project = json!({
+        "hooks": {
+            "Stop": [{"hooks": [said("project"), {"type": "prompt", "prompt": "done?"}]}],
+            "PreToolUse": [{"matcher": "Edit", "hooks": [said("edit")]}, {"matcher": "Ba.*", "hooks": [said("bash")]}],
+        },
+        "enabledPlugins": {"demo@market": true, "off@market": false},
+    });
+    sandbox.write(".claude/settings.json", project.to_string());
+    let exec = json!([{"type": "command", "command": "/bin/sh", "args": ["-c", "echo local >&2; exit 2"]}]);
+    sandbox.write(".claude/settings.local.json", settings("Stop", &exec));
+    let sources = |told: &Value| {
+        let mut sources: Vec<_> = told["handlers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|handler| {
+                format!(
+                    "{}: {}",
+                    handler["source"].as_str().unwrap(),
+                    handler["stderr"].as_str().unwrap().trim()
+                )
+            })
+            .collect();
+        sources.sort();
+        sources
+    };
+    let payload = stop_payload(&sandbox, "");
+    let told = replayed(&sandbox, &payload, &[]);
+    assert_eq!(sources(&told), ["local: local", "project: project", "user: user"]);
+    assert_eq!(
+        told["notices"],
+        json!([
+            "a hook of Stop in project settings is of a kind that is not simulated, so it does not run",
+            "project settings enable plugins (demo@market): their hooks are not replayed",
+        ])
+    );
+    let call = sandbox.root().join("call.json");
+    let cwd = sandbox.project().display().to_string();
+    fs::write(
+        &call,
+        json!({"hook_event_name": "PreToolUse", "cwd": cwd, "tool_name": "Bash"}).to_string(),
+    )
+    .unwrap();
+    assert_eq!(sources(&replayed(&sandbox, &call, &[])), ["project: bash"]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let named = ["--project", elsewhere.path().to_str().unwrap()];
+    assert_eq!(sources(&replayed(&sandbox, &payload, &named)), ["user: user"]);
+    let file = sandbox.root().join("other.json");
+    fs::write(&file, settings("Stop", &json!([said("file")]))).unwrap();
+    let both = ["--settings", file.to_str().unwrap(), "--hook", "echo flag >&2; exit 2"];
+    assert_eq!(sources(&replayed(&sandbox, &payload, &both)), ["flag: file", "flag: flag"]);
+    let sandbox = sandbox.env("CLAUDE_CONFIG_DIR", elsewhere.path().to_str().unwrap());
+    assert_eq!(sources(&replayed(&sandbox, &payload, &[])), ["local: local", "project: project"]);
+}
+
+/// Every recorded event reaches the hook as the client wrote it, on one line.
+#[test]
+fn every_recorded_payload_arrives_whole() {
+    let sandbox = Sandbox::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/hosts/claude-code/2.1.325/stdin");
+    let heard = sandbox.root().join("heard");
+    let hook = format!("cat > '{}'; exit 2", heard.display());
+    for entry in fs::read_dir(root).unwrap() {
+        let path = entry.unwrap().path();
+        let told = replayed(&sandbox, &path, &["--hook", &hook]);
+        let line = fs::read_to_string(&heard).unwrap();
+        assert_eq!(line.find('\n'), Some(line.len() - 1), "{}", path.display());
+        let sent: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), sent);
+        assert_eq!(told["event"], sent["hook_event_name"]);
+        assert_eq!(told["handlers"][0]["ended"], "exit 2");
+    }
+}
+
+#[test]
+fn a_hook_is_where_and_who_the_client_says() {
+    let sandbox = Sandbox::new().env("MINE", "kept").env("SAID", "by the person");
+    sandbox.write("sub/file", "");
+    let show = "pwd; for name in CLAUDE_PROJECT_DIR CLAUDECODE CLAUDE_CODE_SESSION_ID CLAUDE_EFFORT MINE SAID; do \
+                eval \"echo $name=\\$$name\"; done; kill -0 $CLAUDE_PID && echo alive; cat \"$CLAUDE_ENV_FILE\" && echo there";
+    let file = sandbox.root().join("settings.json");
+    let said = json!({"env": {"SAID": "by the settings"}, "hooks": {"SessionStart": [{"hooks": [command(show)]}]}});
+    fs::write(&file, said.to_string()).unwrap();
+    let payload = sandbox.root().join("payload.json");
+    let cwd = sandbox.project().join("sub");
+    fs::write(&payload, json!({"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup", "cwd": cwd, "effort": {"level": "high"}}).to_string()).unwrap();
+    let project = sandbox.project().to_str().unwrap();
+    let told =
+        replayed(&sandbox, &payload, &["--project", project, "--settings", file.to_str().unwrap()]);
+    assert_snapshot!(sandbox.tidy(told["handlers"][0]["stdout"].as_str().unwrap()), @"
+    $ROOT/project/sub
+    CLAUDE_PROJECT_DIR=$ROOT/project
+    CLAUDECODE=1
+    CLAUDE_CODE_SESSION_ID=5999882c-e786-462c-84d4-07d1c65b5e76
+    CLAUDE_EFFORT=high
+    MINE=kept
+    SAID=by the settings
+    alive
+    there
+    ");
+}
+
+/// Whatever a hook does, the replay ends, says so, and leaves nothing behind.
+#[test]
+fn hostile_hooks_are_told_of() {
+    let sandbox = Sandbox::new();
+    let temporary = sandbox.root().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let sandbox = sandbox.env("TMPDIR", temporary.to_str().unwrap());
+    let payload = stop_payload(&sandbox, "");
+    let file = sandbox.root().join("settings.json");
+    let hooks = json!([
+        {"type": "command", "command": "trap '' TERM; while :; do :; done", "timeout": 1},
+        {"type": "command", "command": "sleep 600 & sleep 600 & exit 0"},
+        {"type": "command", "command": "sleep 600", "async": true},
+        {"type": "command", "command": "head -c 50000000 /dev/zero"},
+        {"type": "command", "command": "kill -9 $PPID; sleep 600"},
+        {"type": "command", "command": "kill -9 $$"},
+        {"type": "command", "command": "/nowhere/at all", "args": []},
+        {"type": "command", "command": "rm -rf \"$RALPH_HOME\"; printf '\\033[2Jgone' >&2; exit 2"},
+    ]);
+    fs::write(&file, settings("Stop", &hooks)).unwrap();
+    let ended = replay(&sandbox, &payload, &["--settings", file.to_str().unwrap()]);
+    let shown = timeless(&ended.to_string());
+    // They end in any order.
+    let mut lines: Vec<_> = shown.lines().collect();
+    lines.sort_unstable();
+    assert_snapshot!(lines.join("\n"), @r#"
+                ! it could not be started: cannot start `/nowhere/at all`
+                ! it killed its parent, which would have been the client
+                ! neither exit 0 nor exit 2: an error, and the client lets go
+                ! out of time: the client lets go without a word
+                Stop hook feedback:
+                [rm -rf "$RALPH_HOME"; printf '\033[2Jgone' >&2; exit 2]: \u{1b}[2Jgone
+                exit 0 in [time], flag settings: head -c 50000000 /dev/zero
+                exit 0 in [time], flag settings: sleep 600 & sleep 600 & exit 0
+                exit 2 in [time], flag settings: rm -rf "$RALPH_HOME"; printf '\033[2Jgone' >&2; exit 2
+                gone
+                killed its parent in [time], flag settings: kill -9 $PPID; sleep 600
+                not started: cannot start `/nowhere/at all` in [time], flag settings: /nowhere/at all
+                signal 9 in [time], flag settings: kill -9 $$
+                timeout in [time], flag settings: trap '' TERM; while :; do :; done
+           Stop held
+           took [time]
+         notice asynchronous hooks started: 1; nobody waits for them, and their answers count for nothing
+    --- stdout
+    exit 0
+    model reads as user:
+    "#);
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "nothing is left");
+    let ended = replay(
+        &sandbox,
+        &payload,
+        &["--hook", "kill -9 $CLAUDE_PID; echo no >&2; exit 2", "--expect", "blocked"],
+    );
+    assert_snapshot!(timeless(&ended.to_string()), @"
+    exit 1
+    --- stdout
+           Stop the client is gone: a hook killed it
+                exit 2 in [time], flag settings: kill -9 $CLAUDE_PID; echo no >&2; exit 2
+           took [time]
+       expected blocked, found killed
+    ");
+}
+
+#[test]
+fn the_exit_code_says_whether_the_decision_was_the_expected_one() {
+    let sandbox = Sandbox::new();
+    let payload = stop_payload(&sandbox, "");
+    let rows = [
+        ("exit 2", "blocked"),
+        ("exit 1", "allowed"),
+        (r#"echo '{"continue":false,"stopReason":"enough"}'"#, "stopped"),
+        (
+            r#"echo '{"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"C"}}'"#,
+            "blocked",
+        ),
+    ];
+    for (hook, found) in rows {
+        for expected in ["blocked", "allowed", "stopped"] {
+            let ended = replay(&sandbox, &payload, &["--hook", hook, "--expect", expected]);
+            assert_eq!(
+                ended.code,
+                Some(i32::from(expected != found)),
+                "{hook}, {expected}: {ended}"
+            );
+        }
+        assert_eq!(replayed(&sandbox, &payload, &["--hook", hook])["decision"], found);
+    }
+}
+
+#[test]
+fn what_cannot_be_replayed_is_an_error() {
+    let sandbox = Sandbox::new();
+    let big = format!(r#"{{"hook_event_name":"Stop","a":"{}"}}"#, "x".repeat(16 * 1024 * 1024));
+    let mut shown = String::new();
+    for text in [
+        "",
+        "[1]",
+        "{}",
+        r#"{"hook_event_name":"userpromptsubmit"}"#,
+        r#"{"hook_event_name":"Nonsense"}"#,
+        &big,
+    ] {
+        let path = sandbox.write("payload.json", text);
+        let by_name = sandbox.ralph(["replay", path.to_str().unwrap(), "--hook", "true"]);
+        let by_pipe = sandbox.ralph_with(["replay", "-", "--hook", "true"], text.as_bytes());
+        assert_eq!((by_name.code, by_pipe.code), (Some(1), Some(1)), "{by_name}{by_pipe}");
+        shown.push_str(&sandbox.tidy(&by_pipe.stderr));
+        shown.push('\n');
+    }
+    let payload = stop_payload(&sandbox, "");
+    let payload = payload.to_str().unwrap();
+    let broken = sandbox.write("broken.json", "{");
+    for args in [
+        vec!["replay", "nowhere.json"],
+        vec!["replay", "/dev/zero"],
+        vec!["replay", payload, "--project", "nowhere"],
+        vec!["replay", payload, "--settings", "nowhere.json"],
+        vec!["replay", payload, "--settings", broken.to_str().unwrap()],
+    ] {
+        let ended = sandbox.ralph(&args);
+        assert_eq!(ended.code, Some(1), "{ended}");
+        shown.push_str(&sandbox.tidy(&ended.stderr));
+        shown.push('\n');
+    }
+    assert_snapshot!(shown, @"
+    error: the payload cannot be read
+      caused by: it is no JSON
+      caused by: EOF while parsing a value at line 1 column 0
+    error: this is no payload of a hook: it is no JSON object
+      hint: what a hook reads on stdin is such a payload: `cat > payload.json` as a hook keeps one
+    error: this is no payload of a hook: it has no `hook_event_name`
+      hint: what a hook reads on stdin is such a payload: `cat > payload.json` as a hook keeps one
+    error: `userpromptsubmit` is not an event of the client
+      hint: did you mean `UserPromptSubmit`?
+    error: `Nonsense` is not an event of the client
+      hint: there are PreToolUse, PostToolUse, PostToolUseFailure, PostToolBatch, Notification, UserPromptSubmit, UserPromptExpansion, SessionStart, SessionEnd, Stop, StopFailure, SubagentStart, SubagentStop, PreCompact, PostCompact, PreModelSwitch, PostModelSwitch, PermissionRequest, PermissionDenied, Setup, TeammateIdle, TaskCreated, TaskCompleted, Elicitation, ElicitationResult, ConfigChange, WorktreeCreate, WorktreeRemove, InstructionsLoaded, CwdChanged, FileChanged, DirectoryAdded, MessageDisplay
+    error: the payload cannot be read
+      caused by: it is larger than 16 MiB
+    error: cannot read `$ROOT/project/nowhere.json`
+      caused by: No such file or directory (os error 2)
+      hint: check the path
+    error: `/dev/zero` is not a regular file
+      hint: pipe it in instead, as `-`
+    error: `nowhere` is not a directory
+      hint: check the path
+    error: cannot read `$ROOT/project/nowhere.json`
+      caused by: No such file or directory (os error 2)
+      hint: check the path
+    error: `$ROOT/project/broken.json` is no settings file
+      caused by: EOF while parsing an object at line 1 column 1
+    ");
+}
+
+/// What the payload says is data, also where a path is made of it.
+#[test]
+fn a_payload_cannot_lead_the_copy_astray() {
+    let sandbox = Sandbox::new();
+    sandbox.write_state("mine/loop.json", "{}");
+    program(
+        &sandbox.root().join("seen.sh"),
+        "#!/bin/sh\ncd \"$RALPH_HOME\" 2>/dev/null && find . -type f\n",
+    );
+    for session in ["../../state/mine", "/etc/passwd", "", "a b", "\0"] {
+        let payload = sandbox.root().join("payload.json");
+        fs::write(
+            &payload,
+            format!(r#"{{"hook_event_name":"Stop","session_id":{}}}"#, json(session)),
+        )
+        .unwrap();
+        let hook = sandbox.root().join("seen.sh");
+        let told = replayed(&sandbox, &payload, &["--hook", hook.to_str().unwrap()]);
+        assert_eq!(told["handlers"][0]["stdout"], "", "{session:?}");
+    }
+}
