@@ -155,7 +155,7 @@ fn a_program_reads_what_happened_and_how_it_ended() {
       "mismatches": [],
       "ms": "[ms]",
       "run": "[run]",
-      "scenario": "an agent that would rather be done",
+      "scenario": "An agent would rather be done.",
       "status": "verified",
       "stops": [
         {

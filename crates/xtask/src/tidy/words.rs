@@ -46,12 +46,13 @@ fn contains(line: &str, word: &str) -> bool {
     line.match_indices(start).any(|(at, _)| {
         let before = line[..at].chars().next_back();
         let after = line[at + start.len()..].chars().next();
+        let is_part = |char: char| char.is_alphanumeric() || char == '_';
         let ends = if digit {
             after.is_some_and(|char| char.is_ascii_digit())
         } else {
-            !after.is_some_and(char::is_alphanumeric)
+            !after.is_some_and(is_part)
         };
-        ends && !before.is_some_and(char::is_alphanumeric)
+        ends && !before.is_some_and(is_part)
     })
 }
 
@@ -68,6 +69,7 @@ mod tests {
             ("what to wait for nowadays", "for now", false),
             ("// TODO: all of it", "TODO", true),
             ("the TodoWrite tool", "TODO", false),
+            ("ENABLE_TODO_TOOLS=1", "TODO", false),
             ("mktemp XXXXXX", "XXX", false),
             ("as specified per special rule", "per spec", false),
         ] {
