@@ -1,13 +1,11 @@
-//! What one finished hook process means to the client, and what the answers to one event mean together.
+//! What one finished hook process means to the client.
 //!
 //! Measured on the pinned client, 2.1.325. Its rules in short: JSON counts whatever the exit code; exit 2 blocks
 //! unless the script looks missing; an answer that is not understood lets go.
 
-mod combine;
 mod schema;
 mod spill;
 
-pub use combine::{Block, Combined, Outcome, combine};
 pub use spill::{Delivery, deliver};
 
 use schema::{Said, filled};

@@ -35,7 +35,8 @@ pub(super) fn hooks(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) {
 enum Owned<'a> {
     Success(&'a str, Ended<'a>),
     Blocking(&'a str, &'a str),
-    Failed(Ended<'a>),
+    /// In the client's words.
+    Failed(String, Ended<'a>),
     Cancelled(&'a str, u64),
     Stopped(&'a str),
     Context([String; 1]),
@@ -47,7 +48,9 @@ impl Owned<'_> {
         match self {
             Self::Success(content, ended) => Attached::Success { content, ended: *ended },
             Self::Blocking(reason, command) => Attached::BlockingError { reason, command },
-            Self::Failed(ended) => Attached::NonBlockingError { ended: *ended },
+            Self::Failed(stderr, ended) => {
+                Attached::NonBlockingError { ended: Ended { stderr, ..*ended } }
+            }
             Self::Cancelled(command, duration_ms) => Attached::Cancelled {
                 command,
                 duration_ms: *duration_ms,
@@ -74,7 +77,10 @@ fn attached(answered: &Answered) -> Vec<Owned<'_>> {
         Verdict::Block { reason, form: Form::Json } => {
             list.push(Owned::Blocking(reason, &answered.command));
         }
-        Verdict::Failed(_) | Verdict::Void(_) => list.push(Owned::Failed(ended)),
+        Verdict::Failed(failure) => {
+            list.push(Owned::Failed(failure.message(&answered.command), ended));
+        }
+        Verdict::Void(fault) => list.push(Owned::Failed(fault.message(), ended)),
         Verdict::TimedOut => list.push(Owned::Cancelled(&answered.command, handled.ms)),
         Verdict::Block { form: Form::ExitTwo, .. } | Verdict::Allow | Verdict::Detached => {}
     }

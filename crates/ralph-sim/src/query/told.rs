@@ -2,7 +2,7 @@
 
 use super::hooks::Telling;
 use super::input::Input;
-use crate::answer::{Answer, Context, Form, Label, Prompt, Stop, Verdict};
+use crate::answer::{Answer, Context, Form, Label, Prompt, Stop, Verdict, worded};
 use crate::timeline::{Effect, Handled, Hook, Lane};
 
 pub(crate) struct Told {
@@ -40,8 +40,7 @@ impl Answered {
     /// What it says against going on, with the command in front unless it answered in JSON.
     pub(crate) fn feedback(&self) -> String {
         let text = match self.block() {
-            Some((reason, Form::ExitTwo)) => format!("[{}]: {reason}", self.command),
-            Some((reason, Form::Json)) => reason.to_owned(),
+            Some((reason, form)) => worded(reason, form, &self.command),
             None => String::new(),
         };
         match &self.plugin {
