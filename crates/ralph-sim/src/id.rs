@@ -24,6 +24,12 @@ pub fn task() -> String {
     format!("b{}", hex.get(..8).unwrap_or_default())
 }
 
+/// As the client names teammates among the work in the background.
+pub fn teammate() -> String {
+    let hex = hex(&random());
+    format!("t{}", hex.get(..8).unwrap_or_default())
+}
+
 fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     match clock::random_key() {

@@ -6,6 +6,7 @@
 use super::agents::{self, Report, Task};
 use super::conversation::Conversation;
 use super::host::Host;
+use super::teammates;
 use super::tools::shell::{self, Order};
 use super::tools::{Call, Done};
 use crate::id;
@@ -36,6 +37,7 @@ enum Work {
         /// Until it is finished.
         own: Option<Box<Conversation>>,
     },
+    Teammate(Option<Box<Conversation>>),
     Shell {
         command: String,
         cancel: Arc<Cancel>,
@@ -43,7 +45,24 @@ enum Work {
     },
 }
 
+/// Who is woken when it is over.
+pub(super) enum Woken {
+    /// The agent, by these words.
+    Agent(String),
+    Nobody,
+}
+
 impl Background {
+    pub(super) fn teammate(call: &Call, task: &Task, own: Conversation) -> Self {
+        Self {
+            id: id::teammate(),
+            call: call.id.clone(),
+            description: task.description.clone(),
+            output: PathBuf::new(),
+            work: Work::Teammate(Some(Box::new(own))),
+        }
+    }
+
     /// As `Stop` lists it.
     pub(super) fn listed(&self) -> Value {
         match &self.work {
@@ -53,6 +72,12 @@ impl Background {
                 "status": "running",
                 "description": self.description,
                 "agent_type": task.agent.kind,
+            }),
+            Work::Teammate(_) => json!({
+                "id": self.id,
+                "type": "teammate",
+                "status": "running",
+                "description": self.description,
             }),
             Work::Shell { command, .. } => json!({
                 "id": self.id,
@@ -155,10 +180,14 @@ pub(super) fn shell(host: &mut Host<'_>, call: &Call) -> Done {
     Done::Ran { response, text }
 }
 
-/// Waits for the oldest, and says what the agent is told about it; `None` when nothing goes on.
-pub(super) fn next(host: &mut Host<'_>, chat: &mut Conversation) -> Option<String> {
+/// Waits for the oldest; `None` when nothing goes on.
+pub(super) fn next(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Woken> {
     let own = match &mut host.background.first_mut()?.work {
         Work::Agent { own, .. } => own.take(),
+        Work::Teammate(own) => {
+            let own = own.take();
+            return Some(rest(host, chat, own));
+        }
         Work::Shell { .. } => None,
     };
     // It counts as running while it is asked whether it may stop.
@@ -175,14 +204,25 @@ pub(super) fn next(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Strin
             let finished = thread.join().ok();
             shell_status(&done.description, &done.output, finished.as_ref())
         }
+        (Work::Teammate(_), _) => return Some(Woken::Nobody),
     };
-    Some(format!(
+    Some(Woken::Agent(format!(
         "<task-notification>\n<task-id>{}</task-id>\n<tool-use-id>{}</tool-use-id>\n<output-file>{}</output-file>\n\
          {status}\n</task-notification>",
         done.id,
         done.call,
         done.output.display()
-    ))
+    )))
+}
+
+fn rest(host: &mut Host<'_>, chat: &mut Conversation, own: Option<Box<Conversation>>) -> Woken {
+    if let Some(mut own) = own {
+        teammates::work(host, &mut own);
+        let wrote = chat.transcript.finish(&own.transcript);
+        host.wrote(wrote);
+    }
+    host.background.remove(0);
+    Woken::Nobody
 }
 
 fn agent_status(host: &Host<'_>, description: &str, report: Option<&Report>) -> String {

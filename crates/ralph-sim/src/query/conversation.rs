@@ -353,7 +353,7 @@ fn ask_hooks(host: &mut Host<'_>, chat: &mut Conversation) -> Told {
 }
 
 /// `None` is without a limit.
-fn cap(host: &mut Host<'_>) -> Option<u32> {
+pub(super) fn cap(host: &mut Host<'_>) -> Option<u32> {
     match host.variable(CAP_VARIABLE).map(|value| value.trim().parse::<i64>()) {
         Some(Ok(number)) => u32::try_from(number).ok().filter(|number| *number > 0),
         Some(Err(_)) | None => Some(CAP),

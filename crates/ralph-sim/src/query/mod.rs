@@ -10,6 +10,7 @@ mod host;
 pub(crate) mod input;
 pub(crate) mod pending;
 mod prompts;
+mod teammates;
 pub(crate) mod told;
 mod tools;
 
@@ -18,6 +19,7 @@ use crate::scenario::{Scenario, SessionStep, Step};
 use crate::stage::Stage;
 use crate::timeline::{Ending, Entry, Watcher};
 use crate::transcript::{Ids, Place, Transcript};
+use background::Woken;
 use conversation::{Conversation, Over};
 use hooks::{Telling, tell};
 use host::{Host, Shared};
@@ -105,9 +107,11 @@ pub fn play<'a>(
                 is_first = false;
                 let over = prompts::say(&mut host, &mut chat, text)?;
                 exit = end(&mut host, over);
-                while let Some(notification) = background::next(&mut host, &mut chat) {
-                    let over = prompts::notify(&mut host, &mut chat, &notification);
-                    exit = end(&mut host, over);
+                while let Some(woken) = background::next(&mut host, &mut chat) {
+                    if let Woken::Agent(notification) = woken {
+                        let over = prompts::notify(&mut host, &mut chat, &notification);
+                        exit = end(&mut host, over);
+                    }
                 }
             }
             Step::Session(step) => {

@@ -13,6 +13,7 @@ use super::conversation::{Conversation, Over};
 use super::hooks::{Telling, tell};
 use super::host::{Host, Shared};
 use super::input::Input;
+use super::teammates;
 use super::told::Told;
 use crate::answer::Choice;
 use crate::scenario::{AgentTurn, Interrupt};
@@ -272,6 +273,7 @@ fn execute(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
         "Write" => files::write(host, chat, call),
         "Edit" => files::edit(host, chat, call),
         "Read" => files::read(host, chat, call),
+        "Agent" if teammates::is_wanted(host, call) => teammates::start(host, chat, call),
         "Agent" if is_background(call, true) => background::agent(host, chat, call),
         "Agent" => agents::in_foreground(host, chat, call),
         "TaskCreate" => tasks::create(host, chat, call),
