@@ -3,7 +3,7 @@
 use super::launch::{Launch, Place, Session, made_up_session};
 use super::story::{Seen, Story};
 use super::tap::Tap;
-use super::{ClientError, Outcome, handlers};
+use super::{ClientError, Outcome, handlers, without_port};
 use crate::scenario::{Interrupt, Scenario, SessionStep, Step};
 use crate::script::Script;
 use crate::server::{self, Happened, Options, Pace, Server, Who};
@@ -28,6 +28,8 @@ const INTO_TOOL: Duration = Duration::from_millis(300);
 const AFTER_ANSWER: Duration = Duration::from_secs(3);
 /// How long to wait for what hooks of a failed turn were given.
 const LATE_TAP: Duration = Duration::from_secs(2);
+/// How long a tap takes to keep what it was given.
+const LAST_TAP: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(10);
 /// Of one prompt. What follows is a client that has gone mad.
 const MOST_SEEN: usize = 1_000_000;
@@ -44,7 +46,6 @@ pub(super) fn play(
     watcher: &mut Watcher<'_>,
 ) -> Result<Outcome, ClientError> {
     launch.seed()?;
-    let tap = Tap::lay(launch.stage)?;
     let (sender, events) = mpsc::channel();
     let told = sender.clone();
     let options = Options {
@@ -61,11 +62,12 @@ pub(super) fn play(
         }),
     };
     let server = server::serve(Script::new(scenario), options)?;
+    let tap = Tap::lay(launch.stage, server.address().port())?;
     let settings = tap.settings.clone();
-    let known = handlers::all(launch.stage, &tap);
+    let known = handlers::load(launch.stage, &tap);
     let story = Story::new(tap, known, launch.stage.project.clone());
     let id = scenario.client.session.clone().unwrap_or_else(made_up_session);
-    let place = Place { settings: &settings, url: &server.url() };
+    let place = Place { settings: &settings, port: server.address().port() };
     let talk = start(launch, &Session::New(id.clone()), &place, &sender)?;
     let mut driver = Driver {
         launch,
@@ -78,9 +80,8 @@ pub(super) fn play(
         talk: Some(talk),
         id,
         state: State::default(),
-        seen: Vec::new(),
         code: 0,
-        has_asked: false,
+        has_begun: false,
     };
     driver.steps(&scenario.steps)?;
     driver.leave()?;
@@ -94,10 +95,11 @@ fn start(
     sender: &Sender<Event>,
 ) -> Result<Talk, ClientError> {
     let sender = sender.clone();
+    let port = place.port;
     launch.start(session, place, move |heard| {
         let event = match heard {
             Heard::Line(line) => {
-                let Ok(line) = serde_json::from_slice(&line) else { return };
+                let Ok(line) = serde_json::from_str(&without_port(&line, port)) else { return };
                 Event::Seen(Seen::Line { at_ns: clock::now_ns(), line })
             }
             Heard::End => Event::End,
@@ -120,9 +122,9 @@ struct Driver<'a, 'b> {
     /// The session that is going on.
     id: String,
     state: State,
-    seen: Vec<Seen>,
     code: i32,
-    has_asked: bool,
+    /// Whether the client did anything.
+    has_begun: bool,
 }
 
 /// How far the client is.
@@ -167,7 +169,6 @@ impl Driver<'_, '_> {
                             Session::Forked { from, to: self.id.clone() }
                         }
                     };
-                    self.story.handlers = handlers::all(self.launch.stage, &self.story.tap);
                     self.talk = Some(start(self.launch, &session, &self.place, &self.sender)?);
                 }
                 Step::Agent(_) => {}
@@ -177,7 +178,7 @@ impl Driver<'_, '_> {
     }
 
     fn prompt(&mut self, text: &str) -> Result<(), ClientError> {
-        self.seen.push(Seen::Person { at_ns: clock::now_ns(), text: text.to_owned() });
+        self.story.hear(Seen::Person { at_ns: clock::now_ns(), text: text.to_owned() });
         self.state = State { is_busy: true, ..State::default() };
         let message = json!({"type": "user", "message": {"role": "user", "content": text}});
         if self.say(&message).is_err() {
@@ -218,8 +219,8 @@ impl Driver<'_, '_> {
         match self.events.recv_timeout(bound.remaining()) {
             Ok(Event::Seen(seen)) => {
                 self.look(&seen);
-                if self.seen.len() < MOST_SEEN {
-                    self.seen.push(seen);
+                if self.story.len() < MOST_SEEN {
+                    self.story.hear(seen);
                 }
                 Next::Something
             }
@@ -232,7 +233,6 @@ impl Driver<'_, '_> {
     fn look(&mut self, seen: &Seen) {
         match seen {
             Seen::Asked(asked) => {
-                self.has_asked = true;
                 if asked.who == Who::Main {
                     self.state.interrupt = match asked.turn.interrupt {
                         Interrupt::No => None,
@@ -249,6 +249,7 @@ impl Driver<'_, '_> {
     }
 
     fn look_at_line(&mut self, line: &Value) {
+        self.has_begun = true;
         if let Some(id) = line["session_id"].as_str() {
             id.clone_into(&mut self.id);
         }
@@ -306,7 +307,9 @@ impl Driver<'_, '_> {
     }
 
     fn tell(&mut self) {
-        for entry in self.story.tell(std::mem::take(&mut self.seen)) {
+        let settings = handlers::load(self.launch.stage, &self.story.tap);
+        self.story.read_settings(settings);
+        for entry in self.story.tell() {
             (self.watcher)(&entry);
         }
     }
@@ -333,12 +336,16 @@ impl Driver<'_, '_> {
         let code = talk.wait(Deadline::after(FAREWELL)).map_err(ClientError::Wait)?;
         let silent = ClientError::Silent { what: "end", after: FAREWELL };
         self.code = code.ok_or(silent)?;
+        if self.code > 128 {
+            // Taps outlive a client that was killed, for a moment.
+            clock::pause(LAST_TAP);
+        }
         drop(talk);
-        if !self.has_asked && self.code != 0 && self.seen.iter().all(|seen| !is_result(seen)) {
+        if !self.has_begun && self.code != 0 {
             let said = self.launch.complaint();
             return Err(ClientError::Failed { code: self.code, said });
         }
-        self.seen.push(Seen::Exit { at_ns: clock::now_ns(), code: self.code });
+        self.story.hear(Seen::Exit { at_ns: clock::now_ns(), code: self.code });
         self.tell();
         Ok(())
     }
@@ -348,10 +355,6 @@ enum Next {
     Something,
     Nothing,
     End,
-}
-
-fn is_result(seen: &Seen) -> bool {
-    matches!(seen, Seen::Line { line, .. } if line["type"] == "result")
 }
 
 /// How a notification names the task that it is about.

@@ -2,6 +2,7 @@
 
 use super::ClientError;
 use crate::scenario::Scenario;
+use crate::server;
 use crate::stage::Stage;
 use ralph_exec::clock;
 use ralph_exec::env::Env;
@@ -11,8 +12,6 @@ use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Known to nobody, and good for nothing but a model on the loopback.
-pub(crate) const KEY: &str = "sk-ant-dummy-000000000000000000000000";
 const ERRORS: &str = "client.err";
 const LARGEST_ERRORS: usize = 16 * 1024;
 
@@ -54,7 +53,7 @@ impl Launch<'_> {
     ) -> Result<Talk, ClientError> {
         let argv = self.arguments(session, place.settings);
         let argv: Vec<&OsStr> = argv.iter().map(OsString::as_os_str).collect();
-        let env = self.environment(place.url);
+        let env = self.environment(place.port);
         let env: Vec<_> = env.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect();
         let errors = self.errors();
         let spec = talk::Spec {
@@ -98,7 +97,7 @@ impl Launch<'_> {
         arguments
     }
 
-    fn environment(&self, url: &str) -> Vec<(OsString, OsString)> {
+    fn environment(&self, port: u16) -> Vec<(OsString, OsString)> {
         let path = Env::from_process().search_path().unwrap_or_default();
         let mut environment: Vec<(OsString, OsString)> = vec![
             ("PATH".into(), path),
@@ -111,8 +110,8 @@ impl Launch<'_> {
         environment.extend(own);
         environment.extend([
             ("HOME".into(), self.stage.home.clone().into_os_string()),
-            ("ANTHROPIC_API_KEY".into(), KEY.into()),
-            ("ANTHROPIC_BASE_URL".into(), url.into()),
+            ("ANTHROPIC_API_KEY".into(), server::KEY.into()),
+            ("ANTHROPIC_BASE_URL".into(), server::url(port).into()),
         ]);
         environment
     }
@@ -135,7 +134,8 @@ impl Launch<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     pub(super) settings: &'a Path,
-    pub(super) url: &'a str,
+    /// Where the model is.
+    pub(super) port: u16,
 }
 
 /// A random id of the form that sessions have.

@@ -88,6 +88,12 @@ pub fn play(
     drive::play(scenario, &launch::Launch { scenario, stage, program }, watcher)
 }
 
+/// The client names its model by address, whose port is another one every time.
+fn without_port(bytes: &[u8], port: u16) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.replace(&format!("127.0.0.1:{port}"), "127.0.0.1:PORT")
+}
+
 /// Where the client is: `name`, or `claude`, looked for in the search path unless it is a path itself.
 pub fn locate(name: Option<&Path>, search_path: Option<&OsStr>) -> Result<PathBuf, ClientError> {
     let name = name.unwrap_or(Path::new(NAME));

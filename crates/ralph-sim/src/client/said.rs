@@ -5,7 +5,7 @@ use crate::timeline::{Role, Said};
 use serde_json::Value;
 
 /// How paragraphs begin that the client adds of its own, to whatever is said.
-const STANDING: [&str; 17] = [
+const STANDING: [&str; 21] = [
     "Attribution for git",
     "# Environment",
     "Today's date is",
@@ -22,6 +22,10 @@ const STANDING: [&str; 17] = [
     "# Skills",
     "# MCP Server Instructions",
     "<local-command-caveat>",
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<command-name>",
+    "The user's message starts with the slash command",
     "The task tools haven't been used recently",
 ];
 /// How texts begin that tell of something that happened.
@@ -35,8 +39,8 @@ const HOOK_WORDS: [&str; 4] = [
 ];
 /// How a conversation begins that was compacted.
 const SUMMED_UP: &str = "This session is being continued from a previous conversation";
-const REMINDER: (&str, &str) = ("<system-reminder>\n", "\n</system-reminder>");
 const INSTRUCTIONS: (&str, &str) = ("Additional Instructions:\n", "\n\nREMINDER:");
+const REMINDER: (&str, &str) = ("<system-reminder>\n", "\n</system-reminder>");
 
 /// What one conversation has said so far, the model's part included.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +77,7 @@ impl Lane {
     }
 }
 
-/// What a person or a hook asks of the summary.
+/// What a person or a hook asks of a summary.
 pub(super) fn instructions(messages: &[Value]) -> Vec<Said> {
     let mut latest = messages.iter().rev();
     let last = latest.find(|message| message["role"] == "user");
@@ -100,7 +104,7 @@ fn blocks(message: &Value) -> Vec<Block> {
             let parts = parts.iter().enumerate().map(|(place, part)| match part["type"].as_str() {
                 Some("text") => {
                     let text = part["text"].as_str().unwrap_or_default();
-                    // The client ends a text with a line when another follows in the same message.
+                    // The client ends a text with one more line when another follows in the same message.
                     let text = match text.strip_suffix('\n') {
                         Some(shorter) if is_text(parts.get(place + 1)) => shorter,
                         _ => text,
@@ -115,12 +119,9 @@ fn blocks(message: &Value) -> Vec<Block> {
         _ => Vec::new(),
     };
     let kept = parts.into_iter().flat_map(|(role, text)| match role {
-        Some(Role::System) => told(&text).into_iter().map(|text| Block { role, text }).collect(),
+        Some(Role::System) => told(&text),
         Some(Role::User) => match in_reminder(&text) {
-            Some(inner) if inner.split("\n\n").any(is_standing) => told(inner)
-                .into_iter()
-                .map(|text| Block { role: Some(Role::System), text })
-                .collect(),
+            Some(inner) if inner.split("\n\n").any(is_standing) => told(inner),
             _ if is_standing(&text) => Vec::new(),
             _ => vec![Block { role, text }],
         },
@@ -158,7 +159,7 @@ fn is_standing(paragraph: &str) -> bool {
 }
 
 /// The texts in a message of the client's that are not its own. They are joined by empty lines, and have some.
-fn told(text: &str) -> Vec<String> {
+fn told(text: &str) -> Vec<Block> {
     let mut told: Vec<String> = Vec::new();
     let mut is_told = true;
     for paragraph in text.split("\n\n") {
@@ -181,7 +182,7 @@ fn told(text: &str) -> Vec<String> {
         }
     }
     told.retain(|text| !text.is_empty());
-    told
+    told.into_iter().map(|text| Block { role: Some(Role::System), text }).collect()
 }
 
 /// `PreToolUse:Bash hook additional context: …`
@@ -260,7 +261,7 @@ mod tests {
         let ask = |more: &str| {
             let text = format!("CRITICAL: Respond with TEXT ONLY.{more}\n\nREMINDER: Do NOT");
             let message = json!({"role": "user", "content": [{"type": "text", "text": text}]});
-            show(&instructions(&[message]))
+            show(&instructions(&[message, json!({"role": "system", "content": "late"})]))
         };
         assert_eq!(ask(""), "");
         assert_eq!(ask("\n\nAdditional Instructions:\nkeep\nnames"), r#"User "keep\nnames""#);

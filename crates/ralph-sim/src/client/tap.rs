@@ -3,23 +3,28 @@
 //! It answers with an object that means nothing to the client and names what it kept, so that an answer among the
 //! client's lines leads to the input. Of some events the client prints nothing; those are told by the tap alone.
 
-use super::ClientError;
+use super::{ClientError, without_port};
 use crate::scenario::EVENTS;
 use crate::stage::Stage;
+use ralph_exec::clock::{self, Deadline};
 use ralph_exec::fs::{self, Mode};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// The names begin with the time in nanoseconds. What it says about a compaction is heard
-/// by the model.
+/// It reads in a session of its own, because the client kills the hooks that are left when one of them has decided.
+/// What it says about a compaction is heard by the model, so there it says nothing.
 const SCRIPT: &str = r#"#!/bin/sh
-taps="${0%/*}/taps"
-name=$(date +%s%N)-$$
-cat > "$taps/$name.tmp" && mv "$taps/$name.tmp" "$taps/$name.json"
+name=$$
+while [ -e "${0%/*}/taps/$name.json" ]; do name=$name-1; done
+setsid sh -c 'cat > "$1.tmp" && mv "$1.tmp" "$1.json"' tap "${0%/*}/taps/$name"
 [ "$1" = PreCompact ] || [ "$1" = PostCompact ] || printf '{"tap":"%s"}' "$name"
 exit 0
 "#;
+/// How long an input may be on its way.
+const LATE: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(10);
 const LARGEST_SETTINGS: usize = 4 * 1024 * 1024;
 const LARGEST_INPUT: usize = 64 * 1024 * 1024;
 const MOST: usize = 1_000_000;
@@ -41,12 +46,16 @@ pub(super) struct Tap {
     /// What the client gets as `--settings`.
     pub(super) settings: PathBuf,
     directory: PathBuf,
+    /// Of the model.
+    port: u16,
+    /// The files that were told of.
     taken: BTreeSet<String>,
 }
 
 /// What the hooks of one event were given.
 #[derive(Clone, Debug)]
 pub(super) struct Input {
+    /// When it was written.
     pub(super) at_ns: u64,
     pub(super) event: String,
     pub(super) value: Value,
@@ -54,7 +63,7 @@ pub(super) struct Input {
 
 impl Tap {
     /// Lays it beside the hooks of the flag layer.
-    pub(super) fn lay(stage: &Stage) -> Result<Self, ClientError> {
+    pub(super) fn lay(stage: &Stage, port: u16) -> Result<Self, ClientError> {
         let program = stage.root.join("tap");
         let directory = stage.root.join("taps");
         let settings = stage.root.join("tapped.json");
@@ -74,7 +83,7 @@ impl Tap {
             }
         }
         fs::put(&settings, Value::Object(own).to_string().as_bytes(), Mode::Ordinary)?;
-        Ok(Self { program, settings, directory, taken: BTreeSet::new() })
+        Ok(Self { program, settings, directory, port, taken: BTreeSet::new() })
     }
 
     /// The input that an answer of the tap names.
@@ -86,58 +95,62 @@ impl Tap {
         Some(input)
     }
 
+    /// The first input of this event that was written since then, and that no answer has named. It may still be
+    /// on its way when the client has gone on.
+    pub(super) fn unnamed(&mut self, event: &str, since_ns: u64) -> Option<Input> {
+        let bound = Deadline::after(LATE);
+        loop {
+            let mut left = self.left().into_iter();
+            let is_it = |input: &Input| input.event == event && input.at_ns >= since_ns;
+            if let Some((name, input)) = left.find(|(_, input)| is_it(input)) {
+                self.taken.insert(name);
+                return Some(input);
+            }
+            if bound.is_over() {
+                return None;
+            }
+            clock::pause(LOOK);
+        }
+    }
+
     /// The inputs of silent events that were not told before, in order.
     pub(super) fn silent(&mut self) -> Vec<Input> {
-        let names = fs::list(&self.directory, MOST).unwrap_or_default();
-        let names = names.iter().filter_map(|name| name.to_str());
-        let new: Vec<String> =
-            names.filter(|name| !self.taken.contains(*name)).map(str::to_owned).collect();
-        let mut inputs = Vec::new();
-        for name in new {
-            if let Some(input) = self.read(&name)
-                && SILENT.contains(&input.event.as_str())
-            {
-                inputs.push(input);
-                self.taken.insert(name);
-            }
-        }
+        let left = self.left().into_iter();
+        let silent = left.filter(|(_, input)| SILENT.contains(&input.event.as_str()));
+        let (names, inputs): (Vec<_>, Vec<_>) = silent.unzip();
+        self.taken.extend(names);
         inputs
     }
 
-    /// A text without what the client says about the tap: the hooks of a compaction are listed to the model.
-    pub(super) fn leave_out(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for event in ["PreCompact", "PostCompact"] {
-            let mention =
-                format!("{event} [{} {event}] completed successfully", self.program.display());
-            for with_space in [format!("\n{mention}"), format!(" {mention}"), mention] {
-                text = text.replace(&with_space, "");
-            }
-        }
-        text
+    /// Whether there is an input of this event that was not told before.
+    pub(super) fn has_kept(&self, event: &str) -> bool {
+        self.left().iter().any(|(_, input)| input.event == event)
     }
 
-    /// Whether there is an input of this silent event that was not told before.
-    pub(super) fn has_kept(&self, event: &str) -> bool {
+    fn left(&self) -> Vec<(String, Input)> {
         let names = fs::list(&self.directory, MOST).unwrap_or_default();
-        let mut names = names.iter().filter_map(|name| name.to_str());
-        names.any(|name| {
-            !self.taken.contains(name) && self.read(name).is_some_and(|input| input.event == event)
-        })
+        let names = names.iter().filter_map(|name| name.to_str());
+        let mut left: Vec<_> = names
+            .filter(|name| !self.taken.contains(*name))
+            .filter_map(|name| Some((name.to_owned(), self.read(name)?)))
+            .collect();
+        left.sort_by_key(|(_, input)| input.at_ns);
+        left
     }
 
     fn read(&self, name: &str) -> Option<Input> {
         let is_plain = |byte: u8| byte.is_ascii_digit() || byte == b'-';
-        let stem = name.strip_suffix(".json").filter(|stem| stem.bytes().all(is_plain))?;
-        let at_ns = stem.split_once('-')?.0.parse().ok()?;
-        let bytes = fs::read(&self.directory.join(name), LARGEST_INPUT).ok()?;
-        let value: Value = serde_json::from_slice(&bytes).ok()?;
+        name.strip_suffix(".json").filter(|stem| stem.bytes().all(is_plain))?;
+        let path = self.directory.join(name);
+        let at_ns = fs::stat(&path)?.modified_ns;
+        let bytes = fs::read(&path, LARGEST_INPUT).ok()?;
+        let value: Value = serde_json::from_str(&without_port(&bytes, self.port)).ok()?;
         let event = value.get("hook_event_name")?.as_str()?.to_owned();
         Some(Input { at_ns, event, value })
     }
 }
 
-pub(super) fn read_settings(path: &Path) -> Result<Map<String, Value>, ClientError> {
+fn read_settings(path: &Path) -> Result<Map<String, Value>, ClientError> {
     let bytes = fs::read(path, LARGEST_SETTINGS)?;
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(settings)) if settings.get("hooks").is_none_or(Value::is_object) => {

@@ -10,6 +10,7 @@ pub use asked::Who;
 
 use crate::scenario::{AgentTurn, Interrupt};
 use crate::script::Script;
+use crate::wire;
 use asked::Asking;
 use http::{Answer, Connection, Received, Request, With};
 use message::Message;
@@ -24,6 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+/// What the client gets as `ANTHROPIC_API_KEY`: known to everybody, and good for nothing.
+pub const KEY: &str = "sk-ant-dummy-000000000000000000000000";
 /// More than any client opens. Who comes when all are taken is sent away.
 const MOST_CONNECTIONS: usize = 64;
 /// How often a delayed answer looks whether anybody still waits for it.
@@ -152,7 +155,7 @@ impl Server {
 
     /// What the client gets as `ANTHROPIC_BASE_URL`.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        url(self.address.port())
     }
 
     /// The next prompt is being sent: its turns are next.
@@ -178,6 +181,10 @@ impl Drop for Server {
             thread.join().ok();
         }
     }
+}
+
+pub(crate) fn url(port: u16) -> String {
+    format!("http://{}:{port}", Ipv4Addr::LOCALHOST)
 }
 
 /// A thread that panicked leaves nothing half done behind these locks.
@@ -335,7 +342,7 @@ fn send(connection: &mut Connection, shared: &Shared, reply: &Reply<'_>) -> io::
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
     }
-    let id = format!("req_sim_{:06}", reply.number);
+    let id = wire::request_id(reply.number);
     if let Some(error) = &reply.turn.error {
         let headers = [("request-id", id.as_str()), ("x-should-retry", "false")];
         let body = http::error(&error.kind, &error.message);

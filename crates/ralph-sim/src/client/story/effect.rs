@@ -1,23 +1,24 @@
 //! What the answers to an event brought about, read off what the client did next.
 
+use super::hooks::NOT_TOLD;
 use super::{Item, Sign, What};
 use crate::timeline::{Effect, Entry, Handled, Hook, Lane, Role};
 use serde_json::Value;
 
 pub(super) const FEEDBACK: &str = "Stop hook feedback:\n";
+const HELD: &str = "Operation stopped by hook: ";
 const CONTEXT: &str = " hook additional context: ";
 const SUCCESS: &str = " hook success: ";
 
 pub(super) fn is_dropped_prompt(result: &str) -> bool {
-    result.starts_with("Operation stopped by hook: ") || dropped_by(result).is_some()
+    let events = ["UserPromptSubmit", "UserPromptExpansion"];
+    result.starts_with(HELD) || events.iter().any(|event| dropped_by(result, event).is_some())
 }
 
-/// The reason of a prompt that was dropped.
-fn dropped_by(result: &str) -> Option<&str> {
-    let (event, after) = result.split_once(" operation blocked by hook:\n")?;
-    let is_event = ["UserPromptSubmit", "UserPromptExpansion"].contains(&event);
-    let reason = after.rsplit_once("\n\nOriginal prompt: ").map_or(after, |(reason, _)| reason);
-    is_event.then_some(reason)
+/// The reason of a prompt that was dropped at this event.
+fn dropped_by<'a>(result: &'a str, event: &str) -> Option<&'a str> {
+    let after = result.strip_prefix(event)?.strip_prefix(" operation blocked by hook:\n")?;
+    Some(after.rsplit_once("\n\nOriginal prompt: ").map_or(after, |(reason, _)| reason))
 }
 
 pub(super) fn find(items: &mut [Item]) {
@@ -35,6 +36,7 @@ pub(super) fn find(items: &mut [Item]) {
     for (place, effect) in effects {
         if let Some(Item { what: What::Batch(batch), .. }) = items.get_mut(place) {
             batch.hook.effect = effect;
+            name_refuser(&mut batch.hook);
         }
     }
 }
@@ -63,13 +65,12 @@ fn until_next<'a>(lane: &Lane, after: &'a [Item]) -> (&'a [Item], Option<&'a Ite
 }
 
 /// The texts of a role in the next request of the conversation.
-fn next_texts(next: Option<&Item>, role: Role) -> impl Iterator<Item = &str> {
-    let request = match next.map(|item| &item.what) {
-        Some(What::Entry(Entry::Request(request))) => Some(request),
-        _ => None,
+fn next_texts(next: Option<&Item>, role: Role) -> Vec<String> {
+    let Some(What::Entry(Entry::Request(request))) = next.map(|item| &item.what) else {
+        return Vec::new();
     };
-    let said = request.into_iter().flat_map(|request| &request.messages);
-    said.filter(move |said| said.role == role).map(|said| said.text.as_str())
+    let texts = request.messages.iter().filter(|said| said.role == role).map(|said| &said.text);
+    texts.cloned().collect()
 }
 
 fn next_ending(next: Option<&Item>) -> Option<&str> {
@@ -88,8 +89,10 @@ fn at_stop(hook: &Hook, after: &[Item]) -> Effect {
             (*lane == hook.agent).then(|| text.clone())
         })
         .collect();
-    if reasons.is_empty() && hook.agent.is_some() {
-        let feedback = next_texts(next, Role::User).filter_map(|text| text.strip_prefix(FEEDBACK));
+    // Some are given without a line, or the line is so long that the request is seen first.
+    if reasons.is_empty() {
+        let texts = next_texts(next, Role::User);
+        let feedback = texts.iter().filter_map(|text| text.strip_prefix(FEEDBACK));
         reasons = feedback.map(str::to_owned).collect();
     }
     let is_overridden =
@@ -103,7 +106,20 @@ fn at_stop(hook: &Hook, after: &[Item]) -> Effect {
     if !reasons.is_empty() {
         return Effect::Blocked { reasons };
     }
-    context(hook, next)
+    match next {
+        None if hook.agent.is_some() => at_last_stop(hook),
+        _ => context(hook, next),
+    }
+}
+
+/// A subagent says nothing more, and the client does not say why.
+fn at_last_stop(hook: &Hook) -> Effect {
+    if hook.handlers.iter().any(stops) {
+        return Effect::Stopped { reason: stop_reason(hook) };
+    }
+    let blocking = hook.handlers.iter().filter(|handled| blocks(handled));
+    let reasons: Vec<String> = blocking.map(reason_of).collect();
+    if reasons.is_empty() { Effect::Allowed } else { Effect::Overridden { reasons } }
 }
 
 fn denied(hook: &Hook, after: &[Item]) -> Option<Effect> {
@@ -113,7 +129,15 @@ fn denied(hook: &Hook, after: &[Item]) -> Option<Effect> {
         (id == call).then_some(&tool.result)
     })?;
     let tool = hook.input["tool_name"].as_str()?;
-    let reason = result.strip_prefix(&format!("PreToolUse:{tool} hook error: "))?;
+    let denied = result.strip_prefix(&format!("PreToolUse:{tool} hook error: "));
+    // A question that nobody can answer is a denial in the hook's own words.
+    let asked = || {
+        let reasons = hook.handlers.iter().filter_map(|handled| {
+            field(handled, "hookSpecificOutput")?.get("permissionDecisionReason").cloned()
+        });
+        reasons.into_iter().any(|reason| reason == result.as_str()).then_some(result.as_str())
+    };
+    let reason = denied.or_else(asked)?;
     Some(Effect::Blocked { reasons: vec![reason.to_owned()] })
 }
 
@@ -121,19 +145,24 @@ fn denied(hook: &Hook, after: &[Item]) -> Option<Effect> {
 fn told_off(hook: &Hook, after: &[Item]) -> Option<Effect> {
     let (_, next) = until_next(&hook.agent, after);
     let tool = hook.input["tool_name"].as_str()?;
+    let texts = next_texts(next, Role::System);
     let complaints = hook.handlers.iter().filter(|handled| blocks(handled)).filter_map(|handled| {
         let from = format!(
             "{}:{tool} hook blocking error from command: \"{}\": ",
             hook.event, handled.command
         );
-        next_texts(next, Role::System).find_map(|text| text.strip_prefix(&from))
+        texts.iter().find_map(|text| text.strip_prefix(&from).map(str::to_owned))
     });
-    let reasons: Vec<_> = complaints.map(str::to_owned).collect();
+    let reasons: Vec<_> = complaints.collect();
     (!reasons.is_empty()).then_some(Effect::Blocked { reasons })
 }
 
 fn blocks(handled: &Handled) -> bool {
     handled.ended == "exit 2" || field(handled, "decision") == Some("block".into())
+}
+
+fn stops(handled: &Handled) -> bool {
+    field(handled, "continue") == Some(false.into())
 }
 
 fn field(handled: &Handled, name: &str) -> Option<Value> {
@@ -152,8 +181,7 @@ fn stop_reason(hook: &Hook) -> Option<String> {
 /// `hook_stopped` says that hooks ended the turn; which ones, their answers say.
 fn ended(hook: &Hook, after: &[Item]) -> Effect {
     let (_, next) = until_next(&hook.agent, after);
-    let says_so = |handled: &Handled| field(handled, "continue") == Some(false.into());
-    let ends = hook.handlers.iter().any(says_so)
+    let ends = hook.handlers.iter().any(stops)
         || hook.event == "PostToolBatch" && hook.handlers.iter().any(blocks);
     if ends && next_ending(next) == Some("hook_stopped") {
         return Effect::Stopped { reason: stop_reason(hook).or_else(|| complaint(hook)) };
@@ -162,31 +190,23 @@ fn ended(hook: &Hook, after: &[Item]) -> Effect {
 }
 
 fn complaint(hook: &Hook) -> Option<String> {
-    let blocking = hook.handlers.iter().find(|handled| blocks(handled))?;
-    let reason = field(blocking, "reason").and_then(|reason| reason.as_str().map(str::to_owned));
-    Some(reason.unwrap_or_else(|| format!("[{}]: {}", blocking.command, blocking.stderr)))
+    hook.handlers.iter().find(|handled| blocks(handled)).map(reason_of)
+}
+
+fn reason_of(handled: &Handled) -> String {
+    let reason = field(handled, "reason").and_then(|reason| reason.as_str().map(str::to_owned));
+    reason.unwrap_or_else(|| format!("[{}]: {}", handled.command, handled.stderr))
 }
 
 fn prompt(hook: &Hook, after: &[Item]) -> Effect {
-    let (between, next) = until_next(&hook.agent, after);
-    for item in between {
-        match &item.what {
-            What::Sign(Sign::PromptDropped { reason }) => {
-                return Effect::Blocked { reasons: vec![reason.clone()] };
-            }
-            What::Sign(Sign::PromptHeld { reason }) => {
-                return Effect::Stopped { reason: Some(reason.clone()) };
-            }
-            What::Sign(_) | What::Entry(_) | What::Batch(_) | What::Tool { .. } => {}
-        }
-    }
-    if hook.event == "UserPromptExpansion"
-        && let Some(What::Entry(Entry::Ending(ending))) = next.map(|item| &item.what)
-    {
-        if let Some(reason) = dropped_by(&ending.result) {
+    let (_, next) = until_next(&hook.agent, after);
+    if let Some(What::Entry(Entry::Ending(ending))) = next.map(|item| &item.what) {
+        if let Some(reason) = dropped_by(&ending.result, &hook.event) {
             return Effect::Blocked { reasons: vec![reason.to_owned()] };
         }
-        if let Some(reason) = ending.result.strip_prefix("Operation stopped by hook: ") {
+        if let Some(reason) = ending.result.strip_prefix(HELD)
+            && hook.handlers.iter().any(stops)
+        {
             return Effect::Stopped { reason: Some(reason.to_owned()) };
         }
     }
@@ -200,6 +220,19 @@ fn refused(after: &[Item]) -> Effect {
         Some(reason.clone())
     });
     reason.map_or(Effect::Allowed, |reason| Effect::Blocked { reasons: vec![reason] })
+}
+
+/// Of the hooks before a compaction the client only tells who refused it.
+fn name_refuser(hook: &mut Hook) {
+    let Effect::Blocked { reasons } = &hook.effect else { return };
+    for handled in hook.handlers.iter_mut().filter(|handled| handled.ended == NOT_TOLD) {
+        let from = format!("[{}]: ", handled.command);
+        if let Some(said) = reasons.iter().find_map(|reason| reason.strip_prefix(&from)) {
+            "exit 2".clone_into(&mut handled.ended);
+            "error".clone_into(&mut handled.outcome);
+            said.clone_into(&mut handled.stderr);
+        }
+    }
 }
 
 fn kept_open(hook: &Hook, after: &[Item]) -> Effect {
@@ -216,30 +249,33 @@ fn kept_open(hook: &Hook, after: &[Item]) -> Effect {
 /// Whether these hooks told the agent something in the next request.
 fn context(hook: &Hook, next: Option<&Item>) -> Effect {
     let system = next_texts(next, Role::System);
-    let reminders = next_texts(next, Role::User).filter_map(|text| {
+    let user = next_texts(next, Role::User);
+    let reminders = user.iter().filter_map(|text| {
+        let text = text.trim_end_matches('\n');
         text.strip_prefix("<system-reminder>\n")?.strip_suffix("\n</system-reminder>")
     });
     let context: Vec<String> = system
+        .iter()
+        .map(String::as_str)
         .chain(reminders)
         .filter_map(|text| {
             let (name, context) = text.split_once(CONTEXT).or_else(|| text.split_once(SUCCESS))?;
             let event = name.split(':').next().unwrap_or_default();
             // Subagents are told of their stop by the name of the agent's.
             let is_its = event == hook.event || event == "Stop" && hook.event == "SubagentStop";
-            is_its.then(|| context.to_owned())
+            is_its.then_some(context)
         })
-        .filter(|context| hook.handlers.iter().any(|handled| mentions(handled, context)))
+        // Several events of one name may come before a request: their own hooks said it.
+        .filter_map(|context| hook.handlers.iter().find_map(|handled| said_by(handled, context)))
         .collect();
     if context.is_empty() { Effect::Allowed } else { Effect::Continued { context } }
 }
 
-/// Several events of one name may come before a request; its own hooks said it.
-fn mentions(handled: &Handled, context: &str) -> bool {
+/// What this hook said, if it is this that the agent was told. Of what is too long it is told a part.
+fn said_by(handled: &Handled, context: &str) -> Option<String> {
     let output = field(handled, "hookSpecificOutput");
-    let said = output.as_ref().and_then(|output| output.get("additionalContext"));
-    match said.and_then(Value::as_str) {
-        // What is too long is told in part.
-        Some(said) => said == context || context.starts_with("<persisted-output>"),
-        None => handled.stdout.trim() == context || context.starts_with("<persisted-output>"),
-    }
+    let added = output.as_ref().and_then(|output| output.get("additionalContext"));
+    let said = added.and_then(Value::as_str).unwrap_or(handled.stdout.trim());
+    let is_it = said == context || context.starts_with("<persisted-output>");
+    is_it.then(|| said.to_owned())
 }

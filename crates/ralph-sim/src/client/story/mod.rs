@@ -3,18 +3,21 @@
 //! Lines, requests and taps are ordered by the time at which they were seen, which may be a little late. What the
 //! client never does in another order is put right: hooks are told before what waits for them.
 
-use super::handlers::{self, Handler};
 use super::said::{self, Lane as Conversation};
-use super::tap::{Input, Tap};
+use super::tap::Tap;
 use crate::scenario::AgentTurn;
 use crate::server::{Answered, Asked, Nth, Who};
-use crate::timeline::{Effect, Ending, Entry, Handled, Hook, Lane, Reply, Request, Tool};
+use crate::settings::Loaded;
+use crate::timeline::{Ending, Entry, Hook, Lane, Reply, Request, Tool};
 use crate::wire;
+use hooks::{Answers, Run};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 mod effect;
+mod hooks;
+mod order;
 
 /// What was seen, as it came in.
 #[derive(Debug)]
@@ -40,7 +43,9 @@ pub(super) enum Seen {
 
 #[derive(Debug)]
 pub(super) struct Story {
-    pub(super) handlers: Vec<Handler>,
+    /// The hooks there are, and those there were before.
+    settings: Loaded,
+    former: Loaded,
     pub(super) tap: Tap,
     project: PathBuf,
     conversations: BTreeMap<String, Conversation>,
@@ -53,6 +58,11 @@ pub(super) struct Story {
     pub(super) transcripts: Vec<PathBuf>,
     /// What the person said, and the client has not yet told its hooks.
     unheard: BTreeSet<String>,
+    items: Vec<Item>,
+    answers: Answers,
+    runs: Vec<Run>,
+    /// Whether something else was seen since the last hook was started.
+    is_row_over: bool,
 }
 
 /// What happened, and what else the client showed of it.
@@ -82,11 +92,10 @@ enum Sign {
         lane: Lane,
         text: String,
     },
-    PromptDropped {
-        reason: String,
-    },
-    PromptHeld {
-        reason: String,
+    /// What the person reads of an API error.
+    Failure {
+        lane: Lane,
+        text: String,
     },
     CompactionRefused {
         reason: String,
@@ -101,18 +110,11 @@ struct Batch {
     hook: Hook,
 }
 
-/// Hooks that were started together, and their answers.
-#[derive(Debug, Default)]
-struct Run {
-    name: String,
-    event: String,
-    started: Vec<(String, u64)>,
-}
-
 impl Story {
-    pub(super) fn new(tap: Tap, handlers: Vec<Handler>, project: PathBuf) -> Self {
+    pub(super) fn new(tap: Tap, settings: Loaded, project: PathBuf) -> Self {
         Self {
-            handlers,
+            former: settings.clone(),
+            settings,
             tap,
             project,
             conversations: BTreeMap::new(),
@@ -121,63 +123,79 @@ impl Story {
             asked: BTreeMap::new(),
             transcripts: Vec::new(),
             unheard: BTreeSet::new(),
+            items: Vec::new(),
+            answers: Answers::new(),
+            runs: Vec::new(),
+            is_row_over: false,
         }
     }
 
-    /// What happened since it was told last. To be asked for when the client is idle.
-    pub(super) fn tell(&mut self, seen: Vec<Seen>) -> Vec<Entry> {
-        self.meet(&seen);
-        let mut items = Vec::new();
-        let mut answers = BTreeMap::new();
-        let mut runs: Vec<Run> = Vec::new();
-        let mut is_run = false;
-        for seen in seen {
-            let Seen::Line { at_ns, line } = seen else {
-                items.extend(self.happened(seen));
-                continue;
-            };
-            match line["subtype"].as_str() {
-                Some("hook_started") => {
-                    let name = word(&line, "hook_name");
-                    if !is_run || runs.last().is_none_or(|run| run.name != name) {
-                        let event = word(&line, "hook_event");
-                        runs.push(Run { name, event, started: Vec::new() });
-                    }
-                    if let Some(run) = runs.last_mut() {
-                        run.started.push((word(&line, "hook_id"), at_ns));
-                    }
-                    is_run = true;
-                    continue;
-                }
-                Some("hook_response") => {
-                    answers.insert(word(&line, "hook_id"), (at_ns, line));
-                }
-                _ => items.extend(self.line(at_ns, &line)),
+    /// Takes in what was seen. Requests hold the whole conversation, of which only what is new is kept.
+    pub(super) fn hear(&mut self, seen: Seen) {
+        let Seen::Line { at_ns, line } = seen else {
+            let item = self.happened(seen);
+            self.items.extend(item);
+            return;
+        };
+        match line["subtype"].as_str() {
+            Some("hook_started") => return self.started(at_ns, &line),
+            Some("hook_response") => {
+                self.answers.insert(word(&line, "hook_id"), (at_ns, line));
             }
-            is_run = false;
+            Some("task_started") => {
+                if let Some(kind) = line["subagent_type"].as_str() {
+                    self.agents.insert(word(&line, "task_id"), kind.to_owned());
+                }
+            }
+            _ => {
+                let items = self.line(at_ns, &line);
+                self.items.extend(items);
+            }
         }
-        for run in runs {
+        self.is_row_over = true;
+    }
+
+    fn started(&mut self, at_ns: u64, line: &Value) {
+        let name = word(line, "hook_name");
+        if self.is_row_over || self.runs.last().is_none_or(|run| run.name != name) {
+            let event = word(line, "hook_event");
+            self.runs.push(Run { name, event, started: Vec::new() });
+        }
+        if let Some(run) = self.runs.last_mut() {
+            run.started.push((word(line, "hook_id"), at_ns));
+        }
+        self.is_row_over = false;
+    }
+
+    /// The client reads its settings anew whenever they change.
+    pub(super) fn read_settings(&mut self, settings: Loaded) {
+        self.former = std::mem::replace(&mut self.settings, settings);
+    }
+
+    /// How much is waiting to be told.
+    pub(super) fn len(&self) -> usize {
+        self.items.len() + self.answers.len()
+    }
+
+    /// What happened since it was told last. To be asked for when the client is idle.
+    pub(super) fn tell(&mut self) -> Vec<Entry> {
+        let mut items = std::mem::take(&mut self.items);
+        let answers = std::mem::take(&mut self.answers);
+        for run in std::mem::take(&mut self.runs) {
             let batches = self.batches(&run, &answers);
             items.extend(batches);
         }
         for input in self.tap.silent() {
             items.push(self.silent(input));
         }
-        put_in_order(&mut items);
+        order::put(&mut items);
         effect::find(&mut items);
-        items.into_iter().filter_map(Item::entry).flat_map(|entry| self.prompted(entry)).collect()
-    }
-
-    /// Learns who the subagents are before anything is told of them.
-    fn meet(&mut self, seen: &[Seen]) {
-        for seen in seen {
-            if let Seen::Line { line, .. } = seen
-                && line["subtype"] == "task_started"
-                && let Some(kind) = line["subagent_type"].as_str()
-            {
-                self.agents.insert(word(line, "task_id"), kind.to_owned());
-            }
-        }
+        let entries = items.into_iter().filter_map(Item::entry);
+        let mut entries: Vec<Entry> = entries.flat_map(|entry| self.prompted(entry)).collect();
+        // What matters is printed once for the transcript and once for the screen.
+        entries.dedup_by(|next, entry| next == entry && matches!(entry, Entry::Notice { .. }));
+        hooks::note_killers(&mut entries);
+        entries
     }
 
     fn happened(&mut self, seen: Seen) -> Option<Item> {
@@ -194,11 +212,11 @@ impl Story {
                 (at_ns, Entry::Request(self.request(*asked)))
             }
             Seen::Answered(answered) => {
-                let (agent, turn) = self.asked.remove(&answered.number)?;
+                let (lane, turn) = self.asked.remove(&answered.number)?;
                 if !answered.is_heard {
                     return None;
                 }
-                (answered.at_ns, Entry::Reply(reply(agent, &turn)))
+                (answered.at_ns, Entry::Reply(reply(lane, &turn)))
             }
             Seen::Exit { at_ns, code } => (at_ns, Entry::Exit { code }),
             Seen::Line { .. } => return None,
@@ -207,18 +225,20 @@ impl Story {
     }
 
     fn request(&mut self, asked: Asked) -> Request {
-        let (agent, mut messages) = match &asked.who {
-            Who::Main => {
-                let lane = self.conversations.entry(String::new()).or_default();
-                (None, lane.news(&asked.messages))
-            }
+        let (agent, id) = match &asked.who {
+            Who::Main => (None, String::new()),
             Who::Agent(id) => {
                 let id = id.clone().unwrap_or_else(|| "?".to_owned());
-                let kind = self.agents.get(&id).cloned().unwrap_or_default();
-                let lane = self.conversations.entry(id).or_default();
-                (Some(kind), lane.news(&asked.messages))
+                (Some(self.agents.get(&id).cloned().unwrap_or_default()), id)
             }
-            Who::Summary => (Some(String::new()), said::instructions(&asked.messages)),
+            // The work of a subagent without a name.
+            Who::Summary => (Some(String::new()), String::new()),
+        };
+        let messages = match &asked.who {
+            Who::Summary => said::instructions(&asked.messages),
+            Who::Main | Who::Agent(_) => {
+                self.conversations.entry(id).or_default().news(&asked.messages)
+            }
         };
         for block in wire::content(&asked.turn, asked.number, &self.project) {
             if let Some(id) = block["id"].as_str() {
@@ -226,15 +246,17 @@ impl Story {
             }
         }
         self.asked.insert(asked.number, (agent.clone(), asked.turn));
-        for said in &mut messages {
-            said.text = self.tap.leave_out(&said.text);
-        }
         Request { agent, messages }
     }
 
     fn line(&mut self, at_ns: u64, line: &Value) -> Vec<Item> {
         let whats = match (line["type"].as_str(), line["subtype"].as_str()) {
             (Some("user"), _) => self.user(line),
+            (Some("assistant"), _) if line["is_api_error_message"] == true => {
+                let agent = self.lane(line["agent_id"].as_str());
+                let text = said::result_text(&line["message"]["content"]);
+                vec![What::Sign(Sign::Failure { lane: agent, text })]
+            }
             (Some("result"), _) => vec![What::Entry(Entry::Ending(ending(line)))],
             (Some("system"), Some("informational")) => informed(line),
             (Some("system"), Some("notification")) => {
@@ -280,60 +302,6 @@ impl Story {
         agent.map(|id| self.agents.get(id).cloned().unwrap_or_default())
     }
 
-    /// The events that one row of started hooks belongs to: each of them has a tap.
-    fn batches(&mut self, run: &Run, answers: &BTreeMap<String, (u64, Value)>) -> Vec<Item> {
-        let inputs: Vec<Option<Input>> = run
-            .started
-            .iter()
-            .map(|(id, _)| answers.get(id).and_then(|(_, line)| line["stdout"].as_str()))
-            .map(|stdout| self.tap.named_by(stdout?))
-            .collect();
-        let count = inputs.iter().flatten().count().max(1);
-        let size = (run.started.len() / count).max(1);
-        let mut items = Vec::new();
-        for (started, inputs) in run.started.chunks(size).zip(inputs.chunks(size)) {
-            let input = inputs.iter().flatten().next().map(|input| input.value.clone());
-            let input = input.unwrap_or_default();
-            self.note(&input);
-            let known = handlers::answering(&self.handlers, &run.event, &input);
-            let mut handled = Vec::new();
-            let mut last = started.first().map_or(0, |(_, at_ns)| *at_ns);
-            for (place, ((id, began), tapped)) in started.iter().zip(inputs).enumerate() {
-                let answer = answers.get(id);
-                last = last.max(answer.map_or(0, |(at_ns, _)| *at_ns));
-                let who = known.get(place).filter(|_| known.len() == started.len()).copied();
-                if tapped.is_none() && !who.is_some_and(|who| who.is_tap) {
-                    let at_ns = answer.map_or(u64::MAX, |(at_ns, _)| *at_ns);
-                    handled.push((at_ns, answered(who, answer, *began)));
-                }
-            }
-            handled.sort_by_key(|(at_ns, _)| *at_ns);
-            let hook = Hook {
-                event: run.event.clone(),
-                agent: self.lane(input["agent_id"].as_str()),
-                input,
-                handlers: handled.into_iter().map(|(_, handled)| handled).collect(),
-                effect: Effect::Allowed,
-            };
-            let started_ns = started.first().map_or(0, |(_, at_ns)| *at_ns);
-            items.push(Item { at_ns: last, what: What::Batch(Batch { started_ns, hook }) });
-        }
-        items
-    }
-
-    fn silent(&mut self, input: Input) -> Item {
-        self.note(&input.value);
-        let hook = Hook {
-            event: input.event,
-            agent: self.lane(input.value["agent_id"].as_str()),
-            input: input.value,
-            handlers: Vec::new(),
-            effect: Effect::Allowed,
-        };
-        let at_ns = input.at_ns;
-        Item { at_ns, what: What::Batch(Batch { started_ns: at_ns, hook }) }
-    }
-
     fn note(&mut self, input: &Value) {
         if let (Some(id), Some(kind)) = (input["agent_id"].as_str(), input["agent_type"].as_str()) {
             self.agents.insert(id.to_owned(), kind.to_owned());
@@ -367,22 +335,6 @@ impl Item {
         }
     }
 
-    /// Whether this happens when these hooks are over, whichever was seen first.
-    fn comes_after(&self, batch: &Batch) -> bool {
-        let input = &batch.hook.input;
-        match (batch.hook.event.as_str(), &self.what) {
-            // The client runs them while it says that it is done.
-            ("StopFailure", What::Entry(Entry::Ending(ending))) => {
-                input["last_assistant_message"] == ending.result.as_str()
-            }
-            // It starts before it listens to the person.
-            ("SessionStart", What::Entry(Entry::Prompt { .. })) => {
-                input["source"] != "compact" && input["source"] != "clear"
-            }
-            _ => self.at_ns > batch.started_ns && self.waits_for(&batch.hook.agent),
-        }
-    }
-
     /// Whether the hooks of this lane are over when this happens.
     fn waits_for(&self, lane: &Lane) -> bool {
         match &self.what {
@@ -391,22 +343,6 @@ impl Item {
             What::Entry(_) | What::Batch(_) | What::Tool { .. } | What::Sign(_) => false,
         }
     }
-}
-
-fn put_in_order(items: &mut [Item]) {
-    let mut due = Vec::new();
-    for (place, item) in items.iter().enumerate() {
-        let What::Batch(batch) = &item.what else { continue };
-        let waiting = items.iter().filter(|other| other.comes_after(batch));
-        let bound = waiting.map(|other| other.at_ns.saturating_sub(1)).min();
-        due.push((place, bound.map_or(item.at_ns, |bound| item.at_ns.min(bound))));
-    }
-    for (place, at_ns) in due {
-        if let Some(item) = items.get_mut(place) {
-            item.at_ns = at_ns;
-        }
-    }
-    items.sort_by_key(|item| item.at_ns);
 }
 
 fn reply(agent: Lane, turn: &AgentTurn) -> Reply {
@@ -423,6 +359,7 @@ fn ending(line: &Value) -> Ending {
     let reason = match line["terminal_reason"].as_str() {
         Some(reason) => reason,
         None if effect::is_dropped_prompt(&result) => "prompt_blocked",
+        None if line["is_error"] == true => line["subtype"].as_str().unwrap_or_default(),
         None => "completed",
     };
     Ending { reason: reason.to_owned(), result, is_error: line["is_error"] == true }
@@ -434,44 +371,8 @@ fn informed(line: &Value) -> Vec<What> {
     if text.starts_with("A hook blocked the turn from ending") {
         whats.push(What::Sign(Sign::Overridden));
     }
-    let outcome = &line["prompt_submit_outcome"];
-    let reason = word(outcome, "reason");
-    match outcome["kind"].as_str() {
-        Some("blocked_by_hook") => whats.push(What::Sign(Sign::PromptDropped { reason })),
-        Some("stopped_by_hook") => whats.push(What::Sign(Sign::PromptHeld { reason })),
-        _ => {}
-    }
     whats.push(What::Entry(Entry::Notice { text }));
     whats
-}
-
-/// One hook's answer, as far as the client's lines tell it.
-fn answered(handler: Option<&Handler>, answer: Option<&(u64, Value)>, began: u64) -> Handled {
-    let command = handler.map_or_else(|| "?".to_owned(), |handler| handler.command.clone());
-    let source = handler.map_or_else(|| "?".to_owned(), |handler| handler.source.clone());
-    let Some((at_ns, line)) = answer else {
-        return Handled {
-            command,
-            source,
-            ended: "not yet".to_owned(),
-            stdout: String::new(),
-            stderr: String::new(),
-            outcome: String::new(),
-            remark: None,
-            ms: 0,
-        };
-    };
-    let ms = at_ns.saturating_sub(began) / 1_000_000;
-    let outcome = word(line, "outcome");
-    let code = line["exit_code"].as_i64();
-    let ended = match (outcome.as_str(), code) {
-        ("cancelled", _) => "timeout".to_owned(),
-        (_, Some(code)) => format!("exit {code}"),
-        (_, None) => "not started".to_owned(),
-    };
-    let stderr = word(line, "stderr");
-    let remark = (code == Some(0) && outcome == "error").then(|| stderr.clone());
-    Handled { command, source, ended, stdout: word(line, "stdout"), stderr, outcome, remark, ms }
 }
 
 fn word(value: &Value, name: &str) -> String {

@@ -1,0 +1,119 @@
+//! What was seen, in the order in which it happened.
+//!
+//! Most of it is the order of time. What the client never does otherwise is put right: it goes on when its hooks are
+//! over, whichever was seen first.
+
+use super::{Batch, Item, Sign, What};
+use crate::timeline::{Entry, Tool};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+pub(super) fn put(items: &mut [Item]) {
+    items.sort_by_key(|item| item.at_ns);
+    let mut batches: Vec<(usize, &Item, &Batch)> = Vec::new();
+    for (place, item) in items.iter().enumerate() {
+        if let What::Batch(batch) = &item.what {
+            batches.push((place, item, batch));
+        }
+    }
+    batches.sort_by_key(|(_, _, batch)| batch.started_ns);
+    let mut due = Vec::new();
+    let mut last = BTreeMap::new();
+    for (place, item, batch) in batches {
+        let bound = first_after(items, batch).map_or(u64::MAX, |next| next.saturating_sub(1));
+        // Side by side they are told in the order in which they began.
+        let last = last.entry((&batch.hook.agent, &batch.hook.event)).or_insert(0);
+        *last = item.at_ns.max(*last).min(bound);
+        due.push((place, *last));
+    }
+    for (place, at_ns) in due {
+        if let Some(item) = items.get_mut(place) {
+            item.at_ns = at_ns;
+        }
+    }
+    put_tools_before_their_hooks(items);
+    items.sort_by_key(|item| item.at_ns);
+    name_failures(items);
+}
+
+/// When the first thing was seen that happens when these hooks are over.
+fn first_after(items: &[Item], batch: &Batch) -> Option<u64> {
+    let input = &batch.hook.input;
+    let from = items.partition_point(|item| item.at_ns <= batch.started_ns);
+    let mut later = items.get(from..).unwrap_or_default().iter();
+    let next = match batch.hook.event.as_str() {
+        // The client runs them while it says that it is done.
+        "StopFailure" if batch.hook.agent.is_none() => items.iter().find(|item| {
+            let What::Entry(Entry::Ending(ending)) = &item.what else { return false };
+            input["last_assistant_message"] == ending.result.as_str()
+        }),
+        // It starts before it listens to the person.
+        "SessionStart" if input["source"] != "compact" && input["source"] != "clear" => {
+            items.iter().find(|item| matches!(item.what, What::Entry(Entry::Prompt { .. })))
+        }
+        _ => later.find(|item| item.waits_for(&batch.hook.agent)),
+    };
+    next.map(|item| item.at_ns)
+}
+
+/// The client shows what a tool said when the hooks have heard of it.
+fn put_tools_before_their_hooks(items: &mut [Item]) {
+    let mut ends = BTreeMap::new();
+    let mut inputs = BTreeMap::new();
+    for item in items.iter() {
+        let What::Batch(batch) = &item.what else { continue };
+        let Some(id) = batch.hook.input["tool_use_id"].as_str() else { continue };
+        match batch.hook.event.as_str() {
+            "PostToolUse" | "PostToolUseFailure" => {
+                ends.insert(id.to_owned(), item.at_ns.saturating_sub(1));
+            }
+            "PreToolUse" => inputs.extend(changed(batch).map(|input| (id.to_owned(), input))),
+            _ => {}
+        }
+    }
+    for item in items {
+        let What::Tool { id, tool } = &mut item.what else { continue };
+        let Tool { input, .. } = tool;
+        if let Some(changed) = inputs.remove(id) {
+            *input = changed;
+        }
+        if let Some(end) = ends.get(id) {
+            item.at_ns = item.at_ns.min(*end);
+        }
+    }
+}
+
+/// What a hook made of the input of a tool.
+fn changed(batch: &Batch) -> Option<Value> {
+    batch.hook.handlers.iter().find_map(|handled| {
+        let answer: Value = serde_json::from_str(handled.stdout.trim()).ok()?;
+        answer.get("hookSpecificOutput")?.get("updatedInput").cloned()
+    })
+}
+
+/// Gives replies that are errors the words in which the client tells them.
+fn name_failures(items: &mut [Item]) {
+    let signs: Vec<_> = items
+        .iter()
+        .enumerate()
+        .filter_map(|(place, item)| match &item.what {
+            What::Sign(Sign::Failure { lane, text }) => Some((place, lane.clone(), text.clone())),
+            // Of an agent in the foreground there is no line.
+            What::Batch(Batch { hook, .. }) if hook.event == "StopFailure" => {
+                let text = hook.input["last_assistant_message"].as_str()?;
+                Some((place, hook.agent.clone(), text.to_owned()))
+            }
+            What::Sign(_) | What::Entry(_) | What::Batch(_) | What::Tool { .. } => None,
+        })
+        .collect();
+    for (place, lane, text) in signs {
+        let before = items.get_mut(..place).unwrap_or_default();
+        let failed = before.iter_mut().rev().find_map(|item| match &mut item.what {
+            What::Entry(Entry::Reply(reply)) if reply.agent == lane => reply.error.as_mut(),
+            What::Entry(_) | What::Batch(_) | What::Tool { .. } | What::Sign(_) => None,
+        });
+        if let Some(error) = failed {
+            *error = text;
+        }
+    }
+}
