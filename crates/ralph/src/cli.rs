@@ -1,8 +1,7 @@
 //! The command line as people type it.
 
-use crate::SUCCESS;
-use crate::cmd;
 use crate::report::Failure;
+use crate::{SUCCESS, cmd};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use ralph_core::limits;
@@ -73,18 +72,23 @@ enum Command {
     Simulate(Simulate),
     /// Send one captured hook payload through the hooks that are configured, and show what the client would do
     Replay(cmd::replay::args::Replay),
+    Model(cmd::model::Model),
     /// Answer one hook event of a coding agent (called by the agent's host)
     Hook(Hook),
     /// Print a completion script for a shell
     #[command(
         after_help = "Examples:\n  ralph completions bash > ~/.local/share/bash-completion/completions/ralph\n  ralph completions zsh > ~/.zfunc/_ralph"
     )]
-    Completions { shell: Shell },
+    Completions {
+        shell: Shell,
+    },
     /// Print the manual page, of ralph or of one of its commands
     #[command(
         after_help = "Examples:\n  mkdir -p ~/.local/share/man/man1\n  ralph man > ~/.local/share/man/man1/ralph.1\n  ralph man start | man -l -"
     )]
-    Man { command: Option<String> },
+    Man {
+        command: Option<String>,
+    },
 }
 
 #[derive(Args)]
@@ -480,6 +484,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
         Command::Config(config) => cmd::config::run(env, &config),
         Command::Trust(trust) => cmd::trust::run(env, &trust),
+        Command::Model(model) => cmd::model::run(env, &model),
         Command::Completions { shell } => cmd::generate::completions(shell, &mut Cli::command()),
         Command::Man { command } => cmd::generate::man(Cli::command(), command.as_deref()),
         // Taken before the command line is parsed; clap knows it for the sake of the help.

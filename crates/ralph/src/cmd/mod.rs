@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod gate;
 pub(crate) mod generate;
 pub(crate) mod log;
+pub(crate) mod model;
 pub(crate) mod replay;
 pub(crate) mod simulate;
 pub(crate) mod start;

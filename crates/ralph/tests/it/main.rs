@@ -19,6 +19,7 @@ mod gates;
 mod hook;
 mod hostile;
 mod loops;
+mod model;
 mod ownership;
 mod people;
 mod policy;

@@ -332,6 +332,7 @@ fn the_command_reference_is_current() {
         "gate wait",
         "demo",
         "replay",
+        "model",
         "hook",
         "completions",
         "man",
