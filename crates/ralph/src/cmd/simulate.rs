@@ -1,7 +1,9 @@
 //! `ralph simulate`.
 
+pub(crate) mod args;
+
+use self::args::Simulate as Args;
 use super::print_json;
-use crate::cli::Simulate as Args;
 use crate::report::Failure;
 use crate::story::{self, Story};
 use crate::term::{self, Reader};
