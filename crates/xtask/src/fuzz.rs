@@ -5,8 +5,17 @@ use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-pub(crate) const TARGETS: [&str; 7] =
-    ["event", "sources", "transcript", "records", "text", "findings", "lexer"];
+pub(crate) const TARGETS: [&str; 9] = [
+    "event",
+    "sources",
+    "transcript",
+    "records",
+    "text",
+    "findings",
+    "lexer",
+    "hooks",
+    "scenario",
+];
 
 /// In the environment, so that they replace the flags of `.cargo/config.toml`: the fuzzer's C++ runtime is dynamic.
 const FLAGS: &str = "-C passes=sancov-module \
@@ -59,7 +68,7 @@ fn plant(target: &str, corpus: &Path) -> Result<()> {
     let mut seeds = Vec::new();
     for version in disk::list(&recorded)? {
         match target {
-            "event" => seeds.extend(disk::list(&version.join("stdin"))?),
+            "event" | "hooks" => seeds.extend(disk::list(&version.join("stdin"))?),
             "transcript" | "text" => seeds.extend(disk::list(&version.join("transcripts"))?),
             _ => {}
         }
@@ -70,6 +79,11 @@ fn plant(target: &str, corpus: &Path) -> Result<()> {
     }
     if target == "findings" {
         plant_reports(corpus)?;
+    }
+    if target == "scenario" {
+        for directory in ["stop", "tools", "session", "agents"] {
+            seeds.extend(disk::list(&shell::root().join("scenarios").join(directory))?);
+        }
     }
     for seed in seeds {
         let name = seed.file_name().unwrap_or_default().to_string_lossy().into_owned();

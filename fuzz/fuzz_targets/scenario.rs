@@ -1,0 +1,28 @@
+//! A scenario file is read or its mistakes are named, at places that are in it; what is read can be written and read
+//! again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use ralph_sim::scenario::{self, Mistakes};
+use std::path::Path;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let place = Path::new("scenario.toml");
+    match scenario::parse(text, place) {
+        Ok(read) => {
+            let written = scenario::write(&read);
+            match scenario::parse(&written, place) {
+                Ok(again) => assert_eq!(again, read, "{written}"),
+                Err(mistakes) => panic!("{mistakes:?}\n{written}"),
+            }
+        }
+        Err(Mistakes::Found(problems)) => {
+            assert!(!problems.is_empty());
+            for problem in problems {
+                assert!(problem.span.start <= problem.span.end && problem.span.end <= text.len());
+            }
+        }
+        Err(Mistakes::NotText(_) | Mistakes::File(_)) => {}
+    }
+});
