@@ -5,17 +5,8 @@ use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-pub(crate) const TARGETS: [&str; 9] = [
-    "event",
-    "sources",
-    "transcript",
-    "records",
-    "text",
-    "findings",
-    "lexer",
-    "hooks",
-    "scenario",
-];
+pub(crate) const TARGETS: [&str; 9] =
+    ["event", "sources", "transcript", "records", "text", "findings", "lexer", "hooks", "scenario"];
 
 /// In the environment, so that they replace the flags of `.cargo/config.toml`: the fuzzer's C++ runtime is dynamic.
 const FLAGS: &str = "-C passes=sancov-module \

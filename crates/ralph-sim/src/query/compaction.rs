@@ -61,10 +61,9 @@ pub(super) fn compact(
         .with("custom_instructions", trigger.instructions());
     let subject = Some(trigger.name().to_owned());
     let told = tell(host, Telling { event, subject, agent: None, input });
-    if let Some(answered) = told.blocks().first() {
-        let reason = answered.feedback().trim_end().to_owned();
+    if let Some(text) = told.refused_compaction() {
         host.show(&told, Effect::Blocked { reasons: told.reasons() });
-        return Err(format!("Compaction blocked by PreCompact hook: {reason}"));
+        return Err(text);
     }
     host.show(&told, Effect::Allowed);
     let summary = sum_up(host, trigger, &told.contexts());

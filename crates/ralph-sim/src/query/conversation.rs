@@ -284,8 +284,7 @@ fn decide(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) -> Option<O
     let name = event(chat);
     let reasons = told.reasons();
     let contexts = told.contexts();
-    for answered in told.blocks() {
-        let text = format!("Stop hook feedback:\n{}", answered.feedback());
+    for text in told.feedback() {
         let wrote = chat.transcript.feedback(&text);
         host.wrote(wrote);
         chat.pending.text(text);

@@ -81,7 +81,7 @@ fn submit(host: &mut Host<'_>, chat: &mut Conversation, prompt: &str, sent: &str
     let event = "UserPromptSubmit";
     let input = host.input(event, Shared::Mode, None).with("prompt", prompt);
     let told = tell(host, Telling { event, subject: None, agent: None, input });
-    judge(host, chat, &told, &Judged { event, prompt, kept: Some(sent) })
+    judge(host, chat, &told, &Judged { prompt, kept: Some(sent) })
 }
 
 struct Expansion<'a> {
@@ -102,11 +102,10 @@ fn expand(host: &mut Host<'_>, chat: &mut Conversation, expansion: &Expansion<'_
         .with("prompt", expansion.prompt);
     let subject = Some(expansion.name.to_owned());
     let told = tell(host, Telling { event, subject, agent: None, input });
-    judge(host, chat, &told, &Judged { event, prompt: expansion.prompt, kept: None })
+    judge(host, chat, &told, &Judged { prompt: expansion.prompt, kept: None })
 }
 
 struct Judged<'a> {
-    event: &'static str,
     prompt: &'a str,
     /// What stays in the conversation although nobody answers it.
     kept: Option<&'a str>,
@@ -118,24 +117,17 @@ fn judge(
     told: &Told,
     judged: &Judged<'_>,
 ) -> Option<Over> {
-    let event = judged.event;
     book::hooks(host, chat, told);
-    if let Some(stop) = told.stop() {
-        let reason = stop.reason.clone();
-        let text = format!("Operation stopped by hook: {}", reason.clone().unwrap_or_default());
-        host.show(told, Effect::Stopped { reason });
+    if let Some(text) = told.refused_prompt(judged.prompt) {
+        let Some(stop) = told.stop() else {
+            host.show(told, Effect::Blocked { reasons: told.reasons() });
+            return Some(Over::new("prompt_blocked", text));
+        };
+        host.show(told, Effect::Stopped { reason: stop.reason.clone() });
         if let Some(kept) = judged.kept {
             chat.pending.text(kept.to_owned());
         }
         chat.pending.text(text.clone());
-        return Some(Over::new("prompt_blocked", text));
-    }
-    if let Some(answered) = told.blocks().first() {
-        let mut text = format!("{event} operation blocked by hook:\n{}", answered.feedback());
-        if !told.hides_prompt() {
-            text.push_str(&format!("\n\nOriginal prompt: {}", judged.prompt));
-        }
-        host.show(told, Effect::Blocked { reasons: told.reasons() });
         return Some(Over::new("prompt_blocked", text));
     }
     let added = told.additions();

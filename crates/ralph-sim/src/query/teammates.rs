@@ -74,8 +74,8 @@ pub(super) fn work(host: &mut Host<'_>, own: &mut Conversation) {
             host.show(&told, Effect::Overridden { reasons });
             return;
         }
-        for answered in told.blocks() {
-            own.pending.text(format!("{event} hook feedback:\n{}", answered.feedback()));
+        for text in told.feedback() {
+            own.pending.text(text);
         }
         for text in told.asides() {
             own.pending.context(text);

@@ -106,6 +106,48 @@ impl Told {
         self.answers.iter().rev().find_map(|answered| answered.answer.stop.as_ref())
     }
 
+    /// What the model reads in the person's place: why it has to go on. A subagent is told in the words for the main
+    /// conversation.
+    pub(crate) fn feedback(&self) -> Vec<String> {
+        let name = match self.event {
+            "SubagentStop" => "Stop",
+            event => event,
+        };
+        let blocks = self.blocks().into_iter();
+        blocks.map(|answered| format!("{name} hook feedback:\n{}", answered.feedback())).collect()
+    }
+
+    /// Why a task is not made or not done.
+    pub(crate) fn objection(&self) -> Option<String> {
+        self.feedback().into_iter().next()
+    }
+
+    /// Why a conversation is not summed up.
+    pub(crate) fn refused_compaction(&self) -> Option<String> {
+        let reason = self.blocks().first()?.feedback();
+        Some(format!("Compaction blocked by PreCompact hook: {}", reason.trim_end()))
+    }
+
+    /// What the person reads instead of an answer to their prompt.
+    pub(crate) fn refused_prompt(&self, prompt: &str) -> Option<String> {
+        if let Some(stop) = self.stop() {
+            let reason = stop.reason.as_deref().unwrap_or_default();
+            return Some(format!("Operation stopped by hook: {reason}"));
+        }
+        let reason = self.blocks().first()?.feedback();
+        let mut text = format!("{} operation blocked by hook:\n{reason}", self.event);
+        if !self.hides_prompt() {
+            text.push_str(&format!("\n\nOriginal prompt: {prompt}"));
+        }
+        Some(text)
+    }
+
+    /// Why a turn ends after its tool calls: there a block means the same as `continue: false`.
+    pub(crate) fn end_of_turn(&self) -> Option<String> {
+        let stopped = self.stop().map(|stop| stop.reason.clone().unwrap_or_default());
+        stopped.or_else(|| Some(self.blocks().first()?.feedback()))
+    }
+
     /// What the model reads besides the feedback: at a stop, a reason given in JSON once more; after a tool call, every
     /// reason; and whatever was added.
     pub(crate) fn asides(&self) -> Vec<String> {
@@ -159,7 +201,7 @@ impl Told {
         self.answers.iter().any(|answered| is_error(answered) || answered.block().is_some())
     }
 
-    pub(crate) fn hides_prompt(&self) -> bool {
+    fn hides_prompt(&self) -> bool {
         self.answers.iter().any(|answered| answered.answer.original_prompt == Prompt::Hidden)
     }
 }

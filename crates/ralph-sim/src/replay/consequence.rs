@@ -22,14 +22,14 @@ struct Words {
 pub(super) fn of(payload: &Payload, told: &Told) -> Consequence {
     let event = payload.event;
     let (effect, words) = match event {
-        event if is_stop(event) => at_stop(event, told),
+        event if is_stop(event) => at_stop(told),
         "PreToolUse" => before_call(told),
         "PostToolUse" | "PostToolUseFailure" => (usual(told), beside(told.asides())),
         "PostToolBatch" => after_calls(told),
         "UserPromptSubmit" | "UserPromptExpansion" => at_prompt(payload, told),
         "SessionStart" | "SubagentStart" => (usual(told), beside(told.additions())),
         "PreCompact" => before_compaction(told),
-        "TaskCreated" | "TaskCompleted" => at_task(event, told),
+        "TaskCreated" | "TaskCompleted" => at_task(told),
         _ => (usual(told), Words::default()),
     };
     let Words { reads, mut person } = words;
@@ -66,17 +66,15 @@ fn objections(told: &Told) -> Effect {
     }
 }
 
-fn at_stop(event: &str, told: &Told) -> (Effect, Words) {
+fn at_stop(told: &Told) -> (Effect, Words) {
     let effect = usual(told);
     if let Effect::Stopped { .. } = effect {
         // The feedback is in the transcript, and nobody is asked with it.
         return (effect, Words::default());
     }
-    // A subagent is told in the words for the main conversation.
-    let name = if event == "TeammateIdle" { event } else { "Stop" };
     let mut pending = Pending::default();
-    for answered in told.blocks() {
-        pending.text(format!("{name} hook feedback:\n{}", answered.feedback()));
+    for text in told.feedback() {
+        pending.text(text);
     }
     for text in told.asides() {
         pending.context(text);
@@ -104,52 +102,30 @@ fn before_call(told: &Told) -> (Effect, Words) {
 
 /// To this event a block means the same as `continue: false`.
 fn after_calls(told: &Told) -> (Effect, Words) {
-    let stopped = told.stop().map(|stop| stop.reason.clone());
-    let blocked = || told.blocks().first().map(|answered| Some(answered.feedback()));
-    match stopped.or_else(blocked) {
-        Some(reason) => (Effect::Stopped { reason }, Words::default()),
+    match told.end_of_turn() {
+        Some(reason) => (Effect::Stopped { reason: Some(reason) }, Words::default()),
         None => (usual(told), beside(told.asides())),
     }
 }
 
 fn at_prompt(payload: &Payload, told: &Told) -> (Effect, Words) {
-    let event = payload.event;
-    let person = |text: String| Words { reads: Vec::new(), person: vec![text] };
-    if let Some(stop) = told.stop() {
-        let reason = stop.reason.clone();
-        let text = format!("Operation stopped by hook: {}", reason.as_deref().unwrap_or_default());
-        return (Effect::Stopped { reason }, person(text));
-    }
-    let Some(answered) = told.blocks().into_iter().next() else {
-        return (usual(told), beside(told.additions()));
+    let words = match told.refused_prompt(payload.text("prompt").unwrap_or_default()) {
+        Some(text) => Words { reads: Vec::new(), person: vec![text] },
+        None => beside(told.additions()),
     };
-    let mut text = format!("{event} operation blocked by hook:\n{}", answered.feedback());
-    if !told.hides_prompt() {
-        let prompt = payload.text("prompt").unwrap_or_default();
-        text.push_str(&format!("\n\nOriginal prompt: {prompt}"));
-    }
-    (usual(told), person(text))
+    (usual(told), words)
 }
 
 /// What hooks print is added to what the summary is asked for with.
 fn before_compaction(told: &Told) -> (Effect, Words) {
-    let mut words = Words::default();
-    if let Some(answered) = told.blocks().first() {
-        let feedback = answered.feedback();
-        words
-            .person
-            .push(format!("Compaction blocked by PreCompact hook: {}", feedback.trim_end()));
-    }
-    (objections(told), words)
+    let person = told.refused_compaction().into_iter().collect();
+    (objections(told), Words { reads: Vec::new(), person })
 }
 
 /// Outside a team the client does not ask whether to go on.
-fn at_task(event: &str, told: &Told) -> (Effect, Words) {
-    let mut words = Words::default();
-    if let Some(answered) = told.blocks().first() {
-        let text = format!("{event} hook feedback:\n{}", answered.feedback());
-        words.reads.push(Said { role: Role::Tool, text });
-    }
+fn at_task(told: &Told) -> (Effect, Words) {
+    let reads = told.objection().map(|text| Said { role: Role::Tool, text });
+    let words = Words { reads: reads.into_iter().collect(), person: Vec::new() };
     let effect = match told.reasons() {
         reasons if reasons.is_empty() => Effect::Allowed,
         reasons => Effect::Blocked { reasons },

@@ -336,9 +336,7 @@ fn batch(host: &mut Host<'_>, chat: &mut Conversation, calls: &[Call], results: 
     let listed: Vec<Value> = listed.collect();
     let input = host.input(event, Shared::Turn, chat.agent.as_ref()).with("tool_calls", listed);
     let told = tell(host, Telling { event, subject: None, agent: chat.lane(), input });
-    let blocked = told.blocks().first().map(|answered| answered.feedback());
-    let stop = told.stop().map(|stop| stop.reason.clone().unwrap_or_default()).or(blocked);
-    let Some(reason) = stop else {
+    let Some(reason) = told.end_of_turn() else {
         for context in told.asides() {
             chat.pending.context(context);
         }

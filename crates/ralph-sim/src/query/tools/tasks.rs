@@ -112,8 +112,7 @@ fn objection(
         .with("task_description", task.description.clone());
     let told = tell(host, Telling { event, subject: None, agent: chat.lane(), input });
     let reasons = told.reasons();
-    let feedback = told.blocks().first().map(|answered| answered.feedback());
     let effect = if reasons.is_empty() { Effect::Allowed } else { Effect::Blocked { reasons } };
     host.show(&told, effect);
-    feedback.map(|feedback| format!("{event} hook feedback:\n{feedback}"))
+    told.objection()
 }
