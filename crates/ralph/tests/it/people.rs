@@ -331,6 +331,7 @@ fn the_command_reference_is_current() {
         "gate warm",
         "gate wait",
         "demo",
+        "simulate",
         "replay",
         "model",
         "hook",

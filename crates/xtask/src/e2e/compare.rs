@@ -40,7 +40,31 @@ pub(super) fn read(output: &str) -> Telling {
         let telling = lanes.entry(lane).or_default();
         telling.extend(tell(entry).into_iter().map(|line| names.mask(&line)));
     }
+    for telling in lanes.values_mut() {
+        for kind in SIDE_BY_SIDE {
+            sort_neighbours(telling, kind);
+        }
+    }
     Telling { lanes }
+}
+
+/// Calls that run side by side are told and answered in any order.
+const SIDE_BY_SIDE: [&[&str]; 3] = [
+    &["told ", "\"hook_event_name\":\"PreToolUse\""],
+    &["told ", "\"hook_event_name\":\"PostToolUse\""],
+    &["reads {\"role\":\"tool\""],
+];
+
+fn sort_neighbours(telling: &mut [String], kind: &[&str]) {
+    let is_one = |line: &String| kind.iter().all(|part| line.contains(part));
+    let mut rest = telling;
+    while let Some(from) = rest.iter().position(is_one) {
+        let (_, found) = rest.split_at_mut(from);
+        let length = found.iter().take_while(|line| is_one(line)).count();
+        let (neighbours, after) = found.split_at_mut(length);
+        neighbours.sort();
+        rest = after;
+    }
 }
 
 fn tell(entry: &Value) -> Vec<String> {
@@ -125,7 +149,7 @@ static UNSTEADY: LazyLock<Regex> = LazyLock::new(|| {
     let parts = [
         r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
         r"(?P<agent>\ba[0-9a-f]{16}\b)",
-        r"(?P<call>\btoolu_sim_\d+_\d+\b)",
+        r"\btoolu_sim_\d+_(?P<place>\d+)\b",
         r"(?P<port>127\.0\.0\.1:(?:\d+|PORT))",
         r"(?P<output>[$/][^\s<>\\]*/tasks/[^\s<>\\]*\.output)",
         r"(?P<task>\bb[0-9a-z]{8}\b)",
@@ -153,6 +177,9 @@ impl Names {
         }
         let known = &mut self.known;
         let masked = UNSTEADY.replace_all(&line, |found: &Captures<'_>| {
+            if let Some(place) = found.name("place") {
+                return format!("$CALL{}", place.as_str());
+            }
             let kinds = ["port", "output", "spill", "duration"];
             if let Some(kind) = kinds.into_iter().find(|kind| found.name(kind).is_some()) {
                 return format!("${}", kind.to_uppercase());
