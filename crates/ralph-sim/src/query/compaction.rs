@@ -66,6 +66,10 @@ pub(super) fn compact(
         return Err(text);
     }
     host.show(&told, Effect::Allowed);
+    if matches!(trigger, Trigger::Automatic) && chat.answers < 2 {
+        // Nothing but the last answer would be left out, and that is kept.
+        return Ok(());
+    }
     let summary = sum_up(host, trigger, &told.contexts());
     told_of_summary(host, chat, &summary);
     let before = chat.context;

@@ -112,8 +112,9 @@ pub(super) fn run(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn
         if turn.interrupt == Interrupt::Tools {
             return interrupted(host, chat, first);
         }
-        // What only reads runs side by side; the rest one after the other.
-        let together = rest.iter().take_while(|call| call.name == "Read").count().max(1);
+        // Reads and subagents run side by side; the rest one after the other.
+        let is_free = |call: &&Call| matches!(call.name.as_str(), "Read" | "Agent");
+        let together = rest.iter().take_while(is_free).count().max(1);
         let (now, later) = rest.split_at(together);
         rest = later;
         let admitted: Vec<Admitted> = now.iter().map(|call| admit(host, chat, call)).collect();
