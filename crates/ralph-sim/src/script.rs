@@ -3,7 +3,8 @@
 use crate::scenario::{AgentTurn, Repeat, Scenario, Step};
 use std::collections::VecDeque;
 
-/// Answered when a scenario has no turn left: visible, and without a tool call.
+/// Answered when a scenario has no turn left: visible, and without a tool call. From the second time on it is numbered:
+/// who says the same again within a moment may be taken for one who said it once.
 pub const EXHAUSTED: &str = "(The scenario has no more turns.)";
 
 #[derive(Clone, Debug)]
@@ -11,6 +12,8 @@ pub struct Script {
     /// The turns after each prompt, the first of them under way.
     prompts: VecDeque<Queue>,
     agents: Vec<(String, Queue)>,
+    /// How often there was no turn left.
+    missed: u32,
     /// What the conversation is summed up as when it is compacted.
     pub summary: String,
 }
@@ -43,7 +46,8 @@ impl Script {
             let turns = agent.turns.iter().cloned().collect();
             (agent.prompt.clone(), Queue { turns, given: 0 })
         });
-        Self { prompts, agents: agents.collect(), summary: scenario.summary.clone() }
+        let summary = scenario.summary.clone();
+        Self { prompts, agents: agents.collect(), missed: 0, summary }
     }
 
     /// The next prompt was sent: what was left of the turns before is skipped.
@@ -57,19 +61,30 @@ impl Script {
 
     /// The next turn of the conversation.
     pub fn answer(&mut self) -> AgentTurn {
-        self.prompts.front_mut().map_or_else(exhausted, Queue::next)
+        let turn = self.prompts.front_mut().and_then(Queue::next);
+        turn.unwrap_or_else(|| self.exhausted())
     }
 
     /// The next turn of the subagent that was given this task.
     pub fn agent_answer(&mut self, task: &str) -> AgentTurn {
         let mut agents = self.agents.iter_mut();
         let agent = agents.find(|(prompt, _)| task.contains(prompt.as_str()));
-        agent.map_or_else(exhausted, |(_, queue)| queue.next())
+        let turn = agent.and_then(|(_, queue)| queue.next());
+        turn.unwrap_or_else(|| self.exhausted())
     }
 
     /// Whether a subagent of the scenario was given this task.
     pub fn is_agent(&self, task: &str) -> bool {
         self.agents.iter().any(|(prompt, _)| task.contains(prompt.as_str()))
+    }
+
+    fn exhausted(&mut self) -> AgentTurn {
+        self.missed += 1;
+        let text = match self.missed {
+            1 => EXHAUSTED.to_owned(),
+            count => format!("{EXHAUSTED} ({count})"),
+        };
+        AgentTurn { text, ..AgentTurn::default() }
     }
 
     /// Whether the conversation has turns left.
@@ -79,21 +94,17 @@ impl Script {
 }
 
 impl Queue {
-    fn next(&mut self) -> AgentTurn {
-        let Some(turn) = self.turns.front() else { return exhausted() };
+    fn next(&mut self) -> Option<AgentTurn> {
+        let turn = self.turns.front()?;
         self.given += 1;
         let is_over = match turn.repeat {
             Repeat::Times(most) => self.given >= most,
             Repeat::Forever => false,
         };
         if !is_over {
-            return turn.clone();
+            return Some(turn.clone());
         }
         self.given = 0;
-        self.turns.pop_front().unwrap_or_default()
+        self.turns.pop_front()
     }
-}
-
-fn exhausted() -> AgentTurn {
-    AgentTurn { text: EXHAUSTED.to_owned(), ..AgentTurn::default() }
 }
