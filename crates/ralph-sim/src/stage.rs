@@ -137,6 +137,17 @@ pub fn build(scenario: &Scenario, root: &Path) -> Result<Stage, StageError> {
     Ok(Stage { root, home, project, flag, plugins })
 }
 
+/// Scripts that stand beside somebody's settings are found where those settings look for them: in the project, and in
+/// the home.
+pub fn lend(stage: &Stage, scripts: &Path) -> Result<(), StageError> {
+    for place in [&stage.project, &stage.home] {
+        let directory = place.join(".claude/hooks");
+        fs::create_dir(&directory)?;
+        copy(scripts, &directory, &mut 0)?;
+    }
+    Ok(())
+}
+
 struct Scripts {
     directory: PathBuf,
     count: usize,
@@ -178,14 +189,23 @@ fn add_hooks<'a>(
             group["matcher"] = json!(matcher);
         }
         let events = settings.entry("hooks").or_insert_with(|| json!({}));
-        if !events[&hook.event].is_array() {
-            events[&hook.event] = json!([]);
-        }
-        if let Some(groups) = events[&hook.event].as_array_mut() {
-            groups.push(group);
-        }
+        push(events, &hook.event, group);
     }
     Ok(())
+}
+
+/// Whatever the scenario wrote in the place of the hooks gives way to them.
+fn push(events: &mut Value, event: &str, group: Value) {
+    if !events.is_object() {
+        *events = json!({});
+    }
+    let Some(events) = events.as_object_mut() else { return };
+    match events.get_mut(event).and_then(Value::as_array_mut) {
+        Some(groups) => groups.push(group),
+        None => {
+            events.insert(event.to_owned(), json!([group]));
+        }
+    }
 }
 
 /// A script that does not say what reads it is read by `sh`.

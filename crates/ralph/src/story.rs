@@ -4,6 +4,7 @@ use crate::term::{BAD, BOLD, DIM, GOOD, ODD, paint};
 use crate::wording::{safe, short_duration};
 use ralph_core::text;
 use ralph_sim::check::{Counts, Mismatch};
+use ralph_sim::stage::Stage;
 use ralph_sim::timeline::{Effect, Ending, Entry, Handled, Hook, Lane, Reply, Role, Said, Tool};
 
 /// How much of a text is shown on its line.
@@ -12,36 +13,120 @@ const LONGEST: usize = 160;
 const REASON_LINES: usize = 6;
 /// What stands before the first column of a line that belongs to another.
 const INDENT: &str = "            ";
+/// What the client says in the person's name begins so.
+const NOTIFICATION: &str = "<task-notification>";
 
 /// Tells a timeline line by line.
 #[derive(Debug, Default)]
 pub(crate) struct Story {
     /// What was said last, which the model's reading of it need not repeat.
     said: String,
+    places: Places,
+}
+
+/// Paths of the scratch directory, and what a person reads in their place.
+#[derive(Debug, Default)]
+struct Places(Vec<(String, &'static str)>);
+
+/// What came of the expectations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Judged<'a> {
+    AsExpected,
+    NothingExpected,
+    Otherwise(&'a [Mismatch]),
+}
+
+impl Places {
+    fn of(stage: &Stage) -> Self {
+        let path = |path: &std::path::Path| path.display().to_string();
+        let project = path(&stage.project);
+        Self(vec![
+            (format!("{project}/"), ""),
+            (project, "."),
+            (path(&stage.home), "~"),
+            (path(&stage.root), "$SCRATCH"),
+        ])
+    }
+
+    /// On one line that cannot steer a terminal.
+    fn short(&self, foreign: &str) -> String {
+        let mut text = safe(foreign);
+        for (path, name) in &self.0 {
+            text = text.replace(path, name);
+        }
+        text::line(&text, LONGEST)
+    }
 }
 
 impl Story {
+    pub(crate) fn of(stage: &Stage) -> Self {
+        Self { said: String::new(), places: Places::of(stage) }
+    }
+
     pub(crate) fn tell(&mut self, entry: &Entry) -> String {
+        if let Entry::Prompt { text } = entry {
+            self.said.clone_from(text);
+        }
+        let places = &self.places;
         match entry {
-            Entry::Prompt { text } => {
-                self.said.clone_from(text);
-                line("person", None, &paint(BOLD, &short(text)))
+            Entry::Prompt { text } if text.starts_with(NOTIFICATION) => {
+                line("client", None, &paint(BOLD, &places.short(summary_of(text))))
             }
+            Entry::Prompt { text } => line("person", None, &paint(BOLD, &places.short(text))),
             Entry::Request(request) => {
                 let heard = request.messages.iter().filter(|said| self.is_news(said));
-                heard.map(|said| reads(&request.agent, said)).collect()
+                heard.map(|said| places.reads(&request.agent, said)).collect()
             }
-            Entry::Reply(reply) => replied(reply),
-            Entry::Tool(tool) => called(tool),
-            Entry::Hook(hook) => hooked(hook),
-            Entry::Notice { text } => line("notice", None, &paint(ODD, &short(text))),
+            Entry::Reply(reply) => places.replied(reply),
+            Entry::Tool(tool) => places.called(tool),
+            Entry::Hook(hook) => places.hooked(hook),
+            Entry::Notice { text } => line("notice", None, &paint(ODD, &places.short(text))),
             Entry::Ending(ending) => ended(ending),
             Entry::Exit { code } => line("exit", None, &code.to_string()),
         }
     }
 
     fn is_news(&self, said: &Said) -> bool {
-        said.role != Role::Tool && said.text.trim_end() != self.said.trim_end()
+        let is_notified = self.said.starts_with(NOTIFICATION) && said.text.contains(&self.said);
+        let is_repeated = said.text.trim_end() == self.said.trim_end();
+        said.role != Role::Tool && !is_notified && !is_repeated
+    }
+
+    /// The last lines: how it went, and what was expected and did not come.
+    pub(crate) fn summary(&self, counts: &Counts, judged: Judged<'_>, took_ms: u64) -> String {
+        let Counts { requests, stops, blocks, overridden, tools, hooks } = *counts;
+        let mut parts = vec![
+            many(requests, "model call"),
+            many(tools, "tool call"),
+            many(hooks, "hook") + " run",
+            many(stops, "stop"),
+            format!("{blocks} held"),
+        ];
+        if overridden > 0 {
+            parts.push(format!("{overridden} overridden"));
+        }
+        parts.push(moment(took_ms));
+        let mut out = parts.join(" · ") + "\n";
+        match judged {
+            Judged::AsExpected => {
+                out.push_str(&format!("{} everything came true\n", paint(GOOD, "✓")));
+            }
+            Judged::NothingExpected => {
+                out.push_str(&format!("{} nothing was expected\n", paint(DIM, "·")));
+            }
+            Judged::Otherwise(mismatches) => {
+                for Mismatch { what, expected, found } in mismatches {
+                    out.push_str(&format!(
+                        "{} {}: expected {}, found {}\n",
+                        paint(BAD, "✗"),
+                        safe(what),
+                        self.places.short(expected),
+                        self.places.short(found)
+                    ));
+                }
+            }
+        }
+        out
     }
 }
 
@@ -51,59 +136,112 @@ fn line(who: &str, agent: Option<&Lane>, what: &str) -> String {
     format!("{} {agent}{what}\n", paint(DIM, &format!("{who:>11}")))
 }
 
-fn short(foreign: &str) -> String {
-    text::line(&safe(foreign), LONGEST)
+fn many(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-fn reads(agent: &Lane, said: &Said) -> String {
-    line("model reads", Some(agent), &paint(DIM, &short(&said.text)))
+/// `12 ms`, `1.2 s`
+fn moment(ms: u64) -> String {
+    if ms < 1000 { format!("{ms} ms") } else { short_duration(ms) }
 }
 
-fn replied(reply: &Reply) -> String {
-    let what = match &reply.error {
-        Some(error) => paint(BAD, &short(error)),
-        None if reply.text.is_empty() => return String::new(),
-        None => short(&reply.text),
-    };
-    line("agent", Some(&reply.agent), &what)
+/// What a notification is about.
+fn summary_of(notification: &str) -> &str {
+    let inner =
+        notification.split_once("<summary>").and_then(|(_, rest)| rest.split_once("</summary>"));
+    inner.map_or(notification, |(summary, _)| summary)
 }
 
-fn called(tool: &Tool) -> String {
-    let input = ["command", "file_path", "prompt", "subject", "taskId"];
-    let input = input.iter().find_map(|name| tool.input.get(name)?.as_str()).unwrap_or_default();
-    let mut out =
-        line("tool", Some(&tool.agent), &format!("{} {}", safe(&tool.name), short(input)));
-    let style = if tool.is_error { BAD } else { DIM };
-    out.push_str(&format!("{INDENT}{}\n", paint(style, &short(&tool.result))));
-    out
-}
-
-fn hooked(hook: &Hook) -> String {
-    if hook.handlers.is_empty() {
-        return String::new();
+impl Places {
+    fn reads(&self, agent: &Lane, said: &Said) -> String {
+        line("model reads", Some(agent), &paint(DIM, &self.short(&said.text)))
     }
-    let (verdict, texts) = match &hook.effect {
-        Effect::Allowed => (paint(GOOD, allowed(&hook.event)), Vec::new()),
-        Effect::Blocked { reasons } => (paint(BAD, blocked(&hook.event)), reasons.clone()),
-        Effect::Stopped { reason } => {
-            (paint(ODD, "ended by `continue: false`"), reason.iter().cloned().collect())
-        }
-        Effect::Overridden { reasons } => {
-            (paint(ODD, "held once too often: the client lets go"), reasons.clone())
-        }
-        Effect::Continued { context } if hook.event.ends_with("Stop") => {
-            (paint(BAD, "goes on, with context"), context.clone())
-        }
-        Effect::Continued { context } => (paint(GOOD, "adds context"), context.clone()),
-    };
-    let mut out = line(&hook.event, Some(&hook.agent), &verdict);
-    for text in texts {
-        out.push_str(&quoted(&text));
+
+    fn replied(&self, reply: &Reply) -> String {
+        let what = match &reply.error {
+            Some(error) => paint(BAD, &self.short(error)),
+            None if reply.text.is_empty() => return String::new(),
+            None => self.short(&reply.text),
+        };
+        line("agent", Some(&reply.agent), &what)
     }
-    for handled in &hook.handlers {
-        out.push_str(&handler(handled));
+
+    fn called(&self, tool: &Tool) -> String {
+        let input = ["command", "file_path", "prompt", "subject", "taskId"];
+        let input =
+            input.iter().find_map(|name| tool.input.get(name)?.as_str()).unwrap_or_default();
+        let call = format!("{} {}", safe(&tool.name), self.short(input));
+        let mut out = line("tool", Some(&tool.agent), call.trim_end());
+        let style = if tool.is_error { BAD } else { DIM };
+        out.push_str(&format!("{INDENT}{}\n", paint(style, &self.short(&tool.result))));
+        out
     }
-    out
+
+    fn hooked(&self, hook: &Hook) -> String {
+        if hook.handlers.is_empty() {
+            return String::new();
+        }
+        let (verdict, texts) = match &hook.effect {
+            Effect::Allowed => (paint(GOOD, allowed(&hook.event)), Vec::new()),
+            Effect::Blocked { reasons } => (paint(BAD, blocked(&hook.event)), reasons.clone()),
+            Effect::Stopped { reason } => {
+                (paint(ODD, "ended by `continue: false`"), reason.iter().cloned().collect())
+            }
+            Effect::Overridden { reasons } => {
+                (paint(ODD, "held once too often: the client lets go"), reasons.clone())
+            }
+            Effect::Continued { context } if hook.event.ends_with("Stop") => {
+                (paint(BAD, "goes on, with context"), context.clone())
+            }
+            Effect::Continued { context } => (paint(GOOD, "adds context"), context.clone()),
+        };
+        let mut out = line(&safe(&hook.event), Some(&hook.agent), &verdict);
+        for text in texts {
+            out.push_str(&self.quoted(&text));
+        }
+        for handled in &hook.handlers {
+            out.push_str(&self.handler(handled));
+        }
+        out
+    }
+
+    fn quoted(&self, foreign: &str) -> String {
+        let lines: Vec<&str> = foreign.lines().filter(|line| !line.trim().is_empty()).collect();
+        let mut out = String::new();
+        for line in lines.iter().take(REASON_LINES) {
+            out.push_str(&format!("{INDENT}{}\n", self.short(line)));
+        }
+        if lines.len() > REASON_LINES {
+            let more = format!("… {} more", many((lines.len() - REASON_LINES) as u64, "line"));
+            out.push_str(&format!("{INDENT}{}\n", paint(DIM, &more)));
+        }
+        out
+    }
+
+    fn handler(&self, handled: &Handled) -> String {
+        let how = format!(
+            "{} in {}, {} settings: {}",
+            self.short(&handled.ended),
+            moment(handled.ms),
+            safe(&handled.source),
+            self.short(&handled.command)
+        );
+        let mut out = format!("{INDENT}{}\n", paint(DIM, &how));
+        let Some(remark) = &handled.remark else { return out };
+        for (name, printed) in [("stdout", &handled.stdout), ("stderr", &handled.stderr)] {
+            let printed = self.short(printed);
+            if !printed.is_empty() {
+                out.push_str(&format!("{INDENT}{}\n", paint(DIM, &format!("{name}: {printed}"))));
+            }
+        }
+        out.push_str(&format!("{INDENT}{} {}\n", paint(ODD, "!"), self.short(remark)));
+        out
+    }
+}
+
+/// One hook and its answer, wherever it ran.
+pub(crate) fn handler(handled: &Handled) -> String {
+    Places::default().handler(handled)
 }
 
 fn allowed(event: &str) -> &'static str {
@@ -122,62 +260,11 @@ fn blocked(event: &str) -> &'static str {
     }
 }
 
-fn quoted(foreign: &str) -> String {
-    let lines: Vec<&str> = foreign.lines().filter(|line| !line.trim().is_empty()).collect();
-    let shown = lines.iter().take(REASON_LINES).map(|line| format!("{INDENT}{}\n", short(line)));
-    let mut out: String = shown.collect();
-    if lines.len() > REASON_LINES {
-        out.push_str(&format!(
-            "{INDENT}{}\n",
-            paint(DIM, &format!("… {} lines more", lines.len() - REASON_LINES))
-        ));
-    }
-    out
-}
-
-pub(crate) fn handler(handled: &Handled) -> String {
-    let took = short_duration(handled.ms);
-    let how = format!(
-        "{} in {took}, {} settings: {}",
-        handled.ended,
-        handled.source,
-        short(&handled.command)
-    );
-    let mut out = format!("{INDENT}{}\n", paint(DIM, &how));
-    if let Some(remark) = &handled.remark {
-        out.push_str(&format!("{INDENT}{} {}\n", paint(ODD, "!"), short(remark)));
-    }
-    out
-}
-
 fn ended(ending: &Ending) -> String {
     let style = if ending.is_error { BAD } else { BOLD };
-    let mut what = paint(style, &ending.reason);
+    let mut what = paint(style, &safe(&ending.reason));
     if ending.result.is_empty() && ending.reason == "completed" {
         what.push_str(", with nothing to show");
     }
     line("end", None, &what)
-}
-
-/// The last lines: how it went, and what was expected and did not come.
-pub(crate) fn summary(counts: &Counts, mismatches: &[Mismatch], took_ms: u64) -> String {
-    let Counts { requests, stops, blocks, overridden, tools, hooks } = counts;
-    let mut out = format!(
-        "\n{requests} model calls, {tools} tool calls, {stops} stops: {blocks} held, {overridden} overridden; {hooks} hooks \
-         ran; {}\n",
-        short_duration(took_ms)
-    );
-    for mismatch in mismatches {
-        out.push_str(&format!(
-            "{} {}: expected {}, found {}\n",
-            paint(BAD, "✗"),
-            safe(&mismatch.what),
-            short(&mismatch.expected),
-            short(&mismatch.found)
-        ));
-    }
-    if mismatches.is_empty() {
-        out.push_str(&format!("{} everything came true\n", paint(GOOD, "✓")));
-    }
-    out
 }

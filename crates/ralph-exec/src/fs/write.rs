@@ -2,6 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Seek, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -257,9 +258,32 @@ pub fn remove_made_dir(path: &Path) -> Result<(), FileError> {
         Ok(_) => step(|| std::fs::remove_file(path)),
         Err(error) => Err(error),
     };
-    match remove() {
+    let mut removed = remove();
+    if removed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        unlock(path);
+        removed = remove();
+    }
+    match removed {
         Err(error) if is_missing(&error) => Ok(()),
         removed => removed.map_err(FileError::new("remove", path)),
+    }
+}
+
+/// Lets us into every directory below: tools make some that nobody may write to. What stays locked is told by whoever
+/// needs it open.
+fn unlock(path: &Path) {
+    let mut waiting = vec![path.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        // Held while its mode is changed, so that no link takes its place.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(held) = rustix::fs::open(&directory, flags, rustix::fs::Mode::empty()) else {
+            continue;
+        };
+        let place = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+        std::fs::set_permissions(&place, Permissions::from_mode(0o700)).ok();
+        let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
+        let inner = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        waiting.extend(inner.map(|entry| entry.path()));
     }
 }
 
@@ -397,6 +421,27 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         stat(path).unwrap().mode
+    }
+
+    /// Whoever is not root cannot look into what is locked, nor take anything out of it.
+    #[test]
+    fn a_made_directory_is_removed_with_what_is_locked_in_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let made = directory.path().join("made");
+        let elsewhere = directory.path().join("elsewhere");
+        std::fs::create_dir_all(made.join("a/b/c")).unwrap();
+        std::fs::create_dir(&elsewhere).unwrap();
+        replace(&made.join("a/b/file"), b"x", Durability::Cached).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, made.join("a/link")).unwrap();
+        let lock = |path: &Path, mode| {
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        };
+        lock(&elsewhere, 0o555);
+        lock(&made.join("a/b"), 0o555);
+        lock(&made.join("a"), 0o000);
+        remove_made_dir(&made).unwrap();
+        assert!(!made.exists());
+        assert_eq!(elsewhere.metadata().unwrap().mode() & 0o777, 0o555);
     }
 
     #[test]

@@ -150,7 +150,8 @@ pub(super) fn shell(host: &mut Host<'_>, call: &Call) -> Done {
     let id = id::task();
     let output = output(host, &id);
     let order = Order::new(host, call);
-    let Ok(cancel) = Cancel::new().map(Arc::new) else {
+    let everything = Arc::clone(&host.cancel);
+    let Ok(cancel) = Cancel::or_when(move || everything.is_wished()).map(Arc::new) else {
         return Done::Failed { text: "the command could not be started".to_owned() };
     };
     let theirs = Arc::clone(&cancel);

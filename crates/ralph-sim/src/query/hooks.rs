@@ -2,8 +2,9 @@
 
 use super::host::Host;
 use super::input::Input;
+use super::remark::remark;
 use super::told::{Answered, Told};
-use crate::answer::{self, Exit, Failure, Fault, Output, Verdict};
+use crate::answer::{self, Exit, Output};
 use crate::settings::{Hook, Kind, Loaded, Mode, Source};
 use crate::timeline::{Handled, Lane};
 use ralph_exec::clock::Deadline;
@@ -267,6 +268,7 @@ pub(crate) struct Ended {
 pub(crate) fn answered(event: &str, asked: Asked, ended: Ended) -> Answered {
     let Ended { exit, stdout, stderr, ms } = ended;
     let answer = answer::read(&Output { event, exit: &exit, stdout: &stdout, stderr: &stderr });
+    let remark = remark(event, &answer, &stdout);
     let handled = Handled {
         command: asked.command.clone(),
         source: asked.source,
@@ -274,7 +276,7 @@ pub(crate) fn answered(event: &str, asked: Asked, ended: Ended) -> Answered {
         stdout,
         stderr,
         outcome: answer.label.name().to_owned(),
-        remark: remark(&answer.verdict),
+        remark,
         ms,
     };
     Answered { command: asked.command, plugin: asked.plugin, answer, added: None, handled }
@@ -288,31 +290,4 @@ fn ending(exit: &Exit) -> String {
         Exit::NotStarted(why) => format!("not started: {why}"),
         Exit::Lost => "killed its parent".to_owned(),
     }
-}
-
-/// Why an answer does not do what it may have been meant to.
-fn remark(verdict: &Verdict) -> Option<String> {
-    let text = match verdict {
-        Verdict::Allow | Verdict::Block { .. } => return None,
-        Verdict::TimedOut => "out of time: the client lets go without a word".to_owned(),
-        Verdict::Detached => "it asked not to be waited for: nothing it says counts".to_owned(),
-        Verdict::Failed(failure) => match failure {
-            Failure::Status { .. } => "neither exit 0 nor exit 2: an error, and the client lets go".to_owned(),
-            Failure::ScriptMissing { .. } => {
-                "exit 2, but the client takes it for a missing script, because stderr speaks of one and stdout is blank"
-                    .to_owned()
-            }
-            Failure::Powerless { .. } => "nothing can be blocked at this event".to_owned(),
-            Failure::NotStarted { why } => format!("it could not be started: {why}"),
-            Failure::Lost => "it killed its parent, which would have been the client".to_owned(),
-        },
-        Verdict::Void(fault) => match fault {
-            Fault::NotJson => "the answer is no JSON, so it is no decision".to_owned(),
-            Fault::Schema { why } => format!("one wrong field voids the whole answer: {why}"),
-            Fault::Foreign { expected, found } => {
-                format!("the answer is for `{found}`, not for `{expected}`: it is void")
-            }
-        },
-    };
-    Some(text)
 }

@@ -10,6 +10,7 @@ mod host;
 pub(crate) mod input;
 pub(crate) mod pending;
 mod prompts;
+mod remark;
 mod teammates;
 pub(crate) mod told;
 mod tools;

@@ -5,7 +5,7 @@ pub(crate) mod args;
 use self::args::Simulate as Args;
 use super::print_json;
 use crate::report::Failure;
-use crate::story::{self, Story};
+use crate::story::{Judged, Story};
 use crate::term::{self, Reader};
 use crate::{FAILURE, SUCCESS, excerpt, wording};
 use ralph_core::redact::Redactor;
@@ -17,23 +17,27 @@ use ralph_exec::proc::signals;
 use ralph_sim::check::{Check, Counts, Mismatch};
 use ralph_sim::client;
 use ralph_sim::query::{self, Options};
-use ralph_sim::scenario::{self, Hook, Layer, Mistakes, Run, Scenario};
-use ralph_sim::stage::{self, Stage, Tools};
+use ralph_sim::scenario::{self, Expect, Hook, Layer, Mistakes, Run, Scenario};
+use ralph_sim::stage::{self, Stage, StageError, Tools};
 use ralph_sim::timeline::{Entry, Watcher};
 use serde::Serialize;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Interrupted by the person, as shells say it.
 pub(super) const INTERRUPTED: u8 = 130;
+const LARGEST_SETTINGS: usize = 4 * 1024 * 1024;
 
 #[derive(Serialize)]
 struct SummaryJson<'a> {
     kind: &'static str,
     v: u8,
     scenario: &'a str,
-    held: bool,
+    /// Whether everything that it expects came true.
+    came_true: bool,
     counts: Counts,
     mismatches: &'a [Mismatch],
     exit: i32,
@@ -47,13 +51,32 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, Failure> {
         return record(transcript);
     }
     let mut scenario = read(args.scenario.as_deref().unwrap_or(Path::new("")))?;
-    add_hooks(&mut scenario, args)?;
-    let root = scratch(env, "ralph-sim")?;
-    let played = play(env, args, &scenario, &root);
+    let scripts = add_hooks(env, &mut scenario, args)?;
+    let cancel = Cancel::new().map(Arc::new);
+    let cancel = cancel.map_err(|error| Failure::because("cannot wait for hooks", &error))?;
+    // From before the first file is there: whatever ends us first gives us the time to clear away.
+    signals::wish_on_signals(&cancel)
+        .and_then(|()| signals::outlive_readers())
+        .map_err(|error| Failure::because("cannot listen for signals", &error))?;
+    let root = scratch(env, "ralph-sim")
+        .map_err(|failure| failure.with_hint("`TMPDIR` can name another place"))?;
+    let place = Place { root: &root, scripts: scripts.as_deref(), cancel: &cancel };
+    let played = play(env, args, &scenario, &place);
     if !args.keep {
         fs::remove_made_dir(&root)?;
+    } else if !args.json {
+        let kept = format!("the files are in {}\n", root.display());
+        if played.is_ok() { term::out(&kept).map(drop)? } else { term::err(&kept) }
     }
-    played
+    if cancel.is_wished() { Ok(INTERRUPTED) } else { played }
+}
+
+/// Where it all happens.
+struct Place<'a> {
+    root: &'a Path,
+    /// Scripts beside the settings that the person gave.
+    scripts: Option<&'a Path>,
+    cancel: &'a Arc<Cancel>,
 }
 
 /// A new directory that nobody else may enter.
@@ -115,48 +138,83 @@ pub(super) fn failure(mistakes: &Mistakes) -> Failure {
     }
 }
 
-/// Hooks that the person names come instead of the scenario's own.
-fn add_hooks(scenario: &mut Scenario, args: &Args) -> Result<(), Failure> {
+/// Hooks that the person names come instead of the scenario's own. Where the scripts are that their settings may name.
+fn add_hooks(env: &Env, scenario: &mut Scenario, args: &Args) -> Result<Option<PathBuf>, Failure> {
     if args.hook.is_empty() && args.settings.is_none() {
-        return Ok(());
+        return Ok(None);
     }
     scenario.hooks.clear();
+    scenario.plugins.clear();
+    let here = env.current_dir().unwrap_or_default();
     for command in &args.hook {
         scenario.hooks.push(Hook {
             event: "Stop".to_owned(),
-            run: Run::Command(command.clone()),
+            run: Run::Command(seen_from(&here, command)),
             layer: Layer::Flag,
             ..Hook::default()
         });
     }
-    let Some(path) = &args.settings else { return Ok(()) };
-    let bytes = fs::read(path, 4 * 1024 * 1024)?;
-    let settings = serde_json::from_slice(&bytes).map_err(|error| {
+    let Some(path) = &args.settings else { return Ok(None) };
+    let bytes = fs::read(path, LARGEST_SETTINGS)?;
+    let settings = serde_json::from_slice::<Map<String, Value>>(&bytes).map_err(|error| {
         Failure::because(&format!("`{}` is no settings file", path.display()), &error)
     })?;
-    scenario.settings.project = Some(settings);
-    Ok(())
+    scenario.settings.project = Some(Value::Object(settings));
+    let scripts = here.join(path).parent().map(|directory| directory.join("hooks"));
+    Ok(scripts.filter(|scripts| fs::is_directory(scripts)))
 }
 
-fn play(env: &Env, args: &Args, scenario: &Scenario, root: &Path) -> Result<u8, Failure> {
-    let stage = stage::build(scenario, root)
-        .map_err(|error| Failure::because("the scenario cannot be set up", &error))?;
-    let cancel = Cancel::new().map(Arc::new);
-    let cancel = cancel.map_err(|error| Failure::because("cannot wait for hooks", &error))?;
-    signals::wish_on_signals(&cancel)
-        .map_err(|error| Failure::because("cannot listen for signals", &error))?;
+/// A hook is started in the scratch project. A person who names a script means it from where they are.
+fn seen_from(here: &Path, command: &str) -> String {
+    let words = command.split(' ').map(|word| match file(here, word) {
+        Some(path) => Cow::Owned(quoted(&path)),
+        None => Cow::Borrowed(word),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The file that a word names, if it is nothing but the relative path of one.
+fn file(here: &Path, word: &str) -> Option<String> {
+    let is_plain = |char: char| char.is_alphanumeric() || "/._-+@%,".contains(char);
+    if !word.contains('/') || word.starts_with('/') || !word.chars().all(is_plain) {
+        return None;
+    }
+    let path = here.join(word.trim_start_matches("./"));
+    let is_file = fs::stat(&path).is_some_and(|found| found.kind == fs::Kind::File);
+    path.into_os_string().into_string().ok().filter(|_| is_file)
+}
+
+/// As a shell reads it.
+fn quoted(path: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-".contains(char);
+    if path.chars().all(is_plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
+    }
+}
+
+fn play(env: &Env, args: &Args, scenario: &Scenario, place: &Place<'_>) -> Result<u8, Failure> {
+    let Place { root, scripts, cancel } = *place;
+    let failed = |error: StageError| Failure::because("the scenario cannot be set up", &error);
+    let stage = stage::build(scenario, root).map_err(failed)?;
+    if let Some(scripts) = scripts {
+        stage::lend(&stage, scripts).map_err(failed)?;
+    }
     let program = env::this_program();
     let search_path = search_path(env, &program);
-    let tools = Tools { program: &program, search_path: &search_path, cancel: &cancel };
-    stage::set_up(scenario, &stage, &tools)
-        .map_err(|error| Failure::because("the scenario cannot be set up", &error))?;
-    let options = Options { program: &program, search_path, cancel: Arc::clone(&cancel) };
+    let tools = Tools { program: &program, search_path: &search_path, cancel };
+    stage::set_up(scenario, &stage, &tools).map_err(failed)?;
+    let options = Options { program: &program, search_path, cancel: Arc::clone(cancel) };
     let watch = Stopwatch::start();
     let mut check = Check::new(&scenario.expect);
-    let mut show = Show::new(args);
+    let mut show = Show::new(args, &stage);
     let mut watcher = |entry: &Entry| {
         check.watch(entry);
-        show.entry(entry);
+        // What ends because the person wants it to is no answer.
+        if !cancel.is_wished() {
+            show.entry(entry);
+        }
     };
     let exit = match &args.client {
         None => {
@@ -176,7 +234,7 @@ fn play(env: &Env, args: &Args, scenario: &Scenario, root: &Path) -> Result<u8, 
             kind: "summary",
             v: 1,
             scenario: &scenario.name,
-            held: mismatches.is_empty(),
+            came_true: mismatches.is_empty(),
             counts,
             mismatches: &mismatches,
             exit,
@@ -184,10 +242,13 @@ fn play(env: &Env, args: &Args, scenario: &Scenario, root: &Path) -> Result<u8, 
             kept: args.keep.then(|| root.display().to_string()),
         })?;
     } else {
-        term::out(&story::summary(&counts, &mismatches, ms))?;
-        if args.keep {
-            term::out(&kept(&stage))?;
-        }
+        let judged = match mismatches.as_slice() {
+            [] if scenario.expect == Expect::default() => Judged::NothingExpected,
+            [] => Judged::AsExpected,
+            mismatches => Judged::Otherwise(mismatches),
+        };
+        let summary = show.story.summary(&counts, judged, ms);
+        term::out(&if args.quiet { summary } else { format!("\n{summary}") })?;
     }
     Ok(if mismatches.is_empty() { SUCCESS } else { FAILURE })
 }
@@ -207,10 +268,6 @@ pub(super) fn search_path(env: &Env, program: &Path) -> OsString {
     }
 }
 
-fn kept(stage: &Stage) -> String {
-    format!("the files are in {}\n", stage.root.display())
-}
-
 /// Prints entries as they come.
 struct Show<'a> {
     args: &'a Args,
@@ -223,8 +280,8 @@ struct Show<'a> {
 const MOST_LINES: usize = 2_000;
 
 impl<'a> Show<'a> {
-    fn new(args: &'a Args) -> Self {
-        Self { args, story: Story::default(), lines: 0, reader: Reader::There }
+    fn new(args: &'a Args, stage: &Stage) -> Self {
+        Self { args, story: Story::of(stage), lines: 0, reader: Reader::There }
     }
 
     fn entry(&mut self, entry: &Entry) {

@@ -26,6 +26,8 @@ mod policy;
 mod real_projects;
 mod replay;
 mod sandbox;
+mod simulate;
+mod simulate_hostile;
 mod supervision;
 mod syscalls;
 mod tamper;

@@ -42,9 +42,9 @@ fn timeless(text: &str) -> String {
             Some(_) => "       took [time]".to_owned(),
             None => line.to_owned(),
         };
-        let line = match (line.find(" in "), line.find(" s, ")) {
+        let line = match (line.find(" in "), line.find("s, ")) {
             (Some(from), Some(to)) if from < to => {
-                format!("{} in [time]{}", &line[..from], &line[to + 2..])
+                format!("{} in [time]{}", &line[..from], &line[to + 1..])
             }
             _ => line,
         };
@@ -334,6 +334,7 @@ fn hostile_hooks_are_told_of() {
                 ! it could not be started: cannot start `/nowhere/at all`
                 ! it killed its parent, which would have been the client
                 ! neither exit 0 nor exit 2: an error, and the client lets go
+                ! no decision: plain text on standard output counts for nothing here
                 ! out of time: the client lets go without a word
                 Stop hook feedback:
                 [rm -rf "$RALPH_HOME"; printf '\033[2Jgone' >&2; exit 2]: \u{1b}[2Jgone
@@ -344,6 +345,7 @@ fn hostile_hooks_are_told_of() {
                 killed its parent in [time], flag settings: kill -9 $PPID; sleep 600
                 not started: cannot start `/nowhere/at all` in [time], flag settings: /nowhere/at all
                 signal 9 in [time], flag settings: kill -9 $$
+                stdout: …
                 timeout in [time], flag settings: trap '' TERM; while :; do :; done
            Stop held
            took [time]

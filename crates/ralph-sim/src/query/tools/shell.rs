@@ -10,7 +10,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const LONGEST: Duration = Duration::from_mins(2);
+const USUAL: Duration = Duration::from_mins(2);
+/// Whatever the agent asks for.
+const LONGEST: Duration = Duration::from_mins(10);
 /// How long a person waits who interrupts.
 const PATIENCE: Duration = Duration::from_millis(300);
 const GRACE: Duration = Duration::from_millis(500);
@@ -27,9 +29,15 @@ const WRAPPER: &str = r#"eval "$1"; status=$?; pwd -P > "$2"; exit $status"#;
 pub(super) fn run(host: &mut Host<'_>, call: &Call) -> Done {
     let order = Order::new(host, call);
     let cancel = std::sync::Arc::clone(&host.cancel);
-    let finished = supervise(&order, Deadline::after(LONGEST), &cancel);
+    let finished = supervise(&order, Deadline::after(limit(call)), &cancel);
     let note = follow(host, &order.place);
-    understand(&finished, note, is_silent(call.input.get("command").and_then(Value::as_str)))
+    understand(&finished, note, call)
+}
+
+/// As the agent asks for it, in milliseconds.
+fn limit(call: &Call) -> Duration {
+    let asked = call.input.get("timeout").and_then(Value::as_u64).map(Duration::from_millis);
+    asked.unwrap_or(USUAL).min(LONGEST)
 }
 
 /// A command that the person does not let come to its end.
@@ -98,7 +106,8 @@ fn follow(host: &mut Host<'_>, place: &Path) -> Option<String> {
     Some(format!("Shell cwd was reset to {}", host.cwd.display()))
 }
 
-fn understand(finished: &Finished, note: Option<String>, is_silent: bool) -> Done {
+fn understand(finished: &Finished, note: Option<String>, call: &Call) -> Done {
+    let is_silent = is_silent(call.input.get("command").and_then(Value::as_str));
     let lines = [Some(text(finished)).filter(|text| !text.is_empty()), note];
     let output = lines.into_iter().flatten().collect::<Vec<_>>().join("\n");
     let failed = |first: String| {
@@ -123,7 +132,7 @@ fn understand(finished: &Finished, note: Option<String>, is_silent: bool) -> Don
         }
         How::Exited(code) => failed(format!("Exit code {code}")),
         How::Signalled(signal) => failed(format!("Exit code {}", 128 + signal)),
-        How::TimedOut => failed(format!("Command timed out after {}s", LONGEST.as_secs())),
+        How::TimedOut => failed(format!("Command timed out after {}s", limit(call).as_secs())),
         How::Cancelled => failed("Command was cancelled".to_owned()),
         How::CouldNotStart(error) => failed(error.to_string()),
         How::Lost => failed("the command killed the client".to_owned()),

@@ -1,0 +1,910 @@
+//! `ralph simulate`: every shipped scenario, anybody's hooks, and what a person and a program read of them.
+
+use crate::sandbox::{Ended, Sandbox, ended, program, write_at};
+use insta::assert_snapshot;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
+
+pub const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+
+/// A sandbox whose temporary files are its own, so that whatever is left of a scenario is seen.
+pub struct Stage {
+    pub sandbox: Sandbox,
+    scratch: PathBuf,
+}
+
+impl Stage {
+    pub fn new() -> Self {
+        let sandbox = Sandbox::named("work");
+        let scratch = sandbox.root().join("tmp");
+        fs::create_dir(&scratch).unwrap();
+        Self { sandbox, scratch }
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.sandbox.command();
+        command.env("TMPDIR", &self.scratch).arg("simulate").args(args);
+        command
+    }
+
+    pub fn simulate(&self, args: &[&str]) -> Ended {
+        ended(&mut self.command(args), b"")
+    }
+
+    /// A scenario of these lines, played.
+    pub fn play(&self, scenario: &str, args: &[&str]) -> Ended {
+        let path = self.sandbox.write("scenario.toml", scenario);
+        self.simulate(&[&[path.to_str().unwrap()], args].concat())
+    }
+
+    /// As `--json` tells it; the last is the summary.
+    pub fn told(&self, scenario: &str, args: &[&str]) -> Vec<Value> {
+        let ended = self.play(scenario, &[&["--json"], args].concat());
+        assert_eq!(ended.stderr, "", "{ended}");
+        parsed(&ended.stdout)
+    }
+
+    pub fn left(&self) -> Vec<PathBuf> {
+        fs::read_dir(&self.scratch).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// Nothing in the scratch directory, and no process that was started for it: each has its home in there.
+    pub fn assert_clear(&self, what: &str) {
+        assert_eq!(self.left(), [] as [PathBuf; 0], "{what}");
+        assert_eq!(self.running(), [] as [String; 0], "{what}");
+    }
+
+    fn running(&self) -> Vec<String> {
+        let mark = self.scratch.display().to_string();
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let found = processes.filter_map(|process| {
+            let read = |file: &str| fs::read(process.path().join(file)).unwrap_or_default();
+            let all = [read("environ"), b" ".to_vec(), read("cmdline")].concat();
+            let all = String::from_utf8_lossy(&all).into_owned();
+            let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+            all.contains(&mark).then(|| format!("{} {line}", process.path().display()))
+        });
+        found.collect()
+    }
+
+    /// Without what differs from run to run.
+    pub fn steady(&self, text: &str) -> String {
+        let text = self.sandbox.tidy(text);
+        text.lines().map(steady_line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Times become `N ms`; scratch directories and ids lose their numbers.
+fn steady_line(line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    let is_unit = |at: usize| {
+        words.get(at).is_some_and(|word| matches!(word.trim_end_matches([',', ':']), "ms" | "s"))
+    };
+    let words = words.iter().enumerate().map(|(at, word)| {
+        if word.parse::<f64>().is_ok() && is_unit(at + 1) {
+            "N".to_owned()
+        } else if at > 0 && is_unit(at) && words[at - 1].parse::<f64>().is_ok() {
+            word.replacen('s', "ms", usize::from(word.starts_with('s')))
+        } else if let Some((before, after)) = word.split_once("/ralph-sim-") {
+            format!("{before}/ralph-sim-[id]{}", after.get(16..).unwrap_or_default())
+        } else {
+            (*word).to_owned()
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+pub fn parsed(lines: &str) -> Vec<Value> {
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn shipped(directory: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(Path::new(SCENARIOS).join(directory)).unwrap();
+    let mut found: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    found.sort();
+    found
+}
+
+/// Whether the peers' hooks can run here, which are written in four languages.
+fn has_tools() -> bool {
+    let is_there = |tool: &&str| {
+        let places = ["/usr/local/bin", "/usr/bin", "/bin"];
+        places.iter().any(|place| Path::new(place).join(tool).exists())
+    };
+    let missing: Vec<_> =
+        ["bash", "jq", "perl", "python3"].into_iter().filter(|tool| !is_there(tool)).collect();
+    let is_required = std::env::var_os("RALPH_REQUIRE_TOOLS").is_some();
+    assert!(missing.is_empty() || !is_required, "these are missing: {missing:?}");
+    if !missing.is_empty() {
+        eprintln!("skipped: scenarios/peers needs {missing:?}");
+    }
+    missing.is_empty()
+}
+
+/// Plays many at once, and tells which did not come true.
+fn failures(paths: Vec<PathBuf>) -> Vec<String> {
+    let waiting = Mutex::new(paths);
+    let failed = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let stage = Stage::new();
+                loop {
+                    let Some(path) = waiting.lock().unwrap().pop() else { break };
+                    let shown = stage.simulate(&[path.to_str().unwrap()]);
+                    if shown.code != Some(0) || !shown.stderr.is_empty() {
+                        failed.lock().unwrap().push(format!("{}\n{shown}", path.display()));
+                    }
+                    stage.assert_clear(path.to_str().unwrap());
+                }
+            });
+        }
+    });
+    let mut failed = failed.into_inner().unwrap();
+    failed.sort();
+    failed
+}
+
+/// What the real client did with each of them is what they expect.
+#[test]
+fn every_shipped_scenario_comes_true() {
+    let paths: Vec<_> =
+        ["stop", "tools", "session", "agents"].into_iter().flat_map(shipped).collect();
+    assert!(paths.len() >= 100, "{}", paths.len());
+    let failed = failures(paths);
+    assert!(failed.is_empty(), "{} failed\n\n{}", failed.len(), failed.join("\n\n"));
+}
+
+/// The hooks of others, unchanged, with the faults they are known for.
+#[test]
+fn the_faults_of_peers_come_true() {
+    if !has_tools() {
+        return;
+    }
+    let failed = failures(shipped("peers"));
+    assert!(failed.is_empty(), "{} failed\n\n{}", failed.len(), failed.join("\n\n"));
+}
+
+/// Ten thousand turns take as much memory as fifty: the hook looks at the simulator, which is its supervisor's parent.
+#[test]
+fn memory_does_not_grow_with_the_turns() {
+    let peak = |turns: u32| -> u64 {
+        let stage = Stage::new();
+        let peak = stage.sandbox.root().join("peak");
+        let text = fs::read_to_string(Path::new(SCENARIOS).join("long/ten-thousand-turns.toml"));
+        let text = text.unwrap().replace("10000", &turns.to_string());
+        let text = text.replace("10001", &(turns + 1).to_string());
+        let look = format!(
+            "if [ $count -gt {turns} ]; then\n  while read -r name value rest; do [ $name = PPid: ] && parent=$value; done \
+             < /proc/$PPID/status\n  grep VmHWM /proc/$parent/status > {}\n  exit 0\nfi",
+            peak.display()
+        );
+        let scenario = text.replace(&format!("[ $count -gt {turns} ] && exit 0"), &look);
+        let ended = stage.play(&scenario, &["--json"]);
+        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended}");
+        assert_eq!(
+            parsed(&ended.stdout).last().unwrap()["counts"]["blocks"],
+            turns,
+            "the long scenario has another shape"
+        );
+        stage.assert_clear("long");
+        let line = fs::read_to_string(peak).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let (few, many) = (peak(50), peak(1000));
+    assert!(many < few + 1024, "{few} kB after 50 turns, {many} kB after 1000");
+}
+
+/// Why an agent was held, and what it was told.
+#[test]
+fn the_timeline_of_a_hold() {
+    let stage = Stage::new();
+    let shown = stage.simulate(&[&format!("{SCENARIOS}/stop/exit-2.toml")]);
+    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    exit 0
+    --- stdout
+         person Fix the tests.
+          agent They pass.
+           Stop held
+                two tests fail
+                exit 2 in N ms, project settings: sh "$CLAUDE_PROJECT_DIR/.claude/hooks/1.sh"
+         notice Stop hook error occurred
+    model reads Stop hook feedback: [sh "$CLAUDE_PROJECT_DIR/.claude/hooks/1.sh"]: two tests fail
+          agent Now they do.
+           Stop let go
+                exit 0 in N ms, project settings: sh "$CLAUDE_PROJECT_DIR/.claude/hooks/1.sh"
+            end completed
+           exit 0
+
+    2 model calls · 0 tool calls · 2 hooks run · 2 stops · 1 held · N ms
+    ✓ everything came true
+    "#);
+}
+
+#[test]
+fn the_timeline_of_an_answer_that_is_void() {
+    let stage = Stage::new();
+    let shown = stage.simulate(&[&format!("{SCENARIOS}/stop/json-reason-number.toml")]);
+    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    exit 0
+    --- stdout
+         person Fix the tests.
+          agent They pass.
+           Stop let go
+                exit 0 in N ms, project settings: sh "$CLAUDE_PROJECT_DIR/.claude/hooks/1.sh"
+                stdout: {"decision": "block", "reason": 42}
+                ! void, as if it had said nothing: one field is wrong, reason: expected string, received number
+         notice Stop hook error occurred
+            end completed
+           exit 0
+
+    1 model call · 0 tool calls · 1 hook run · 1 stop · 0 held · N ms
+    ✓ everything came true
+    "#);
+}
+
+/// The gate says that nothing is verified, and approves all the same when it is asked a second time.
+#[test]
+fn the_timeline_of_a_gate_that_holds_once() {
+    if !has_tools() {
+        return;
+    }
+    let stage = Stage::new();
+    let shown = stage.simulate(&[&format!("{SCENARIOS}/peers/quality-gate-holds-once.toml")]);
+    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    exit 0
+    --- stdout
+         person Implement it.
+          agent It is implemented.
+           Stop held
+                Orchestrator phase 'implementation' not complete.
+                exit 2 in N ms, project settings: "$CLAUDE_PROJECT_DIR"/.claude/hooks/ralph-stop-quality-gate.sh
+         notice Stop hook error occurred
+    model reads Stop hook feedback: Orchestrator phase 'implementation' not complete.
+    model reads Stop hook blocking error from command: ""$CLAUDE_PROJECT_DIR"/.claude/hooks/ralph-stop-quality-gate.sh": Orchestrator phase 'implementation' not complete.
+          agent It really is.
+           Stop let go
+                exit 0 in N ms, project settings: "$CLAUDE_PROJECT_DIR"/.claude/hooks/ralph-stop-quality-gate.sh
+            end completed
+           exit 0
+
+    2 model calls · 0 tool calls · 2 hooks run · 2 stops · 1 held · N ms
+    ✓ everything came true
+    "#);
+}
+
+const BUSY: &str = r#"
+name = "A bit of everything."
+
+[files]
+"notes.txt" = "one\n"
+
+[[hook]]
+event = "PreToolUse"
+matcher = "Write"
+command = "pwd >&2; exit 2"
+
+[[step]]
+person = "Go."
+
+[[step]]
+agent = "I look around."
+tools = [{ read = "notes.txt" }, { write = "other.txt", text = "two\n" }, { run = "touch kept.txt; pwd; cat nothing" }]
+
+[[step]]
+agent = "I ask somebody."
+tools = [{ agent = "count the files" }]
+
+[[step]]
+agent = "It is counting."
+
+[[step]]
+agent = "Three."
+
+[[step]]
+person = "And?"
+
+[[step]]
+error = { status = 529, type = "overloaded_error", message = "later" }
+
+[[subagent]]
+prompt = "count the files"
+
+[[subagent.step]]
+agent = "There are three."
+
+[expect]
+stops = 3
+endings = ["completed", "api_error"]
+files = { "notes.txt" = "two\n" }
+absent = ["kept.txt"]
+exit = 0
+"#;
+
+/// Paths are the project's, and what did not come true stands at the end.
+#[test]
+fn the_timeline_of_tools_subagents_and_disappointed_expectations() {
+    let stage = Stage::new();
+    let shown = stage.play(BUSY, &[]);
+    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    exit 1
+    --- stdout
+         person Go.
+          agent I look around.
+           tool Read notes.txt
+                1 one 2
+     PreToolUse denied
+                PreToolUse:Write hook error: [pwd >&2; exit 2]: .
+                exit 2 in N ms, project settings: pwd >&2; exit 2
+           tool Write other.txt
+                PreToolUse:Write hook error: [pwd >&2; exit 2]: .
+           tool Bash touch kept.txt; pwd; cat nothing
+                Exit code 1 . cat: nothing: No such file or directory
+          agent I ask somebody.
+           tool Agent count the files
+                Async agent launched successfully. (This tool result is internal metadata — never quote or paste any part of it, including the agentId below, into a user-facin…
+          agent It is counting.
+            end completed
+    model reads (general-purpose) count the files
+          agent (general-purpose) There are three.
+         client Agent "count the files" finished
+          agent Three.
+            end completed
+         person And?
+          agent API Error: 529 later. This is a server-side issue, usually temporary — try again in a moment. If it persists, check your inference gateway (127.0.0.1:PORT).
+            end api_error
+           exit 1
+
+    6 model calls · 4 tool calls · 1 hook run · 2 stops · 0 held · N ms
+    ✗ endings[1]: expected "api_error", found "completed"
+    ✗ endings[2]: expected nothing more, found "api_error"
+    ✗ stops: expected 3, found 2
+    ✗ exit: expected 0, found 1
+    ✗ files.notes.txt: expected "two\n", found "one\n"
+    ✗ absent.kept.txt: expected no such file, found it is there
+    "#);
+    let quiet = stage.play(BUSY, &["--quiet"]);
+    assert_snapshot!(stage.steady(&quiet.to_string()), @r#"
+    exit 1
+    --- stdout
+    6 model calls · 4 tool calls · 1 hook run · 2 stops · 0 held · N ms
+    ✗ endings[1]: expected "api_error", found "completed"
+    ✗ endings[2]: expected nothing more, found "api_error"
+    ✗ stops: expected 3, found 2
+    ✗ exit: expected 0, found 1
+    ✗ files.notes.txt: expected "two\n", found "one\n"
+    ✗ absent.kept.txt: expected no such file, found it is there
+    "#);
+    stage.assert_clear("busy");
+}
+
+/// As `docs/json.md` has it.
+#[test]
+fn a_program_reads_one_object_per_line() {
+    let stage = Stage::new();
+    let told = stage.told(BUSY, &[]);
+    let shapes: BTreeSet<String> = told
+        .iter()
+        .map(|entry| {
+            let fields = entry.as_object().unwrap().keys().map(String::as_str);
+            format!("{}: {}", entry["kind"].as_str().unwrap(), fields.collect::<Vec<_>>().join(" "))
+        })
+        .collect();
+    assert_snapshot!(shapes.into_iter().collect::<Vec<_>>().join("\n"), @"
+    ending: is_error kind reason result
+    exit: code kind
+    hook: agent effect event handlers input kind
+    hook: effect event handlers input kind
+    prompt: kind text
+    reply: agent kind text tools
+    reply: error kind text tools
+    reply: kind text tools
+    request: agent kind messages
+    request: kind messages
+    summary: came_true counts exit kept kind mismatches ms scenario v
+    tool: input is_error kind name result
+    ");
+    let mut summary = told.last().unwrap().clone();
+    assert!(summary["ms"].is_u64());
+    summary["ms"] = "[ms]".into();
+    assert_snapshot!(serde_json::to_string_pretty(&summary).unwrap(), @r#"
+    {
+      "came_true": false,
+      "counts": {
+        "blocks": 0,
+        "hooks": 1,
+        "overridden": 0,
+        "requests": 6,
+        "stops": 2,
+        "tools": 4
+      },
+      "exit": 1,
+      "kept": null,
+      "kind": "summary",
+      "mismatches": [
+        {
+          "expected": "\"api_error\"",
+          "found": "\"completed\"",
+          "what": "endings[1]"
+        },
+        {
+          "expected": "nothing more",
+          "found": "\"api_error\"",
+          "what": "endings[2]"
+        },
+        {
+          "expected": "3",
+          "found": "2",
+          "what": "stops"
+        },
+        {
+          "expected": "0",
+          "found": "1",
+          "what": "exit"
+        },
+        {
+          "expected": "\"two\\n\"",
+          "found": "\"one\\n\"",
+          "what": "files.notes.txt"
+        },
+        {
+          "expected": "no such file",
+          "found": "it is there",
+          "what": "absent.kept.txt"
+        }
+      ],
+      "ms": "[ms]",
+      "scenario": "A bit of everything.",
+      "v": 1
+    }
+    "#);
+    let kinds = told.iter().map(|entry| entry["kind"].as_str().unwrap());
+    assert_eq!(kinds.filter(|kind| *kind == "summary").count(), 1);
+}
+
+const PLAIN: &str = r#"
+name = "One stop."
+
+[[hook]]
+event = "Stop"
+command = "touch own-hook-ran"
+
+[[plugin]]
+name = "keeper"
+
+[[plugin.hook]]
+event = "Stop"
+command = "touch plugin-hook-ran"
+
+[[step]]
+person = "Go."
+
+[[step]]
+agent = "I write."
+tools = [{ write = "a.txt", text = "a\n" }]
+
+[[step]]
+agent = "Done."
+
+[[step]]
+agent = "Really done."
+
+[expect]
+results = ["Really done."]
+blocks = 1
+absent = ["own-hook-ran", "plugin-hook-ran"]
+"#;
+
+/// A hook is named on the command line as the person would run it, and the scenario's own stay out of it.
+#[test]
+fn anybodys_hook_takes_the_place_of_the_scenarios_own() {
+    let stage = Stage::new();
+    let script = "#!/bin/sh\n[ -e held ] && exit 0\ntouch held\necho \"$1 is wrong\" >&2\nexit 2\n";
+    program(&stage.sandbox.project().join("hooks/my gate.sh"), script);
+    program(&stage.sandbox.project().join("my-gate.sh"), script);
+    program(&stage.sandbox.project().join("hooks/gate.sh"), script);
+    let path = stage.sandbox.project().join("hooks/my gate.sh");
+    let commands = [
+        "./my-gate.sh everything".to_owned(),
+        "sh ./my-gate.sh everything".to_owned(),
+        "hooks/gate.sh everything".to_owned(),
+        format!("'{}' everything", path.display()),
+    ];
+    for command in commands {
+        let told = stage.told(PLAIN, &["--hook", &command]);
+        let summary = told.last().unwrap();
+        assert_eq!(summary["mismatches"], serde_json::json!([]), "{command}: {summary}");
+        let stop = told.iter().find(|entry| entry["event"] == "Stop").unwrap();
+        assert_eq!(stop["effect"]["blocked"]["reasons"][0], "everything is wrong\n", "{command}");
+    }
+    let both = stage.told(PLAIN, &["--hook", "./my-gate.sh a", "--hook", "true"]);
+    let stop = both.iter().find(|entry| entry["event"] == "Stop").unwrap();
+    assert_eq!(stop["handlers"].as_array().unwrap().len(), 2);
+
+    // It lets go at once, and the scenario wants to see the agent held.
+    let shown = stage.play(PLAIN, &["--quiet", "--hook", "true"]);
+    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    exit 1
+    --- stdout
+    2 model calls · 1 tool call · 1 hook run · 1 stop · 0 held · N ms
+    ✗ results[0]: expected "Really done.", found "Done."
+    ✗ blocks: expected 1, found 0
+    "#);
+    stage.assert_clear("hooks");
+}
+
+/// Settings of a project count with their matchers and limits, and find the scripts that stand beside them.
+#[test]
+fn anybodys_settings_take_the_place_of_the_scenarios_own() {
+    let stage = Stage::new();
+    let hooks = stage.sandbox.project().join(".claude/hooks");
+    program(
+        &hooks.join("stop.sh"),
+        "#!/bin/sh\n[ -e held ] && exit 0\ntouch held\n. \"${0%/*}/lib/why.sh\"\nexit 2\n",
+    );
+    write_at(&hooks.join("lib/why.sh"), "echo because >&2\n");
+    let settings = r#"{
+        "hooks": {
+            "PreToolUse": [
+                {"matcher": "Bash", "hooks": [{"type": "command", "command": "echo never >&2; exit 2"}]},
+                {"matcher": "Write|Edit", "hooks": [{"type": "command", "command": "echo '{\"systemMessage\": \"a file\"}'"}]}
+            ],
+            "Stop": [
+                {"hooks": [{"type": "command", "command": "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/stop.sh"}]},
+                {"hooks": [{"type": "command", "command": "sh ~/.claude/hooks/lib/why.sh"}]},
+                {"hooks": [{"type": "command", "command": "sleep 600", "timeout": 0.2}]},
+                {"hooks": [{"type": "prompt", "prompt": "is it done?"}]}
+            ]
+        }
+    }"#;
+    stage.sandbox.write(".claude/settings.json", settings);
+    let told = stage.told(PLAIN, &["--settings", ".claude/settings.json"]);
+    assert_eq!(told.last().unwrap()["mismatches"], serde_json::json!([]));
+    let hooks = told.iter().filter(|entry| entry["kind"] == "hook");
+    let lines = hooks.flat_map(|hook| {
+        let mut handlers: Vec<_> = hook["handlers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|handler| format!("{} {} {}", hook["event"], handler["command"], handler["ended"]))
+            .collect();
+        handlers.sort();
+        handlers
+    });
+    let notices = told.iter().filter(|entry| entry["kind"] == "notice");
+    let notices = notices.map(|notice| format!("notice {}", notice["text"]));
+    assert_snapshot!(lines.chain(notices).collect::<Vec<_>>().join("\n"), @r#"
+    "PreToolUse" "echo '{\"systemMessage\": \"a file\"}'" "exit 0"
+    "Stop" "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/stop.sh" "exit 2"
+    "Stop" "sh ~/.claude/hooks/lib/why.sh" "exit 0"
+    "Stop" "sleep 600" "timeout"
+    "Stop" "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/stop.sh" "exit 0"
+    "Stop" "sh ~/.claude/hooks/lib/why.sh" "exit 0"
+    "Stop" "sleep 600" "timeout"
+    notice "PreToolUse:Write says: a file"
+    notice "a hook of Stop in project settings is of a kind that is not simulated, so it does not run"
+    notice "Stop hook error occurred"
+    "#);
+    stage.assert_clear("settings");
+}
+
+#[test]
+fn kept_files_are_where_it_says() {
+    let stage = Stage::new();
+    let shown = stage.play(BUSY, &["--keep", "--quiet"]);
+    let root = shown.stdout.lines().last().unwrap().strip_prefix("the files are in ").unwrap();
+    assert_eq!(stage.left(), [Path::new(root)]);
+    let notes = fs::read_to_string(Path::new(root).join("project/notes.txt")).unwrap();
+    assert_eq!(notes, "one\n");
+    fs::remove_dir_all(root).unwrap();
+
+    let told = stage.told(BUSY, &["--keep"]);
+    let root = told.last().unwrap()["kept"].as_str().unwrap();
+    assert_eq!(stage.left(), [Path::new(root)]);
+}
+
+/// R-S7a: what a session said is played again with the same hook, and its secrets stay where they are.
+#[test]
+fn a_transcript_becomes_a_scenario_that_comes_true() {
+    let stage = Stage::new();
+    let hook = "[ -e held ] && exit 0; touch held; echo 'two tests fail' >&2; exit 2";
+    let scenario = r#"
+name = "To be recorded."
+
+[files]
+"main.py" = "print(1)\n"
+
+[[step]]
+person = "Use ghp_abcdefghijklmnopqrstuvwxyz0123456789 and fix main.py."
+
+[[step]]
+agent = "I look."
+tools = [{ read = "main.py" }, { edit = "main.py", old = "1", new = "2" }, { run = "cat main.py" }]
+
+[[step]]
+agent = "Done."
+
+[[step]]
+agent = "Now it is."
+"#;
+    let first = stage.told(scenario, &["--keep", "--hook", hook]);
+    let root = first.last().unwrap()["kept"].as_str().unwrap();
+    let transcript = crate::sandbox::files(&Path::new(root).join("home/.claude/projects"));
+    let transcript = transcript.iter().map(|(path, _)| path);
+    let [transcript] = &transcript.collect::<Vec<_>>()[..] else { panic!("one transcript") };
+    let recorded = stage.simulate(&["--record", transcript.to_str().unwrap()]);
+    assert_snapshot!(stage.steady(&recorded.to_string()), @r#"
+    exit 0
+    --- stdout
+    name = "Use [redacted] and fix main.py."
+
+    [client]
+    model = "claude-opus-5-5"
+
+    [[step]]
+    person = "Use [redacted] and fix main.py."
+
+    [[step]]
+    agent = "I look."
+    tools = [
+      { read = "main.py" },
+      { edit = "main.py", old = "1", new = "2" },
+      { run = "cat main.py" },
+    ]
+
+    [[step]]
+    agent = "Done."
+
+    [[step]]
+    agent = "Now it is."
+
+    [expect]
+    stops = 2
+    blocks = 1
+    reasons = [
+      """
+    two tests fail
+    """,
+    ]
+
+    --- stderr
+    note: a hook of its stops: [ -e held ] && exit 0; touch held; echo 'two tests fail' >&2; exit 2
+    "#);
+    fs::remove_dir_all(root).unwrap();
+
+    let again = stage.told(&recorded.stdout, &["--hook", hook]);
+    assert_eq!(again.last().unwrap()["mismatches"], serde_json::json!([]));
+    let decided = |told: &[Value]| -> Vec<Value> {
+        let stops = told.iter().filter(|entry| entry["event"] == "Stop");
+        stops.map(|stop| stop["effect"].clone()).collect()
+    };
+    assert_eq!(decided(&again), decided(&first));
+    let otherwise = stage.play(&recorded.stdout, &["--quiet", "--hook", "true"]);
+    assert_eq!(otherwise.code, Some(1), "{otherwise}");
+    stage.assert_clear("record");
+}
+
+/// Mistakes are shown where they are.
+#[test]
+fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
+    let stage = Stage::new();
+    let rows = [
+        "name = \"x.\"\n\n[[step]]\nperson = \"Go.\"\n\n[[step]]\nagnet = \"Done.\"\n",
+        "name = \"x.\"\n\n[[step]]\nperson = \"Go.\"\n\n[expect]\nstops = 1\nblocks = 3\nevents = [\"Sotp\"]\nendings = [\"complete\"]\n",
+        "name = \"x.\"\ncopy = \"nowhere\"\n\n[files]\n\"../out\" = \"\"\n\n[[step]]\nperson = \"Go.\"\n",
+        "name = \"x.\"\n[[hook]]\nevent = \"Stop\"\ncommand = \"true\"\nscript = \"true\"\ntimeout = -1\n",
+        "name = \"x.\n",
+        "",
+    ];
+    let shown = rows.map(|row| stage.steady(&stage.play(row, &[]).to_string()));
+    assert_snapshot!(shown.join("\n"), @r#"
+    exit 1
+    --- stderr
+    error: there is no key `agnet` here
+     --> $ROOT/work/scenario.toml:7:1
+      |
+    7 | agnet = "Done."
+      | ^^^^^
+      |
+      = hint: did you mean `agent`?
+
+    error: the scenario has mistakes
+    exit 1
+    --- stderr
+    error: there cannot be more blocks (3) than stops (1)
+     --> $ROOT/work/scenario.toml:8:10
+      |
+    8 | blocks = 3
+      |          ^
+
+    error: there is no event `Sotp`
+     --> $ROOT/work/scenario.toml:9:11
+      |
+    9 | events = ["Sotp"]
+      |           ^^^^^^
+      |
+      = hint: did you mean `Stop`?
+
+    error: there is no ending `complete`
+      --> $ROOT/work/scenario.toml:10:12
+       |
+    10 | endings = ["complete"]
+       |            ^^^^^^^^^^
+       |
+       = hint: did you mean `completed`?
+
+    error: the scenario has mistakes
+    exit 1
+    --- stderr
+    error: there is no directory `$ROOT/work/nowhere`
+     --> $ROOT/work/scenario.toml:2:8
+      |
+    2 | copy = "nowhere"
+      |        ^^^^^^^^^
+      |
+      = hint: it is looked for beside the scenario
+
+    error: this path leads out of the scratch directory
+     --> $ROOT/work/scenario.toml:5:1
+      |
+    5 | "../out" = ""
+      | ^^^^^^^^
+      |
+      = hint: paths are relative, and inside the scratch directory
+
+    error: the scenario has mistakes
+    exit 1
+    --- stderr
+    error: nobody says anything in this scenario
+     --> $ROOT/work/scenario.toml:1:1
+      |
+    1 | name = "x."
+      | ^
+      |
+      = hint: begin with a `[[step]]` that has `person = "…"`
+
+    error: this hook has more than one thing to run
+     --> $ROOT/work/scenario.toml:3:9
+      |
+    3 | event = "Stop"
+      |         ^^^^^^
+      |
+      = hint: give it `command`, with or without `args`, or `script`
+
+    error: the scenario has mistakes
+    exit 1
+    --- stderr
+    error: invalid basic string, expected `"`
+     --> $ROOT/work/scenario.toml:1:11
+      |
+    1 | name = "x.
+      |           ^
+
+    error: the scenario has mistakes
+    exit 1
+    --- stderr
+    error: nobody says anything in this scenario
+     --> $ROOT/work/scenario.toml:1:1
+      |
+    1 |
+      | ^
+      |
+      = hint: begin with a `[[step]]` that has `person = "…"`
+
+    error: the scenario has mistakes
+    "#);
+    let path = stage.sandbox.write("binary.toml", b"name = \"\xff\"\n");
+    let rows = [
+        vec![path.to_str().unwrap()],
+        vec!["nowhere.toml"],
+        vec!["."],
+        vec!["/dev/zero"],
+        vec!["--record", "nowhere.jsonl"],
+        vec![],
+    ];
+    let shown = rows.map(|args| stage.steady(&stage.simulate(&args).to_string()));
+    assert_snapshot!(shown.join("\n"), @"
+    exit 1
+    --- stderr
+    error: the scenario cannot be read
+      caused by: `$ROOT/work/binary.toml` is not UTF-8
+    exit 1
+    --- stderr
+    error: the scenario cannot be read
+      caused by: cannot read `nowhere.toml`
+      caused by: No such file or directory (os error 2)
+    exit 1
+    --- stderr
+    error: the scenario cannot be read
+      caused by: cannot read `.`
+      caused by: it is not a regular file
+    exit 1
+    --- stderr
+    error: the scenario cannot be read
+      caused by: cannot read `/dev/zero`
+      caused by: it is not a regular file
+    exit 1
+    --- stderr
+    error: the transcript cannot be made into a scenario
+      caused by: cannot read `nowhere.jsonl`
+      caused by: No such file or directory (os error 2)
+    exit 1
+    --- stderr
+    error: `SCENARIO` is missing
+      hint: `ralph simulate --help` lists what there is
+    ");
+    stage.assert_clear("mistakes");
+}
+
+#[test]
+fn what_cannot_be_played_is_said_with_a_way_out() {
+    let stage = Stage::new();
+    stage.sandbox.write("settings.json", "[]");
+    stage.sandbox.write("broken.json", "{\"hooks\": ");
+    let broken = PLAIN.replacen('\n', "\nsetup = [\"echo one; echo two >&2; exit 3\"]\n", 1);
+    let below = stage.sandbox.write("file", "").join("below");
+    let path = stage.sandbox.write("plain.toml", PLAIN);
+    let crowded = ended(stage.command(&[path.to_str().unwrap()]).env("TMPDIR", below), b"");
+    let shown = [
+        stage.play(PLAIN, &["--client"]).to_string(),
+        stage.play(PLAIN, &["--client", "/nowhere/claude"]).to_string(),
+        stage.play(PLAIN, &["--settings", "settings.json"]).to_string(),
+        stage.play(PLAIN, &["--settings", "broken.json"]).to_string(),
+        stage.play(PLAIN, &["--settings", "nowhere.json"]).to_string(),
+        stage.play(&broken, &[]).to_string(),
+        crowded.to_string(),
+    ];
+    assert_snapshot!(stage.steady(&shown.join("\n")), @"
+    exit 1
+    --- stderr
+    error: the scenario was not played
+      caused by: there is no Claude Code: `claude` was not found
+      hint: `npm install -g @anthropic-ai/claude-code` installs it
+
+
+    exit 1
+    --- stderr
+    error: the scenario was not played
+      caused by: there is no Claude Code: `/nowhere/claude` was not found
+      hint: `npm install -g @anthropic-ai/claude-code` installs it
+
+
+    exit 1
+    --- stderr
+    error: `settings.json` is no settings file
+      caused by: invalid type: sequence, expected a map at line 1 column 0
+
+
+    exit 1
+    --- stderr
+    error: `broken.json` is no settings file
+      caused by: EOF while parsing a value at line 1 column 10
+
+
+    exit 1
+    --- stderr
+    error: cannot read `nowhere.json`
+      caused by: No such file or directory (os error 2)
+      hint: check the path
+
+
+    exit 1
+    --- stderr
+    error: the scenario cannot be set up
+      caused by: `echo one; echo two >&2; exit 3` of the set-up failed (exit code 3) one two
+
+
+    exit 1
+    --- stderr
+    error: cannot create the directory `$ROOT/work/file/below/ralph-sim-[id]`
+      caused by: Not a directory (os error 20)
+      hint: `TMPDIR` can name another place
+    ");
+    stage.assert_clear("way out");
+}

@@ -1,0 +1,294 @@
+//! Hooks and tools that would rather end the simulator than the agent's turn, and people who do not wait for it.
+
+use crate::sandbox::{Ended, ended, eventually};
+use crate::simulate::{SCENARIOS, Stage, parsed};
+use insta::assert_snapshot;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::thread;
+
+/// A scenario whose only hook, or only tool call, is this.
+fn hostile(command: &str, of: &str) -> String {
+    let (hook, tools) = match of {
+        "hook" => (
+            format!("[[hook]]\nevent = \"Stop\"\ntimeout = 1\ncommand = {command:?}\n"),
+            String::new(),
+        ),
+        _ => (
+            String::new(),
+            format!(
+                "[[step]]\nagent = \"I try.\"\ntools = [{{ tool = \"Bash\", input = {{ command = {command:?}, timeout = 1000 }} }}]\n"
+            ),
+        ),
+    };
+    format!(
+        "name = \"Hostile.\"\n{hook}\n[[step]]\nperson = \"Go.\"\n{tools}\n[[step]]\nagent = \"Done.\"\n[[step]]\nagent = \"Again.\"\n"
+    )
+}
+
+/// What must neither hang nor end the simulator, nor outlive it.
+const HOSTILE: [&str; 17] = [
+    "sleep 600",
+    "trap '' TERM INT HUP; while :; do sleep 600; done",
+    "yes",
+    "yes >&2",
+    "yes | head -c 30000000; exit 0",
+    "kill -9 $PPID; sleep 600",
+    "kill -STOP $PPID; sleep 600",
+    "kill -9 $CLAUDE_PID",
+    "kill -STOP $CLAUDE_PID",
+    "kill -9 0",
+    "exec <&- >&- 2>&-; sleep 600",
+    "exec <&- >&- 2>&-; exit 0",
+    "sleep 600 & exit 0",
+    "setsid sleep 600 & exit 0",
+    "(setsid sh -c 'trap \"\" TERM; sleep 600; sleep 600' &) ; exit 0",
+    "rm -rf \"$CLAUDE_PROJECT_DIR\" \"$HOME\"",
+    "mkdir -p a/b && touch a/b/c && chmod 555 a/b && chmod 0 a . \"$HOME\"",
+];
+
+/// How it went, in a line.
+fn fate(stage: &Stage, command: &str, of: &str) -> String {
+    let shown = stage.play(&hostile(command, of), &["--json"]);
+    let told = parsed(&shown.stdout);
+    let summary = told.last().map(|summary| summary["exit"].clone()).unwrap_or_default();
+    let what = told.iter().find_map(|entry| match of {
+        "hook" if entry["kind"] == "hook" && entry["event"] == "Stop" => {
+            Some(format!("{} → {}", entry["handlers"][0]["ended"], entry["effect"]))
+        }
+        "tool" if entry["kind"] == "tool" => {
+            let result = entry["result"].as_str().unwrap();
+            let first: String =
+                result.lines().next().unwrap_or_default().chars().take(60).collect();
+            Some(format!("{first:?}{}", if result.len() > 60 { " …" } else { "" }))
+        }
+        _ => None,
+    });
+    let code = shown.code.map_or("killed".to_owned(), |code| code.to_string());
+    assert_eq!(shown.stderr, "", "{command}");
+    stage.assert_clear(command);
+    format!("{command}\n  {} · client {summary} · exit {code}", what.unwrap_or_default())
+}
+
+fn fates(of: &'static str) -> String {
+    let threads = HOSTILE.map(|command| {
+        thread::spawn(move || {
+            let stage = Stage::new();
+            stage.steady(&fate(&stage, command, of))
+        })
+    });
+    threads.map(|thread| thread.join().unwrap()).join("\n")
+}
+
+/// A hook under test that hangs, floods or kills never hangs or kills the simulator, and nothing of it goes on.
+#[test]
+fn hostile_hooks_are_survived() {
+    assert_snapshot!(fates("hook"), @r#"
+    sleep 600
+      "timeout" → "allowed" · client 0 · exit 0
+    trap '' TERM INT HUP; while :; do sleep 600; done
+      "timeout" → "allowed" · client 0 · exit 0
+    yes
+      "timeout" → "allowed" · client 0 · exit 0
+    yes >&2
+      "timeout" → "allowed" · client 0 · exit 0
+    yes | head -c 30000000; exit 0
+      "exit 0" → "allowed" · client 0 · exit 0
+    kill -9 $PPID; sleep 600
+      "killed its parent" → "allowed" · client 0 · exit 0
+    kill -STOP $PPID; sleep 600
+      "timeout" → "allowed" · client 0 · exit 0
+    kill -9 $CLAUDE_PID
+      "exit 0" → "allowed" · client 137 · exit 0
+    kill -STOP $CLAUDE_PID
+      "exit 0" → "allowed" · client 0 · exit 0
+    kill -9 0
+      "signal 9" → "allowed" · client 0 · exit 0
+    exec <&- >&- 2>&-; sleep 600
+      "timeout" → "allowed" · client 0 · exit 0
+    exec <&- >&- 2>&-; exit 0
+      "exit 0" → "allowed" · client 0 · exit 0
+    sleep 600 & exit 0
+      "exit 0" → "allowed" · client 0 · exit 0
+    setsid sleep 600 & exit 0
+      "exit 0" → "allowed" · client 0 · exit 0
+    (setsid sh -c 'trap "" TERM; sleep 600; sleep 600' &) ; exit 0
+      "exit 0" → "allowed" · client 0 · exit 0
+    rm -rf "$CLAUDE_PROJECT_DIR" "$HOME"
+      "exit 0" → "allowed" · client 0 · exit 0
+    mkdir -p a/b && touch a/b/c && chmod 555 a/b && chmod 0 a . "$HOME"
+      "exit 0" → "allowed" · client 0 · exit 0
+    "#);
+}
+
+#[test]
+fn hostile_tools_are_survived() {
+    assert_snapshot!(fates("tool"), @r#"
+    sleep 600
+      "Command timed out after 1s" · client 0 · exit 0
+    trap '' TERM INT HUP; while :; do sleep 600; done
+      "Command timed out after 1s" · client 0 · exit 0
+    yes
+      "Command timed out after 1s" … · client 0 · exit 0
+    yes >&2
+      "Command timed out after 1s" … · client 0 · exit 0
+    yes | head -c 30000000; exit 0
+      "y" … · client 0 · exit 0
+    kill -9 $PPID; sleep 600
+      "the command killed the client" · client 0 · exit 0
+    kill -STOP $PPID; sleep 600
+      "Command timed out after 1s" · client 0 · exit 0
+    kill -9 $CLAUDE_PID
+      "(Bash completed with no output)" · client 137 · exit 0
+    kill -STOP $CLAUDE_PID
+      "(Bash completed with no output)" · client 0 · exit 0
+    kill -9 0
+      "Exit code 137" · client 0 · exit 0
+    exec <&- >&- 2>&-; sleep 600
+      "Command timed out after 1s" · client 0 · exit 0
+    exec <&- >&- 2>&-; exit 0
+      "(Bash completed with no output)" · client 0 · exit 0
+    sleep 600 & exit 0
+      "(Bash completed with no output)" · client 0 · exit 0
+    setsid sleep 600 & exit 0
+      "(Bash completed with no output)" · client 0 · exit 0
+    (setsid sh -c 'trap "" TERM; sleep 600; sleep 600' &) ; exit 0
+      "(Bash completed with no output)" · client 0 · exit 0
+    rm -rf "$CLAUDE_PROJECT_DIR" "$HOME"
+      "pwd: error retrieving current directory: getcwd: cannot acce" … · client 0 · exit 0
+    mkdir -p a/b && touch a/b/c && chmod 555 a/b && chmod 0 a . "$HOME"
+      "(Bash completed with no output)" · client 0 · exit 0
+    "#);
+}
+
+/// Four megabytes of reason are delivered whole; what is not text is made some.
+#[test]
+fn large_and_garbled_answers_are_read() {
+    let stage = Stage::new();
+    let large = "[ -e held ] && exit 0; touch held; printf '{\"decision\":\"block\",\"reason\":\"'; head -c 4000000 /dev/zero | tr '\\0' x; printf '\"}'";
+    let told = stage.told(&hostile("true", "hook"), &["--hook", large]);
+    let stop = told.iter().find(|entry| entry["event"] == "Stop").unwrap();
+    assert_eq!(stop["effect"]["blocked"]["reasons"][0].as_str().unwrap().len(), 4_000_000);
+    let reads = told.iter().filter(|entry| entry["kind"] == "request").nth(1).unwrap();
+    let lengths = reads["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|said| said["text"].as_str().unwrap().len() / 1000);
+    assert_eq!(lengths.collect::<Vec<_>>(), [4000, 4000]);
+    let garbled = r"[ -e held ] && exit 0; touch held; printf '\377\376 half\n' >&2; exit 2";
+    let told = stage.told(&hostile("true", "hook"), &["--hook", garbled]);
+    let stop = told.iter().find(|entry| entry["event"] == "Stop").unwrap();
+    assert_eq!(stop["effect"]["blocked"]["reasons"][0], "\u{fffd}\u{fffd} half\n");
+    stage.assert_clear("large");
+}
+
+/// Whatever a hook, a tool, an agent or a settings file says, the terminal is not steered by it.
+#[test]
+fn foreign_text_cannot_steer_the_terminal() {
+    let stage = Stage::new();
+    let bytes =
+        r"printf '\033[2Jcleared \033]0;title\007 \342\200\256 turned \302\233 31m \r over'";
+    let scenario = format!(
+        r#"
+name = "Escapes \u001B[2J."
+
+[[hook]]
+event = "Stop"
+command = {:?}
+
+[[hook]]
+event = "SubagentStop"
+command = "/nowhere/\u001B[2J\u202E"
+args = ["x"]
+
+[[step]]
+person = "Go \u001B[2J."
+
+[[step]]
+agent = "I try \u202E."
+tools = [{{ run = {bytes:?} }}, {{ agent = "count \u001B[2J", type = "\u001B[2J", background = false }}]
+
+[[step]]
+agent = "Done \u001B[2J."
+
+[[step]]
+agent = "Again."
+
+[[subagent]]
+prompt = "count"
+
+[[subagent.step]]
+agent = "\u001B[2J three"
+
+[expect]
+results = ["\u001B[2J\u202E"]
+"#,
+        format!("[ -e held ] && exit 0; touch held; {bytes} >&2; exit 2")
+    );
+    let path = stage.sandbox.write("scenario.toml", scenario);
+    let mut command = stage.command(&[path.to_str().unwrap()]);
+    let shown = ended(command.env("CLICOLOR_FORCE", "1").env("TERM", "xterm"), b"");
+    assert_eq!((shown.code, &*shown.stderr), (Some(1), ""), "{shown}");
+    let mut plain = shown.stdout.clone();
+    for style in ["0", "1", "2", "31", "32", "33"] {
+        plain = plain.replace(&format!("\u{1b}[{style}m"), "");
+    }
+    assert_ne!(plain, shown.stdout, "it is coloured");
+    let hidden: Vec<char> =
+        plain.chars().filter(|char| *char != '\n' && ralph_core::text::is_hidden(*char)).collect();
+    assert_eq!(hidden, [], "{plain}");
+}
+
+/// Where a scenario can hang: before it begins, and wherever something of the person's runs.
+const HANGING: [&str; 4] = [
+    "setup = ['HANG']\n[[step]]\nperson = 'Go.'\n",
+    "[[hook]]\nevent = 'Stop'\ncommand = 'HANG'\n[[step]]\nperson = 'Go.'\n",
+    "[[step]]\nperson = 'Go.'\n[[step]]\nagent = 'x'\ntools = [{ run = 'HANG' }]\n",
+    "[[step]]\nperson = 'Go.'\n[[step]]\nagent = 'x'\ntools = [{ run = 'HANG', background = true }]\n",
+];
+
+/// Ctrl-C, or `kill`: what was started ends, and what was made goes away.
+#[test]
+fn whoever_interrupts_it_leaves_nothing_behind() {
+    for (hanging, signal) in
+        HANGING.iter().zip([Signal::INT, Signal::INT, Signal::TERM, Signal::HUP])
+    {
+        let stage = Stage::new();
+        let began = stage.sandbox.root().join("began");
+        let hang = format!("touch {}; sleep 600", began.display());
+        let text =
+            format!("name = 'x.'\n{}\n[[step]]\nagent = 'Done.'\n", hanging.replace("HANG", &hang));
+        let path = stage.sandbox.write("scenario.toml", text);
+        let mut command = stage.command(&[path.to_str().unwrap()]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        eventually(|| began.exists().then_some(()));
+        assert_eq!(stage.left().len(), 1);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let shown: Ended = child.wait_with_output().unwrap().into();
+        assert_eq!((shown.code, &*shown.stderr), (Some(130), ""), "{hanging}: {shown}");
+        // What was interrupted is no answer, and nothing is summed up.
+        let last = shown.stdout.lines().last().unwrap_or_default();
+        assert!(
+            !last.contains("settings: touch") && !last.contains("came true"),
+            "{hanging}: {shown}"
+        );
+        stage.assert_clear(hanging);
+    }
+}
+
+/// `ralph simulate … | head -1`
+#[test]
+fn whoever_stops_reading_leaves_nothing_behind() {
+    let stage = Stage::new();
+    let long = format!("{SCENARIOS}/stop/cap.toml");
+    for args in [&[&*long][..], &[&long, "--json"]] {
+        let mut child = stage.command(args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut String::new()).unwrap();
+        drop(stdout);
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        stage.assert_clear("a reader who left");
+    }
+}
