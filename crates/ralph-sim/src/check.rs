@@ -178,3 +178,200 @@ impl<'a> Check<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::stage;
+    use crate::timeline::{Ending, Handled, Request, Tool};
+    use serde_json::Value;
+
+    fn request() -> Entry {
+        Entry::Request(Request { agent: None, messages: Vec::new() })
+    }
+
+    fn hook(event: &str, effect: Effect) -> Entry {
+        let handler = Handled {
+            command: "./gate.sh".to_owned(),
+            source: "project".to_owned(),
+            ended: "exit 0".to_owned(),
+            stdout: String::new(),
+            stderr: String::new(),
+            outcome: "success".to_owned(),
+            remark: None,
+            ms: 1,
+        };
+        Entry::Hook(Hook {
+            event: event.to_owned(),
+            agent: None,
+            input: Value::Null,
+            handlers: vec![handler],
+            effect,
+        })
+    }
+
+    fn blocked(reasons: &[&str]) -> Effect {
+        Effect::Blocked { reasons: reasons.iter().map(|&reason| reason.to_owned()).collect() }
+    }
+
+    fn ending(reason: &str, result: &str) -> Entry {
+        let (reason, result) = (reason.to_owned(), result.to_owned());
+        Entry::Ending(Ending { reason, result, is_error: false })
+    }
+
+    /// Held, held by context alone, let go once too often: one prompt.
+    fn story() -> Vec<Entry> {
+        let tool = Tool {
+            agent: None,
+            name: "Bash".to_owned(),
+            input: Value::Null,
+            result: String::new(),
+            is_error: false,
+        };
+        vec![
+            Entry::Prompt { text: "Go.".to_owned() },
+            request(),
+            Entry::Tool(tool),
+            hook("PostToolUse", blocked(&["not counted"])),
+            request(),
+            hook("Stop", blocked(&["two tests fail", "and the linter"])),
+            request(),
+            hook("Stop", Effect::Continued { context: vec!["mind the docs".to_owned()] }),
+            hook("SubagentStop", blocked(&["not counted either"])),
+            request(),
+            hook("Stop", Effect::Overridden { reasons: vec!["once more".to_owned()] }),
+            ending("completed", "Done."),
+            Entry::Exit { code: 0 },
+        ]
+    }
+
+    fn texts(texts: &[&str]) -> Option<Vec<String>> {
+        Some(texts.iter().map(|&text| text.to_owned()).collect())
+    }
+
+    fn judged(expect: &Expect, entries: &[Entry]) -> (Counts, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let files = [("there.txt", "as it is\n"), ("sub/other.txt", "x")];
+        let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let scenario = Scenario { files: files.into(), ..Scenario::default() };
+        let stage = stage::build(&scenario, directory.path()).unwrap();
+        let mut check = Check::new(expect);
+        for entry in entries {
+            check.watch(entry);
+        }
+        let (counts, mismatches) = check.finish(&stage);
+        let lines = mismatches.iter().map(|Mismatch { what, expected, found }| {
+            format!("{what}: {expected}, not {found}")
+                .replace(&stage.root.display().to_string(), "ROOT")
+        });
+        (counts, lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    #[test]
+    fn what_came_true_is_counted_and_nothing_is_said() {
+        let expect = Expect {
+            endings: texts(&["completed"]),
+            results: texts(&["Done."]),
+            stops: Some(3),
+            blocks: Some(2),
+            requests: Some(4),
+            reasons: texts(&["the linter", "docs"]),
+            events: texts(&["PostToolUse", "Stop", "Stop", "SubagentStop", "Stop"]),
+            exit: Some(0),
+            files: [("there.txt".to_owned(), "as it is\n".to_owned())].into(),
+            absent: vec!["missing.txt".to_owned()],
+        };
+        let (counts, missed) = judged(&expect, &story());
+        assert_eq!(missed, "");
+        let expected =
+            Counts { requests: 4, stops: 3, blocks: 2, overridden: 1, tools: 1, hooks: 5 };
+        assert_eq!(counts, expected);
+        assert_eq!(judged(&Expect::default(), &story()).1, "");
+    }
+
+    #[test]
+    fn every_kind_of_disappointment_has_its_words() {
+        let expect = Expect {
+            endings: texts(&["api_error"]),
+            results: texts(&["Well done."]),
+            stops: Some(2),
+            blocks: Some(0),
+            requests: Some(5),
+            reasons: texts(&["three tests", "docs"]),
+            events: texts(&["PostToolUse", "Stop", "PreCompact", "SubagentStop", "Stop"]),
+            exit: Some(1),
+            files: [("there.txt", ""), ("missing.txt", "x"), ("sub", "x")]
+                .map(|(name, text)| (name.to_owned(), text.to_owned()))
+                .into(),
+            absent: ["there.txt", "sub", "missing.txt"].map(str::to_owned).into(),
+        };
+        insta::assert_snapshot!(judged(&expect, &story()).1, @r#"
+        reasons[0]: something with "three tests", not "two tests fail\nand the linter"
+        events[2]: "PreCompact", not "Stop"
+        endings[0]: "api_error", not "completed"
+        results[0]: "Well done.", not "Done."
+        stops: 2, not 3
+        blocks: 0, not 2
+        requests: 5, not 4
+        exit: 1, not 0
+        files.missing.txt: "x", not no such file
+        files.sub: "x", not cannot read `ROOT/project/sub`
+        files.there.txt: "", not "as it is\n"
+        absent.there.txt: no such file, not it is there
+        absent.sub: no such file, not it is there
+        "#);
+    }
+
+    #[test]
+    fn lists_that_are_too_short_or_too_long_are_told_where_they_part() {
+        let short = Expect {
+            endings: texts(&[]),
+            results: texts(&[]),
+            events: texts(&["PostToolUse"]),
+            reasons: texts(&[]),
+            ..Expect::default()
+        };
+        insta::assert_snapshot!(judged(&short, &story()).1, @r#"
+        events[1]: nothing more, not "Stop"
+        events[2]: nothing more, not "Stop"
+        events[3]: nothing more, not "SubagentStop"
+        events[4]: nothing more, not "Stop"
+        endings[0]: nothing more, not "completed"
+        results[0]: nothing more, not "Done."
+        "#);
+        let long = Expect {
+            endings: texts(&["completed", "completed"]),
+            results: texts(&["Done.", "And done."]),
+            events: texts(&["PostToolUse", "Stop", "Stop", "SubagentStop", "Stop", "SessionEnd"]),
+            reasons: texts(&["two", "docs", "more", "still more"]),
+            ..Expect::default()
+        };
+        insta::assert_snapshot!(judged(&long, &story()).1, @r#"
+        endings[1]: "completed", not nothing more
+        results[1]: "And done.", not nothing more
+        events[5]: "SessionEnd", not nothing more
+        reasons[2]: "more", not nothing more
+        "#);
+    }
+
+    /// A loop of ten thousand turns leaves five lines, not ten thousand.
+    #[test]
+    fn only_the_first_of_a_kind_are_kept() {
+        let expect = Expect {
+            events: texts(&[]),
+            reasons: Some(vec!["never".to_owned(); 20]),
+            exit: Some(0),
+            ..Expect::default()
+        };
+        let entries = vec![hook("Stop", blocked(&["no"])); 20];
+        let (counts, missed) = judged(&expect, &entries);
+        assert_eq!(counts.blocks, 20);
+        let kinds = missed.lines().map(|line| line.split(['[', ':']).next().unwrap());
+        let kinds: Vec<_> = kinds.collect();
+        assert_eq!(kinds.iter().filter(|kind| **kind == "events").count(), MOST);
+        assert_eq!(kinds.iter().filter(|kind| **kind == "reasons").count(), MOST);
+        // A client that never ended has no exit code.
+        assert_eq!(missed.lines().last(), Some("exit: 0, not nothing"));
+    }
+}

@@ -108,3 +108,100 @@ impl Queue {
         self.turns.pop_front()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{SessionStep, Subagent};
+
+    fn says(text: &str, repeat: Repeat) -> AgentTurn {
+        AgentTurn { text: text.to_owned(), repeat, ..AgentTurn::default() }
+    }
+
+    fn once(text: &str) -> Step {
+        Step::Agent(says(text, Repeat::Times(1)))
+    }
+
+    fn person() -> Step {
+        Step::Person("Go.".to_owned())
+    }
+
+    fn script(steps: Vec<Step>) -> Script {
+        Script::new(&Scenario { steps, ..Scenario::default() })
+    }
+
+    fn next(script: &mut Script, count: usize) -> Vec<String> {
+        (0..count).map(|_| script.answer().text).collect()
+    }
+
+    #[test]
+    fn turns_come_in_order_and_as_often_as_they_say() {
+        let twice = Step::Agent(says("again", Repeat::Times(2)));
+        let mut script = script(vec![person(), once("one"), twice, once("last")]);
+        assert!(script.has_more());
+        assert_eq!(next(&mut script, 4), ["one", "again", "again", "last"]);
+        assert!(!script.has_more());
+        assert_eq!(next(&mut script, 2), [EXHAUSTED.to_owned(), format!("{EXHAUSTED} (2)")]);
+    }
+
+    #[test]
+    fn forever_ends_with_the_next_prompt() {
+        let forever = Step::Agent(says("still here", Repeat::Forever));
+        let mut script = script(vec![person(), forever, once("never"), person(), once("two")]);
+        assert_eq!(next(&mut script, 500), vec!["still here"; 500]);
+        script.next_prompt();
+        assert_eq!(next(&mut script, 2), ["two", EXHAUSTED]);
+    }
+
+    #[test]
+    fn turns_that_are_left_when_the_next_prompt_comes_are_skipped() {
+        let steps = vec![
+            person(),
+            once("one"),
+            once("skipped"),
+            Step::Session(SessionStep::Resume),
+            person(),
+            person(),
+            once("three"),
+        ];
+        let mut script = script(steps);
+        assert_eq!(next(&mut script, 1), ["one"]);
+        script.next_prompt();
+        // The second prompt has no turns of its own.
+        assert_eq!(next(&mut script, 1), [EXHAUSTED]);
+        script.next_prompt();
+        assert_eq!(next(&mut script, 1), ["three"]);
+        script.next_prompt();
+        assert_eq!(next(&mut script, 1), [format!("{EXHAUSTED} (2)")]);
+    }
+
+    #[test]
+    fn a_turn_that_was_under_way_starts_anew_after_a_prompt() {
+        let thrice = |text: &str| Step::Agent(says(text, Repeat::Times(3)));
+        let mut script = script(vec![person(), thrice("a"), person(), thrice("b"), once("c")]);
+        assert_eq!(next(&mut script, 2), ["a", "a"]);
+        script.next_prompt();
+        assert_eq!(next(&mut script, 4), ["b", "b", "b", "c"]);
+    }
+
+    #[test]
+    fn subagents_have_turns_of_their_own_by_a_part_of_their_task() {
+        let agent = |prompt: &str, texts: &[&str]| Subagent {
+            prompt: prompt.to_owned(),
+            turns: texts.iter().map(|text| says(text, Repeat::Times(1))).collect(),
+        };
+        let mut script = Script::new(&Scenario {
+            steps: vec![person(), once("main")],
+            subagents: vec![agent("count the files", &["one", "two"]), agent("count", &["other"])],
+            ..Scenario::default()
+        });
+        assert_eq!(script.agent_answer("Please count the files below src").text, "one");
+        assert_eq!(script.agent_answer("count the lines").text, "other");
+        assert_eq!(next(&mut script, 1), ["main"]);
+        assert_eq!(script.agent_answer("count the files").text, "two");
+        assert_eq!(script.agent_answer("count the files").text, EXHAUSTED);
+        assert_eq!(script.agent_answer("sing").text, format!("{EXHAUSTED} (2)"));
+        assert!(script.is_agent("count the words"));
+        assert!(!script.is_agent("sing"));
+    }
+}

@@ -258,3 +258,175 @@ fn copy(from: &Path, to: &Path, count: &mut usize) -> Result<(), StageError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Plugin, Settings};
+    use std::os::unix::fs::symlink;
+
+    /// Every file below, with what is in it; `*` is one that can be run.
+    fn listed(root: &Path) -> String {
+        let mut lines = Vec::new();
+        let mut waiting = vec![root.to_owned()];
+        while let Some(directory) = waiting.pop() {
+            for name in fs::list(&directory, 1000).unwrap() {
+                let path = directory.join(name);
+                let found = fs::stat_link(&path).unwrap();
+                let shown = path.strip_prefix(root).unwrap().display();
+                match found.kind {
+                    Kind::Directory => waiting.push(path),
+                    Kind::File => {
+                        let text = String::from_utf8(fs::read(&path, 10_000).unwrap()).unwrap();
+                        let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                        let mark = if found.mode & 0o100 == 0 { "" } else { "*" };
+                        lines.push(format!("{shown}{mark}: {text}"));
+                    }
+                    Kind::Symlink | Kind::Other => lines.push(format!("{shown}: no file")),
+                }
+            }
+        }
+        lines.sort();
+        lines.join("\n")
+    }
+
+    fn hook(run: Run, layer: Layer) -> Hook {
+        Hook { event: "Stop".to_owned(), run, layer, ..Hook::default() }
+    }
+
+    fn script(text: &str) -> Run {
+        Run::Script(text.to_owned())
+    }
+
+    fn files(files: &[(&str, &str)]) -> std::collections::BTreeMap<String, String> {
+        files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    }
+
+    /// Each layer has its file, scripts are numbered through, and what the scenario sets besides stays.
+    #[test]
+    fn hooks_stand_in_the_settings_they_are_meant_for() {
+        let root = tempfile::tempdir().unwrap();
+        let program = Run::Program { command: "gate".to_owned(), args: vec!["-x".to_owned()] };
+        let matched = Hook {
+            event: "PreToolUse".to_owned(),
+            matcher: Some("Write|Edit".to_owned()),
+            timeout: Some(0.5),
+            is_async: true,
+            ..hook(script("#!/usr/bin/perl\nexit 2"), Layer::Local)
+        };
+        let user = json!({"env": {"A": "1"}, "hooks": {"Stop": [{"hooks": []}], "Other": 3}});
+        let scenario = Scenario {
+            settings: Settings {
+                user: Some(user),
+                project: Some(json!({"hooks": 3})),
+                local: None,
+            },
+            hooks: vec![
+                hook(Run::Command("one".to_owned()), Layer::User),
+                hook(script("exit 0"), Layer::Project),
+                hook(script("exit 2"), Layer::Project),
+                matched,
+                hook(program, Layer::Flag),
+            ],
+            ..Scenario::default()
+        };
+        let stage = build(&scenario, root.path()).unwrap();
+        assert_eq!(stage.flag, Some(stage.root.join("flag.json")));
+        insta::assert_snapshot!(listed(root.path()), @r#"
+        flag.json: { "hooks": { "Stop": [ { "hooks": [ { "args": [ "-x" ], "command": "gate", "type": "command" } ] } ] } }
+        home/.claude/settings.json: { "env": { "A": "1" }, "hooks": { "Other": 3, "Stop": [ { "hooks": [] }, { "hooks": [ { "command": "one", "type": "command" } ] } ] } }
+        project/.claude/hooks/1.sh: exit 0
+        project/.claude/hooks/2.sh: exit 2
+        project/.claude/hooks/3.sh*: #!/usr/bin/perl exit 2
+        project/.claude/settings.json: { "hooks": { "Stop": [ { "hooks": [ { "command": "sh \"$CLAUDE_PROJECT_DIR/.claude/hooks/1.sh\"", "type": "command" } ] }, { "hooks": [ { "command": "sh \"$CLAUDE_PROJECT_DIR/.claude/hooks/2.sh\"", "type": "command" } ] } ] } }
+        project/.claude/settings.local.json: { "hooks": { "PreToolUse": [ { "hooks": [ { "async": true, "command": "\"$CLAUDE_PROJECT_DIR/.claude/hooks/3.sh\"", "timeout": 0.5, "type": "command" } ], "matcher": "Write|Edit" } ] } }
+        "#);
+    }
+
+    #[test]
+    fn a_scenario_without_hooks_has_no_settings() {
+        let root = tempfile::tempdir().unwrap();
+        let scenario = Scenario {
+            files: files(&[("src/a.py", "x"), ("run.sh", "#!/bin/sh\ntrue")]),
+            home: files(&[(".config/tool.toml", "y")]),
+            ..Scenario::default()
+        };
+        let stage = build(&scenario, root.path()).unwrap();
+        assert_eq!((stage.flag, stage.plugins), (None, Vec::new()));
+        insta::assert_snapshot!(listed(root.path()), @"
+        home/.config/tool.toml: y
+        project/run.sh*: #!/bin/sh true
+        project/src/a.py: x
+        ");
+    }
+
+    #[test]
+    fn a_plugin_has_its_manifest_its_hooks_and_its_scripts() {
+        let root = tempfile::tempdir().unwrap();
+        let hooks = vec![hook(script("exit 2"), Layer::Project)];
+        let scenario = Scenario {
+            plugins: vec![Plugin { name: "keeper".to_owned(), hooks }],
+            ..Scenario::default()
+        };
+        let stage = build(&scenario, root.path()).unwrap();
+        assert_eq!(stage.plugins, [stage.root.join("plugins/keeper")]);
+        insta::assert_snapshot!(listed(root.path()), @r#"
+        plugins/keeper/.claude-plugin/plugin.json: { "description": "a plugin", "name": "keeper", "version": "1.0.0" }
+        plugins/keeper/hooks/1.sh: exit 2
+        plugins/keeper/hooks/hooks.json: { "hooks": { "Stop": [ { "hooks": [ { "command": "sh \"${CLAUDE_PLUGIN_ROOT}/hooks/1.sh\"", "type": "command" } ] } ] } }
+        "#);
+    }
+
+    /// Neither a repository nor a link comes along, and a file of the scenario's own wins.
+    #[test]
+    fn a_project_is_copied_without_its_history_and_without_links() {
+        let from = tempfile::tempdir().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let given = |name: &str, text: &str| put(&from.path().join(name), text).unwrap();
+        given("a.txt", "theirs");
+        given("b.txt", "theirs");
+        given("tool.sh", "#!/bin/sh\ntrue");
+        given(".git/config", "x");
+        given("sub/.git", "gitdir: elsewhere");
+        given("sub/deep/c.txt", "c");
+        symlink("/etc/passwd", from.path().join("link")).unwrap();
+        symlink(from.path(), from.path().join("sub/round")).unwrap();
+        let scenario = Scenario {
+            copy: Some(from.path().to_owned()),
+            files: files(&[("b.txt", "ours")]),
+            ..Scenario::default()
+        };
+        build(&scenario, root.path()).unwrap();
+        insta::assert_snapshot!(listed(root.path()), @"
+        project/a.txt: theirs
+        project/b.txt: ours
+        project/sub/deep/c.txt: c
+        project/tool.sh*: #!/bin/sh true
+        ");
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_cannot_be_copied() {
+        let root = tempfile::tempdir().unwrap();
+        let copy = Some(root.path().join("nowhere"));
+        let error = build(&Scenario { copy, ..Scenario::default() }, root.path()).unwrap_err();
+        let error = error.to_string().replace(&root.path().display().to_string(), "ROOT");
+        insta::assert_snapshot!(error, @"cannot list `ROOT/nowhere`");
+    }
+
+    #[test]
+    fn scripts_beside_settings_are_lent_to_the_project_and_the_home() {
+        let from = tempfile::tempdir().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        put(&from.path().join("lib/common.sh"), "true").unwrap();
+        put(&from.path().join("gate.sh"), "#!/bin/sh\ntrue").unwrap();
+        let stage = build(&Scenario::default(), root.path()).unwrap();
+        lend(&stage, from.path()).unwrap();
+        insta::assert_snapshot!(listed(root.path()), @"
+        home/.claude/hooks/gate.sh*: #!/bin/sh true
+        home/.claude/hooks/lib/common.sh: true
+        project/.claude/hooks/gate.sh*: #!/bin/sh true
+        project/.claude/hooks/lib/common.sh: true
+        ");
+    }
+}
