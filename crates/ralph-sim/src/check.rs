@@ -246,8 +246,8 @@ mod tests {
         ]
     }
 
-    fn texts(texts: &[&str]) -> Option<Vec<String>> {
-        Some(texts.iter().map(|&text| text.to_owned()).collect())
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|&text| text.to_owned()).collect()
     }
 
     fn judged(expect: &Expect, entries: &[Entry]) -> (Counts, String) {
@@ -271,13 +271,13 @@ mod tests {
     #[test]
     fn what_came_true_is_counted_and_nothing_is_said() {
         let expect = Expect {
-            endings: texts(&["completed"]),
-            results: texts(&["Done."]),
+            endings: Some(texts(&["completed"])),
+            results: Some(texts(&["Done."])),
             stops: Some(3),
             blocks: Some(2),
             requests: Some(4),
-            reasons: texts(&["the linter", "docs"]),
-            events: texts(&["PostToolUse", "Stop", "Stop", "SubagentStop", "Stop"]),
+            reasons: Some(texts(&["the linter", "docs"])),
+            events: Some(texts(&["PostToolUse", "Stop", "Stop", "SubagentStop", "Stop"])),
             exit: Some(0),
             files: [("there.txt".to_owned(), "as it is\n".to_owned())].into(),
             absent: vec!["missing.txt".to_owned()],
@@ -293,13 +293,13 @@ mod tests {
     #[test]
     fn every_kind_of_disappointment_has_its_words() {
         let expect = Expect {
-            endings: texts(&["api_error"]),
-            results: texts(&["Well done."]),
+            endings: Some(texts(&["api_error"])),
+            results: Some(texts(&["Well done."])),
             stops: Some(2),
             blocks: Some(0),
             requests: Some(5),
-            reasons: texts(&["three tests", "docs"]),
-            events: texts(&["PostToolUse", "Stop", "PreCompact", "SubagentStop", "Stop"]),
+            reasons: Some(texts(&["three tests", "docs"])),
+            events: Some(texts(&["PostToolUse", "Stop", "PreCompact", "SubagentStop", "Stop"])),
             exit: Some(1),
             files: [("there.txt", ""), ("missing.txt", "x"), ("sub", "x")]
                 .map(|(name, text)| (name.to_owned(), text.to_owned()))
@@ -326,10 +326,10 @@ mod tests {
     #[test]
     fn lists_that_are_too_short_or_too_long_are_told_where_they_part() {
         let short = Expect {
-            endings: texts(&[]),
-            results: texts(&[]),
-            events: texts(&["PostToolUse"]),
-            reasons: texts(&[]),
+            endings: Some(texts(&[])),
+            results: Some(texts(&[])),
+            events: Some(texts(&["PostToolUse"])),
+            reasons: Some(texts(&[])),
             ..Expect::default()
         };
         insta::assert_snapshot!(judged(&short, &story()).1, @r#"
@@ -341,10 +341,17 @@ mod tests {
         results[0]: nothing more, not "Done."
         "#);
         let long = Expect {
-            endings: texts(&["completed", "completed"]),
-            results: texts(&["Done.", "And done."]),
-            events: texts(&["PostToolUse", "Stop", "Stop", "SubagentStop", "Stop", "SessionEnd"]),
-            reasons: texts(&["two", "docs", "more", "still more"]),
+            endings: Some(texts(&["completed", "completed"])),
+            results: Some(texts(&["Done.", "And done."])),
+            events: Some(texts(&[
+                "PostToolUse",
+                "Stop",
+                "Stop",
+                "SubagentStop",
+                "Stop",
+                "SessionEnd",
+            ])),
+            reasons: Some(texts(&["two", "docs", "more", "still more"])),
             ..Expect::default()
         };
         insta::assert_snapshot!(judged(&long, &story()).1, @r#"
@@ -359,7 +366,7 @@ mod tests {
     #[test]
     fn only_the_first_of_a_kind_are_kept() {
         let expect = Expect {
-            events: texts(&[]),
+            events: Some(texts(&[])),
             reasons: Some(vec!["never".to_owned(); 20]),
             exit: Some(0),
             ..Expect::default()

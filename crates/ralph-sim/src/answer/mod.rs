@@ -254,10 +254,12 @@ fn read_plain(output: &Output<'_>, code: i32, text: &str) -> Answer {
 }
 
 fn read_said(output: &Output<'_>, code: i32, said: Said) -> Answer {
-    let by_permission = said
-        .permission
+    // Elsewhere there is nothing to allow or to deny.
+    let is_asked = matches!(output.event, "PreToolUse" | "PermissionRequest");
+    let permission = said.permission.filter(|_| is_asked);
+    let by_permission = permission
         .clone()
-        .filter(|asked| asked.choice == Choice::Deny && output.event != "PermissionRequest");
+        .filter(|asked| asked.choice == Choice::Deny && output.event == "PreToolUse");
     let reason = filled(said.reason);
     let verdict = if said.decision.as_deref() == Some("block") || by_permission.is_some() {
         let reason = by_permission.and_then(|denied| denied.reason).or_else(|| reason.clone());
@@ -269,7 +271,7 @@ fn read_said(output: &Output<'_>, code: i32, said: Said) -> Answer {
     };
     let approved = said.decision.is_some() && output.event == "PreToolUse";
     let permission =
-        said.permission.or(approved.then_some(Permission { choice: Choice::Allow, reason: None }));
+        permission.or(approved.then_some(Permission { choice: Choice::Allow, reason: None }));
     let permission = permission
         .map(|asked| Permission { reason: asked.reason.or_else(|| reason.clone()), ..asked });
     let stop = (said.continues == Some(false) && can_block(output.event))

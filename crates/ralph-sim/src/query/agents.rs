@@ -110,7 +110,7 @@ pub(super) fn in_foreground(host: &mut Host<'_>, chat: &mut Conversation, call: 
     }
     let id = &task.agent.id;
     let mut text = String::new();
-    if let Some(used) = report.used() {
+    if let Some(used) = report.used(&chat.calls) {
         text.push_str(&format!("  {used}\n  \n"));
     }
     text.push_str(&format!(
@@ -147,11 +147,13 @@ pub(super) fn terminated(host: &Host<'_>, report: &Report) -> String {
 }
 
 impl Report {
-    /// What the client says of the tools it called.
-    pub(super) fn used(&self) -> Option<String> {
-        let names = self.calls.join(", ");
-        let used = format!("<tools-used-before-summary>{names}</tools-used-before-summary>");
-        (!self.calls.is_empty()).then_some(used)
+    /// What the client says of the tools it called, apart from those that its agent knows.
+    fn used(&self, known: &[String]) -> Option<String> {
+        let names = self.calls.iter().filter(|name| !known.contains(name));
+        let names: Vec<&str> = names.map(String::as_str).collect();
+        let list = names.join(", ");
+        let used = format!("<tools-used-before-summary>{list}</tools-used-before-summary>");
+        (!names.is_empty()).then_some(used)
     }
 }
 

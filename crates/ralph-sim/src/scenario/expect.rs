@@ -25,10 +25,11 @@ pub const EVENTS: [&str; 18] = [
 ];
 
 /// The client's words for how a prompt ends.
-pub const ENDINGS: [&str; 8] = [
+pub const ENDINGS: [&str; 9] = [
     "completed",
     "stop_hook_prevented",
     "hook_stopped",
+    "tool_deferred",
     "prompt_blocked",
     "api_error",
     "max_turns",

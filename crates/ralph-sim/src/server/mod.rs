@@ -626,10 +626,10 @@ mod tests {
         Three.
         (The scenario has no more turns.)
         <summary>All of it.</summary>
-        (The scenario has no more turns.)
+        (The scenario has no more turns.) (2)
         Done.
         Now this.
-        (The scenario has no more turns.)
+        (The scenario has no more turns.) (3)
         ");
         assert!(!server.has_more());
     }

@@ -120,6 +120,7 @@ pub(super) fn run(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn
         let admitted: Vec<Admitted> = now.iter().map(|call| admit(host, chat, call)).collect();
         for (call, admitted) in now.iter().zip(admitted) {
             let (text, stopped) = match admitted {
+                Admitted::Deferred => return Round::Over(Over::new("tool_deferred", "")),
                 Admitted::Not { text, is_stopped } => (text, is_stopped),
                 Admitted::With(input, is_stopped, told) => {
                     let call = Call { input, ..call.clone() };
@@ -145,6 +146,8 @@ enum Admitted {
         text: String,
         is_stopped: bool,
     },
+    /// Left to whoever runs the client, and nobody does.
+    Deferred,
 }
 
 fn admit(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Admitted {
@@ -160,11 +163,31 @@ fn admit(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Admitted 
         let reasons = vec![text.clone()];
         host.show(&told, Effect::Blocked { reasons });
         finish(host, chat, call, &Done::Denied { text: text.clone() });
+        for context in told.asides() {
+            chat.pending.context(context);
+        }
         return Admitted::Not { text, is_stopped };
     }
     host.show(&told, effect(&told));
-    let input = told.updated_input().unwrap_or_else(|| call.input.clone());
-    Admitted::With(input, is_stopped, told)
+    if told.is_deferred() {
+        return Admitted::Deferred;
+    }
+    let Some(input) = told.updated_input() else {
+        return Admitted::With(call.input.clone(), is_stopped, told);
+    };
+    let rewritten = Call { input, ..call.clone() };
+    match schema::missing(&rewritten) {
+        None => Admitted::With(rewritten.input, is_stopped, told),
+        Some(issues) => {
+            let text = format!(
+                "PreToolUse hook for {} returned updatedInput that failed schema validation: {issues}\nThe tool input from \
+                 the model was valid; the hook's rewrite of it was not.",
+                call.name
+            );
+            finish(host, chat, &rewritten, &Done::Refused { text: text.clone() });
+            Admitted::Not { text, is_stopped }
+        }
+    }
 }
 
 /// The text for the model, and whether a hook ended the turn.
@@ -375,6 +398,13 @@ impl Told {
             self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
         let asked = asked.find(|asked| asked.choice == Choice::Ask)?;
         Some(asked.reason.clone().unwrap_or_default())
+    }
+
+    /// Whether a hook leaves the call to whoever runs the client, and none allows or denies it.
+    fn is_deferred(&self) -> bool {
+        let choices =
+            self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
+        choices.map(|asked| asked.choice).max() == Some(Choice::Defer)
     }
 
     fn updated_input(&self) -> Option<Value> {

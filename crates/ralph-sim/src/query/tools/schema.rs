@@ -66,25 +66,42 @@ fn of(name: &str) -> Option<Schema> {
 /// Why a call does not come to a run at all, in the client's words.
 pub(super) fn mistake(call: &Call) -> Option<String> {
     let name = call.name.as_str();
-    let Some(Schema { required, optional }) = of(name) else {
-        let is_known = ABSENT.contains(&name);
-        return (!is_known).then(|| {
-            format!("<tool_use_error>Error: No such tool available: {name}</tool_use_error>")
-        });
-    };
-    let missing = required.iter().filter(|name| call.input.get(**name).is_none());
-    let missing = missing.map(|name| format!("The required parameter `{name}` is missing"));
+    if of(name).is_none() && !ABSENT.contains(&name) {
+        return Some(format!(
+            "<tool_use_error>Error: No such tool available: {name}</tool_use_error>"
+        ));
+    }
+    let issues = issues(call)?;
+    Some(format!("<tool_use_error>InputValidationError: {issues}</tool_use_error>"))
+}
+
+/// What is wrong with the input of a call.
+fn issues(call: &Call) -> Option<String> {
+    let Schema { required, optional } = of(&call.name)?;
     let given = call.input.as_object().into_iter().flat_map(|input| input.keys());
     let unexpected = given
         .filter(|name| !required.contains(&name.as_str()) && !optional.contains(&name.as_str()))
         .map(|name| format!("An unexpected parameter `{name}` was provided"));
-    let issues: Vec<String> = missing.chain(unexpected).collect();
-    if issues.is_empty() {
-        return None;
-    }
-    let what = if issues.len() == 1 { "issue" } else { "issues" };
-    Some(format!(
-        "<tool_use_error>InputValidationError: {name} failed due to the following {what}:\n{}</tool_use_error>",
-        issues.join("\n")
-    ))
+    let issues: Vec<String> = lacking(call).into_iter().chain(unexpected).collect();
+    listed(call, &issues)
+}
+
+/// What the input lacks that a hook wrote.
+pub(super) fn missing(call: &Call) -> Option<String> {
+    listed(call, &lacking(call))
+}
+
+fn lacking(call: &Call) -> Vec<String> {
+    let required = of(&call.name).map(|schema| schema.required).unwrap_or_default();
+    let missing = required.iter().filter(|name| call.input.get(**name).is_none());
+    missing.map(|name| format!("The required parameter `{name}` is missing")).collect()
+}
+
+fn listed(call: &Call, issues: &[String]) -> Option<String> {
+    let what = match issues.len() {
+        0 => return None,
+        1 => "issue",
+        _ => "issues",
+    };
+    Some(format!("{} failed due to the following {what}:\n{}", call.name, issues.join("\n")))
 }
