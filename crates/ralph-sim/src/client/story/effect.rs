@@ -37,7 +37,27 @@ pub(super) fn find(items: &mut [Item]) {
         if let Some(Item { what: What::Batch(batch), .. }) = items.get_mut(place) {
             batch.hook.effect = effect;
             name_refuser(&mut batch.hook);
+            strip(&mut batch.hook);
         }
+    }
+}
+
+/// The reasons as the hooks gave them, without what the client puts around them.
+fn strip(hook: &mut Hook) {
+    let (Effect::Blocked { reasons } | Effect::Overridden { reasons }) = &mut hook.effect else {
+        return;
+    };
+    for reason in reasons {
+        let whole = reason.as_str();
+        let found = hook.handlers.iter().find_map(|handled| {
+            whole.strip_prefix('[')?.strip_prefix(&handled.command)?.strip_prefix("]: ")
+        });
+        let stripped = found.unwrap_or(whole);
+        let stripped = match stripped.rsplit_once("\nThis hook comes from the ") {
+            Some((before, _)) if stripped.ends_with(" plugin.") => before,
+            Some(_) | None => stripped,
+        };
+        *reason = stripped.to_owned();
     }
 }
 
