@@ -212,7 +212,7 @@ mod tests {
     }
 
     fn blocked(reasons: &[&str]) -> Effect {
-        Effect::Blocked { reasons: reasons.iter().map(|&reason| reason.to_owned()).collect() }
+        Effect::Blocked { reasons: texts(reasons) }
     }
 
     fn ending(reason: &str, result: &str) -> Entry {

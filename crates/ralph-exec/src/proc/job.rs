@@ -226,7 +226,7 @@ fn end_lost(child: &Child) {
     // As long as its end was not collected, the number is its own.
     if waitid(WaitId::Pid(pid), options).is_ok() {
         kill_process(pid, Signal::KILL).ok();
-        tree::kill_session(pid);
+        tree::kill_session(pid, Deadline::after(supervisor::KILL));
     }
 }
 

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process};
 
 use super::wait;
+use crate::clock::Deadline;
 use crate::{fs, owner};
 
 /// More than the numbers of all processes a machine can have.
@@ -151,12 +152,22 @@ fn send(_: &OwnedFd, _: Signal) -> rustix::io::Result<()> {
 
 /// Kills whoever is in the session of a supervisor that has ended before its time. Until that is collected, the
 /// session's number is nobody else's. Who left the session is out of reach then.
-pub(super) fn kill_session(session: Pid) {
+///
+/// Who is started while we look is missed, so it looks until there is nobody: the dead start nobody.
+pub(super) fn kill_session(session: Pid, bound: Deadline) {
     let is_in = |pid: &Pid| {
-        stat(*pid).is_some_and(|process| process.session == number(session).cast_unsigned())
+        stat(*pid).is_some_and(|process| {
+            process.session == number(session).cast_unsigned() && !process.has_ended()
+        })
     };
-    for pid in processes().into_iter().filter(is_in) {
-        kill_process(pid, Signal::KILL).ok();
+    loop {
+        let found: Vec<_> = processes().into_iter().filter(is_in).collect();
+        for pid in &found {
+            kill_process(*pid, Signal::KILL).ok();
+        }
+        if found.is_empty() || bound.is_over() {
+            return;
+        }
     }
 }
 

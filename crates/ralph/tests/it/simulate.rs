@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
+use std::time::{Duration, Instant};
 
 pub const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
 
@@ -56,6 +57,9 @@ impl Stage {
     /// Nothing in the scratch directory, and no process that was started for it: each has its home in there.
     pub fn assert_clear(&self, what: &str) {
         assert_eq!(self.left(), [] as [PathBuf; 0], "{what}");
+        // Who was killed is not dead at once.
+        let bound = Instant::now() + Duration::from_secs(5);
+        while !self.running().is_empty() && Instant::now() < bound {}
         assert_eq!(self.running(), [] as [String; 0], "{what}");
     }
 

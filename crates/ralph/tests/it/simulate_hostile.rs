@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// A scenario whose only hook, or only tool call, is this.
 fn hostile(command: &str, of: &str) -> String {
@@ -257,7 +258,7 @@ fn whoever_interrupts_it_leaves_nothing_behind() {
     {
         let stage = Stage::new();
         let began = stage.sandbox.root().join("began");
-        let hang = format!("touch {}; sleep 600", began.display());
+        let hang = format!("touch {}; sleep 60", began.display());
         let text =
             format!("name = 'x.'\n{}\n[[step]]\nagent = 'Done.'\n", hanging.replace("HANG", &hang));
         let path = stage.sandbox.write("scenario.toml", text);
@@ -266,7 +267,9 @@ fn whoever_interrupts_it_leaves_nothing_behind() {
         eventually(|| began.exists().then_some(()));
         assert_eq!(stage.left().len(), 1);
         kill_process(Pid::from_child(&child), signal).unwrap();
+        let watch = Instant::now();
         let shown: Ended = child.wait_with_output().unwrap().into();
+        assert!(watch.elapsed() < Duration::from_secs(20), "{hanging}: {:?}", watch.elapsed());
         assert_eq!((shown.code, &*shown.stderr), (Some(130), ""), "{hanging}: {shown}");
         // What was interrupted is no answer, and nothing is summed up.
         let last = shown.stdout.lines().last().unwrap_or_default();

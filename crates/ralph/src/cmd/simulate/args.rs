@@ -24,7 +24,7 @@ pub(crate) struct Simulate {
     /// Play it through this real client instead, whose model is then scripted; `claude` looks in `PATH`
     #[arg(long, value_name = "PROGRAM", num_args = 0..=1, default_missing_value = "claude")]
     pub client: Option<PathBuf>,
-    /// Hooks from this settings file instead of the scenario's own
+    /// Hooks from this settings file instead of the scenario's own; scripts in `hooks/` beside it come along
     #[arg(long, value_name = "FILE")]
     pub settings: Option<PathBuf>,
     /// This command as the stop hook instead of the scenario's own; may be given more than once
