@@ -1,13 +1,12 @@
 //! A program that is talked to: lines go in, lines come out, and it is over when we say so.
 //!
-//! Agents start their tools in sessions of their own, and some of those start daemons. So whoever carries the
-//! variable that only this program was given counts as a part of it, and ends with it.
+//! Agents start their tools in sessions of their own, and some of those start daemons. So the program is given a
+//! variable with a random value, which nobody else can have: whoever carries it is a part of it, and ends with it.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -20,6 +19,7 @@ use super::wait;
 use crate::clock::{self, Deadline};
 use crate::fs;
 
+const MARK: &str = "RALPH_TALK";
 /// A longer line is cut.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
 const BLOCK: usize = 64 * 1024;
@@ -34,10 +34,8 @@ pub struct Spec<'a> {
     /// The program and its arguments.
     pub argv: &'a [&'a OsStr],
     pub cwd: &'a Path,
-    /// All of its environment.
+    /// All of its environment, but for the mark.
     pub env: &'a [(&'a OsStr, &'a OsStr)],
-    /// Which of these variables nobody else has with this value.
-    pub mark: &'a OsStr,
     /// Gets what it says on standard error.
     pub errors: &'a Path,
 }
@@ -63,8 +61,8 @@ pub enum TalkError {
 pub struct Talk {
     child: Child,
     input: UnixStream,
-    /// `NAME=value`
-    mark: Vec<u8>,
+    /// `NAME=value`; without chance there is none.
+    mark: Option<String>,
     is_collected: bool,
 }
 
@@ -74,12 +72,12 @@ pub fn start(spec: &Spec<'_>, hear: impl FnMut(Heard) + Send + 'static) -> Resul
     let name = spec.argv.first().copied().unwrap_or_default().to_owned();
     let failed = |source| TalkError::Start { name: name.clone(), source };
     let (input, theirs) = UnixStream::pair().map_err(failed)?;
-    let mut child = spawn(spec, theirs, errors).map_err(failed)?;
+    let value = clock::random_key().map(|key| hex(&key));
+    let mut child = spawn(spec, value.as_deref(), (theirs, errors)).map_err(failed)?;
     let Some(output) = child.stdout.take() else {
         return Err(failed(io::ErrorKind::BrokenPipe.into()));
     };
-    let value = spec.env.iter().find(|(name, _)| *name == spec.mark).map(|(_, value)| *value);
-    let mark = [spec.mark.as_bytes(), b"=", value.unwrap_or_default().as_bytes()].concat();
+    let mark = value.map(|value| format!("{MARK}={value}"));
     let talk = Talk { child, input, mark, is_collected: false };
     std::thread::Builder::new()
         .name("listener".to_string())
@@ -89,7 +87,11 @@ pub fn start(spec: &Spec<'_>, hear: impl FnMut(Heard) + Send + 'static) -> Resul
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module is part of the door")]
-fn spawn(spec: &Spec<'_>, input: UnixStream, errors: std::fs::File) -> io::Result<Child> {
+fn spawn(
+    spec: &Spec<'_>,
+    mark: Option<&str>,
+    (input, errors): (UnixStream, std::fs::File),
+) -> io::Result<Child> {
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
@@ -98,11 +100,21 @@ fn spawn(spec: &Spec<'_>, input: UnixStream, errors: std::fs::File) -> io::Resul
         .current_dir(spec.cwd)
         .env_clear()
         .envs(spec.env.iter().copied())
+        // Last, so that no variable of theirs takes its place.
+        .envs(mark.map(|value| (MARK, value)))
         .stdin(OwnedFd::from(input))
         .stdout(std::process::Stdio::piped())
         .stderr(errors)
         .process_group(0)
         .spawn()
+}
+
+fn hex(key: &[u8]) -> String {
+    let mut hex = String::with_capacity(key.len() * 2);
+    for byte in key {
+        hex.push_str(&format!("{byte:02x}"));
+    }
+    hex
 }
 
 fn listen(mut output: ChildStdout, mut hear: impl FnMut(Heard)) {
@@ -164,7 +176,8 @@ impl Talk {
             kill_process_group(Pid::from_child(&self.child), Signal::KILL).ok();
             wait::for_child(&mut self.child, bound).ok();
         }
-        while kill_marked(&self.mark) > 0 && !bound.is_over() {
+        let Some(mark) = &self.mark else { return };
+        while kill_marked(mark.as_bytes()) > 0 && !bound.is_over() {
             clock::pause(LOOK);
         }
     }
@@ -220,18 +233,12 @@ mod tests {
     fn talk(directory: &Path, script: &str) -> (Talk, mpsc::Receiver<Heard>, PathBuf) {
         let errors = directory.join("errors");
         let argv = ["/bin/sh", "-c", script].map(OsStr::new);
-        let mark = directory.join("mark");
         let env = [
             (OsStr::new("PATH"), OsStr::new("/usr/local/bin:/usr/bin:/bin")),
-            (OsStr::new("MARK"), mark.as_os_str()),
+            (OsStr::new("HOME"), directory.as_os_str()),
+            (OsStr::new(MARK), OsStr::new("theirs")),
         ];
-        let spec = Spec {
-            argv: &argv,
-            cwd: directory,
-            env: &env,
-            mark: OsStr::new("MARK"),
-            errors: &errors,
-        };
+        let spec = Spec { argv: &argv, cwd: directory, env: &env, errors: &errors };
         let (sender, heard) = mpsc::channel();
         let talk = start(&spec, move |what| drop(sender.send(what))).unwrap();
         (talk, heard, errors)
@@ -290,18 +297,25 @@ mod tests {
         }
     }
 
+    /// Nobody is taken for a part of it who only has the same variables.
+    #[test]
+    fn strangers_with_the_same_environment_are_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut stranger, heard, _) = talk(directory.path(), "echo here; read word; echo $word");
+        assert!(matches!(heard.recv().unwrap(), Heard::Line(_)));
+        let (talk, others, _) = talk(directory.path(), "echo here; exec sleep 600");
+        assert!(matches!(others.recv().unwrap(), Heard::Line(_)));
+        drop(talk);
+        stranger.say(b"alive\n", soon()).unwrap();
+        assert_eq!(lines(&heard), ["alive"]);
+    }
+
     #[test]
     fn what_cannot_be_started_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let errors = directory.path().join("errors");
         let argv = [OsStr::new("/no/such/program")];
-        let spec = Spec {
-            argv: &argv,
-            cwd: directory.path(),
-            env: &[],
-            mark: OsStr::new("MARK"),
-            errors: &errors,
-        };
+        let spec = Spec { argv: &argv, cwd: directory.path(), env: &[], errors: &errors };
         let error = start(&spec, |_| {}).unwrap_err();
         assert_eq!(error.to_string(), "cannot start `/no/such/program`");
     }

@@ -56,13 +56,7 @@ impl Launch<'_> {
         let env = self.environment(place.port);
         let env: Vec<_> = env.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect();
         let errors = self.errors();
-        let spec = talk::Spec {
-            argv: &argv,
-            cwd: &self.stage.project,
-            env: &env,
-            mark: OsStr::new("HOME"),
-            errors: &errors,
-        };
+        let spec = talk::Spec { argv: &argv, cwd: &self.stage.project, env: &env, errors: &errors };
         Ok(talk::start(&spec, hear)?)
     }
 
