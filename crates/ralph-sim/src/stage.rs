@@ -55,11 +55,10 @@ pub struct Tools<'a> {
 
 /// Runs the commands that prepare the project, as the person would before the client starts.
 pub fn set_up(scenario: &Scenario, stage: &Stage, tools: &Tools<'_>) -> Result<(), StageError> {
-    let mut env: Vec<(OsString, OsString)> = vec![
-        ("PATH".into(), tools.search_path.to_owned()),
-        ("HOME".into(), stage.home.clone().into()),
-    ];
+    let mut env: Vec<(OsString, OsString)> = vec![("PATH".into(), tools.search_path.to_owned())];
     env.extend(scenario.env.iter().map(|(name, value)| (name.into(), value.into())));
+    // Later ones win, and nothing of the person's own is to be found.
+    env.push(("HOME".into(), stage.home.clone().into()));
     for command in &scenario.setup {
         let argv = ["/bin/sh", "-c", command].map(OsString::from);
         let finished = job::supervise(&Job {

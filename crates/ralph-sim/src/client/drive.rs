@@ -31,6 +31,8 @@ const LATE_TAP: Duration = Duration::from_secs(2);
 /// How long a tap takes to keep what it was given.
 const LAST_TAP: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(10);
+/// How long it takes at most until a wish to end is seen.
+const LONGEST_LOOK: Duration = Duration::from_millis(200);
 /// Of one prompt. What follows is a client that has gone mad.
 const MOST_SEEN: usize = 1_000_000;
 
@@ -189,6 +191,7 @@ impl Driver<'_, '_> {
             let quiet = if self.state.is_busy { deadline } else { Deadline::after(QUIET) };
             match self.next(deadline.min(quiet)) {
                 Next::Something => {}
+                Next::Cancelled => return Err(ClientError::Cancelled),
                 Next::End => return self.ended(),
                 Next::Nothing if self.state.is_busy => {
                     return Err(ClientError::Silent { what: "answer a prompt", after: PROMPT });
@@ -216,7 +219,10 @@ impl Driver<'_, '_> {
             Some(Due::At(due)) => deadline.min(*due),
             Some(Due::Now | Due::InTools) | None => deadline,
         };
-        match self.events.recv_timeout(bound.remaining()) {
+        if self.launch.cancel.is_wished() {
+            return Next::Cancelled;
+        }
+        match self.events.recv_timeout(bound.remaining().min(LONGEST_LOOK)) {
             Ok(Event::Seen(seen)) => {
                 self.look(&seen);
                 if self.story.len() < MOST_SEEN {
@@ -322,6 +328,7 @@ impl Driver<'_, '_> {
         loop {
             match self.next(deadline) {
                 Next::Something => {}
+                Next::Cancelled => return Err(ClientError::Cancelled),
                 Next::End => return self.ended(),
                 Next::Nothing => {
                     return Err(ClientError::Silent { what: "end", after: FAREWELL });
@@ -352,6 +359,8 @@ impl Driver<'_, '_> {
 }
 
 enum Next {
+    /// The person wants it to end.
+    Cancelled,
     Something,
     Nothing,
     End,

@@ -7,6 +7,7 @@ use crate::stage::Stage;
 use ralph_exec::clock;
 use ralph_exec::env::Env;
 use ralph_exec::fs::{self, Mode};
+use ralph_exec::proc::cancel::Cancel;
 use ralph_exec::proc::talk::{self, Heard, Talk};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
@@ -20,6 +21,7 @@ pub(super) struct Launch<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) stage: &'a Stage,
     pub(super) program: &'a Path,
+    pub(super) cancel: &'a Cancel,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

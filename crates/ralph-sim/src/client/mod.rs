@@ -16,6 +16,7 @@ use crate::stage::Stage;
 use crate::timeline::Watcher;
 use ralph_exec::clock::Deadline;
 use ralph_exec::fs::{self, FileError, Kind};
+use ralph_exec::proc::cancel::Cancel;
 use ralph_exec::proc::talk::TalkError;
 use ralph_exec::proc::{self, Ended, Limits, Spec};
 use std::ffi::OsStr;
@@ -49,6 +50,8 @@ pub enum ClientError {
     Silent { what: &'static str, after: Duration },
     #[error("cannot tell Claude Code anything")]
     Deaf(#[source] std::io::Error),
+    #[error("it was interrupted")]
+    Cancelled,
     #[error("cannot wait for Claude Code")]
     Wait(#[source] std::io::Error),
     #[error(transparent)]
@@ -68,7 +71,8 @@ impl ClientError {
                 Some("run it by hand with `--version` and see what it says")
             }
             Self::Silent { .. } => Some("a hook that hangs, or a command that waits for input?"),
-            Self::Settings(_)
+            Self::Cancelled
+            | Self::Settings(_)
             | Self::Deaf(_)
             | Self::Wait(_)
             | Self::File(_)
@@ -82,10 +86,18 @@ impl ClientError {
 pub fn play(
     scenario: &Scenario,
     stage: &Stage,
-    program: &Path,
+    client: &Client<'_>,
     watcher: &mut Watcher<'_>,
 ) -> Result<Outcome, ClientError> {
-    drive::play(scenario, &launch::Launch { scenario, stage, program }, watcher)
+    let Client { program, cancel } = *client;
+    drive::play(scenario, &launch::Launch { scenario, stage, program, cancel }, watcher)
+}
+
+/// The real one, and who may end it.
+#[derive(Clone, Copy, Debug)]
+pub struct Client<'a> {
+    pub program: &'a Path,
+    pub cancel: &'a Cancel,
 }
 
 /// The client names its model by address, whose port is another one every time.

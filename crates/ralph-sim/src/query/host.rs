@@ -194,13 +194,12 @@ impl<'a> Host<'a> {
 
     /// The environment of a hook or a tool.
     pub(super) fn environment(&self, settings: &Loaded) -> Vec<(OsString, OsString)> {
-        let mut env: Vec<(OsString, OsString)> = vec![
-            ("PATH".into(), self.search_path.clone()),
-            ("HOME".into(), self.stage.home.clone().into()),
-        ];
+        let mut env: Vec<(OsString, OsString)> = vec![("PATH".into(), self.search_path.clone())];
         for (name, value) in self.scenario.env.iter().chain(&settings.env) {
             env.push((name.into(), value.into()));
         }
+        // Later ones win, and nothing of the person's own is to be found.
+        env.push(("HOME".into(), self.stage.home.clone().into()));
         env.extend(variables(&self.stage.project, &self.session, self.pid));
         env
     }

@@ -15,7 +15,7 @@ use ralph_exec::fs;
 use ralph_exec::proc::cancel::Cancel;
 use ralph_exec::proc::signals;
 use ralph_sim::check::{Check, Counts, Mismatch};
-use ralph_sim::client;
+use ralph_sim::client::{self, Client, ClientError};
 use ralph_sim::query::{self, Options};
 use ralph_sim::scenario::{self, Expect, Hook, Layer, Mistakes, Run, Scenario};
 use ralph_sim::stage::{self, Stage, StageError, Tools};
@@ -88,22 +88,27 @@ pub(super) fn scratch(env: &Env, name: &str) -> Result<PathBuf, Failure> {
 
 /// The exit code of a real client.
 fn real(
-    env: &Env,
-    name: &Path,
-    (scenario, stage): (&Scenario, &Stage),
+    scenario: &Scenario,
+    stage: &Stage,
+    client: &Client<'_>,
     watcher: &mut Watcher<'_>,
 ) -> Result<i32, Failure> {
-    let played = client::locate(Some(name), env.search_path().as_deref())
-        .and_then(|program| client::play(scenario, stage, &program, watcher));
-    match played {
-        Ok(outcome) => Ok(outcome.code),
-        Err(error) => {
-            let failure = Failure::because("the scenario was not played", &error);
-            Err(match error.hint() {
-                Some(hint) => failure.with_hint(hint),
-                None => failure,
-            })
-        }
+    let played = client::play(scenario, stage, client, watcher);
+    played.map(|outcome| outcome.code).map_err(|error| not_played(&error))
+}
+
+fn locate(env: &Env, name: &Path) -> Result<PathBuf, Failure> {
+    let found = client::locate(Some(name), env.search_path().as_deref());
+    let program = found.map_err(|error| not_played(&error))?;
+    client::version(&program).map_err(|error| not_played(&error))?;
+    Ok(program)
+}
+
+fn not_played(error: &ClientError) -> Failure {
+    let failure = Failure::because("the scenario was not played", error);
+    match error.hint() {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
     }
 }
 
@@ -222,7 +227,11 @@ fn play(env: &Env, args: &Args, scenario: &Scenario, place: &Place<'_>) -> Resul
                 .map_err(|error| Failure::because("the scenario cannot be played", &error))?
                 .exit
         }
-        Some(name) => real(env, name, (scenario, &stage), &mut watcher)?,
+        Some(name) => {
+            let program = locate(env, name)?;
+            let client = Client { program: &program, cancel };
+            real(scenario, &stage, &client, &mut watcher)?
+        }
     };
     let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (counts, mismatches) = check.finish(&stage);
