@@ -4,6 +4,7 @@
 //! their case. Anything else is a regular expression that may match anywhere in the subject.
 
 use regex::{Regex, RegexBuilder};
+use serde_json::Value;
 
 /// What a compiled matcher may weigh: it comes from a repository.
 const WEIGHT: usize = 1 << 20;
@@ -73,7 +74,43 @@ fn foreign_to_the_client(text: &str) -> Option<&'static str> {
         }
         rest = flags;
     }
+    if text.contains("(?P") {
+        return Some("not a regular expression: the client names groups otherwise");
+    }
+    if [r"\A", r"\z", r"\Z"].iter().any(|anchor| text.contains(anchor)) {
+        return Some("the client knows no such anchor");
+    }
     text.contains("[[:").then_some("the client knows no named classes")
+}
+
+/// Whether a rule such as `Bash(git *)` means this call. Only the tool's own field is looked at, with `*` for anything.
+pub fn is_meant(rule: &str, input: &Value) -> bool {
+    let Some((tool, pattern)) = rule.split_once('(') else { return true };
+    let pattern = pattern.strip_suffix(')').unwrap_or(pattern);
+    let field = if tool == "Bash" { "command" } else { "file_path" };
+    let subject = input.get(field).and_then(Value::as_str).unwrap_or_default();
+    match pattern.strip_suffix(":*") {
+        Some(beginning) => subject.starts_with(beginning),
+        None => fits(pattern, subject),
+    }
+}
+
+fn fits(pattern: &str, subject: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = subject.strip_prefix(first) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    true
 }
 
 /// The field of an event's input that a matcher is compared with; none where the client ignores matchers.

@@ -7,7 +7,6 @@ use super::host::{Agent, Host, Shared, lane};
 use super::pending::Pending;
 use super::told::Told;
 use super::tools::{self, Round};
-use crate::answer::Stop;
 use crate::scenario::{AgentTurn, ApiError, Interrupt};
 use crate::timeline::{Effect, Entry, Lane, Reply, Request};
 use crate::transcript::{Failure, Transcript};
@@ -26,6 +25,11 @@ const CONTINUE: &str = "Output token limit hit. Resume directly — no apology, 
     mid-thought if that is where the cut happened. Break remaining work into smaller pieces.";
 const TOO_LONG: &str = "API Error: Claude's response exceeded the 128000 output token maximum. To configure this behavior, set \
     the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable.";
+const TOO_LARGE: &str = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the \
+    request over the limit. Remove older images or compact the conversation.";
+const REFUSED: &str = "Your response above was stopped by a safety classifier — this is not a tool or API error. The rest of \
+    it was withheld, and tool calls in it that had not finished did not run. Do not produce that content again, even \
+    reworded.";
 const SILENT: &str = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
 
 /// The main conversation, or that of a subagent.
@@ -44,6 +48,8 @@ pub(super) struct Conversation {
     /// The tools it called.
     pub(super) calls: Vec<String>,
     pub(super) call_count: u32,
+    /// What hooks said when the session began.
+    pub(super) greetings: Vec<String>,
     /// How often it answered since it was summed up.
     pub(super) answers: u32,
     stops: Stops,
@@ -93,6 +99,7 @@ impl Conversation {
             turns: 0,
             calls: Vec::new(),
             call_count: 0,
+            greetings: Vec::new(),
             answers: 0,
             stops: Stops::default(),
             cut_off: 0,
@@ -142,6 +149,9 @@ pub(super) fn converse(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
             if let Some(over) = cut_off(host, chat) {
                 return over;
             }
+        } else if turn.stop_reason.as_deref() == Some("refusal") {
+            chat.turns += 1;
+            chat.pending.text(REFUSED.to_owned());
         } else if turn.tools.is_empty() && turn.text.is_empty() {
             chat.turns += 1;
             chat.pending.text(SILENT.to_owned());
@@ -153,6 +163,10 @@ pub(super) fn converse(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
             chat.stops.blocks = 0;
             match tools::run(host, chat, &turn) {
                 Round::On => {}
+                // A subagent reports what it said last.
+                Round::Over(over) if chat.agent.is_some() && !over.is_error => {
+                    return Over { result: chat.last_text.clone(), ..over };
+                }
                 Round::Over(over) => return over,
             }
             if let Some(over) = out_of_turns(host, chat) {
@@ -176,7 +190,8 @@ fn answered(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn) {
     let calls: Vec<String> =
         turn.tools.iter().map(|call| wire::tool_use(call, &host.stage.project).0).collect();
     let usage = turn.usage;
-    chat.context = usage.input + usage.cache_read + usage.cache_creation + usage.output;
+    let tokens = [usage.input, usage.cache_read, usage.cache_creation, usage.output];
+    chat.context = tokens.into_iter().fold(0, u64::saturating_add);
     chat.note_calls(&calls);
     chat.answers += 1;
     chat.last_text.clone_from(&turn.text);
@@ -195,7 +210,8 @@ fn interrupted(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
     let wrote = chat.transcript.interruption(text);
     host.wrote(wrote);
     chat.pending.text(text.to_owned());
-    Over::error("aborted_streaming", "")
+    // After a block it counts as a stop that hooks prevented, and not as an error.
+    Over { is_error: !chat.stops.is_active, ..Over::error("aborted_streaming", "") }
 }
 
 fn failed(host: &mut Host<'_>, chat: &mut Conversation, error: &ApiError) -> Over {
@@ -215,7 +231,8 @@ fn failed(host: &mut Host<'_>, chat: &mut Conversation, error: &ApiError) -> Ove
         error: Some(text.clone()),
     }));
     tell_failure(host, chat, error_class(error), &text);
-    Over { failure: Some((error_class(error), error.status)), ..Over::error("api_error", text) }
+    let reason = if error.status == 413 { "image_error" } else { "api_error" };
+    Over { failure: Some((error_class(error), error.status)), ..Over::error(reason, text) }
 }
 
 /// An answer that is too long is to be continued, three times.
@@ -246,6 +263,7 @@ fn api_error_text(error: &ApiError) -> String {
     let ApiError { status, message, .. } = error;
     match status {
         401 | 403 => format!("Failed to authenticate. API Error: {status} {message}"),
+        413 => TOO_LARGE.to_owned(),
         429 => format!("API Error: Request rejected (429) · {message}"),
         500..=599 => format!(
             "API Error: {status} {message}. This is a server-side issue, usually temporary — try again in a moment. If it \
@@ -281,7 +299,6 @@ fn stop(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Over> {
 }
 
 fn decide(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) -> Option<Over> {
-    let name = event(chat);
     let reasons = told.reasons();
     let contexts = told.contexts();
     for text in told.feedback() {
@@ -290,8 +307,8 @@ fn decide(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) -> Option<O
         chat.pending.text(text);
         chat.turns += 1;
     }
-    if let Some(Stop { reason: Some(reason) }) = told.stop() {
-        chat.pending.context(format!("{name} hook stopped continuation: {reason}"));
+    for text in told.stops() {
+        chat.pending.context(text);
     }
     for text in told.asides() {
         chat.pending.context(text);
@@ -353,10 +370,30 @@ fn ask_hooks(host: &mut Host<'_>, chat: &mut Conversation) -> Told {
 
 /// `None` is without a limit.
 pub(super) fn cap(host: &mut Host<'_>) -> Option<u32> {
-    match host.variable(CAP_VARIABLE).map(|value| value.trim().parse::<i64>()) {
-        Some(Ok(number)) => u32::try_from(number).ok().filter(|number| *number > 0),
-        Some(Err(_)) | None => Some(CAP),
+    match host.variable(CAP_VARIABLE).as_deref().map(number) {
+        // Whole blocks are counted, and no cap is none that can be reached.
+        Some(Some(number)) if number >= 1.0 => Some(to_count(number)),
+        Some(Some(_)) => None,
+        Some(None) | None => Some(CAP),
     }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is not below 1, and what is too large becomes the largest"
+)]
+fn to_count(number: f64) -> u32 {
+    number as u32
+}
+
+/// The number that a text begins with, as JavaScript reads it.
+fn number(text: &str) -> Option<f64> {
+    let text = text.trim_start();
+    let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
+    let beginnings = ends.filter_map(|end| text.get(..end));
+    let is_number = |text: &&str| text.bytes().all(|byte| b"+-.0123456789eE".contains(&byte));
+    beginnings.filter(is_number).find_map(|text| text.parse().ok())
 }
 
 fn overriding(blocks: u32) -> String {

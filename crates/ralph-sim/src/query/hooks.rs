@@ -5,6 +5,7 @@ use super::input::Input;
 use super::remark::remark;
 use super::told::{Answered, Told};
 use crate::answer::{self, Exit, Output};
+use crate::matcher;
 use crate::settings::{Hook, Kind, Loaded, Mode, Source};
 use crate::timeline::{Handled, Lane};
 use ralph_exec::clock::Deadline;
@@ -85,7 +86,7 @@ pub(super) fn tell(host: &mut Host<'_>, telling: Telling) -> Told {
     let ground = Ground {
         program: host.program,
         cancel: &cancel,
-        env: host.environment(&settings),
+        env: host.hook_environment(&settings, event),
         cwd: host.cwd.clone(),
         plugin_data: host.stage.home.join(".claude/plugins/data"),
     };
@@ -99,10 +100,14 @@ pub(super) fn tell(host: &mut Host<'_>, telling: Telling) -> Told {
     let mut answers = Vec::new();
     for (mut answered, remains) in ask(&ground, event, orders.awaited, &bytes) {
         host.keep(remains);
-        answered.added = answered.context().map(|text| host.deliver(event, text));
+        host.was_killed |= answered.has_killed();
+        answered.added =
+            answered.answer.context.as_ref().map(|context| host.deliver(event, context));
         answers.push(answered);
     }
-    Told::new(telling, answers)
+    let mut told = Told::new(telling, answers);
+    told.is_heard = !settings.disabled;
+    told
 }
 
 /// Who is asked.
@@ -134,7 +139,12 @@ pub(crate) struct Orders {
 pub(crate) fn orders(settings: &Loaded, telling: &Telling, ground: &Ground<'_>) -> Orders {
     let event = telling.event;
     let mut all = Orders { awaited: Vec::new(), detached: Vec::new(), complaints: Vec::new() };
+    let input = telling.input.value();
+    let call = input.get("tool_input").cloned().unwrap_or_default();
     for handler in settings.handlers(event, telling.subject.as_deref()) {
+        if handler.condition.as_ref().is_some_and(|rule| !matcher::is_meant(rule, &call)) {
+            continue;
+        }
         match order(settings, handler, ground) {
             Some(order) if handler.mode == Mode::Async => all.detached.push(order),
             Some(order) => all.awaited.push(order),
@@ -153,7 +163,8 @@ fn order(settings: &Loaded, handler: &Hook, ground: &Ground<'_>) -> Option<Order
     let mut command = command.clone();
     let mut plugin = None;
     if let Source::Plugin { name, marketplace, root } = &handler.source {
-        command = command.replace("${CLAUDE_PLUGIN_ROOT}", root);
+        command =
+            command.replace("${CLAUDE_PLUGIN_ROOT}", root).replace("$CLAUDE_PLUGIN_ROOT", root);
         env.push(("CLAUDE_PLUGIN_ROOT".into(), root.into()));
         env.push(("CLAUDE_PLUGIN_DATA".into(), ground.plugin_data.join(name).into()));
         plugin = Some(format!("{name}@{marketplace}"));
@@ -161,9 +172,10 @@ fn order(settings: &Loaded, handler: &Hook, ground: &Ground<'_>) -> Option<Order
     let (argv, command) = match args {
         None => (shell(&command), command),
         Some(rest) => {
-            let words = std::iter::once(&command).chain(rest);
-            let shown = words.clone().map(String::as_str).collect::<Vec<_>>().join(" ");
-            (words.map(OsString::from).collect(), shown)
+            // Without a shell, the client fills these in itself.
+            let filled = |word: &String| fill(word, &env);
+            let words: Vec<String> = std::iter::once(&command).chain(rest).map(filled).collect();
+            (words.iter().map(OsString::from).collect(), words.join(" "))
         }
     };
     Some(Order {
@@ -173,6 +185,17 @@ fn order(settings: &Loaded, handler: &Hook, ground: &Ground<'_>) -> Option<Order
         cwd: ground.cwd.clone(),
         timeout: Duration::try_from_secs_f64(settings.limit(handler)).unwrap_or(LONGEST),
     })
+}
+
+fn fill(word: &str, env: &[(OsString, OsString)]) -> String {
+    let mut word = word.to_owned();
+    for name in ["CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT"] {
+        let value = env.iter().rev().find(|(known, _)| known == name);
+        if let Some((_, value)) = value {
+            word = word.replace(&format!("${{{name}}}"), &value.to_string_lossy());
+        }
+    }
+    word
 }
 
 fn shell(command: &str) -> Vec<OsString> {

@@ -5,7 +5,7 @@ use super::hooks::{Asynchronous, Telling, tell, variables};
 use super::input::Input;
 use super::told::Told;
 use super::tools::{Done, Tasks};
-use crate::answer::{self, Delivery};
+use crate::answer::{self, Context, Delivery};
 use crate::id;
 use crate::scenario::Scenario;
 use crate::script::Script;
@@ -16,6 +16,7 @@ use crate::transcript;
 use ralph_exec::fs::{self, FileError};
 use ralph_exec::proc::cancel::Cancel;
 use ralph_exec::proc::job::Remains;
+use ralph_exec::proc::stand_in::StandIn;
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -54,8 +55,11 @@ pub(super) struct Host<'a> {
     pub(super) cancel: Arc<Cancel>,
     pub(super) watcher: &'a mut Watcher<'a>,
     pub(super) script: Script,
-    /// What hooks are told is the client's process.
+    /// What hooks are told is the client's process, and what stands for it.
     pub(super) pid: u32,
+    pub(super) client: Option<StandIn>,
+    /// Whether a hook or a tool killed its parent, which is the client.
+    pub(super) was_killed: bool,
     pub(super) session: String,
     pub(super) transcript_path: PathBuf,
     /// Once there was one.
@@ -69,8 +73,6 @@ pub(super) struct Host<'a> {
     pub(super) tasks: Tasks,
     /// What hooks and tools left running.
     remains: Vec<Remains>,
-    /// Whether the settings turn all hooks off.
-    is_deaf: bool,
     /// The first thing that could not be written.
     pub(super) trouble: Option<FileError>,
     /// What the person was told once.
@@ -93,6 +95,8 @@ impl<'a> Host<'a> {
             watcher,
             script: Script::new(scenario),
             pid: 0,
+            client: None,
+            was_killed: false,
             session: String::new(),
             transcript_path: PathBuf::new(),
             prompt: None,
@@ -102,7 +106,6 @@ impl<'a> Host<'a> {
             asynchronous: Vec::new(),
             tasks: Tasks::default(),
             remains: Vec::new(),
-            is_deaf: false,
             trouble: None,
             complaints: Vec::new(),
         }
@@ -131,7 +134,11 @@ impl<'a> Host<'a> {
 
     /// Whether there is no use in going on.
     pub(super) fn is_over(&self) -> bool {
-        self.trouble.is_some() || self.cancel.is_wished()
+        self.trouble.is_some() || self.cancel.is_wished() || self.is_killed()
+    }
+
+    pub(super) fn is_killed(&self) -> bool {
+        self.was_killed || self.client.as_ref().is_some_and(StandIn::is_gone)
     }
 
     pub(super) fn model(&self) -> String {
@@ -166,7 +173,6 @@ impl<'a> Host<'a> {
         }
         let layers = texts.iter().map(|(source, text)| Layer { source: source.clone(), text });
         let loaded = settings::load(&layers.collect::<Vec<_>>());
-        self.is_deaf = loaded.disabled;
         for complaint in &loaded.notices {
             self.complain(format!("settings, {complaint}"));
         }
@@ -204,6 +210,24 @@ impl<'a> Host<'a> {
         env
     }
 
+    /// Of a hook; at the start of a session it may leave variables for the agent's commands.
+    pub(super) fn hook_environment(
+        &self,
+        settings: &Loaded,
+        event: &str,
+    ) -> Vec<(OsString, OsString)> {
+        let mut env = self.environment(settings);
+        if event == "SessionStart" {
+            env.push(("CLAUDE_ENV_FILE".into(), self.env_file().into()));
+        }
+        env
+    }
+
+    /// Read by the shell before every command of the agent's.
+    pub(super) fn env_file(&self) -> PathBuf {
+        self.stage.root.join(format!("env-{}.sh", self.session))
+    }
+
     /// The fields that begin what every hook reads.
     pub(super) fn input(&self, event: &str, shared: Shared, agent: Option<&Agent>) -> Input {
         let path = |path: &Path| path.to_string_lossy().into_owned();
@@ -234,7 +258,7 @@ impl<'a> Host<'a> {
 
     pub(super) fn show(&mut self, told: &Told, effect: Effect) {
         // An event that nobody can be told of is none.
-        if self.is_deaf {
+        if !told.is_heard {
             return;
         }
         self.emit(&Entry::Hook(told.entry(effect)));
@@ -244,10 +268,16 @@ impl<'a> Host<'a> {
     }
 
     /// What the model reads of a text that a hook adds: a long one is put into a file.
-    pub(super) fn deliver(&mut self, event: &str, text: &str) -> String {
+    pub(super) fn deliver(&mut self, event: &str, context: &Context) -> String {
+        let (text, name) = match context {
+            Context::Additional(text) => {
+                (text, format!("hook-{}-{event}-additionalContext.txt", id::uuid()))
+            }
+            Context::Stdout(text) => (text, format!("hook-{}-stdout.txt", id::uuid())),
+        };
         let delivery = answer::deliver(text);
         let directory = self.transcript_path.with_extension("").join("tool-results");
-        let path = directory.join(format!("hook-{}-{event}-additionalContext.txt", id::uuid()));
+        let path = directory.join(name);
         if let Delivery::Spilled { .. } = &delivery {
             let put = fs::create_dir(&directory)
                 .and_then(|()| fs::put(&path, text.as_bytes(), fs::Mode::Ordinary));

@@ -92,6 +92,7 @@ pub fn play<'a>(
     let client = stand_in::start(options.program).map_err(PlayError::StandIn)?;
     let mut host = Host::new(scenario, stage, options, watcher);
     host.pid = client.pid();
+    host.client = Some(client);
     let first = scenario.client.session.clone().unwrap_or_else(id::uuid);
     let mut chat = begin(&mut host, first, Source::Startup, None)?;
     let mut transcripts = vec![host.transcript_path.clone()];
@@ -108,7 +109,9 @@ pub fn play<'a>(
                 is_first = false;
                 let over = prompts::say(&mut host, &mut chat, text)?;
                 exit = end(&mut host, over);
-                while let Some(woken) = background::next(&mut host, &mut chat) {
+                while !host.is_over()
+                    && let Some(woken) = background::next(&mut host, &mut chat)
+                {
                     if let Woken::Agent(notification) = woken {
                         let over = prompts::notify(&mut host, &mut chat, &notification);
                         exit = end(&mut host, over);
@@ -133,7 +136,7 @@ pub fn play<'a>(
             host.end_all();
             return Err(error.into());
         }
-        if client.is_gone() {
+        if host.is_killed() {
             host.notice("a hook or a tool killed the client".to_owned());
             host.end_all();
             host.emit(&Entry::Exit { code: KILLED });
@@ -155,6 +158,10 @@ pub fn play<'a>(
 /// Shows how a prompt ended; the exit code if it was the last.
 fn end(host: &mut Host<'_>, over: Over) -> i32 {
     let Over { reason, result, is_error, .. } = over;
+    if host.is_killed() {
+        // Nobody is there to say how it ended.
+        return KILLED;
+    }
     host.emit(&Entry::Ending(Ending { reason: reason.to_owned(), result, is_error }));
     i32::from(is_error)
 }
@@ -187,11 +194,15 @@ fn begin(
     host.prompt = None;
     let mut input = host.input(event, Shared::Neither, None).with("source", source.name());
     if let (Source::Resume | Source::Fork, Some(before)) = (source, before) {
-        input = input
-            .with("seconds_since_last_response", 0)
-            .with("context_tokens", before.context)
-            .with("prompt_cache_likely_expired", false)
-            .with("estimated_cache_write_usd", cache_cost(before.context));
+        chat.greetings = before.greetings;
+        chat.answers = before.answers;
+        if before.context > 0 {
+            input = input
+                .with("seconds_since_last_response", 0)
+                .with("context_tokens", before.context)
+                .with("prompt_cache_likely_expired", false)
+                .with("estimated_cache_write_usd", cache_cost(before.context));
+        }
         chat.context = before.context;
         chat.pending = before.pending;
         chat.seen = before.seen;
@@ -200,7 +211,11 @@ fn begin(
     let told = host.inform(Telling { event, subject, agent: None, input });
     book::hooks(host, &mut chat, &told);
     for text in told.additions() {
-        chat.pending.context(text);
+        // Whoever is greeted with the same words again is not told twice.
+        if !chat.greetings.contains(&text) {
+            chat.pending.context(text.clone());
+            chat.greetings.push(text);
+        }
     }
     Ok(chat)
 }

@@ -53,8 +53,9 @@ pub(super) fn say(
                 "<command-message>{name}</command-message>\n<command-name>/{name}</command-name>\n<command-args>{arguments}\
                  </command-args>"
             ));
-            chat.pending.text(body.replace("$ARGUMENTS", arguments));
+            chat.pending.text(filled(&body, arguments));
         }
+        None if text.is_empty() => chat.pending.text("(no content)".to_owned()),
         None => chat.pending.text(text.to_owned()),
     }
     chat.transcript.prompt(text, Origin::Person)?;
@@ -74,6 +75,17 @@ pub(super) fn notify(host: &mut Host<'_>, chat: &mut Conversation, text: &str) -
     let wrote = chat.transcript.prompt(text, Origin::Task);
     host.wrote(wrote);
     converse(host, chat)
+}
+
+/// Work in the background is done while the agent works.
+pub(super) fn mention(host: &mut Host<'_>, chat: &mut Conversation, text: &str) {
+    host.emit(&Entry::Prompt { text: text.to_owned() });
+    let during = host.prompt.replace(id::uuid());
+    let mentioned = background::mentioned(text);
+    if submit(host, chat, text, &mentioned).is_none() {
+        chat.pending.context(mentioned);
+    }
+    host.prompt = during;
 }
 
 /// `Some` when a hook does not let the prompt through.
@@ -124,10 +136,18 @@ fn judge(
             return Some(Over::new("prompt_blocked", text));
         };
         host.show(told, Effect::Stopped { reason: stop.reason.clone() });
-        if let Some(kept) = judged.kept {
-            chat.pending.text(kept.to_owned());
+        match judged.kept {
+            // What the client says in the person's name is told as such.
+            Some(kept) if kept != judged.prompt => {
+                chat.pending.text(kept.to_owned());
+                chat.pending.text(background::announced(&text));
+            }
+            Some(kept) => {
+                chat.pending.text(kept.to_owned());
+                chat.pending.text(text.clone());
+            }
+            None => chat.pending.text(text.clone()),
         }
-        chat.pending.text(text.clone());
         return Some(Over::new("prompt_blocked", text));
     }
     let added = told.additions();
@@ -155,6 +175,15 @@ fn template(host: &Host<'_>, name: &str) -> Option<(&'static str, String)> {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         Some((source, without_front_matter(&text).to_owned()))
     })
+}
+
+/// Words are counted from 0.
+fn filled(body: &str, arguments: &str) -> String {
+    let mut body = body.replace("$ARGUMENTS", arguments);
+    for (place, word) in arguments.split_whitespace().enumerate().take(10) {
+        body = body.replace(&format!("${place}"), word);
+    }
+    body
 }
 
 fn without_front_matter(text: &str) -> &str {

@@ -2,7 +2,7 @@
 
 use super::hooks::Telling;
 use super::input::Input;
-use crate::answer::{Answer, Context, Form, Label, Prompt, Stop, Verdict, worded};
+use crate::answer::{Answer, Context, Failure, Form, Label, Prompt, Stop, Verdict, worded};
 use crate::timeline::{Effect, Handled, Hook, Lane};
 
 pub(crate) struct Told {
@@ -12,6 +12,8 @@ pub(crate) struct Told {
     agent: Lane,
     input: Input,
     pub(crate) answers: Vec<Answered>,
+    /// Whether there are hooks at all: settings can turn all of them off.
+    pub(crate) is_heard: bool,
 }
 
 pub(crate) struct Answered {
@@ -49,6 +51,11 @@ impl Answered {
         }
     }
 
+    /// Whether it killed its parent, which would have been the client.
+    pub(crate) fn has_killed(&self) -> bool {
+        matches!(self.answer.verdict, Verdict::Failed(Failure::Lost))
+    }
+
     pub(crate) fn context(&self) -> Option<&str> {
         match self.answer.context.as_ref()? {
             Context::Additional(text) | Context::Stdout(text) => Some(text),
@@ -73,7 +80,7 @@ impl Told {
             Some(subject) if has_more => format!("{event}:{subject}"),
             Some(_) | None => event.to_owned(),
         };
-        Self { event, name, agent, input, answers }
+        Self { event, name, agent, input, answers, is_heard: true }
     }
 
     pub(crate) fn entry(&self, effect: Effect) -> Hook {
@@ -101,6 +108,17 @@ impl Told {
         contexts.map(str::to_owned).collect()
     }
 
+    /// What the model reads of every `continue: false`, when somebody speaks to it again.
+    pub(crate) fn stops(&self) -> Vec<String> {
+        let stops = self.answers.iter().filter_map(|answered| answered.answer.stop.as_ref());
+        let unsaid = format!("{} hook prevented continuation", self.event);
+        let worded = stops.map(|stop| {
+            let reason = stop.reason.as_ref().unwrap_or(&unsaid);
+            format!("{} hook stopped continuation: {reason}", self.name)
+        });
+        worded.collect()
+    }
+
     /// `continue: false`; the last word counts.
     pub(crate) fn stop(&self) -> Option<&Stop> {
         self.answers.iter().rev().find_map(|answered| answered.answer.stop.as_ref())
@@ -124,7 +142,9 @@ impl Told {
 
     /// Why a conversation is not summed up.
     pub(crate) fn refused_compaction(&self) -> Option<String> {
-        let reason = self.blocks().first()?.feedback();
+        let answered = self.blocks().into_iter().next()?;
+        let (reason, _) = answered.block()?;
+        let reason = worded(reason, Form::ExitTwo, &answered.command);
         Some(format!("Compaction blocked by PreCompact hook: {}", reason.trim_end()))
     }
 

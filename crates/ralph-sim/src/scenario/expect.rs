@@ -25,13 +25,14 @@ pub const EVENTS: [&str; 18] = [
 ];
 
 /// The client's words for how a prompt ends.
-pub const ENDINGS: [&str; 9] = [
+pub const ENDINGS: [&str; 10] = [
     "completed",
     "stop_hook_prevented",
     "hook_stopped",
     "tool_deferred",
     "prompt_blocked",
     "api_error",
+    "image_error",
     "max_turns",
     "aborted_streaming",
     "aborted_tools",

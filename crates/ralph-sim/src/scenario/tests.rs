@@ -259,7 +259,7 @@ fn what_cannot_come_true_is_a_mistake() {
 
     3: "'well'"
        there is no ending `well`
-       one of completed, stop_hook_prevented, hook_stopped, tool_deferred, prompt_blocked, api_error, max_turns, aborted_streaming, aborted_tools
+       one of completed, stop_hook_prevented, hook_stopped, tool_deferred, prompt_blocked, api_error, image_error, max_turns, aborted_streaming, aborted_tools
 
     3: "'Stoop'"
        there is no event `Stoop`

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 const LARGEST: usize = 16 * 1024 * 1024;
+const EMPTY: &str =
+    "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>";
 const CURRENT: &str = " (file state is current in your context — no need to Read it back)";
 
 fn path(host: &Host<'_>, call: &Call) -> PathBuf {
@@ -39,6 +41,11 @@ pub(super) fn refusal(host: &Host<'_>, call: &Call) -> Option<String> {
         return None;
     }
     let refuse = |text: String| Some(format!("<tool_use_error>{text}</tool_use_error>"));
+    if string(call, "old_string") == string(call, "new_string") {
+        return refuse(
+            "No changes to make: old_string and new_string are exactly the same.".to_owned(),
+        );
+    }
     let Ok(Some(text)) = text_of(&path(host, call)) else {
         let cwd = host.cwd.display();
         return refuse(format!(
@@ -131,7 +138,7 @@ fn put(path: &Path, text: &str) -> Result<(), FileError> {
 pub(super) fn read(host: &Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
     let path = path(host, call);
     let text = match text_of(&path) {
-        Ok(Some(text)) => text,
+        Ok(Some(text)) => text.replace("\r\n", "\n"),
         Ok(None) => {
             let cwd = host.cwd.display();
             let text =
@@ -161,5 +168,6 @@ pub(super) fn read(host: &Host<'_>, chat: &mut Conversation, call: &Call) -> Don
             "totalLines": lines.len(),
         },
     });
-    Done::Ran { response, text: numbered.join("\n") }
+    let shown = if text.is_empty() { EMPTY.to_owned() } else { numbered.join("\n") };
+    Done::Ran { response, text: shown }
 }

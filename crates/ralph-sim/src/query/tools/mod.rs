@@ -26,10 +26,11 @@ pub(super) use tasks::Tasks;
 
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
     edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to \
-    proceed. Correction to the text above: this call was stopped while running, not refused before it ran. It may have run \
-    in part or in full, and its changes may have been written. No permission prompt was involved. Work it started \
-    elsewhere (a remote command, a background process) may still be running, so check before starting the same work again. \
-    The instruction to stop and wait still stands.";
+    proceed.";
+const STOPPED_RUNNING: &str = " Correction to the text above: this call was stopped while running, not refused before it \
+    ran. It may have run in part or in full, and its changes may have been written. No permission prompt was involved. Work \
+    it started elsewhere (a remote command, a background process) may still be running, so check before starting the same \
+    work again. The instruction to stop and wait still stands.";
 
 /// Whether the agent is asked again.
 pub(super) enum Round {
@@ -110,7 +111,7 @@ pub(super) fn run(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn
     let mut rest = known.as_slice();
     while let Some((first, _)) = rest.split_first() {
         if turn.interrupt == Interrupt::Tools {
-            return interrupted(host, chat, first);
+            return interrupted(host, chat, first, rest.get(1..).unwrap_or_default());
         }
         // Reads and subagents run side by side; the rest one after the other.
         let is_free = |call: &&Call| matches!(call.name.as_str(), "Read" | "Agent");
@@ -135,6 +136,9 @@ pub(super) fn run(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn
     if is_stopped || batch(host, chat, &calls, &results) {
         return Round::Over(Over::new("hook_stopped", ""));
     }
+    if chat.agent.is_none() {
+        background::tell_of_ended(host, chat);
+    }
     Round::On
 }
 
@@ -158,7 +162,7 @@ fn admit(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Admitted 
     let told = before(host, chat, call);
     book::hooks(host, chat, &told);
     let name = format!("PreToolUse:{}", call.name);
-    let is_stopped = note_stop(chat, &told, &name);
+    let is_stopped = note_stop(chat, &told);
     if let Some(text) = told.denial(&name) {
         let reasons = vec![text.clone()];
         host.show(&told, Effect::Blocked { reasons });
@@ -213,7 +217,7 @@ fn carry_out(
             .and(rest);
         let subject = Some(call.name.clone());
         let told = tell(host, Telling { event, subject, agent: chat.lane(), input });
-        is_stopped = note_stop(chat, &told, &format!("{event}:{}", call.name));
+        is_stopped = note_stop(chat, &told);
         book::hooks(host, chat, &told);
         for context in told.asides() {
             chat.pending.context(context);
@@ -283,11 +287,15 @@ fn effect(told: &Told) -> Effect {
 }
 
 /// The model hears why it was stopped when somebody speaks to it again.
-fn note_stop(chat: &mut Conversation, told: &Told, name: &str) -> bool {
-    let Some(stop) = told.stop() else { return false };
-    let reason = stop.reason.as_deref().unwrap_or_default();
-    chat.pending.context(format!("{name} hook stopped continuation: {reason}"));
-    true
+fn note_stop(chat: &mut Conversation, told: &Told) -> bool {
+    // A call that failed is no reason to end anything.
+    if told.event() == "PostToolUseFailure" {
+        return false;
+    }
+    for text in told.stops() {
+        chat.pending.context(text);
+    }
+    told.stop().is_some()
 }
 
 fn execute(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
@@ -373,13 +381,22 @@ fn batch(host: &mut Host<'_>, chat: &mut Conversation, calls: &[Call], results: 
 }
 
 /// The person presses escape while a tool runs.
-fn interrupted(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Round {
+fn interrupted(
+    host: &mut Host<'_>,
+    chat: &mut Conversation,
+    call: &Call,
+    others: &[Call],
+) -> Round {
     let told = before(host, chat, call);
     host.show(&told, effect(&told));
     if call.name == "Bash" {
         shell::begin(host, call);
     }
-    finish(host, chat, call, &Done::Interrupted { text: REJECTED.to_owned() });
+    let text = format!("{REJECTED}{STOPPED_RUNNING}");
+    finish(host, chat, call, &Done::Interrupted { text });
+    for other in others {
+        finish(host, chat, other, &Done::Interrupted { text: REJECTED.to_owned() });
+    }
     let text = "[Request interrupted by user for tool use]";
     let wrote = chat.transcript.interruption(text);
     host.wrote(wrote);
@@ -397,7 +414,8 @@ impl Told {
         let mut asked =
             self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
         let asked = asked.find(|asked| asked.choice == Choice::Ask)?;
-        Some(asked.reason.clone().unwrap_or_default())
+        let unsaid = || format!("Hook {name} asked for confirmation for this tool");
+        Some(asked.reason.clone().unwrap_or_else(unsaid))
     }
 
     /// Whether a hook leaves the call to whoever runs the client, and none allows or denies it.

@@ -24,7 +24,7 @@ const SILENT: [&str; 14] = [
     "unset", "wait",
 ];
 /// Runs the command where the agent is, and tells where it went.
-const WRAPPER: &str = r#"eval "$1"; status=$?; pwd -P > "$2"; exit $status"#;
+const WRAPPER: &str = r#"[ -r "$3" ] && . "$3"; eval "$1"; status=$?; pwd -P > "$2"; exit $status"#;
 
 pub(super) fn run(host: &mut Host<'_>, call: &Call) -> Done {
     let order = Order::new(host, call);
@@ -64,6 +64,7 @@ impl Order {
         let argv = ["bash", "-c", WRAPPER, "bash", command].map(OsString::from);
         let mut argv = argv.to_vec();
         argv.push(place.clone().into());
+        argv.push(host.env_file().into());
         Self {
             program: host.program.to_owned(),
             argv,
@@ -115,28 +116,41 @@ fn understand(finished: &Finished, note: Option<String>, call: &Call) -> Done {
         Done::Failed { text }
     };
     match &finished.how {
-        How::Exited(0) => {
-            let response = json!({
-                "stdout": output,
-                "stderr": "",
-                "interrupted": false,
-                "isImage": false,
-                "noOutputExpected": is_silent,
-            });
-            let text = if output.is_empty() {
-                "(Bash completed with no output)".to_owned()
-            } else {
-                output
-            };
-            Done::Ran { response, text }
+        How::Exited(0) => Done::Ran { response: ran(&output, is_silent), text: shown(output) },
+        How::Exited(1) if is_search(call) => {
+            let mut response = ran(&output, false);
+            response["returnCodeInterpretation"] = json!("No matches found");
+            Done::Ran { response, text: shown(output) }
         }
         How::Exited(code) => failed(format!("Exit code {code}")),
-        How::Signalled(signal) => failed(format!("Exit code {}", 128 + signal)),
+        // The client is told of no signal.
+        How::Signalled(_) => failed("Exit code 1".to_owned()),
         How::TimedOut => failed(format!("Command timed out after {}s", limit(call).as_secs())),
         How::Cancelled => failed("Command was cancelled".to_owned()),
         How::CouldNotStart(error) => failed(error.to_string()),
         How::Lost => failed("the command killed the client".to_owned()),
     }
+}
+
+fn ran(output: &str, is_silent: bool) -> Value {
+    json!({
+        "stdout": output,
+        "stderr": "",
+        "interrupted": false,
+        "isImage": false,
+        "noOutputExpected": is_silent,
+    })
+}
+
+fn shown(output: String) -> String {
+    if output.is_empty() { "(Bash completed with no output)".to_owned() } else { output }
+}
+
+/// A search that finds nothing has not failed.
+fn is_search(call: &Call) -> bool {
+    let command = call.input.get("command").and_then(Value::as_str).unwrap_or_default();
+    let last = command.rsplit(['|', ';', '&', '\n']).next().unwrap_or_default();
+    matches!(last.split_whitespace().next(), Some("grep" | "rg"))
 }
 
 /// Whether every part of a command is one that has nothing to say.
@@ -149,5 +163,9 @@ fn is_silent(command: Option<&str>) -> bool {
 fn text(finished: &Finished) -> String {
     let mut bytes = finished.output.head.clone();
     bytes.extend_from_slice(&finished.output.tail);
-    String::from_utf8_lossy(&bytes).trim_end().to_owned()
+    let text = String::from_utf8_lossy(&bytes);
+    // Empty lines before and blanks behind are left out.
+    let from = text.find(|char: char| !char.is_whitespace()).unwrap_or(0);
+    let line = text.get(..from).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+    text.get(line..).unwrap_or_default().trim_end().to_owned()
 }
