@@ -261,4 +261,26 @@ mod tests {
             assert_eq!(Matcher::read(matcher), Matcher::Nothing(why.to_owned()), "{matcher}");
         }
     }
+
+    #[test]
+    fn a_rule_means_calls_by_what_they_do() {
+        let command = |text: &str| serde_json::json!({"command": text});
+        let rows = [
+            ("Bash", "echo a", true),
+            ("Bash(git *)", "git status", true),
+            ("Bash(git *)", "echo git x", false),
+            ("Bash(git:*)", "git", true),
+            ("Bash(git push)", "git push", true),
+            ("Bash(git push)", "git push --force", false),
+            ("Bash(*--force*)", "git push --force", true),
+            ("Bash(npm * test)", "npm run test", true),
+            ("Bash(npm * test)", "npm run tests", false),
+        ];
+        for (rule, text, expected) in rows {
+            assert_eq!(is_meant(rule, &command(text)), expected, "{rule}: {text}");
+        }
+        let file = serde_json::json!({"file_path": "/project/src/main.rs"});
+        assert!(is_meant("Edit(*.rs)", &file));
+        assert!(!is_meant("Edit(*.py)", &file));
+    }
 }

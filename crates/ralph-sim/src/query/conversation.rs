@@ -409,3 +409,29 @@ fn out_of_turns(host: &Host<'_>, chat: &Conversation) -> Option<Over> {
     let is_out = chat.agent.is_none() && chat.turns > most;
     is_out.then(|| Over::error("max_turns", ""))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the client was seen to read its variable.
+    #[test]
+    fn a_number_is_what_a_text_begins_with() {
+        let texts = ["8", " 2", "1.5", "2abc", "1e1", "0x2", "-1", "0", "many", "", "e", "."];
+        let expected = [
+            Some(8.0),
+            Some(2.0),
+            Some(1.5),
+            Some(2.0),
+            Some(10.0),
+            Some(0.0),
+            Some(-1.0),
+            Some(0.0),
+            None,
+            None,
+            None,
+            None,
+        ];
+        assert_eq!(texts.map(number), expected);
+    }
+}

@@ -211,10 +211,11 @@ fn begin(
     let told = host.inform(Telling { event, subject, agent: None, input });
     book::hooks(host, &mut chat, &told);
     for text in told.additions() {
-        // Whoever is greeted with the same words again is not told twice.
-        if !chat.greetings.contains(&text) {
-            chat.pending.context(text.clone());
-            chat.greetings.push(text);
+        // Whoever is greeted with the same words again is not told twice, why ever the session starts.
+        let words = text.split_once(": ").map_or(text.as_str(), |(_, words)| words).to_owned();
+        if !chat.greetings.contains(&words) {
+            chat.greetings.push(words);
+            chat.pending.context(text);
         }
     }
     Ok(chat)

@@ -80,12 +80,10 @@ pub(super) fn notify(host: &mut Host<'_>, chat: &mut Conversation, text: &str) -
 /// Work in the background is done while the agent works.
 pub(super) fn mention(host: &mut Host<'_>, chat: &mut Conversation, text: &str) {
     host.emit(&Entry::Prompt { text: text.to_owned() });
-    let during = host.prompt.replace(id::uuid());
     let mentioned = background::mentioned(text);
     if submit(host, chat, text, &mentioned).is_none() {
         chat.pending.context(mentioned);
     }
-    host.prompt = during;
 }
 
 /// `Some` when a hook does not let the prompt through.
