@@ -97,7 +97,7 @@ fn hostile_hooks_are_survived() {
     yes | head -c 30000000; exit 0
       "exit 0" → "allowed" · client 0 · exit 0
     kill -9 $PPID; sleep 600
-      "killed its parent" → "allowed" · client 0 · exit 0
+      "killed its parent" → "allowed" · client 137 · exit 0
     kill -STOP $PPID; sleep 600
       "timeout" → "allowed" · client 0 · exit 0
     kill -9 $CLAUDE_PID
@@ -137,7 +137,7 @@ fn hostile_tools_are_survived() {
     yes | head -c 30000000; exit 0
       "y" … · client 0 · exit 0
     kill -9 $PPID; sleep 600
-      "the command killed the client" · client 0 · exit 0
+      "the command killed the client" · client 137 · exit 0
     kill -STOP $PPID; sleep 600
       "Command timed out after 1s" · client 0 · exit 0
     kill -9 $CLAUDE_PID
@@ -145,7 +145,7 @@ fn hostile_tools_are_survived() {
     kill -STOP $CLAUDE_PID
       "(Bash completed with no output)" · client 0 · exit 0
     kill -9 0
-      "Exit code 137" · client 0 · exit 0
+      "Exit code 1" · client 0 · exit 0
     exec <&- >&- 2>&-; sleep 600
       "Command timed out after 1s" · client 0 · exit 0
     exec <&- >&- 2>&-; exit 0

@@ -30,6 +30,7 @@ pub(super) fn run(host: &mut Host<'_>, call: &Call) -> Done {
     let order = Order::new(host, call);
     let cancel = std::sync::Arc::clone(&host.cancel);
     let finished = supervise(&order, Deadline::after(limit(call)), &cancel);
+    host.was_killed |= matches!(finished.how, How::Lost);
     let note = follow(host, &order.place);
     understand(&finished, note, call)
 }
