@@ -28,7 +28,8 @@ pub(crate) struct Played {
 }
 
 enum Found {
-    Agree,
+    /// At this look; the client's own timing can spoil one.
+    Agree(u32),
     Differ(Vec<Difference>),
     /// One of the two could not be played.
     Broken(String),
@@ -86,7 +87,8 @@ fn newest(ralph: &Path, pinned: &str, scenarios: &[PathBuf]) {
 }
 
 fn version(program: &Path) -> Result<String> {
-    let said = shell::output(shell::command(program).arg("--version"))
+    // Nothing of the person's own is there to be read.
+    let said = shell::output(shell::command(program).arg("--version").env_clear())
         .with_context(|| format!("`{}` is no Claude Code", program.display()))?;
     let said = String::from_utf8_lossy(&said);
     Ok(said.split_whitespace().next().unwrap_or("?").to_owned())
@@ -133,11 +135,11 @@ fn one(ralph: &Path, client: &Path, scenario: &Path) -> Played {
     let root = shell::root().join("scenarios");
     let name = scenario.strip_prefix(&root).unwrap_or(scenario).display().to_string();
     let title = disk::text(scenario).ok().and_then(|text| title(&text)).unwrap_or_default();
-    let mut found = Found::Agree;
-    for _ in 0..LOOKS {
+    let mut found = Found::Broken("nobody looked".to_owned());
+    for count in 1..=LOOKS {
         found = match look(ralph, client, scenario) {
             Ok(differences) if differences.is_empty() => {
-                return Played { name, title, found: Found::Agree };
+                return Played { name, title, found: Found::Agree(count) };
             }
             Ok(differences) => Found::Differ(differences),
             Err(error) => Found::Broken(format!("{error:#}")),
@@ -183,7 +185,8 @@ fn tell(played: &[Played]) -> usize {
     let mut failed = 0;
     for Played { name, found, .. } in played {
         match found {
-            Found::Agree => say::out(&format!("  ✓ {name}")),
+            Found::Agree(1) => say::out(&format!("  ✓ {name}")),
+            Found::Agree(count) => say::out(&format!("  ✓ {name}, at look {count}")),
             Found::Differ(differences) => {
                 failed += 1;
                 say::out(&format!("  ✗ {name}: - the simulator, + the client"));

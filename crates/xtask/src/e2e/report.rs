@@ -13,14 +13,14 @@ fn place() -> PathBuf {
 }
 
 fn table(version: &str, played: &[Played]) -> String {
-    let agree = played.iter().filter(|played| matches!(played.found, Found::Agree)).count();
+    let agree = played.iter().filter(|played| matches!(played.found, Found::Agree(_))).count();
     let mut out = format!(
         "{BEGIN}\n\nClaude Code {version}: {agree} of {} scenarios agree.\n\n| scenario | what it shows | |\n|---|---|---|\n",
         played.len()
     );
     for Played { name, title, found } in played {
         let mark = match found {
-            Found::Agree => "agrees",
+            Found::Agree(_) => "agrees",
             Found::Differ(_) | Found::Broken(_) => "**differs**",
         };
         let title = title.replace('|', "\\|");
@@ -46,7 +46,7 @@ pub(super) fn check(played: &[Played]) -> Result<()> {
         .map(|played| Played {
             name: played.name.clone(),
             title: played.title.clone(),
-            found: Found::Agree,
+            found: Found::Agree(1),
         })
         .collect();
     let wanted = format!("{before}{}{rest}", table(install::PINNED, &agreeing));
