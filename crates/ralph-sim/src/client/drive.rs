@@ -30,6 +30,8 @@ const AFTER_ANSWER: Duration = Duration::from_secs(3);
 const LATE_TAP: Duration = Duration::from_secs(2);
 /// How long a tap takes to keep what it was given.
 const LAST_TAP: Duration = Duration::from_millis(200);
+/// Messages of a request that are looked at for news of a task.
+const LATEST: usize = 3;
 const LOOK: Duration = Duration::from_millis(10);
 /// How long it takes at most until a wish to end is seen.
 const LONGEST_LOOK: Duration = Duration::from_millis(200);
@@ -219,20 +221,23 @@ impl Driver<'_, '_> {
             Some(Due::At(due)) => deadline.min(*due),
             Some(Due::Now | Due::InTools) | None => deadline,
         };
-        if self.launch.cancel.is_wished() {
-            return Next::Cancelled;
-        }
-        match self.events.recv_timeout(bound.remaining().min(LONGEST_LOOK)) {
-            Ok(Event::Seen(seen)) => {
-                self.look(&seen);
-                if self.story.len() < MOST_SEEN {
-                    self.story.hear(seen);
-                }
-                Next::Something
+        loop {
+            if self.launch.cancel.is_wished() {
+                return Next::Cancelled;
             }
-            Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => Next::End,
-            Err(RecvTimeoutError::Timeout) if deadline.is_over() => Next::Nothing,
-            Err(RecvTimeoutError::Timeout) => Next::Something,
+            match self.events.recv_timeout(bound.remaining().min(LONGEST_LOOK)) {
+                Ok(Event::Seen(seen)) => {
+                    self.look(&seen);
+                    if self.story.len() < MOST_SEEN {
+                        self.story.hear(seen);
+                    }
+                    return Next::Something;
+                }
+                Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => return Next::End,
+                Err(RecvTimeoutError::Timeout) if deadline.is_over() => return Next::Nothing,
+                Err(RecvTimeoutError::Timeout) if bound.is_over() => return Next::Something,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
         }
     }
 
@@ -245,8 +250,12 @@ impl Driver<'_, '_> {
                         Interrupt::Answer => Some(Due::Now),
                         Interrupt::Tools => Some(Due::InTools),
                     };
-                    let texts = asked.messages.last().map(Value::to_string).unwrap_or_default();
-                    self.state.tasks.retain(|task| !texts.contains(&task_tag(task)));
+                    // What hooks add comes after it.
+                    let latest = asked.messages.iter().rev().take(LATEST);
+                    let texts: Vec<String> = latest.map(Value::to_string).collect();
+                    let is_told =
+                        |task: &String| texts.iter().any(|text| text.contains(&task_tag(task)));
+                    self.state.tasks.retain(|task| !is_told(task));
                 }
             }
             Seen::Line { line, .. } => self.look_at_line(line),
