@@ -69,8 +69,13 @@ impl Env {
     }
 
     /// Where ralph keeps everything: `$RALPH_HOME`, else `$HOME/.ralph`. A relative one is refused, because it would
-    /// be another place in every directory that the agent changes to.
+    /// be another place in every directory that the agent changes to. The copy of a rehearsal comes before both: hooks
+    /// that set a home of their own rehearse too.
     pub fn ralph_home(&self) -> Option<PathBuf> {
+        let copy = self.path(crate::rehearsal::VARIABLE).filter(|copy| copy.is_absolute());
+        if copy.is_some() {
+            return copy;
+        }
         match self.path("RALPH_HOME") {
             Some(given) => given.is_absolute().then_some(given),
             None => Some(self.home()?.join(".ralph")),
@@ -286,6 +291,12 @@ mod tests {
             (&[("RALPH_HOME", ""), ("HOME", "/home/u")], Some("/home/u/.ralph")),
             (&[("RALPH_HOME", "state"), ("HOME", "/home/u")], None),
             (&[("HOME", "/home/u")], Some("/home/u/.ralph")),
+            (
+                &[("RALPH_REHEARSAL", "/copy"), ("RALPH_HOME", "/state"), ("HOME", "/home/u")],
+                Some("/copy"),
+            ),
+            (&[("RALPH_REHEARSAL", "/copy")], Some("/copy")),
+            (&[("RALPH_REHEARSAL", "1"), ("RALPH_HOME", "/state")], Some("/state")),
             (&[("HOME", "")], None),
             (&[("HOME", "u")], None),
             (&[], None),

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use ralph_core::id::{RunId, SessionId};
 
-use crate::fs::{self, Durability, FileError, Inside, Kind};
+use crate::checkpoint::{self, KEEPER};
+use crate::fs::{self, Durability, FileError, Kind};
 use crate::holder::{self, Ended};
 use crate::overview::{self, History};
 use crate::paths::Home;
 
-/// Tells ralph that its home is such a copy.
+/// Where such a copy is: to whoever has it, this is ralph's home.
 pub const VARIABLE: &str = "RALPH_REHEARSAL";
 
 /// The journal has the largest file there is.
@@ -24,8 +25,8 @@ const MOST_RESULTS: usize = 4_096;
 
 /// Of a run's directory; the rest are locks, logs and what can be made again.
 const OF_A_RUN: [&str; 5] = ["run.json", "journal.jsonl", "state.json", "count", "goal.txt"];
-/// In a shadow repository that keeps the checkpoints itself this is empty.
-const KEEPER: &str = "shadow.git/ralph-keeper";
+/// Of a shadow repository that keeps the checkpoints itself: all but the objects, which are read where they are.
+const OF_A_SHADOW: [&str; 5] = ["HEAD", "config", "info", "packed-refs", "refs"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum RehearsalError {
@@ -78,12 +79,15 @@ fn of_run(
         copying.any(&original, &place, 0)?;
     }
     copying.any(&from.tombstone(run.as_str()), &to.tombstone(run.as_str()), 0)?;
-    // The base is nowhere else, and in there a rehearsal does what `ralph checkpoint diff` does.
-    let keeper = fs::read_opt(&original.directory().join(KEEPER), LARGEST_FILE)?;
+    let (original, place) = (original.shadow(), place.shadow());
+    // Where the project's repository keeps the checkpoints, a shadow is made anew.
+    let keeper = fs::read_opt(&original.join(KEEPER), LARGEST_FILE)?;
     if keeper.is_some_and(|keeper| keeper.is_empty()) {
-        let shadow = place.shadow();
-        let name = shadow.strip_prefix(place.directory()).unwrap_or(&shadow);
-        Inside::open(place.directory())?.link(name, &original.shadow())?;
+        for name in OF_A_SHADOW {
+            copying.any(&original.join(name), &place.join(name), DEEPEST)?;
+        }
+        checkpoint::borrow_objects(&place, &original.join("objects"))?;
+        copying.any(&original.join(KEEPER), &place.join(KEEPER), 0)?;
     }
     Ok(())
 }
@@ -205,6 +209,8 @@ mod tests {
             "cache/gates/00/1",
             "cache/logs/1.log",
             "faults/1.json",
+            "runs/ab12/shadow.git/refs/ralph/ab12/0",
+            "runs/ab12/shadow.git/objects/00/11",
         ] {
             put(&home.root().join(path), path);
         }
@@ -220,7 +226,9 @@ mod tests {
                 "key File",
                 "runs/ab12/count File",
                 "runs/ab12/journal.jsonl File",
-                "runs/ab12/shadow.git Symlink",
+                "runs/ab12/shadow.git/objects/info/alternates File",
+                "runs/ab12/shadow.git/ralph-keeper File",
+                "runs/ab12/shadow.git/refs/ralph/ab12/0 File",
                 "sessions/s1 File",
                 "state/s1/tasks/1.json File",
                 "trust/1 File",

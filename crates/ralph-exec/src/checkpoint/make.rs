@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::examine::{self, Memory, Seen};
 use super::message::{self, Remarks};
 use super::objects::{self, At, Call, index_line, mode_digits, mode_named, odd};
-use super::{Checkpoint, CheckpointError, Repository, Why};
+use super::{Checkpoint, CheckpointError, Purpose, Repository, Why};
 use crate::clock::{self, Deadline};
 use crate::fs;
 use crate::tree::{Listing, Mode, ObjectId};
@@ -100,6 +100,10 @@ impl Repository {
             Checkpoint { number: u32::MAX, commit: tree, tree, at_ms, why: snapshot.why.clone() };
         let draft = Draft { at: At::Shadow, of: &now, parent: None };
         now.commit = self.commit(&draft, &stored.remarks, deadline)?;
+        if self.purpose == Purpose::Rehearsal {
+            // Nobody collects what is in a copy.
+            return Ok(now);
+        }
         let (name, commit) = (self.now(), self.hex(&now.commit));
         self.git(&Call::new(At::Refs, ["update-ref", "--no-deref", &name, &commit]), deadline)?;
         Ok(now)

@@ -98,6 +98,15 @@ pub struct Repository {
     checkout: PathBuf,
     keeper: Keeper,
     format: Format,
+    purpose: Purpose,
+}
+
+/// What a repository is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Keeping,
+    /// Whatever is written goes into the shadow, and no ref of the project changes.
+    Rehearsal,
 }
 
 /// Who keeps objects and refs. Decided when the run's first checkpoint is made, for good.
@@ -127,6 +136,7 @@ impl Repository {
             checkout: paths.checkout(),
             keeper: Keeper::Shadow,
             format: Format::Sha1,
+            purpose: Purpose::Keeping,
         };
         let recorded = fs::read_opt(&repository.shadow.join(KEEPER), LONGEST_PATH)?;
         match (recorded, top) {
@@ -144,6 +154,13 @@ impl Repository {
             (None, None) => {}
         }
         Ok(repository)
+    }
+
+    /// For comparing only: nothing is left in the project's repository.
+    #[must_use]
+    pub fn rehearsing(mut self) -> Self {
+        self.purpose = Purpose::Rehearsal;
+        self
     }
 
     /// The work tree that is checkpointed.
@@ -266,10 +283,7 @@ impl Repository {
         }
         let kept = match &self.keeper {
             Keeper::Project { objects } => {
-                let alternates = self.shadow.join("objects/info/alternates");
-                let line = objects::alternate(objects);
-                fs::create_dir(alternates.parent().unwrap_or(&self.shadow))?;
-                fs::replace(&alternates, &line, Durability::Cached)?;
+                borrow_objects(&self.shadow, objects)?;
                 objects.as_os_str().as_bytes()
             }
             Keeper::Shadow => b"",
@@ -278,9 +292,16 @@ impl Repository {
     }
 }
 
+/// Lets a bare repository read the objects of another one.
+pub(crate) fn borrow_objects(shadow: &Path, objects: &Path) -> Result<(), FileError> {
+    let info = shadow.join("objects/info");
+    fs::create_dir(&info)?;
+    fs::replace(&info.join("alternates"), &objects::alternate(objects), Durability::Cached)
+}
+
 /// Names the objects directory of the project's repository; empty when the shadow keeps everything. Written last: a
 /// shadow without it is made again.
-const KEEPER: &str = "ralph-keeper";
+pub(crate) const KEEPER: &str = "ralph-keeper";
 
 /// Over whatever a tree's own `.gitattributes` say: what comes out is what went in.
 const NO_CONVERSION: &[u8] = b"* -text -eol -ident -filter -working-tree-encoding\n";

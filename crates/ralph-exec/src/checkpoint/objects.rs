@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::{CheckpointError, Keeper, Repository};
+use super::{CheckpointError, Keeper, Purpose, Repository};
 use crate::clock::Deadline;
 use crate::fs;
 use crate::proc::{self, Ended, Limits, Spec};
@@ -114,6 +114,9 @@ impl Repository {
         let at = match (call.at, &self.keeper) {
             (At::Refs, Keeper::Project { .. }) => At::Project,
             (At::Refs, Keeper::Shadow) => At::Shadow,
+            (At::Shadow, Keeper::Project { .. }) if self.purpose == Purpose::Rehearsal => {
+                At::ShadowOnly
+            }
             (at, _) => at,
         };
         if matches!(at, At::Shadow | At::ShadowOnly) && !self.is_prepared() {
@@ -136,6 +139,11 @@ impl Repository {
                 argv.push(&work_tree);
                 let ceiling = self.root.parent().unwrap_or(&self.root);
                 env.push(("GIT_CEILING_DIRECTORIES", ceiling.as_os_str().into()));
+                if self.purpose == Purpose::Rehearsal && self.is_prepared() {
+                    let ours = quoted(self.shadow.join("objects").as_os_str().as_bytes());
+                    let ours = OsString::from_vec(ours);
+                    env.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES", ours.into()));
+                }
             }
             At::Shadow | At::ShadowOnly | At::Nowhere | At::Refs => {
                 if at != At::Nowhere {

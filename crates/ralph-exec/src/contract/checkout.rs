@@ -118,8 +118,13 @@ pub(super) fn first(
     }
 }
 
-fn open(contract: &Contract<'_>, deadline: &Deadline) -> Result<Repository, CheckpointError> {
-    Repository::open(&contract.world.home, &contract.run.id, contract.project(), deadline)
+pub(super) fn open(
+    contract: &Contract<'_>,
+    deadline: &Deadline,
+) -> Result<Repository, CheckpointError> {
+    let world = contract.world;
+    let repository = Repository::open(&world.home, &contract.run.id, contract.project(), deadline)?;
+    Ok(if world.env.is_rehearsal() { repository.rehearsing() } else { repository })
 }
 
 fn site(

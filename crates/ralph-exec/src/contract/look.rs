@@ -86,8 +86,7 @@ pub(super) fn checkpoint(
 ) -> Result<(Repository, Checkpoint), CheckpointError> {
     let world = contract.world;
     let deadline = world.deadline();
-    let project = contract.project();
-    let repository = Repository::open(&world.home, &contract.run.id, project, &deadline)?;
+    let repository = checkout::open(contract, &deadline)?;
     let exclude = contract.exclude();
     let why = Why::Iteration(contract.iteration.saturating_add(1));
     let snapshot = Snapshot { listing, excluded: &exclude, why };

@@ -253,7 +253,7 @@ fn forced(
     }
     if let Some(home) = home.filter(|_| !args.live) {
         forced.push(("RALPH_HOME".into(), home.root().into()));
-        forced.push((rehearsal::VARIABLE.into(), "1".into()));
+        forced.push((rehearsal::VARIABLE.into(), home.root().into()));
     }
     Ok(forced)
 }

@@ -57,13 +57,9 @@ fn timeless(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Everything that a replay must not touch: ralph's home, the project, and its refs but for the one that is anybody's.
+/// Everything that a replay must not touch: ralph's home, the project, and its repository with refs and objects.
 fn world(sandbox: &Sandbox) -> Vec<(PathBuf, Vec<u8>)> {
     let mut project = files(sandbox.project());
-    project.retain(|(path, _)| {
-        let path = path.to_str().unwrap();
-        !path.contains("/.git/objects/") && !path.ends_with("/now")
-    });
     project.extend(sandbox.snapshot());
     project
 }
@@ -120,6 +116,22 @@ fn a_replay_tells_the_rule_and_leaves_the_run_as_it_is() {
     assert_eq!(sandbox.tidy(&promised), sandbox.tidy(&real));
 }
 
+/// A clean checkout is made of what is only in the copy.
+#[test]
+fn a_replayed_stop_is_verified_in_a_clean_checkout() {
+    let gate = "[[gate]]\nname = \"check\"\nrun = [\"grep\", \"-q\", \"done\", \"work\"]\n";
+    let policy = format!("{gate}[verify]\ncheckout = \"clean\"\n");
+    let sandbox = with_policy(&policy);
+    sandbox.start(["--goal-file", "-"]);
+    sandbox.write("work", "done\n");
+    let payload = stop_payload(&sandbox, "");
+    let before = world(&sandbox);
+    let told = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
+    let ruling = (&told["decision"], &told["ralph"]["rule"]);
+    assert_eq!(ruling, (&json!("allowed"), &json!("verified")), "{told}");
+    assert!(world(&sandbox) == before, "something changed");
+}
+
 /// Where there is no repository the base is in ralph's home, and the replay finds it there.
 #[test]
 fn a_project_without_a_repository_is_replayed_too() {
@@ -128,8 +140,7 @@ fn a_project_without_a_repository_is_replayed_too() {
     sandbox.trust();
     let run = sandbox.start(["--goal-file", "-"]);
     sandbox.write("work", "begun\n");
-    let journal = sandbox.ralph_home(&format!("runs/{run}/journal.jsonl"));
-    let before = fs::read(&journal).unwrap();
+    let before = world(&sandbox);
     let payload = stop_payload(&sandbox, "");
     let told = replayed(&sandbox, &payload, &["--hook", "ralph hook claude"]);
     let open: Vec<_> = told["ralph"]["facts"]["open"]
@@ -139,7 +150,7 @@ fn a_project_without_a_repository_is_replayed_too() {
         .map(|line| &line["name"])
         .collect();
     assert_eq!((&told["ralph"]["rule"], open), (&json!("block"), vec![&json!("check")]));
-    assert_eq!(fs::read(&journal).unwrap(), before);
+    assert!(world(&sandbox) == before, "something changed");
     let listed = sandbox.ralph(["checkpoint", "list", &run, "--json"]);
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(listed["checkpoints"].as_array().unwrap().len(), 1, "only the start");
@@ -171,6 +182,26 @@ fn with_live_the_run_is_charged() {
     let live = [&hook[..], &["--live"]].concat();
     assert_eq!(replayed(&sandbox, &payload, &live)["ralph"]["facts"]["iteration_after"], 1);
     assert_eq!(sandbox.standing(&run), ("held".to_string(), 1));
+}
+
+/// A hook that knows better where ralph's home is rehearses all the same.
+#[test]
+fn a_hook_with_a_home_of_its_own_charges_nobody() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
+    let payload = stop_payload(&sandbox, "");
+    let home = sandbox.ralph_home("");
+    let before = world(&sandbox);
+    for hook in [
+        format!("RALPH_HOME='{}' ralph hook claude", home.display()),
+        "unset RALPH_HOME; ralph hook claude".to_owned(),
+        "RALPH_HOME= HOME=/nowhere ralph hook claude".to_owned(),
+    ] {
+        let told = replayed(&sandbox, &payload, &["--hook", &hook]);
+        assert_eq!(told["ralph"]["facts"]["iteration_after"], 1, "{hook}");
+        assert!(world(&sandbox) == before, "{hook}: something changed");
+    }
+    assert_eq!(sandbox.standing(&run), ("armed".to_string(), 0));
 }
 
 #[test]

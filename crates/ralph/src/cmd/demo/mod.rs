@@ -167,7 +167,7 @@ fn resolved(program: &Path) -> Result<PathBuf, Failure> {
 fn put_program(stage: &Stage, program: &Path) -> Result<(), Failure> {
     let quoted = |path: &Path| format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"));
     let script = format!(
-        "#!/bin/sh\nunset RALPH_HOME RALPH_OFF CLAUDE_CONFIG_DIR\nHOME={} exec {} \"$@\"\n",
+        "#!/bin/sh\nunset RALPH_HOME RALPH_OFF RALPH_REHEARSAL CLAUDE_CONFIG_DIR\nHOME={} exec {} \"$@\"\n",
         quoted(&stage.home),
         quoted(&resolved(program)?)
     );
