@@ -1,5 +1,6 @@
 //! As much of HTTP/1.1 as clients of the Messages API speak. Every size and every wait has a bound.
 
+use super::room::{Room, SMALL, Taken};
 use ralph_exec::clock::Deadline;
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
@@ -22,9 +23,20 @@ pub(super) struct Request {
     pub(super) method: String,
     /// Without what follows `?`.
     pub(super) path: String,
+    version: Version,
     /// Names in lower case.
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
+    /// Kept for as long as a large body, or what is made of it, is there.
+    pub(super) room: Option<Taken>,
+}
+
+/// Of HTTP/1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    /// Knows neither chunks nor a second request.
+    Zero,
+    One,
 }
 
 impl Request {
@@ -33,10 +45,32 @@ impl Request {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Whether the client hangs up after the answer, and waits for us to do the same.
-    pub(super) fn is_last(&self) -> bool {
-        self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+    fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let found = self.headers.iter().filter(move |(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
     }
+
+    /// Whether the client hangs up after the answer, and waits for us to do the same.
+    fn is_last(&self) -> bool {
+        let mut tokens = self.all("connection").flat_map(|value| value.split(','));
+        self.version == Version::Zero
+            || tokens.any(|token| token.trim().eq_ignore_ascii_case("close"))
+    }
+
+    /// Every page that a browser shows can ask this server, and would take a turn of the script. A browser says from
+    /// where a page comes, or by which name it was led here.
+    fn is_foreign(&self) -> bool {
+        self.header("origin").is_some() || !self.all("host").all(is_this_machine)
+    }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match host.split_once(':') {
+        Some((name, port)) if is_port(port) => name,
+        Some(_) | None => host,
+    };
+    name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost")
 }
 
 #[derive(Debug)]
@@ -51,17 +85,28 @@ pub(super) enum Received {
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) status: u16,
+    /// As the API calls it.
+    pub(super) kind: &'static str,
     pub(super) message: String,
 }
 
 fn wrong(message: &str) -> Wrong {
-    Wrong { status: 400, message: message.to_owned() }
+    Wrong { status: 400, kind: "invalid_request_error", message: message.to_owned() }
 }
 
 pub(super) struct Connection {
     stream: TcpStream,
     /// What has arrived and was not taken yet.
     buffer: Vec<u8>,
+    room: Room,
+    answering: Answering,
+}
+
+/// How the request that arrived last is answered.
+#[derive(Clone, Copy, Debug)]
+struct Answering {
+    version: Version,
+    is_last: bool,
 }
 
 struct Head {
@@ -73,18 +118,27 @@ struct Head {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
+    pub(super) fn new(stream: TcpStream, room: Room) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(SEND))?;
-        Ok(Self { stream, buffer: Vec::new() })
+        let answering = Answering { version: Version::One, is_last: false };
+        Ok(Self { stream, buffer: Vec::new(), room, answering })
     }
 
     pub(super) fn receive(&mut self) -> Received {
         match self.try_receive() {
             Ok(Some(request)) => Received::Whole(request),
             Ok(None) => Received::Gone,
-            Err(wrong) => Received::Wrong(wrong),
+            Err(wrong) => {
+                self.answering.is_last = true;
+                Received::Wrong(wrong)
+            }
         }
+    }
+
+    /// Whether there is nothing to come after the answer.
+    pub(super) fn is_last(&self) -> bool {
+        self.answering.is_last
     }
 
     fn try_receive(&mut self) -> Result<Option<Request>, Wrong> {
@@ -104,6 +158,15 @@ impl Connection {
                 return Err(wrong("the request broke off"));
             }
         };
+        if head.request.is_foreign() {
+            let message = "pages of a browser are not served: `Origin` is said, or `Host` is \
+                           neither 127.0.0.1 nor localhost";
+            let (status, kind) = (403, "permission_error");
+            return Err(Wrong { status, kind, message: message.to_owned() });
+        }
+        let request = &head.request;
+        self.answering = Answering { version: request.version, is_last: request.is_last() };
+        let room = if head.body > SMALL { Some(self.take_room(deadline)?) } else { None };
         if head.expects_go_ahead {
             // Whoever cannot be told goes away, and is found gone below.
             self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").ok();
@@ -117,7 +180,14 @@ impl Connection {
         let rest = self.buffer.split_off(end);
         let mut taken = std::mem::replace(&mut self.buffer, rest);
         let body = taken.split_off(head.len);
-        Ok(Some(Request { body, ..head.request }))
+        Ok(Some(Request { body, room, ..head.request }))
+    }
+
+    fn take_room(&self, deadline: Deadline) -> Result<Taken, Wrong> {
+        self.room.take(deadline).ok_or_else(|| {
+            let message = "other large requests are being read".to_owned();
+            Wrong { status: 529, kind: "overloaded_error", message }
+        })
     }
 
     /// Waits for more; `false` when there is none until then.
@@ -179,11 +249,40 @@ impl Connection {
         for (name, value) in answer.headers {
             bytes.push_str(&format!("{name}: {value}\r\n"));
         }
+        bytes.push_str(self.farewell());
         bytes.push_str("\r\n");
         if answer.with == With::Body {
             bytes.push_str(&body);
         }
         self.send(bytes.as_bytes())
+    }
+
+    /// Events one by one, as they would come.
+    pub(super) fn send_events(&mut self, id: &str, events: &[String]) -> io::Result<()> {
+        let framing = match self.answering.version {
+            Version::One => "transfer-encoding: chunked\r\n",
+            Version::Zero => "",
+        };
+        let farewell = self.farewell();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
+             cache-control: no-cache\r\n{framing}request-id: {id}\r\n{farewell}\r\n"
+        );
+        self.send(head.as_bytes())?;
+        for event in events {
+            match self.answering.version {
+                Version::One => self.send(chunk(event).as_bytes())?,
+                Version::Zero => self.send(event.as_bytes())?,
+            }
+        }
+        match self.answering.version {
+            Version::One => self.send(b"0\r\n\r\n"),
+            Version::Zero => Ok(()),
+        }
+    }
+
+    fn farewell(&self) -> &'static str {
+        if self.is_last() { "connection: close\r\n" } else { "" }
     }
 
     /// Lets the client read what was sent before the connection is closed: unread input would take it back.
@@ -220,7 +319,7 @@ pub(super) fn error(kind: &str, message: &str) -> Value {
 }
 
 /// A chunk of a body whose length is not known in advance.
-pub(super) fn chunk(text: &str) -> String {
+fn chunk(text: &str) -> String {
     format!("{:x}\r\n{text}\r\n", text.len())
 }
 
@@ -244,7 +343,8 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, Wrong> {
     let target = parsed.path.unwrap_or_default();
     let path = target.split_once('?').map_or(target, |(path, _)| path).to_owned();
     let method = parsed.method.unwrap_or_default().to_owned();
-    let request = Request { method, path, headers, body: Vec::new() };
+    let version = if parsed.version == Some(0) { Version::Zero } else { Version::One };
+    let request = Request { method, path, version, headers, body: Vec::new(), room: None };
     let body = body_len(&request)?;
     let expects_go_ahead =
         request.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
@@ -271,7 +371,10 @@ fn body_len(request: &Request) -> Result<usize, Wrong> {
     }
     match length.parse() {
         Ok(length) if length <= LARGEST_BODY => Ok(length),
-        _ => Err(Wrong { status: 413, message: "the request is larger than 64 MB".to_owned() }),
+        _ => {
+            let message = "the request is larger than 64 MB".to_owned();
+            Err(Wrong { status: 413, kind: "request_too_large", message })
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! A turn of the scenario as the Messages API tells it: whole, or as a stream of events.
 
-use super::http::chunk;
 use crate::scenario::AgentTurn;
 use crate::wire;
 use serde_json::{Value, json};
@@ -23,7 +22,7 @@ impl Message<'_> {
         self.envelope(&content, Some(wire::stop_reason(self.turn)), self.turn.usage.output)
     }
 
-    /// The events of a stream, each a chunk of its own.
+    /// The events of a stream.
     pub(super) fn events(&self) -> Vec<String> {
         let content = wire::content(self.turn, self.number, self.project);
         let start = self.envelope(&[], None, 1);
@@ -73,7 +72,7 @@ impl Message<'_> {
 
 fn event(name: &str, mut data: Value) -> String {
     data["type"] = json!(name);
-    chunk(&format!("event: {name}\ndata: {data}\n\n"))
+    format!("event: {name}\ndata: {data}\n\n")
 }
 
 /// A block as it begins, and what is added to it bit by bit.

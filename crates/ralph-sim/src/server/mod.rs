@@ -5,6 +5,7 @@
 mod asked;
 mod http;
 mod message;
+mod room;
 
 pub use asked::Who;
 
@@ -15,6 +16,7 @@ use asked::Asking;
 use http::{Answer, Connection, Received, Request, With};
 use message::Message;
 use ralph_exec::clock::{self, Deadline};
+use room::{Room, Taken};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
@@ -123,6 +125,7 @@ struct Shared {
     requests: AtomicU64,
     is_over: AtomicBool,
     connections: Mutex<BTreeMap<u64, TcpStream>>,
+    room: Room,
     /// What was answered with an error last, by a hash of what was asked.
     failed: Mutex<Option<(u64, AgentTurn)>>,
 }
@@ -138,6 +141,7 @@ pub fn serve(script: Script, options: Options) -> Result<Server, ServerError> {
         requests: AtomicU64::new(0),
         is_over: AtomicBool::new(false),
         connections: Mutex::default(),
+        room: Room::new(),
         failed: Mutex::default(),
     });
     let theirs = Arc::clone(&shared);
@@ -172,6 +176,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
+        self.shared.room.close();
         for stream in locked(&self.shared.connections).values() {
             stream.shutdown(Shutdown::Both).ok();
         }
@@ -229,22 +234,23 @@ fn enter(shared: &Shared, id: u64, stream: &TcpStream) -> bool {
 }
 
 fn converse(stream: TcpStream, shared: &Shared) {
-    let Ok(mut connection) = Connection::new(stream) else { return };
+    let Ok(mut connection) = Connection::new(stream, shared.room.clone()) else { return };
     while !shared.is_over.load(Ordering::SeqCst) {
         match connection.receive() {
             Received::Whole(request) => {
-                let sent = answer(&mut connection, shared, &request);
-                if sent.is_err() || request.is_last() {
+                if answer(&mut connection, shared, request).is_err() {
+                    return;
+                }
+                if connection.is_last() {
+                    connection.close();
                     return;
                 }
             }
             Received::Wrong(wrong) => {
-                let kind =
-                    if wrong.status == 413 { "request_too_large" } else { "invalid_request_error" };
                 let answer = Answer {
                     status: wrong.status,
-                    body: &http::error(kind, &wrong.message),
-                    headers: &[("connection", "close")],
+                    body: &http::error(wrong.kind, &wrong.message),
+                    headers: &[],
                     with: With::Body,
                 };
                 if connection.send_json(&answer).is_ok() {
@@ -257,13 +263,17 @@ fn converse(stream: TcpStream, shared: &Shared) {
     }
 }
 
-fn answer(connection: &mut Connection, shared: &Shared, request: &Request) -> io::Result<()> {
+fn answer(connection: &mut Connection, shared: &Shared, mut request: Request) -> io::Result<()> {
     let (status, body) = match (request.method.as_str(), request.path.as_str()) {
-        ("POST", "/v1/messages") => match asked::read(request) {
-            Ok(asking) => return messages(connection, shared, asking),
+        ("POST", "/v1/messages") => match asked::read(&request) {
+            Ok(asking) => {
+                let room = request.room.take();
+                drop(request);
+                return messages(connection, shared, asking, room);
+            }
             Err(message) => (400, http::error("invalid_request_error", &message)),
         },
-        ("POST", "/v1/messages/count_tokens") => match asked::read(request) {
+        ("POST", "/v1/messages/count_tokens") => match asked::read(&request) {
             Ok(_) => (200, json!({"input_tokens": request.body.len() / 4 + 1})),
             Err(message) => (400, http::error("invalid_request_error", &message)),
         },
@@ -278,12 +288,18 @@ fn answer(connection: &mut Connection, shared: &Shared, request: &Request) -> io
     connection.send_json(&Answer { status, body: &body, headers: &[], with })
 }
 
-fn messages(connection: &mut Connection, shared: &Shared, asking: Asking) -> io::Result<()> {
+fn messages(
+    connection: &mut Connection,
+    shared: &Shared,
+    asking: Asking,
+    room: Option<Taken>,
+) -> io::Result<()> {
     let Next { who, turn, nth, number } = next(shared, &asking);
     let Asking { model, stream, messages, .. } = asking;
     let at_ns = clock::now_ns();
     let told = Asked { number, at_ns, who, messages, turn: turn.clone(), nth };
     (shared.options.observer)(Happened::Asked(Box::new(told)));
+    drop(room);
     let sent = send(connection, shared, &Reply { turn: &turn, number, model: &model, stream });
     let answered = Answered { number, at_ns: clock::now_ns(), is_heard: sent.is_ok() };
     (shared.options.observer)(Happened::Answered(answered));
@@ -363,19 +379,7 @@ fn send(connection: &mut Connection, shared: &Shared, reply: &Reply<'_>) -> io::
                 with: With::Body,
             })
         }
-        asked::Stream::Events => {
-            connection.send(
-                format!(
-                    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
-                     cache-control: no-cache\r\ntransfer-encoding: chunked\r\nrequest-id: {id}\r\n\r\n"
-                )
-                .as_bytes(),
-            )?;
-            for event in message.events() {
-                connection.send(event.as_bytes())?;
-            }
-            connection.send(b"0\r\n\r\n")
-        }
+        asked::Stream::Events => connection.send_events(&id, &message.events()),
     }
 }
 
@@ -437,7 +441,7 @@ mod tests {
     fn post(path: &str, headers: &str, body: &str) -> Vec<u8> {
         let length = body.len();
         format!(
-            "POST {path} HTTP/1.1\r\nhost: x\r\n{headers}content-length: {length}\r\n\r\n{body}"
+            "POST {path} HTTP/1.1\r\nhost: 127.0.0.1:1\r\n{headers}content-length: {length}\r\n\r\n{body}"
         )
         .into_bytes()
     }
@@ -720,6 +724,121 @@ mod tests {
         nothing:
         "#);
         assert_eq!(ask(&server, "", "still there?"), "I begin.");
+    }
+
+    /// A page that somebody looks at must not take a turn of the script.
+    #[test]
+    fn pages_of_a_browser_are_sent_away() {
+        let (server, _seen) = start(Pace::Driven);
+        let body = r#"{"messages":[]}"#;
+        let mut lines = Vec::new();
+        for headers in [
+            "host: 127.0.0.1\r\norigin: https://evil.example\r\n",
+            "host: localhost:80\r\nOrigin: null\r\n",
+            "host: evil.example\r\n",
+            "host: 127.0.0.1.evil.example:80\r\n",
+            "host: localhost:80@evil.example\r\n",
+            "host: 127.0.0.1\r\nhost: evil.example\r\n",
+            "host: \r\n",
+            "host: LocalHost:80\r\n",
+            "host: 127.0.0.1\r\n",
+            "",
+        ] {
+            let length = body.len();
+            let request = format!(
+                "POST /v1/messages HTTP/1.1\r\n{headers}content-length: {length}\r\n\r\n{body}"
+            );
+            let answer = talk(&server, request.as_bytes());
+            lines.push(format!("{headers:?}: {}", answer.lines().next().unwrap_or_default()));
+        }
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        "host: 127.0.0.1\r\norigin: https://evil.example\r\n": HTTP/1.1 403 Forbidden
+        "host: localhost:80\r\nOrigin: null\r\n": HTTP/1.1 403 Forbidden
+        "host: evil.example\r\n": HTTP/1.1 403 Forbidden
+        "host: 127.0.0.1.evil.example:80\r\n": HTTP/1.1 403 Forbidden
+        "host: localhost:80@evil.example\r\n": HTTP/1.1 403 Forbidden
+        "host: 127.0.0.1\r\nhost: evil.example\r\n": HTTP/1.1 403 Forbidden
+        "host: \r\n": HTTP/1.1 403 Forbidden
+        "host: LocalHost:80\r\n": HTTP/1.1 200 OK
+        "host: 127.0.0.1\r\n": HTTP/1.1 200 OK
+        "": HTTP/1.1 529 Overloaded
+        "#);
+        let page = talk(
+            &server,
+            b"OPTIONS /v1/messages HTTP/1.1\r\nhost: localhost\r\norigin: null\r\ncontent-length: 0\r\n\r\n",
+        );
+        insta::assert_snapshot!(page, @r#"
+        HTTP/1.1 403 Forbidden
+        content-type: application/json
+        content-length: 162
+        connection: close
+
+        {"error":{"message":"pages of a browser are not served: `Origin` is said, or `Host` is neither 127.0.0.1 nor localhost","type":"permission_error"},"type":"error"}
+        "#);
+    }
+
+    /// Clients that say so, and those that know no better, wait for the end of the connection.
+    #[test]
+    fn the_last_answer_ends_the_connection() {
+        let (server, _seen) = start(Pace::Driven);
+        for head in [
+            "GET / HTTP/1.0\r\n",
+            "GET / HTTP/1.1\r\nconnection: close\r\n",
+            "GET / HTTP/1.1\r\nconnection: TE, Close\r\n",
+            "GET / HTTP/1.1\r\nconnection: te\r\nconnection: close\r\n",
+        ] {
+            // Kept open on this side: only the server can end it.
+            let mut stream = TcpStream::connect(server.address()).unwrap();
+            stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+            stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            assert_eq!(
+                text.replace('\r', ""),
+                "HTTP/1.1 200 OK\ncontent-type: application/json\ncontent-length: 32\nconnection: close\n\n\
+                 {\"id\":\"scenario\",\"type\":\"model\"}",
+                "{head}"
+            );
+        }
+        let body = r#"{"stream":true,"messages":[]}"#;
+        let length = body.len();
+        let request =
+            format!("POST /v1/messages HTTP/1.0\r\ncontent-length: {length}\r\n\r\n{body}");
+        let answer = talk(&server, request.as_bytes());
+        let head: Vec<_> = answer.lines().take(7).collect();
+        insta::assert_snapshot!(head.join("\n"), @"
+        HTTP/1.1 200 OK
+        content-type: text/event-stream; charset=utf-8
+        cache-control: no-cache
+        request-id: req_sim_000001
+        connection: close
+
+        event: message_start
+        ");
+    }
+
+    #[test]
+    fn large_bodies_are_read_one_at_a_time() {
+        let (server, _seen) = start(Pace::Driven);
+        let large = format!(r#"{{"messages":[],"x":"{}"}}"#, "x".repeat(room::SMALL));
+        let request = post("/v1/messages", "expect: 100-continue\r\n", &large);
+        let (head, rest) = request.split_at(request.len() - large.len());
+        let mut first = TcpStream::connect(server.address()).unwrap();
+        first.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+        let mut go_ahead = [0; 25];
+        first.write_all(head).unwrap();
+        first.read_exact(&mut go_ahead).unwrap();
+        let mut second = TcpStream::connect(server.address()).unwrap();
+        second.write_all(head).unwrap();
+        second.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        assert!(second.read(&mut go_ahead).is_err(), "the first is not done");
+        assert_eq!(ask(&server, "", "small"), "I begin.");
+        first.write_all(rest).unwrap();
+        second.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+        second.read_exact(&mut go_ahead).unwrap();
+        assert_eq!(&go_ahead, b"HTTP/1.1 100 Continue\r\n\r\n");
+        // Whoever waits for the rest of it does not keep the server.
+        drop(server);
     }
 
     #[test]
