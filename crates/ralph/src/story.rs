@@ -140,6 +140,15 @@ fn many(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
+/// The client's word for settings of the command line is `flag`, which nobody gave.
+pub(crate) fn settings(source: &str) -> String {
+    if source == "flag" {
+        "the settings given".to_owned()
+    } else {
+        format!("{} settings", safe(source))
+    }
+}
+
 /// `12 ms`, `1.2 s`
 fn moment(ms: u64) -> String {
     if ms < 1000 { format!("{ms} ms") } else { short_duration(ms) }
@@ -220,10 +229,10 @@ impl Places {
 
     fn handler(&self, handled: &Handled) -> String {
         let how = format!(
-            "{} in {}, {} settings: {}",
+            "{} in {}, {}: {}",
             self.short(&handled.ended),
             moment(handled.ms),
-            safe(&handled.source),
+            settings(&handled.source),
             self.short(&handled.command)
         );
         let mut out = format!("{INDENT}{}\n", paint(DIM, &how));

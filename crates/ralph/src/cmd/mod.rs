@@ -20,15 +20,41 @@ use crate::term::Reader;
 use ralph_exec::control::Caller;
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
+use ralph_exec::{clock, fs};
+use std::path::PathBuf;
 
 fn home(env: &Env) -> Result<Home, Failure> {
     let hint = "set `HOME`, or `RALPH_HOME` to an absolute path";
     let unknown = || Failure::new("it is not known where runs are kept", hint);
     let root = env.ralph_home().ok_or_else(unknown)?;
-    if ralph_exec::fs::exists(&root) && !ralph_exec::fs::is_directory(&root) {
+    if fs::exists(&root) && !fs::is_directory(&root) {
         return Err(Failure::new(&format!("`{}` is not a directory", root.display()), hint));
     }
     Ok(Home::new(root))
+}
+
+/// A new directory that nobody else may enter, for what is soon deleted.
+fn scratch(env: &Env, name: &str) -> Result<PathBuf, Failure> {
+    let hint = "set `TMPDIR` to another directory";
+    let place = env.temporary_dir();
+    let wrong = |what: &str| {
+        let what = format!("temporary files go to `{}`, {what}", place.display());
+        Failure::new(&what, hint)
+    };
+    let found = fs::resolve(&place).ok_or_else(|| wrong("which is not there"))?;
+    if !fs::is_directory(&found) {
+        return Err(wrong("which is not a directory"));
+    }
+    match found.to_str() {
+        None => return Err(wrong("a name that is not UTF-8")),
+        Some(path) if path.contains(':') => {
+            return Err(wrong("and nothing can be on `PATH` whose name has a `:`"));
+        }
+        Some(_) => {}
+    }
+    let root = found.join(format!("{name}-{:016x}", clock::nonce()));
+    fs::create_dir(&root).map_err(|error| Failure::from(error).with_hint(hint))?;
+    Ok(root)
 }
 
 fn caller(env: &Env) -> Caller {
@@ -47,7 +73,7 @@ fn print_json(value: &impl serde::Serialize) -> Result<Reader, Failure> {
 fn off(env: &Env, home: &Home) -> Option<&'static str> {
     if env.is_off() {
         Some("`RALPH_OFF` is set")
-    } else if ralph_exec::fs::exists(&home.kill_switch()) {
+    } else if fs::exists(&home.kill_switch()) {
         Some("the file `off` is in ralph's home")
     } else {
         None

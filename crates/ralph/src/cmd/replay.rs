@@ -4,7 +4,8 @@ pub(crate) mod args;
 mod settings;
 mod show;
 
-use super::simulate::{INTERRUPTED, scratch, search_path};
+use super::scratch;
+use super::simulate::{INTERRUPTED, search_path};
 use crate::report::Failure;
 use crate::{FAILURE, SUCCESS};
 use args::{Expected, Replay as Args};
@@ -40,6 +41,8 @@ struct Shown {
     replayed: Replayed,
     ruling: Option<Ruling>,
     project: PathBuf,
+    /// What there is to say when nobody was asked.
+    silence: String,
     ms: u64,
 }
 
@@ -180,7 +183,8 @@ fn play(
             Some(_) | None => unrecorded(env, payload, home, session.as_ref()),
         }
     });
-    Ok(Some(Shown { replayed, ruling, project: stage.project.clone(), ms }))
+    let (project, silence) = (stage.project.clone(), stage.found.silence.clone());
+    Ok(Some(Shown { replayed, ruling, project, silence, ms }))
 }
 
 /// Where ralph's own hooks look.

@@ -1,7 +1,9 @@
 //! `ralph demo`: what a person sees, and that nothing of theirs is part of it.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -217,7 +219,9 @@ fn nothing_of_the_person_is_read_or_written_and_nothing_is_left() {
 
 #[test]
 fn kept_files_can_be_looked_at_with_the_commands_that_are_named() {
-    let hall = hall();
+    let mut hall = hall();
+    hall.scratch = hall.scratch.join("it's $HOME");
+    fs::create_dir(&hall.scratch).unwrap();
     let shown = hall.demo(&["--keep"]);
     assert_eq!(shown.code, Some(0), "{shown}");
     let commands: Vec<_> = shown
@@ -233,11 +237,11 @@ fn kept_files_can_be_looked_at_with_the_commands_that_are_named() {
     let [root] = &hall.left()[..] else { panic!("{:?}", hall.left()) };
     let run = fs::read_dir(root.join("home/.ralph/runs")).unwrap().next().unwrap().unwrap();
     let tidy = |text: &str| {
-        let text = text.replace(&root.display().to_string(), "$SCRATCH");
+        let text = text.replace(&root.display().to_string().replace('\'', r"'\''"), "$SCRATCH");
         steady(&text.replace(&*run.file_name().to_string_lossy(), "[run]"))
     };
     insta::assert_snapshot!(tidy(&commands.join("\n")), @"
-    cd $SCRATCH/project
+    cd '$SCRATCH/project'
     ../ralph why [run]
     ../ralph status --all
     ../ralph checkpoint diff [run] 2 3
@@ -288,19 +292,19 @@ fn kept_files_can_be_looked_at_with_the_commands_that_are_named() {
 fn what_is_missing_is_said_with_a_way_out() {
     let hall = hall();
     let no_git = ended(hall.command(&[]).env("PATH", &hall.scratch), b"");
+    let mut shown = format!("{no_git}\n");
     let file = hall.sandbox.write("file", "");
-    let no_room = ended(hall.command(&[]).env("TMPDIR", file.join("below")), b"");
-    // What is below a file has a number in its name.
-    let no_room = Ended {
-        stderr: no_room
-            .stderr
-            .lines()
-            .map(|line| line.split("/ralph-demo-").next().unwrap())
-            .collect::<Vec<_>>()
-            .join("\n"),
-        ..no_room
-    };
-    insta::assert_snapshot!(hall.sandbox.tidy(&format!("{no_git}\n{no_room}")), @"
+    let odd = hall.scratch.join("a:b");
+    let foreign = hall.scratch.join(OsStr::from_bytes(b"\xff"));
+    let missing = hall.scratch.join("not/there");
+    fs::create_dir(&odd).unwrap();
+    fs::create_dir(&foreign).unwrap();
+    for place in [&file, &odd, &foreign, &missing] {
+        let said = ended(hall.command(&[]).env("TMPDIR", place), b"");
+        shown.push_str(&format!("{said}\n"));
+    }
+    assert!(!hall.scratch.join("not").exists());
+    insta::assert_snapshot!(hall.sandbox.tidy(&shown), @"
     exit 1
     --- stderr
     error: git was not found, and the project of the demo is a repository
@@ -309,9 +313,26 @@ fn what_is_missing_is_said_with_a_way_out() {
 
     exit 1
     --- stderr
-    error: cannot create the directory `$ROOT/project/file/below
-      caused by: Not a directory (os error 20)
-      hint: `TMPDIR` can name another place
+    error: temporary files go to `$ROOT/project/file`, which is not a directory
+      hint: set `TMPDIR` to another directory
+
+
+    exit 1
+    --- stderr
+    error: temporary files go to `$ROOT/tmp/a:b`, and nothing can be on `PATH` whose name has a `:`
+      hint: set `TMPDIR` to another directory
+
+
+    exit 1
+    --- stderr
+    error: temporary files go to `$ROOT/tmp/�`, a name that is not UTF-8
+      hint: set `TMPDIR` to another directory
+
+
+    exit 1
+    --- stderr
+    error: temporary files go to `$ROOT/tmp/not/there`, which is not there
+      hint: set `TMPDIR` to another directory
     ");
 }
 

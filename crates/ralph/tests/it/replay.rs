@@ -369,15 +369,15 @@ fn hostile_hooks_are_told_of() {
                 ! out of time: the client lets go without a word
                 Stop hook feedback:
                 [rm -rf "$RALPH_HOME"; printf '\033[2Jgone' >&2; exit 2]: \u{1b}[2Jgone
-                exit 0 in [time], flag settings: head -c 50000000 /dev/zero
-                exit 0 in [time], flag settings: sleep 600 & sleep 600 & exit 0
-                exit 2 in [time], flag settings: rm -rf "$RALPH_HOME"; printf '\033[2Jgone' >&2; exit 2
+                exit 0 in [time], the settings given: head -c 50000000 /dev/zero
+                exit 0 in [time], the settings given: sleep 600 & sleep 600 & exit 0
+                exit 2 in [time], the settings given: rm -rf "$RALPH_HOME"; printf '\033[2Jgone' >&2; exit 2
                 gone
-                killed its parent in [time], flag settings: kill -9 $PPID; sleep 600
-                not started: cannot start `/nowhere/at all` in [time], flag settings: /nowhere/at all
-                signal 9 in [time], flag settings: kill -9 $$
+                killed its parent in [time], the settings given: kill -9 $PPID; sleep 600
+                not started: cannot start `/nowhere/at all` in [time], the settings given: /nowhere/at all
+                signal 9 in [time], the settings given: kill -9 $$
                 stdout: …
-                timeout in [time], flag settings: trap '' TERM; while :; do :; done
+                timeout in [time], the settings given: trap '' TERM; while :; do :; done
            Stop held
            took [time]
          notice asynchronous hooks started: 1; nobody waits for them, and their answers count for nothing
@@ -395,7 +395,7 @@ fn hostile_hooks_are_told_of() {
     exit 1
     --- stdout
            Stop the client is gone: a hook killed it
-                exit 2 in [time], flag settings: kill -9 $CLAUDE_PID; echo no >&2; exit 2
+                exit 2 in [time], the settings given: kill -9 $CLAUDE_PID; echo no >&2; exit 2
            took [time]
        expected blocked, found killed
     ");
@@ -425,6 +425,69 @@ fn the_exit_code_says_whether_the_decision_was_the_expected_one() {
         }
         assert_eq!(replayed(&sandbox, &payload, &["--hook", hook])["decision"], found);
     }
+}
+
+/// Nobody is left to guess why nothing happened, or whether what they expected did.
+#[test]
+fn it_is_said_when_nobody_is_asked_and_when_all_is_as_expected() {
+    let sandbox = Sandbox::new();
+    let payload = stop_payload(&sandbox, "");
+    let mut shown = String::new();
+    let mut tell = |more: &[&str]| {
+        let ended = replay(&sandbox, &payload, more);
+        shown.push_str(&timeless(&sandbox.tidy(&ended.to_string())));
+        shown.push('\n');
+    };
+    tell(&[]);
+    let sleeper = json!([{"type": "command", "command": "true", "async": true}]);
+    let file = sandbox.write("later.json", settings("Stop", &sleeper));
+    tell(&["--settings", file.to_str().unwrap()]);
+    let file = sandbox.write("other.json", settings("SubagentStop", &sleeper));
+    tell(&["--settings", file.to_str().unwrap(), "--expect", "allowed"]);
+    tell(&["--hook", "echo no >&2; exit 2", "--expect", "blocked"]);
+    assert_snapshot!(shown, @"
+    exit 0
+    --- stdout
+           Stop no hook is configured for Stop in your settings and those of $ROOT/project
+           took [time]
+    exit 0
+    --- stdout
+           Stop none of the hooks for Stop in $ROOT/project/later.json is waited for
+         notice asynchronous hooks started: 1; nobody waits for them, and their answers count for nothing
+           took [time]
+    exit 0
+    --- stdout
+           Stop no hook is configured for Stop in $ROOT/project/other.json
+           took [time]
+    ✓ allowed, as expected
+    exit 0
+    --- stdout
+           Stop held
+                no
+                exit 2 in [time], the settings given: echo no >&2; exit 2
+    model reads as user:
+                Stop hook feedback:
+                [echo no >&2; exit 2]: no
+           took [time]
+    ✓ blocked, as expected
+    ");
+}
+
+/// Where temporary files cannot be, nothing is made.
+#[test]
+fn a_missing_place_for_temporary_files_is_said() {
+    let sandbox = Sandbox::new();
+    let missing = sandbox.root().join("missing");
+    let sandbox = sandbox.env("TMPDIR", missing.to_str().unwrap());
+    let payload = stop_payload(&sandbox, "");
+    let ended = replay(&sandbox, &payload, &["--hook", "true"]);
+    assert!(!missing.exists());
+    assert_snapshot!(sandbox.tidy(&ended.to_string()), @"
+    exit 1
+    --- stderr
+    error: temporary files go to `$ROOT/missing`, which is not there
+      hint: set `TMPDIR` to another directory
+    ");
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 mod tell;
 
-use super::{print_json, simulate, why};
+use super::{print_json, scratch, simulate, why};
 use crate::cli::Demo as Args;
 use crate::report::Failure;
 use crate::term::{self, Reader};
 use crate::wording::{self, safe};
 use crate::{FAILURE, SUCCESS};
 use ralph_core::run::State;
-use ralph_core::text;
+use ralph_core::{gate, text};
 use ralph_exec::clock::{self, Stopwatch};
 use ralph_exec::env::{self, Env};
 use ralph_exec::fs::{self, Inside};
@@ -94,8 +94,7 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, Failure> {
     signals::wish_on_signals(&cancel)
         .and_then(|()| signals::outlive_readers())
         .map_err(|error| Failure::because("cannot listen for signals", &error))?;
-    let root = simulate::scratch(env, "ralph-demo")
-        .map_err(|failure| failure.with_hint("`TMPDIR` can name another place"))?;
+    let root = scratch(env, "ralph-demo")?;
     let shown = show(args, &scenario, Place { root: &root, usual, cancel: &cancel });
     if !args.keep || cancel.is_wished() {
         fs::remove_made_dir(&root)?;
@@ -165,7 +164,7 @@ fn resolved(program: &Path) -> Result<PathBuf, Failure> {
 
 /// A `ralph` that a person can call by hand, with the home of the demo.
 fn put_program(stage: &Stage, program: &Path) -> Result<(), Failure> {
-    let quoted = |path: &Path| format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"));
+    let quoted = |path: &Path| gate::quoted(&path.to_string_lossy());
     let script = format!(
         "#!/bin/sh\nunset RALPH_HOME RALPH_OFF RALPH_REHEARSAL CLAUDE_CONFIG_DIR\nHOME={} exec {} \"$@\"\n",
         quoted(&stage.home),

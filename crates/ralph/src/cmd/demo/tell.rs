@@ -3,7 +3,7 @@
 use super::super::why;
 use crate::term::{self, BAD, BOLD, DIM, GOOD, paint};
 use crate::wording::safe;
-use ralph_core::limits;
+use ralph_core::{gate, limits};
 use ralph_exec::overview::History;
 use ralph_sim::check::Counts;
 use ralph_sim::timeline::{Effect, Entry, Hook, Reply, Tool};
@@ -233,9 +233,10 @@ pub(super) fn decisions(history: &History) -> String {
 }
 
 pub(super) fn kept(root: &str, run: &str) -> String {
+    let project = gate::quoted(&format!("{root}/project"));
     format!(
         "\nThe files are kept. Look around there, and delete them when you are done:\n  \
-         cd {root}/project\n  \
+         cd {project}\n  \
          ../ralph why {run}\n  \
          ../ralph status --all\n  \
          ../ralph checkpoint diff {run} 2 3\n"

@@ -2,6 +2,7 @@
 
 use super::args::Replay as Args;
 use crate::report::Failure;
+use crate::story;
 use ralph_exec::env::Env;
 use ralph_exec::fs;
 use ralph_sim::replay::Payload;
@@ -15,6 +16,8 @@ pub(super) struct Found {
     pub(super) loaded: Loaded,
     /// What is there and cannot be had.
     pub(super) notices: Vec<String>,
+    /// What there is to say when nobody is asked.
+    pub(super) silence: String,
 }
 
 pub(super) fn load(
@@ -32,9 +35,26 @@ pub(super) fn load(
     for (source, text) in &texts {
         notices.extend(plugins(source, text));
     }
+    let silence = silence(args, payload.event(), &texts, project);
     let layers: Vec<_> =
         texts.iter().map(|(source, text)| Layer { source: source.clone(), text }).collect();
-    Ok(Found { loaded: settings::load(&layers), notices })
+    Ok(Found { loaded: settings::load(&layers), notices, silence })
+}
+
+fn silence(args: &Args, event: &str, texts: &[(Source, String)], project: &Path) -> String {
+    let place = match &args.settings {
+        Some(path) => path.display().to_string(),
+        None => format!("your settings and those of {}", project.display()),
+    };
+    let is_configured = texts.iter().any(|(_, text)| {
+        let settings: Value = serde_json::from_str(text).unwrap_or_default();
+        settings["hooks"][event].as_array().is_some_and(|hooks| !hooks.is_empty())
+    });
+    if is_configured {
+        format!("none of the hooks for {event} in {place} is waited for")
+    } else {
+        format!("no hook is configured for {event} in {place}")
+    }
 }
 
 fn usual(env: &Env, project: &Path, notices: &mut Vec<String>) -> Vec<(Source, String)> {
@@ -88,6 +108,7 @@ fn plugins(source: &Source, text: &str) -> Option<String> {
     let names: Vec<&str> = names.map(|(name, _)| name.as_str()).take(10).collect();
     let names = names.join(", ");
     (!names.is_empty()).then(|| {
-        format!("{source} settings enable plugins ({names}): their hooks are not replayed")
+        let settings = story::settings(&source.to_string());
+        format!("{settings} enable plugins ({names}): their hooks are not replayed")
     })
 }

@@ -5,7 +5,7 @@ use super::{Ruling, Shown, is_met};
 use crate::cmd::{print_json, why};
 use crate::report::Failure;
 use crate::story::{self, Story};
-use crate::term::{self, BAD, DIM, ODD, paint};
+use crate::term::{self, BAD, DIM, GOOD, ODD, paint};
 use crate::wording::safe;
 use ralph_core::{limits, text};
 use ralph_sim::replay::Decision;
@@ -87,11 +87,7 @@ pub(super) fn to_person(args: &Args, shown: &Shown) -> Result<(), Failure> {
         }
     };
     if replayed.hook.handlers.is_empty() {
-        let place = shown.project.display().to_string();
-        out.push_str(&line(
-            event,
-            &format!("no hook is waited for with the settings of {}", safe(&place)),
-        ));
+        out.push_str(&line(event, &safe(&shown.silence)));
     }
     for said in &replayed.reads {
         let role = match said.role {
@@ -120,11 +116,14 @@ pub(super) fn to_person(args: &Args, shown: &Shown) -> Result<(), Failure> {
         out.push_str(&line("notice", &paint(ODD, &safe(text))));
     }
     out.push_str(&line("took", &limits::duration(shown.ms)));
-    if let Some(expected) = args.expect
-        && !is_met(expected, replayed.decision)
-    {
-        let (expected, found) = (expected.name(), name(replayed.decision));
-        out.push_str(&line("expected", &paint(BAD, &format!("{expected}, found {found}"))));
+    if let Some(expected) = args.expect {
+        let (wanted, found) = (expected.name(), name(replayed.decision));
+        if is_met(expected, replayed.decision) {
+            out.push_str(&paint(GOOD, &format!("✓ {found}, as expected")));
+            out.push('\n');
+        } else {
+            out.push_str(&line("expected", &paint(BAD, &format!("{wanted}, found {found}"))));
+        }
     }
     term::out(&out)?;
     Ok(())
