@@ -50,6 +50,10 @@ impl Failure {
         Self { excerpts, ..Self::of(vec![what.to_string()], None) }
     }
 
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
     pub(crate) fn code(&self) -> u8 {
         self.code
     }

@@ -6,6 +6,7 @@ use ralph_core::text;
 use ralph_sim::check::{Counts, Mismatch};
 use ralph_sim::stage::Stage;
 use ralph_sim::timeline::{Effect, Ending, Entry, Handled, Hook, Lane, Reply, Role, Said, Tool};
+use serde_json::Value;
 
 /// How much of a text is shown on its line.
 const LONGEST: usize = 160;
@@ -79,7 +80,7 @@ impl Story {
             }
             Entry::Reply(reply) => places.replied(reply),
             Entry::Tool(tool) => places.called(tool),
-            Entry::Hook(hook) => places.hooked(hook),
+            Entry::Hook(hook) => begun(hook) + &places.hooked(hook),
             Entry::Notice { text } => line("notice", None, &paint(ODD, &places.short(text))),
             Entry::Ending(ending) => ended(ending),
             Entry::Exit { code } => line("exit", None, &code.to_string()),
@@ -115,18 +116,25 @@ impl Story {
                 out.push_str(&format!("{} nothing was expected\n", paint(DIM, "·")));
             }
             Judged::Otherwise(mismatches) => {
-                for Mismatch { what, expected, found } in mismatches {
-                    out.push_str(&format!(
-                        "{} {}: expected {}, found {}\n",
-                        paint(BAD, "✗"),
-                        safe(what),
-                        self.places.short(expected),
-                        self.places.short(found)
-                    ));
+                for line in self.mismatches(mismatches) {
+                    out.push_str(&format!("{} {line}\n", paint(BAD, "✗")));
                 }
             }
         }
         out
+    }
+
+    /// What was expected and did not come, a line each.
+    pub(crate) fn mismatches(&self, mismatches: &[Mismatch]) -> impl Iterator<Item = String> {
+        mismatches.iter().map(|Mismatch { what, expected, found }| {
+            let (expected, found) = (self.places.short(expected), self.places.short(found));
+            format!("{}: expected {expected}, found {found}", safe(what))
+        })
+    }
+
+    /// What the client tells the person, by itself.
+    pub(crate) fn notice(&self, text: &str) -> String {
+        self.places.short(text)
     }
 }
 
@@ -136,7 +144,7 @@ fn line(who: &str, agent: Option<&Lane>, what: &str) -> String {
     format!("{} {agent}{what}\n", paint(DIM, &format!("{who:>11}")))
 }
 
-fn many(count: u64, what: &str) -> String {
+pub(crate) fn many(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
@@ -150,8 +158,18 @@ pub(crate) fn settings(source: &str) -> String {
 }
 
 /// `12 ms`, `1.2 s`
-fn moment(ms: u64) -> String {
+pub(crate) fn moment(ms: u64) -> String {
     if ms < 1000 { format!("{ms} ms") } else { short_duration(ms) }
+}
+
+/// A client that was started again goes on with a session, or with a copy of it.
+fn begun(hook: &Hook) -> String {
+    let source = hook.input.get("source").and_then(Value::as_str);
+    match (hook.event.as_str(), source) {
+        ("SessionStart", Some("resume")) => line("session", None, &paint(BOLD, "resumed")),
+        ("SessionStart", Some("fork")) => line("session", None, &paint(BOLD, "forked")),
+        _ => String::new(),
+    }
 }
 
 /// What a notification is about.

@@ -36,10 +36,6 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
         Some(_) | None => Vec::new(),
     };
     let text = |kind| texts(kind).into_iter().next();
-    // `<RUN|SESSION>...` and `--session <ID>` as people know them.
-    let plain = |name: String| {
-        name.split(' ').next().unwrap_or_default().trim_matches(['<', '>', '[', ']']).to_string()
-    };
     let known = first.filter(|first| command.find_subcommand(first).is_some());
     let help = match known {
         Some(name) => format!("`ralph {name} --help` lists what there is"),
@@ -69,7 +65,7 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
             Some(Failure::new(&what, &hint.unwrap_or(help)))
         }
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
-            let name = plain(text(ContextKind::InvalidArg)?);
+            let name = plain(&text(ContextKind::InvalidArg)?);
             let value = text(ContextKind::InvalidValue).unwrap_or_default();
             let choices = texts(ContextKind::ValidValue).join(", ");
             let why = std::error::Error::source(error).map(ToString::to_string);
@@ -86,13 +82,27 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
             Some(Failure::new(&what, &hint))
         }
         ErrorKind::MissingRequiredArgument => {
-            let name = plain(text(ContextKind::InvalidArg)?);
+            let name = plain(&text(ContextKind::InvalidArg)?);
             Some(Failure::new(&format!("`{name}` is missing"), &help))
         }
         ErrorKind::TooManyValues => {
-            let name = plain(text(ContextKind::InvalidArg)?);
+            let name = plain(&text(ContextKind::InvalidArg)?);
             Some(Failure::new(&format!("`{name}` takes no value"), &help))
+        }
+        ErrorKind::ArgumentConflict => {
+            let name = plain(&text(ContextKind::InvalidArg)?);
+            let what = match plain(&text(ContextKind::PriorArg)?) {
+                other if other == name => format!("`{name}` is given more than once"),
+                other => format!("`{name}` and `{other}` do not go together"),
+            };
+            Some(Failure::new(&what, &help))
         }
         _ => None,
     }
+}
+
+/// `<RUN|SESSION>...`, `--session <ID>` and `--client[=<PROGRAM>]` as people know them.
+fn plain(name: &str) -> String {
+    let name = name.trim_start_matches(['<', '[']);
+    name.split([' ', '<', '>', '[', ']', '=', '.']).next().unwrap_or_default().to_string()
 }

@@ -1,40 +1,44 @@
 //! `ralph simulate`.
 
 pub(crate) mod args;
+mod hooks;
+mod play;
+mod several;
+mod show;
 
 use self::args::Simulate as Args;
+use self::hooks::Given;
+use self::play::{Played, World};
+use self::several::Named;
+use self::show::Telling;
 use super::print_json;
 use crate::report::Failure;
-use crate::story::{Judged, Story};
-use crate::term::{self, Reader};
-use crate::{FAILURE, SUCCESS, excerpt, wording};
+use crate::{FAILURE, SUCCESS, excerpt, term, wording};
 use ralph_core::redact::Redactor;
-use ralph_exec::clock::{self, Stopwatch};
-use ralph_exec::env::{self, Env};
+use ralph_exec::clock;
+use ralph_exec::env::Env;
 use ralph_exec::fs;
 use ralph_exec::proc::cancel::Cancel;
 use ralph_exec::proc::signals;
-use ralph_sim::check::{Check, Counts, Mismatch};
-use ralph_sim::client::{self, Client, ClientError};
-use ralph_sim::query::{self, Options};
-use ralph_sim::scenario::{self, Expect, Hook, Layer, Mistakes, Run, Scenario};
-use ralph_sim::stage::{self, Stage, StageError, Tools};
-use ralph_sim::timeline::{Entry, Watcher};
+use ralph_sim::check::{Counts, Mismatch};
+use ralph_sim::client::{self, ClientError};
+use ralph_sim::scenario::{self, Mistakes, Scenario, Step};
 use serde::Serialize;
-use serde_json::{Map, Value};
-use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Interrupted by the person, as shells say it.
 pub(super) const INTERRUPTED: u8 = 130;
-const LARGEST_SETTINGS: usize = 4 * 1024 * 1024;
+/// Whoever tries hooks of their own may take what is expected for a judgement of them.
+const YOURS: &str = "· the hooks are yours, the expectations the scenario's own\n";
+const NO_FILES: &str = "the files that it worked on are not in it: add `copy` or `[files]`, or play it with `--project`";
 
 #[derive(Serialize)]
 struct SummaryJson<'a> {
     kind: &'static str,
     v: u8,
+    path: String,
     scenario: &'a str,
     /// Whether everything that it expects came true.
     came_true: bool,
@@ -46,37 +50,72 @@ struct SummaryJson<'a> {
     kept: Option<String>,
 }
 
+impl<'a> SummaryJson<'a> {
+    fn of(path: &Path, played: &'a Played) -> Self {
+        Self {
+            kind: "summary",
+            v: 1,
+            path: path.display().to_string(),
+            scenario: &played.name,
+            came_true: played.came_true(),
+            counts: played.counts,
+            mismatches: &played.mismatches,
+            exit: played.exit,
+            ms: played.ms,
+            kept: played.kept.as_ref().map(|root| root.display().to_string()),
+        }
+    }
+}
+
 pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, Failure> {
     if let Some(transcript) = &args.record {
         return record(transcript);
     }
-    let mut scenario = read(args.scenario.as_deref().unwrap_or(Path::new("")))?;
-    let scripts = add_hooks(env, &mut scenario, args)?;
+    let named = several::named(&args.scenarios)?;
+    let given = Given::read(env, args)?;
+    if let Some(note) = &given.note {
+        term::err(&format!("note: {}\n", wording::safe(note)));
+    }
+    let client = args.client.as_deref().map(|name| locate(env, name)).transpose()?;
     let cancel = Cancel::new().map(Arc::new);
     let cancel = cancel.map_err(|error| Failure::because("cannot wait for hooks", &error))?;
     // From before the first file is there: whatever ends us first gives us the time to clear away.
     signals::wish_on_signals(&cancel)
         .and_then(|()| signals::outlive_readers())
         .map_err(|error| Failure::because("cannot listen for signals", &error))?;
-    let root = scratch(env, "ralph-sim")
-        .map_err(|failure| failure.with_hint("`TMPDIR` can name another place"))?;
-    let place = Place { root: &root, scripts: scripts.as_deref(), cancel: &cancel };
-    let played = play(env, args, &scenario, &place);
-    if !args.keep {
-        fs::remove_made_dir(&root)?;
-    } else if !args.json {
-        let kept = format!("the files are in {}\n", root.display());
-        if played.is_ok() { term::out(&kept).map(drop)? } else { term::err(&kept) }
-    }
-    if cancel.is_wished() { Ok(INTERRUPTED) } else { played }
+    let world = World { env, args, given: &given, client, cancel: &cancel };
+    let code = match named {
+        Named::One(path) => alone(&world, &path),
+        Named::Several(paths) => several::play(&world, &paths),
+    };
+    if cancel.is_wished() { Ok(INTERRUPTED) } else { code }
 }
 
-/// Where it all happens.
-struct Place<'a> {
-    root: &'a Path,
-    /// Scripts beside the settings that the person gave.
-    scripts: Option<&'a Path>,
-    cancel: &'a Arc<Cancel>,
+/// With all that happens in it.
+fn alone(world: &World<'_>, path: &Path) -> Result<u8, Failure> {
+    let args = world.args;
+    let telling = match (args.quiet, args.json) {
+        (true, _) => Telling::Nothing,
+        (false, true) => Telling::Json,
+        (false, false) => Telling::Story,
+    };
+    let played = play::one(world, path, telling)?;
+    for notice in &played.notices {
+        term::err(&format!("notice: {notice}\n"));
+    }
+    let is_over = !world.cancel.is_wished();
+    if args.json && is_over {
+        print_json(&SummaryJson::of(path, &played))?;
+    } else if is_over {
+        let gap = if args.quiet { "" } else { "\n" };
+        let summary = played.story.summary(&played.counts, played.judged(), played.ms);
+        let yours = if !played.came_true() && world.given.is_any() { YOURS } else { "" };
+        term::out(&format!("{gap}{summary}{yours}"))?;
+    }
+    if let (Some(root), false) = (&played.kept, args.json) {
+        term::out(&format!("the files are in {}\n", root.display()))?;
+    }
+    Ok(if played.came_true() { SUCCESS } else { FAILURE })
 }
 
 /// A new directory that nobody else may enter.
@@ -84,17 +123,6 @@ pub(super) fn scratch(env: &Env, name: &str) -> Result<PathBuf, Failure> {
     let root = env.temporary_dir().join(format!("{name}-{:016x}", clock::nonce()));
     fs::create_dir(&root)?;
     Ok(fs::resolve(&root).unwrap_or(root))
-}
-
-/// The exit code of a real client.
-fn real(
-    scenario: &Scenario,
-    stage: &Stage,
-    client: &Client<'_>,
-    watcher: &mut Watcher<'_>,
-) -> Result<i32, Failure> {
-    let played = client::play(scenario, stage, client, watcher);
-    played.map(|outcome| outcome.code).map_err(|error| not_played(&error))
 }
 
 fn locate(env: &Env, name: &Path) -> Result<PathBuf, Failure> {
@@ -124,12 +152,18 @@ fn record(transcript: &Path) -> Result<u8, Failure> {
     if recording.broken > 0 {
         term::err(&format!("note: {} lines could not be read\n", recording.broken));
     }
+    if has_tools(&recording.scenario) {
+        term::err(&format!("note: {NO_FILES}\n"));
+    }
     term::out(&text)?;
     Ok(SUCCESS)
 }
 
-fn read(path: &Path) -> Result<Scenario, Failure> {
-    scenario::read(path).map_err(|mistakes| failure(&mistakes))
+fn has_tools(scenario: &Scenario) -> bool {
+    scenario.steps.iter().any(|step| match step {
+        Step::Agent(turn) => !turn.tools.is_empty(),
+        Step::Person(_) | Step::Session(_) => false,
+    })
 }
 
 pub(super) fn failure(mistakes: &Mistakes) -> Failure {
@@ -141,125 +175,6 @@ pub(super) fn failure(mistakes: &Mistakes) -> Failure {
             Failure::because("the scenario cannot be read", mistakes)
         }
     }
-}
-
-/// Hooks that the person names come instead of the scenario's own. Where the scripts are that their settings may name.
-fn add_hooks(env: &Env, scenario: &mut Scenario, args: &Args) -> Result<Option<PathBuf>, Failure> {
-    if args.hook.is_empty() && args.settings.is_none() {
-        return Ok(None);
-    }
-    scenario.hooks.clear();
-    scenario.plugins.clear();
-    let here = env.current_dir().unwrap_or_default();
-    for command in &args.hook {
-        scenario.hooks.push(Hook {
-            event: "Stop".to_owned(),
-            run: Run::Command(seen_from(&here, command)),
-            layer: Layer::Flag,
-            ..Hook::default()
-        });
-    }
-    let Some(path) = &args.settings else { return Ok(None) };
-    let bytes = fs::read(path, LARGEST_SETTINGS)?;
-    let settings = serde_json::from_slice::<Map<String, Value>>(&bytes).map_err(|error| {
-        Failure::because(&format!("`{}` is no settings file", path.display()), &error)
-    })?;
-    scenario.settings.project = Some(Value::Object(settings));
-    let scripts = here.join(path).parent().map(|directory| directory.join("hooks"));
-    Ok(scripts.filter(|scripts| fs::is_directory(scripts)))
-}
-
-/// A hook is started in the scratch project. A person who names a script means it from where they are.
-fn seen_from(here: &Path, command: &str) -> String {
-    let words = command.split(' ').map(|word| match file(here, word) {
-        Some(path) => Cow::Owned(quoted(&path)),
-        None => Cow::Borrowed(word),
-    });
-    words.collect::<Vec<_>>().join(" ")
-}
-
-/// The file that a word names, if it is nothing but the relative path of one.
-fn file(here: &Path, word: &str) -> Option<String> {
-    let is_plain = |char: char| char.is_alphanumeric() || "/._-+@%,".contains(char);
-    if !word.contains('/') || word.starts_with('/') || !word.chars().all(is_plain) {
-        return None;
-    }
-    let path = here.join(word.trim_start_matches("./"));
-    let is_file = fs::stat(&path).is_some_and(|found| found.kind == fs::Kind::File);
-    path.into_os_string().into_string().ok().filter(|_| is_file)
-}
-
-/// As a shell reads it.
-fn quoted(path: &str) -> String {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-".contains(char);
-    if path.chars().all(is_plain) {
-        path.to_owned()
-    } else {
-        format!("'{}'", path.replace('\'', r"'\''"))
-    }
-}
-
-fn play(env: &Env, args: &Args, scenario: &Scenario, place: &Place<'_>) -> Result<u8, Failure> {
-    let Place { root, scripts, cancel } = *place;
-    let failed = |error: StageError| Failure::because("the scenario cannot be set up", &error);
-    let stage = stage::build(scenario, root).map_err(failed)?;
-    if let Some(scripts) = scripts {
-        stage::lend(&stage, scripts).map_err(failed)?;
-    }
-    let program = env::this_program();
-    let search_path = search_path(env, &program);
-    let tools = Tools { program: &program, search_path: &search_path, cancel };
-    stage::set_up(scenario, &stage, &tools).map_err(failed)?;
-    let options = Options { program: &program, search_path, cancel: Arc::clone(cancel) };
-    let watch = Stopwatch::start();
-    let mut check = Check::new(&scenario.expect);
-    let mut show = Show::new(args, &stage);
-    let mut watcher = |entry: &Entry| {
-        check.watch(entry);
-        // What ends because the person wants it to is no answer.
-        if !cancel.is_wished() {
-            show.entry(entry);
-        }
-    };
-    let exit = match &args.client {
-        None => {
-            query::play(scenario, &stage, &options, &mut watcher)
-                .map_err(|error| Failure::because("the scenario cannot be played", &error))?
-                .exit
-        }
-        Some(name) => {
-            let program = locate(env, name)?;
-            let client = Client { program: &program, cancel };
-            real(scenario, &stage, &client, &mut watcher)?
-        }
-    };
-    let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let (counts, mismatches) = check.finish(&stage);
-    if cancel.is_wished() {
-        return Ok(INTERRUPTED);
-    }
-    if args.json {
-        print_json(&SummaryJson {
-            kind: "summary",
-            v: 1,
-            scenario: &scenario.name,
-            came_true: mismatches.is_empty(),
-            counts,
-            mismatches: &mismatches,
-            exit,
-            ms,
-            kept: args.keep.then(|| root.display().to_string()),
-        })?;
-    } else {
-        let judged = match mismatches.as_slice() {
-            [] if scenario.expect == Expect::default() => Judged::NothingExpected,
-            [] => Judged::AsExpected,
-            mismatches => Judged::Otherwise(mismatches),
-        };
-        let summary = show.story.summary(&counts, judged, ms);
-        term::out(&if args.quiet { summary } else { format!("\n{summary}") })?;
-    }
-    Ok(if mismatches.is_empty() { SUCCESS } else { FAILURE })
 }
 
 /// Who calls `ralph` in a scenario means this one.
@@ -274,44 +189,5 @@ pub(super) fn search_path(env: &Env, program: &Path) -> OsString {
             path
         }
         Some(_) | None => usual,
-    }
-}
-
-/// Prints entries as they come.
-struct Show<'a> {
-    args: &'a Args,
-    story: Story,
-    lines: usize,
-    reader: Reader,
-}
-
-/// Nobody reads more; `--json` has it all.
-const MOST_LINES: usize = 2_000;
-
-impl<'a> Show<'a> {
-    fn new(args: &'a Args, stage: &Stage) -> Self {
-        Self { args, story: Story::of(stage), lines: 0, reader: Reader::There }
-    }
-
-    fn entry(&mut self, entry: &Entry) {
-        if self.args.quiet || self.reader == Reader::Gone {
-            return;
-        }
-        let printed = if self.args.json {
-            print_json(entry)
-        } else {
-            let text = self.story.tell(entry);
-            let before = self.lines;
-            self.lines += text.lines().count();
-            match () {
-                () if before >= MOST_LINES => return,
-                () if self.lines >= MOST_LINES => {
-                    term::out("            … and so on; `--json` tells all of it\n")
-                }
-                () => term::out(&text),
-            }
-        };
-        // Whoever cannot be printed to is not printed to again.
-        self.reader = printed.unwrap_or(Reader::Gone);
     }
 }

@@ -165,7 +165,7 @@ fn simulate(ralph: &Path, scenario: &Path, client: Option<&Path>) -> Result<Stri
     let mut command = shell::command(ralph);
     command.arg("simulate").arg(scenario).arg("--json");
     if let Some(client) = client {
-        command.arg("--client").arg(client);
+        command.arg(format!("--client={}", client.display()));
     }
     let (code, said, errors) = shell::outcome(&mut command)?;
     let who = if client.is_some() { "the client" } else { "the simulator" };

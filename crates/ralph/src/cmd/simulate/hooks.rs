@@ -1,0 +1,121 @@
+//! Hooks that the person names come instead of the scenario's own.
+
+use super::args::Simulate as Args;
+use crate::report::Failure;
+use ralph_exec::env::Env;
+use ralph_exec::fs;
+use ralph_sim::scenario::{EVENTS, Hook, Layer, Run, Scenario};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+const LARGEST_SETTINGS: usize = 4 * 1024 * 1024;
+/// Where a project has its hooks.
+const SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
+
+/// What is put in the place of the hooks of every scenario that is played.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    hooks: Vec<Hook>,
+    settings: Option<Value>,
+    project: Option<PathBuf>,
+    /// Scripts beside the settings.
+    pub scripts: Option<PathBuf>,
+    /// What the person may not have meant.
+    pub note: Option<String>,
+}
+
+impl Given {
+    pub(super) fn read(env: &Env, args: &Args) -> Result<Self, Failure> {
+        let here = env.current_dir().unwrap_or_default();
+        let mut given = Self {
+            hooks: args.hook.iter().map(|command| hook(&here, command)).collect(),
+            ..Self::default()
+        };
+        if let Some(project) = &args.project {
+            if !fs::is_directory(project) {
+                let what = format!("there is no directory `{}`", project.display());
+                return Err(Failure::new(&what, "`--project` names the directory of a project"));
+            }
+            let has_settings = SETTINGS.iter().any(|file| fs::exists(&project.join(file)));
+            if !has_settings && args.hook.is_empty() && args.settings.is_none() {
+                let shown = project.display();
+                given.note = Some(format!("`{shown}` has no settings in `.claude`, so no hooks"));
+            }
+            given.project = Some(project.clone());
+        }
+        let Some(path) = &args.settings else { return Ok(given) };
+        let bytes = fs::read(path, LARGEST_SETTINGS)?;
+        let settings = serde_json::from_slice::<Map<String, Value>>(&bytes).map_err(|error| {
+            Failure::because(&format!("`{}` is no settings file", path.display()), &error)
+        })?;
+        given.settings = Some(Value::Object(settings));
+        let scripts = here.join(path).parent().map(|directory| directory.join("hooks"));
+        given.scripts = scripts.filter(|scripts| fs::is_directory(scripts));
+        Ok(given)
+    }
+
+    /// Whether the scenario's own hooks stay out of it.
+    pub(super) fn is_any(&self) -> bool {
+        !self.hooks.is_empty() || self.settings.is_some() || self.project.is_some()
+    }
+
+    pub(super) fn put_into(&self, scenario: &mut Scenario) {
+        if !self.is_any() {
+            return;
+        }
+        scenario.hooks.clone_from(&self.hooks);
+        scenario.plugins.clear();
+        if let Some(project) = &self.project {
+            scenario.copy = Some(project.clone());
+            scenario.files.retain(|name, _| !name.starts_with(".claude/"));
+            scenario.settings.project = None;
+            scenario.settings.local = None;
+        }
+        if let Some(settings) = &self.settings {
+            scenario.settings.project = Some(settings.clone());
+        }
+    }
+}
+
+/// `PreToolUse=./guard.sh`, or a command for `Stop`.
+fn hook(here: &Path, named: &str) -> Hook {
+    let event = named.split_once('=').filter(|(event, _)| EVENTS.contains(event));
+    let (event, command) = event.unwrap_or(("Stop", named));
+    Hook {
+        event: event.to_owned(),
+        run: Run::Command(seen_from(here, command)),
+        layer: Layer::Flag,
+        ..Hook::default()
+    }
+}
+
+/// A hook is started in the scratch project. A person who names a script means it from where they are.
+fn seen_from(here: &Path, command: &str) -> String {
+    let words = command.split(' ').map(|word| match file(here, word) {
+        Some(path) => Cow::Owned(quoted(&path)),
+        None => Cow::Borrowed(word),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The file that a word names, if it is nothing but the relative path of one.
+fn file(here: &Path, word: &str) -> Option<String> {
+    let is_plain = |char: char| char.is_alphanumeric() || "/._-+@%,".contains(char);
+    if !word.contains('/') || word.starts_with('/') || !word.chars().all(is_plain) {
+        return None;
+    }
+    let path = here.join(word.trim_start_matches("./"));
+    let is_file = fs::stat(&path).is_some_and(|found| found.kind == fs::Kind::File);
+    path.into_os_string().into_string().ok().filter(|_| is_file)
+}
+
+/// As a shell reads it.
+fn quoted(path: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-".contains(char);
+    if path.chars().all(is_plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,185 @@
+//! One scenario, from its file to what came of it.
+
+use super::args::Simulate as Args;
+use super::hooks::Given;
+use super::show::{Show, Telling};
+use super::{failure, not_played, scratch, search_path};
+use crate::report::Failure;
+use crate::story::{Judged, Story};
+use crate::term;
+use ralph_exec::clock::Stopwatch;
+use ralph_exec::env::{self, Env};
+use ralph_exec::proc::cancel::Cancel;
+use ralph_exec::{fs, stdin};
+use ralph_sim::check::{Check, Counts, Mismatch};
+use ralph_sim::client::{self, Client};
+use ralph_sim::query::{self, Options};
+use ralph_sim::scenario::{self, Expect, Mistakes, Scenario};
+use ralph_sim::stage::{self, Stage, StageError, Tools};
+use ralph_sim::timeline::{Entry, Watcher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const LARGEST_SCENARIO: usize = 4 * 1024 * 1024;
+/// As a scenario names them, in the order in which they are documented.
+const KEYS: [&str; 10] = [
+    "endings", "results", "stops", "blocks", "requests", "reasons", "events", "exit", "files",
+    "absent",
+];
+/// Without it there are no teammates.
+const TEAMS: &str = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS";
+
+/// What all scenarios are played with.
+pub(super) struct World<'a> {
+    pub env: &'a Env,
+    pub args: &'a Args,
+    pub given: &'a Given,
+    /// The real client, where it is to play.
+    pub client: Option<PathBuf>,
+    pub cancel: &'a Arc<Cancel>,
+}
+
+pub(super) struct Played {
+    pub name: String,
+    pub counts: Counts,
+    /// In the order of the keys.
+    pub mismatches: Vec<Mismatch>,
+    pub exit: i32,
+    pub ms: u64,
+    pub story: Story,
+    /// What the client told the person, where that was not shown.
+    pub notices: Vec<String>,
+    /// Where the files are, if they were kept.
+    pub kept: Option<PathBuf>,
+    expects: bool,
+}
+
+impl Played {
+    pub(super) fn came_true(&self) -> bool {
+        self.mismatches.is_empty()
+    }
+
+    pub(super) fn judged(&self) -> Judged<'_> {
+        match self.mismatches.as_slice() {
+            [] if self.expects => Judged::AsExpected,
+            [] => Judged::NothingExpected,
+            mismatches => Judged::Otherwise(mismatches),
+        }
+    }
+}
+
+pub(super) fn one(world: &World<'_>, path: &Path, telling: Telling) -> Result<Played, Failure> {
+    let mut scenario = read(world, path)?;
+    world.given.put_into(&mut scenario);
+    let root = scratch(world.env, "ralph-sim")
+        .map_err(|failure| failure.with_hint("`TMPDIR` can name another place"))?;
+    let played = play(world, &scenario, &root, telling);
+    match (played, world.args.keep) {
+        (Ok(played), true) => Ok(Played { kept: Some(root), ..played }),
+        (Err(failure), true) => {
+            term::err(&format!("the files are in {}\n", root.display()));
+            Err(failure)
+        }
+        (played, false) => {
+            fs::remove_made_dir(&root)?;
+            played
+        }
+    }
+}
+
+fn read(world: &World<'_>, path: &Path) -> Result<Scenario, Failure> {
+    let read = if path == Path::new("-") {
+        let bytes = stdin::read_all(std::io::stdin(), LARGEST_SCENARIO)
+            .map_err(|error| Failure::because("the scenario cannot be read", &error))?;
+        let text = String::from_utf8(bytes).map_err(|_| Mistakes::NotText(path.to_owned()));
+        text.and_then(|text| scenario::parse(&text, path))
+    } else {
+        scenario::read(path)
+    };
+    read.map_err(|mistakes| {
+        let is_named = path.extension().is_some_and(|extension| extension == "toml");
+        match (&mistakes, &world.args.client) {
+            (Mistakes::NotText(_) | Mistakes::File(_), Some(_)) if !is_named => {
+                failure(&mistakes).with_hint("`--client=PROGRAM` names another client")
+            }
+            (Mistakes::Found(_) | Mistakes::NotText(_) | Mistakes::File(_), _) => {
+                failure(&mistakes)
+            }
+        }
+    })
+}
+
+fn play(
+    world: &World<'_>,
+    scenario: &Scenario,
+    root: &Path,
+    telling: Telling,
+) -> Result<Played, Failure> {
+    let cancel = world.cancel;
+    let stage = stage::build(scenario, root).map_err(|error| not_set_up(&error))?;
+    if let Some(scripts) = &world.given.scripts {
+        stage::lend(&stage, scripts).map_err(|error| not_set_up(&error))?;
+    }
+    let program = env::this_program();
+    let search_path = search_path(world.env, &program);
+    let tools = Tools { program: &program, search_path: &search_path, cancel };
+    stage::set_up(scenario, &stage, &tools).map_err(|error| not_set_up(&error))?;
+    let options = Options { program: &program, search_path, cancel: Arc::clone(cancel) };
+    let watch = Stopwatch::start();
+    let mut check = Check::new(&scenario.expect);
+    let mut show = Show::new(telling, &stage);
+    let mut watcher = |entry: &Entry| {
+        check.watch(entry);
+        // What ends because the person wants it to is no answer.
+        if !cancel.is_wished() {
+            show.entry(entry);
+        }
+    };
+    let exit = match &world.client {
+        None => {
+            query::play(scenario, &stage, &options, &mut watcher)
+                .map_err(|error| Failure::because("the scenario cannot be played", &error))?
+                .exit
+        }
+        Some(program) => real(scenario, &stage, &Client { program, cancel }, &mut watcher)?,
+    };
+    let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let (counts, mut mismatches) = check.finish(&stage);
+    mismatches.sort_by_key(|mismatch| place(&mismatch.what));
+    let expects = scenario.expect != Expect::default();
+    let (name, kept) = (scenario.name.clone(), None);
+    let Show { story, notices, .. } = show;
+    Ok(Played { name, counts, mismatches, exit, ms, story, notices, kept, expects })
+}
+
+/// The exit code of a real client.
+fn real(
+    scenario: &Scenario,
+    stage: &Stage,
+    client: &Client<'_>,
+    watcher: &mut Watcher<'_>,
+) -> Result<i32, Failure> {
+    if scenario.env.get(TEAMS).is_some_and(|value| value == "1") {
+        let text =
+            "only the client's terminal has teammates: headless, as here, they are subagents";
+        watcher(&Entry::Notice { text: text.to_owned() });
+    }
+    let played = client::play(scenario, stage, client, watcher);
+    played.map(|outcome| outcome.code).map_err(|error| not_played(&error))
+}
+
+fn not_set_up(error: &StageError) -> Failure {
+    let failure = Failure::because("the scenario cannot be set up", error);
+    match error {
+        StageError::TooMany(_) => {
+            failure.with_hint("name a copy without what tools have made there")
+        }
+        StageError::File(_) | StageError::SetUp { .. } => failure,
+    }
+}
+
+/// Of `reasons[0]` and `files.a.txt` among the keys.
+fn place(what: &str) -> usize {
+    let key = what.split(['[', '.']).next().unwrap_or_default();
+    KEYS.iter().position(|known| *known == key).unwrap_or(KEYS.len())
+}
