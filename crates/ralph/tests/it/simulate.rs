@@ -411,12 +411,13 @@ fn a_program_reads_one_object_per_line() {
     reply: kind text tools
     request: agent kind messages
     request: kind messages
-    summary: came_true counts exit kept kind mismatches ms scenario v
+    summary: came_true counts exit kept kind mismatches ms path scenario v
     tool: input is_error kind name result
     ");
     let mut summary = told.last().unwrap().clone();
     assert!(summary["ms"].is_u64());
     summary["ms"] = "[ms]".into();
+    summary["path"] = stage.sandbox.tidy(summary["path"].as_str().unwrap()).into();
     assert_snapshot!(serde_json::to_string_pretty(&summary).unwrap(), @r#"
     {
       "came_true": false,
@@ -464,6 +465,7 @@ fn a_program_reads_one_object_per_line() {
         }
       ],
       "ms": "[ms]",
+      "path": "$ROOT/work/scenario.toml",
       "scenario": "A bit of everything.",
       "v": 1
     }
@@ -539,6 +541,7 @@ fn anybodys_hook_takes_the_place_of_the_scenarios_own() {
     2 model calls · 1 tool call · 1 hook run · 1 stop · 0 held · N ms
     ✗ results[0]: expected "Really done.", found "Done."
     ✗ blocks: expected 1, found 0
+    · the hooks are yours, the expectations the scenario's own
     "#);
     stage.assert_clear("hooks");
 }
@@ -679,6 +682,7 @@ agent = "Now it is."
 
     --- stderr
     note: a hook of its stops: [ -e held ] && exit 0; touch held; echo 'two tests fail' >&2; exit 2
+    note: the files that it worked on are not in it: add `copy` or `[files]`, or play it with `--project`
     "#);
     fs::remove_dir_all(root).unwrap();
 
@@ -807,7 +811,6 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
     let rows = [
         vec![path.to_str().unwrap()],
         vec!["nowhere.toml"],
-        vec!["."],
         vec!["/dev/zero"],
         vec!["--record", "nowhere.jsonl"],
         vec![],
@@ -823,11 +826,6 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
     error: the scenario cannot be read
       caused by: cannot read `nowhere.toml`
       caused by: No such file or directory (os error 2)
-    exit 1
-    --- stderr
-    error: the scenario cannot be read
-      caused by: cannot read `.`
-      caused by: it is not a regular file
     exit 1
     --- stderr
     error: the scenario cannot be read
@@ -857,7 +855,7 @@ fn what_cannot_be_played_is_said_with_a_way_out() {
     let crowded = ended(stage.command(&[path.to_str().unwrap()]).env("TMPDIR", below), b"");
     let shown = [
         stage.play(PLAIN, &["--client"]).to_string(),
-        stage.play(PLAIN, &["--client", "/nowhere/claude"]).to_string(),
+        stage.play(PLAIN, &["--client=/nowhere/claude"]).to_string(),
         stage.play(PLAIN, &["--settings", "settings.json"]).to_string(),
         stage.play(PLAIN, &["--settings", "broken.json"]).to_string(),
         stage.play(PLAIN, &["--settings", "nowhere.json"]).to_string(),
@@ -911,4 +909,401 @@ fn what_cannot_be_played_is_said_with_a_way_out() {
       hint: `TMPDIR` can name another place
     ");
     stage.assert_clear("way out");
+}
+
+const HELD_ONCE: &str = "[ -e held ] && exit 0; touch held; echo no >&2; exit 2";
+
+/// One line each in the order of their names, what did not come true below it, and a total.
+#[test]
+fn several_scenarios_are_a_line_each_and_a_total() {
+    let stage = Stage::new();
+    stage.sandbox.write("all/b/held.toml", PLAIN.replace("touch own-hook-ran", HELD_ONCE));
+    stage.sandbox.write("all/b/let-go.toml", format!("{PLAIN}\n[settings.user]\nenv = 3\n"));
+    stage.sandbox.write("all/a.toml", "name = \"x.\"\n\n[[step]]\nperson = \"Go.\"\n");
+    stage.sandbox.write("all/broken.toml", "nmae = \"x.\"\n");
+    stage.sandbox.write("all/.hidden/c.toml", "not one");
+    stage.sandbox.write("all/notes.md", "not one");
+    stage.sandbox.write("empty/notes.md", "");
+    let rows: [&[&str]; 7] = [
+        &["all"],
+        &["all", "--quiet", "--hook", HELD_ONCE],
+        &["all/a.toml", "all/b", "--quiet", "--hook", "true"],
+        &["all/a.toml", "all/a.toml", "--quiet"],
+        &["all/a.toml", "nowhere.toml"],
+        &["empty"],
+        &["all/a.toml", "--record", "b"],
+    ];
+    let shown = rows.map(|args| stage.steady(&stage.simulate(args).to_string()));
+    assert_snapshot!(shown.join("\n"), @r#"
+    exit 1
+    --- stdout
+    ✓ all/a.toml
+    ✗ all/b/held.toml
+        absent.plugin-hook-ran: expected no such file, found it is there
+    ✗ all/b/let-go.toml
+        results[0]: expected "Really done.", found "Done."
+        blocks: expected 1, found 0
+        absent.own-hook-ran: expected no such file, found it is there
+        absent.plugin-hook-ran: expected no such file, found it is there
+        notice: settings, user: `env` is not an object, so none of the file counts
+    ✗ all/broken.toml: the scenario has mistakes
+
+    4 scenarios · 1 came true · 3 did not · N ms
+
+    --- stderr
+    error: there is no key `nmae` here
+     --> all/broken.toml:1:1
+      |
+    1 | nmae = "x."
+      | ^^^^
+      |
+      = hint: did you mean `name`?
+
+    error: the scenario has mistakes
+    exit 1
+    --- stdout
+    ✗ all/broken.toml: the scenario has mistakes
+
+    4 scenarios · 3 came true · 1 did not · N ms
+
+    --- stderr
+    error: there is no key `nmae` here
+     --> all/broken.toml:1:1
+      |
+    1 | nmae = "x."
+      | ^^^^
+      |
+      = hint: did you mean `name`?
+
+    error: the scenario has mistakes
+    exit 1
+    --- stdout
+    ✗ all/b/held.toml
+        results[0]: expected "Really done.", found "Done."
+        blocks: expected 1, found 0
+    ✗ all/b/let-go.toml
+        results[0]: expected "Really done.", found "Done."
+        blocks: expected 1, found 0
+        notice: settings, user: `env` is not an object, so none of the file counts
+
+    3 scenarios · 1 came true · 2 did not · N ms
+    · the hooks are yours, the expectations the scenario's own
+    exit 0
+    --- stdout
+    2 scenarios · 2 came true · 0 did not · N ms
+    exit 1
+    --- stdout
+    ✓ all/a.toml
+    ✗ nowhere.toml: the scenario cannot be read
+
+    2 scenarios · 1 came true · 1 did not · N ms
+
+    --- stderr
+    error: the scenario cannot be read
+      caused by: cannot read `nowhere.toml`
+      caused by: No such file or directory (os error 2)
+    exit 1
+    --- stderr
+    error: there is no scenario in `empty`
+      hint: scenarios are files whose names end in `.toml`
+    exit 1
+    --- stderr
+    error: `SCENARIO` and `--record` do not go together
+      hint: `ralph simulate --help` lists what there is
+    "#);
+    stage.assert_clear("several");
+}
+
+#[test]
+fn a_program_reads_the_summaries_of_several() {
+    let stage = Stage::new();
+    stage.sandbox.write("all/a.toml", PLAIN);
+    stage.sandbox.write("all/b.toml", "nmae = \"x.\"\n");
+    let ended = stage.simulate(&["all", "--json", "--hook", HELD_ONCE]);
+    let lines = parsed(&ended.stdout).into_iter().map(|mut line| {
+        if line["ms"].is_u64() {
+            line["ms"] = "[ms]".into();
+        }
+        line.to_string()
+    });
+    assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
+    {"came_true":true,"counts":{"blocks":1,"hooks":2,"overridden":0,"requests":3,"stops":2,"tools":1},"exit":0,"kept":null,"kind":"summary","mismatches":[],"ms":"[ms]","path":"all/a.toml","scenario":"One stop.","v":1}
+    {"error":"the scenario has mistakes","kind":"error","path":"all/b.toml","v":1}
+    "#);
+    assert_snapshot!(stage.steady(&ended.stderr), @r#"
+    error: there is no key `nmae` here
+     --> all/b.toml:1:1
+      |
+    1 | nmae = "x."
+      | ^^^^
+      |
+      = hint: did you mean `name`?
+
+    error: the scenario has mistakes
+    "#);
+    assert_eq!(ended.code, Some(1));
+}
+
+#[test]
+fn a_scenario_can_be_piped_in() {
+    let stage = Stage::new();
+    let piped = ended(&mut stage.command(&["-", "--quiet", "--hook", HELD_ONCE]), PLAIN.as_bytes());
+    assert_snapshot!(stage.steady(&piped.to_string()), @"
+    exit 0
+    --- stdout
+    3 model calls · 1 tool call · 2 hooks run · 2 stops · 1 held · N ms
+    ✓ everything came true
+    ");
+}
+
+/// A project is played in as it is, with the hooks that it has, and is not touched.
+#[test]
+fn a_project_is_tried_with_its_own_hooks() {
+    let stage = Stage::new();
+    let app = stage.sandbox.root().join("app");
+    let settings = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": ".claude/hooks/gate.sh"}]}]}}"#;
+    write_at(&app.join(".claude/settings.json"), settings);
+    let gate = "#!/bin/sh\n[ -e held ] && exit 0\ncp their.txt held\necho 'a gate of the project' >&2\nexit 2\n";
+    program(&app.join(".claude/hooks/gate.sh"), gate);
+    write_at(&app.join("their.txt"), "theirs\n");
+    write_at(&app.join("a.txt"), "theirs\n");
+    let scenario = format!(
+        "{PLAIN}files = {{ \"held\" = \"theirs\\n\", \"a.txt\" = \"a\\n\" }}\n\n[files]\n\".claude/settings.json\" = \"{{}}\"\n"
+    );
+    let before = crate::sandbox::files(&app);
+    let shown = stage.play(&scenario, &["--project", app.to_str().unwrap()]);
+    assert_snapshot!(stage.steady(&shown.to_string()), @"
+    exit 0
+    --- stdout
+         person Go.
+          agent I write.
+           tool Write a.txt
+                The file a.txt has been updated successfully. (file state is current in your context — no need to Read it back)
+          agent Done.
+           Stop held
+                a gate of the project
+                exit 2 in N ms, project settings: .claude/hooks/gate.sh
+         notice Stop hook error occurred
+    model reads Stop hook feedback: [.claude/hooks/gate.sh]: a gate of the project
+          agent Really done.
+           Stop let go
+                exit 0 in N ms, project settings: .claude/hooks/gate.sh
+            end completed
+           exit 0
+
+    3 model calls · 1 tool call · 2 hooks run · 2 stops · 1 held · N ms
+    ✓ everything came true
+    ");
+    assert_eq!(crate::sandbox::files(&app), before);
+
+    let bare = stage.sandbox.root().join("bare");
+    fs::create_dir(&bare).unwrap();
+    let none = stage.play(&scenario, &["--quiet", "--project", bare.to_str().unwrap()]);
+    let nowhere = stage.play(&scenario, &["--project", "nowhere"]);
+    assert_snapshot!(stage.steady(&format!("{none}\n{nowhere}")), @r#"
+    exit 1
+    --- stdout
+    2 model calls · 1 tool call · 0 hooks run · 1 stop · 0 held · N ms
+    ✗ results[0]: expected "Really done.", found "Done."
+    ✗ blocks: expected 1, found 0
+    ✗ files.held: expected "theirs\n", found no such file
+    · the hooks are yours, the expectations the scenario's own
+
+    --- stderr
+    note: `$ROOT/bare` has no settings in `.claude`, so no hooks
+
+
+    exit 1
+    --- stderr
+    error: there is no directory `nowhere`
+      hint: `--project` names the directory of a project
+    "#);
+    stage.assert_clear("project");
+}
+
+#[test]
+fn a_hook_can_be_named_for_another_event() {
+    let stage = Stage::new();
+    let hooks =
+        ["--hook", "PreToolUse=echo frozen >&2; exit 2", "--hook", "A=1; echo \"$A\" > stopped"];
+    let shown = stage.play(PLAIN, &hooks);
+    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    exit 1
+    --- stdout
+         person Go.
+          agent I write.
+     PreToolUse denied
+                PreToolUse:Write hook error: [echo frozen >&2; exit 2]: frozen
+                exit 2 in N ms, flag settings: echo frozen >&2; exit 2
+           tool Write a.txt
+                PreToolUse:Write hook error: [echo frozen >&2; exit 2]: frozen
+          agent Done.
+           Stop let go
+                exit 0 in N ms, flag settings: A=1; echo "$A" > stopped
+            end completed
+           exit 0
+
+    2 model calls · 1 tool call · 2 hooks run · 1 stop · 0 held · N ms
+    ✗ results[0]: expected "Really done.", found "Done."
+    ✗ blocks: expected 1, found 0
+    · the hooks are yours, the expectations the scenario's own
+    "#);
+}
+
+/// Without the story, the settings that were not taken are the cause of what did not come true.
+#[test]
+fn notices_are_said_though_all_else_is_quiet() {
+    let stage = Stage::new();
+    stage.sandbox.write(
+        "settings.json",
+        r#"{"hooks": {"Stop": [{"hooks": [{"type": "prompt", "prompt": "done?"}]}]}}"#,
+    );
+    let shown = stage.play(PLAIN, &["--quiet", "--settings", "settings.json"]);
+    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    exit 1
+    --- stdout
+    2 model calls · 1 tool call · 0 hooks run · 1 stop · 0 held · N ms
+    ✗ results[0]: expected "Really done.", found "Done."
+    ✗ blocks: expected 1, found 0
+    · the hooks are yours, the expectations the scenario's own
+
+    --- stderr
+    notice: a hook of Stop in project settings is of a kind that is not simulated, so it does not run
+    "#);
+}
+
+#[test]
+fn a_session_that_goes_on_has_a_line_of_its_own() {
+    let stage = Stage::new();
+    let steps = |session: &str| {
+        format!(
+            "name = \"x.\"\n[[step]]\nperson = \"Go.\"\n[[step]]\nagent = \"One.\"\n[[step]]\nsession = \"{session}\"\n[[step]]\nperson = \"And?\"\n[[step]]\nagent = \"Two.\"\n"
+        )
+    };
+    let shown = ["resume", "fork"].map(|session| stage.play(&steps(session), &[]).to_string());
+    assert_snapshot!(stage.steady(&shown.join("\n")), @"
+    exit 0
+    --- stdout
+         person Go.
+          agent One.
+            end completed
+           exit 0
+        session resumed
+         person And?
+          agent Two.
+            end completed
+           exit 0
+
+    2 model calls · 0 tool calls · 0 hooks run · 2 stops · 0 held · N ms
+    · nothing was expected
+
+
+    exit 0
+    --- stdout
+         person Go.
+          agent One.
+            end completed
+           exit 0
+        session forked
+         person And?
+          agent Two.
+            end completed
+           exit 0
+
+    2 model calls · 0 tool calls · 0 hooks run · 2 stops · 0 held · N ms
+    · nothing was expected
+    ");
+}
+
+/// Every one of `scenarios/try` tells a good hook from one that has a mistake, or shows what the client does without an end.
+#[test]
+fn scenarios_to_try_a_hook_on() {
+    let stage = Stage::new();
+    let tried = format!("{SCENARIOS}/try");
+    let text = fs::read_to_string(format!("{tried}/gate.sh")).unwrap();
+    program(&stage.sandbox.project().join("good.sh"), &text.replace("\"deny\"", "\"block\""));
+    let rows =
+        [format!("{tried}/gate.sh"), "./good.sh".to_owned(), "echo no >&2; exit 2".to_owned()];
+    let shown = rows.map(|hook| {
+        let shown = stage.simulate(&[&tried, "--hook", &hook]).to_string();
+        stage.steady(&shown).replace(SCENARIOS, "scenarios")
+    });
+    assert_snapshot!(shown.join("\n"), @r#"
+    exit 1
+    --- stdout
+    ✓ scenarios/try/edits-and-stops.toml
+    ✓ scenarios/try/never-done.toml
+    ✗ scenarios/try/tests-first.toml
+        blocks: expected 1, found 0
+        reasons[0]: expected "app.py is not fixed", found nothing more
+        files.app.py: expected "fixed\n", found "broken\n"
+        notice: Stop: void, as if it had said nothing: one field is wrong, decision: Invalid option: expected one of "approve"|"block"
+    ✗ scenarios/try/too-early.toml
+        results[0]: expected "It says hello, and the list is done.", found "I looked at the code. The greeting is still to do, I will leave it for later."
+        files.greet.sh: expected "echo hello\n", found "echo TODO\n"
+        notice: Stop: void, as if it had said nothing: one field is wrong, decision: Invalid option: expected one of "approve"|"block"
+
+    4 scenarios · 2 came true · 2 did not · N ms
+    · the hooks are yours, the expectations the scenario's own
+    exit 0
+    --- stdout
+    ✓ scenarios/try/edits-and-stops.toml
+    ✓ scenarios/try/never-done.toml
+    ✓ scenarios/try/tests-first.toml
+    ✓ scenarios/try/too-early.toml
+
+    4 scenarios · 4 came true · 0 did not · N ms
+    exit 1
+    --- stdout
+    ✗ scenarios/try/edits-and-stops.toml
+        results[0]: expected "It says hello.", found ""
+        notice: A hook blocked the turn from ending 9 consecutive times — overriding and ending turn. For Stop/SubagentStop hooks, check stop_hook_active in the input and retu…
+    ✓ scenarios/try/never-done.toml
+    ✗ scenarios/try/tests-first.toml
+        blocks: expected 1, found 9
+        reasons[0]: expected something with "app.py is not fixed", found "no\n"
+        notice: A hook blocked the turn from ending 9 consecutive times — overriding and ending turn. For Stop/SubagentStop hooks, check stop_hook_active in the input and retu…
+    ✗ scenarios/try/too-early.toml
+        results[0]: expected "It says hello, and the list is done.", found ""
+        notice: A hook blocked the turn from ending 9 consecutive times — overriding and ending turn. For Stop/SubagentStop hooks, check stop_hook_active in the input and retu…
+
+    4 scenarios · 1 came true · 3 did not · N ms
+    · the hooks are yours, the expectations the scenario's own
+    "#);
+    let capped =
+        stage.simulate(&[&format!("{tried}/never-done.toml"), "--quiet", "--hook", "./good.sh"]);
+    assert_snapshot!(stage.steady(&capped.to_string()), @"
+    exit 0
+    --- stdout
+    9 model calls · 0 tool calls · 9 hooks run · 9 stops · 8 held · 1 overridden · N ms
+    ✓ everything came true
+
+    --- stderr
+    notice: A hook blocked the turn from ending 9 consecutive times — overriding and ending turn. For Stop/SubagentStop hooks, check stop_hook_active in the input and retu…
+    ");
+}
+
+/// What follows `--client` is a scenario; a program is named with `=`.
+#[test]
+fn an_option_without_a_program_does_not_take_the_scenario() {
+    let stage = Stage::new();
+    let path = stage.sandbox.write("scenario.toml", PLAIN);
+    let client = stage.sandbox.write("claude", b"\xff");
+    program(&stage.sandbox.project().join("fake"), "#!/bin/sh\necho '2.1.325 (Claude Code)'\n");
+    let taken = stage.simulate(&["--client", path.to_str().unwrap()]);
+    let program = stage.simulate(&["--client=./fake", client.to_str().unwrap()]);
+    assert_snapshot!(stage.steady(&format!("{taken}\n{program}")), @"
+    exit 1
+    --- stderr
+    error: the scenario was not played
+      caused by: there is no Claude Code: `claude` was not found
+      hint: `npm install -g @anthropic-ai/claude-code` installs it
+
+
+    exit 1
+    --- stderr
+    error: the scenario cannot be read
+      caused by: `$ROOT/work/claude` is not UTF-8
+      hint: `--client=PROGRAM` names another client
+    ");
 }

@@ -47,7 +47,7 @@ pub(super) struct Played {
     pub exit: i32,
     pub ms: u64,
     pub story: Story,
-    /// What the client told the person, where that was not shown.
+    /// What the client told the person and why answers were void, where that was not shown.
     pub notices: Vec<String>,
     /// Where the files are, if they were kept.
     pub kept: Option<PathBuf>,

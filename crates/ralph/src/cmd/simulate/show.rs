@@ -22,7 +22,7 @@ pub(super) enum Telling {
 pub(super) struct Show {
     telling: Telling,
     pub story: Story,
-    /// Each once, where they are not told as they come.
+    /// Notices and remarks, each once, where they are not told as they come.
     pub notices: Vec<String>,
     lines: usize,
     reader: Reader,
@@ -56,8 +56,27 @@ impl Show {
         self.reader = printed.unwrap_or(Reader::Gone);
     }
 
+    /// What may be the cause of a disappointment.
     fn keep(&mut self, entry: &Entry) {
-        let Entry::Notice { text } = entry else { return };
+        match entry {
+            // Says nothing by itself.
+            Entry::Notice { text } if text.ends_with(" hook error occurred") => {}
+            Entry::Notice { text } => self.note(text),
+            Entry::Hook(hook) => {
+                for remark in hook.handlers.iter().filter_map(|handled| handled.remark.as_ref()) {
+                    self.note(&format!("{}: {remark}", hook.event));
+                }
+            }
+            Entry::Prompt { .. }
+            | Entry::Request(_)
+            | Entry::Reply(_)
+            | Entry::Tool(_)
+            | Entry::Ending(_)
+            | Entry::Exit { .. } => {}
+        }
+    }
+
+    fn note(&mut self, text: &str) {
         let text = self.story.notice(text);
         if self.notices.len() < MOST_NOTICES && !self.notices.contains(&text) {
             self.notices.push(text);
