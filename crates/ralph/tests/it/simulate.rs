@@ -165,6 +165,22 @@ fn every_shipped_scenario_comes_true() {
     assert!(failed.is_empty(), "{} failed\n\n{}", failed.len(), failed.join("\n\n"));
 }
 
+/// Whoever pastes the example that has every key sees it come true.
+#[test]
+fn the_documented_example_comes_true() {
+    let text = fs::read_to_string(Path::new(SCENARIOS).join("README.md")).unwrap();
+    let (_, rest) = text.split_once("```toml\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    let stage = Stage::new();
+    let shown = stage.play(example, &["--quiet"]);
+    assert_snapshot!(stage.steady(&shown.to_string()), @"
+    exit 0
+    --- stdout
+    7 model calls · 6 tool calls · 5 hooks run · 2 stops · 1 held · N ms
+    ✓ everything came true
+    ");
+}
+
 /// The hooks of others, unchanged, with the faults they are known for.
 #[test]
 fn the_faults_of_peers_come_true() {
@@ -1134,12 +1150,12 @@ fn a_hook_can_be_named_for_another_event() {
           agent I write.
      PreToolUse denied
                 PreToolUse:Write hook error: [echo frozen >&2; exit 2]: frozen
-                exit 2 in N ms, flag settings: echo frozen >&2; exit 2
+                exit 2 in N ms, the settings given: echo frozen >&2; exit 2
            tool Write a.txt
                 PreToolUse:Write hook error: [echo frozen >&2; exit 2]: frozen
           agent Done.
            Stop let go
-                exit 0 in N ms, flag settings: A=1; echo "$A" > stopped
+                exit 0 in N ms, the settings given: A=1; echo "$A" > stopped
             end completed
            exit 0
 
@@ -1240,7 +1256,7 @@ fn scenarios_to_try_a_hook_on() {
         notice: Stop: void, as if it had said nothing: one field is wrong, decision: Invalid option: expected one of "approve"|"block"
     ✗ scenarios/try/too-early.toml
         results[0]: expected "It says hello, and the list is done.", found "I looked at the code. The greeting is still to do, I will leave it for later."
-        files.greet.sh: expected "echo hello\n", found "echo TODO\n"
+        files.greet.sh: expected "echo hello\n", found "echo later\n"
         notice: Stop: void, as if it had said nothing: one field is wrong, decision: Invalid option: expected one of "approve"|"block"
 
     4 scenarios · 2 came true · 2 did not · N ms
