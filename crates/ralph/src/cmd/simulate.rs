@@ -73,7 +73,7 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, Failure> {
     }
     let named = several::named(&args.scenarios)?;
     let given = Given::read(env, args)?;
-    if let Some(note) = &given.note {
+    for note in &given.notes {
         term::err(&format!("note: {}\n", wording::safe(note)));
     }
     let client = args.client.as_deref().map(|name| locate(env, name)).transpose()?;

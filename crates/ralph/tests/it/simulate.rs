@@ -1166,6 +1166,24 @@ fn a_hook_can_be_named_for_another_event() {
     "#);
 }
 
+#[test]
+fn an_event_that_is_misspelt_is_no_event() {
+    let stage = Stage::new();
+    let shown = stage.play(PLAIN, &["--quiet", "--hook", "PreToolUes=exit 2"]);
+    assert_snapshot!(stage.steady(&shown.to_string()), @r#"
+    exit 1
+    --- stdout
+    2 model calls · 1 tool call · 1 hook run · 1 stop · 0 held · N ms
+    ✗ results[0]: expected "Really done.", found "Done."
+    ✗ blocks: expected 1, found 0
+    · the hooks are yours, the expectations the scenario's own
+
+    --- stderr
+    note: there is no event `PreToolUes`, so this is a command at `Stop`: did you mean `PreToolUse=`?
+    notice: Stop: neither exit 0 nor exit 2: an error, and the client lets go
+    "#);
+}
+
 /// Without the story, the settings that were not taken are the cause of what did not come true.
 #[test]
 fn notices_are_said_though_all_else_is_quiet() {

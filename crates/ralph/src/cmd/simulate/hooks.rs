@@ -2,6 +2,7 @@
 
 use super::args::Simulate as Args;
 use crate::report::Failure;
+use ralph_core::text;
 use ralph_exec::env::Env;
 use ralph_exec::fs;
 use ralph_sim::scenario::{EVENTS, Hook, Layer, Run, Scenario};
@@ -22,7 +23,7 @@ pub(super) struct Given {
     /// Scripts beside the settings.
     pub scripts: Option<PathBuf>,
     /// What the person may not have meant.
-    pub note: Option<String>,
+    pub notes: Vec<String>,
 }
 
 impl Given {
@@ -30,6 +31,7 @@ impl Given {
         let here = env.current_dir().unwrap_or_default();
         let mut given = Self {
             hooks: args.hook.iter().map(|command| hook(&here, command)).collect(),
+            notes: args.hook.iter().filter_map(|command| misspelt(command)).collect(),
             ..Self::default()
         };
         if let Some(project) = &args.project {
@@ -40,7 +42,7 @@ impl Given {
             let has_settings = SETTINGS.iter().any(|file| fs::exists(&project.join(file)));
             if !has_settings && args.hook.is_empty() && args.settings.is_none() {
                 let shown = project.display();
-                given.note = Some(format!("`{shown}` has no settings in `.claude`, so no hooks"));
+                given.notes.push(format!("`{shown}` has no settings in `.claude`, so no hooks"));
             }
             given.project = Some(project.clone());
         }
@@ -88,6 +90,17 @@ fn hook(here: &Path, named: &str) -> Hook {
         layer: Layer::Flag,
         ..Hook::default()
     }
+}
+
+/// A shell takes an event that does not exist for a variable.
+fn misspelt(named: &str) -> Option<String> {
+    let (event, _) = named.split_once('=').filter(|(event, _)| !EVENTS.contains(event))?;
+    let lower = EVENTS.map(str::to_lowercase);
+    let near = text::nearest(event, lower.iter().map(String::as_str))?;
+    let near = EVENTS.iter().find(|event| event.eq_ignore_ascii_case(near))?;
+    Some(format!(
+        "there is no event `{event}`, so this is a command at `Stop`: did you mean `{near}=`?"
+    ))
 }
 
 /// A hook is started in the scratch project. A person who names a script means it from where they are.
