@@ -15,7 +15,6 @@ use super::print_json;
 use crate::report::Failure;
 use crate::{FAILURE, SUCCESS, excerpt, term, wording};
 use ralph_core::redact::Redactor;
-use ralph_exec::clock;
 use ralph_exec::env::Env;
 use ralph_exec::fs;
 use ralph_exec::proc::cancel::Cancel;
@@ -116,13 +115,6 @@ fn alone(world: &World<'_>, path: &Path) -> Result<u8, Failure> {
         term::out(&format!("the files are in {}\n", root.display()))?;
     }
     Ok(if played.came_true() { SUCCESS } else { FAILURE })
-}
-
-/// A new directory that nobody else may enter.
-pub(super) fn scratch(env: &Env, name: &str) -> Result<PathBuf, Failure> {
-    let root = env.temporary_dir().join(format!("{name}-{:016x}", clock::nonce()));
-    fs::create_dir(&root)?;
-    Ok(fs::resolve(&root).unwrap_or(root))
 }
 
 fn locate(env: &Env, name: &Path) -> Result<PathBuf, Failure> {

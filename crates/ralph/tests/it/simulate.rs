@@ -920,9 +920,8 @@ fn what_cannot_be_played_is_said_with_a_way_out() {
 
     exit 1
     --- stderr
-    error: cannot create the directory `$ROOT/work/file/below/ralph-sim-[id]`
-      caused by: Not a directory (os error 20)
-      hint: `TMPDIR` can name another place
+    error: temporary files go to `$ROOT/work/file/below`, which is not there
+      hint: set `TMPDIR` to another directory
     ");
     stage.assert_clear("way out");
 }

@@ -1,9 +1,10 @@
 //! One scenario, from its file to what came of it.
 
+use super::super::scratch;
 use super::args::Simulate as Args;
 use super::hooks::Given;
 use super::show::{Show, Telling};
-use super::{failure, not_played, scratch, search_path};
+use super::{failure, not_played, search_path};
 use crate::report::Failure;
 use crate::story::{Judged, Story};
 use crate::term;
@@ -71,8 +72,7 @@ impl Played {
 pub(super) fn one(world: &World<'_>, path: &Path, telling: Telling) -> Result<Played, Failure> {
     let mut scenario = read(world, path)?;
     world.given.put_into(&mut scenario);
-    let root = scratch(world.env, "ralph-sim")
-        .map_err(|failure| failure.with_hint("`TMPDIR` can name another place"))?;
+    let root = scratch(world.env, "ralph-sim")?;
     let played = play(world, &scenario, &root, telling);
     match (played, world.args.keep) {
         (Ok(played), true) => Ok(Played { kept: Some(root), ..played }),
