@@ -66,6 +66,9 @@ pub(super) fn compact(
         return Err(text);
     }
     host.show(&told, Effect::Allowed);
+    if matches!(trigger, Trigger::Manual(_)) && chat.answers == 0 {
+        return Err("Not enough messages to compact.".to_owned());
+    }
     if matches!(trigger, Trigger::Automatic) && chat.answers < 2 {
         // Nothing but the last answer would be left out, and that is kept.
         return Ok(());

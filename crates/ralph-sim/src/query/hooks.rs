@@ -163,8 +163,7 @@ fn order(settings: &Loaded, handler: &Hook, ground: &Ground<'_>) -> Option<Order
     let mut command = command.clone();
     let mut plugin = None;
     if let Source::Plugin { name, marketplace, root } = &handler.source {
-        command =
-            command.replace("${CLAUDE_PLUGIN_ROOT}", root).replace("$CLAUDE_PLUGIN_ROOT", root);
+        command = command.replace("${CLAUDE_PLUGIN_ROOT}", root);
         env.push(("CLAUDE_PLUGIN_ROOT".into(), root.into()));
         env.push(("CLAUDE_PLUGIN_DATA".into(), ground.plugin_data.join(name).into()));
         plugin = Some(format!("{name}@{marketplace}"));
@@ -173,9 +172,9 @@ fn order(settings: &Loaded, handler: &Hook, ground: &Ground<'_>) -> Option<Order
         None => (shell(&command), command),
         Some(rest) => {
             // Without a shell, the client fills these in itself.
-            let filled = |word: &String| fill(word, &env);
-            let words: Vec<String> = std::iter::once(&command).chain(rest).map(filled).collect();
-            (words.iter().map(OsString::from).collect(), words.join(" "))
+            let words = std::iter::once(&command).chain(rest);
+            let shown = words.clone().map(String::as_str).collect::<Vec<_>>().join(" ");
+            (words.map(|word| fill(word, &env).into()).collect(), shown)
         }
     };
     Some(Order {
