@@ -2,6 +2,7 @@
 
 use super::tap::Tap;
 use crate::matcher;
+use crate::query::hooks::with_root;
 use crate::settings::{self, Hook, Kind, Layer, Loaded, Mode, Source};
 use crate::stage::Stage;
 use ralph_exec::fs;
@@ -67,7 +68,7 @@ fn command(hook: &Hook) -> String {
     words.extend(args.iter().flatten().cloned());
     let command = words.join(" ");
     match &hook.source {
-        Source::Plugin { root, .. } => command.replace("${CLAUDE_PLUGIN_ROOT}", root),
+        Source::Plugin { root, .. } => with_root(&command, root),
         Source::User | Source::Project | Source::Local | Source::Flag => command,
     }
 }

@@ -163,7 +163,7 @@ fn order(settings: &Loaded, handler: &Hook, ground: &Ground<'_>) -> Option<Order
     let mut command = command.clone();
     let mut plugin = None;
     if let Source::Plugin { name, marketplace, root } = &handler.source {
-        command = command.replace("${CLAUDE_PLUGIN_ROOT}", root);
+        command = with_root(&command, root);
         env.push(("CLAUDE_PLUGIN_ROOT".into(), root.into()));
         env.push(("CLAUDE_PLUGIN_DATA".into(), ground.plugin_data.join(name).into()));
         plugin = Some(format!("{name}@{marketplace}"));
@@ -184,6 +184,11 @@ fn order(settings: &Loaded, handler: &Hook, ground: &Ground<'_>) -> Option<Order
         cwd: ground.cwd.clone(),
         timeout: Duration::try_from_secs_f64(settings.limit(handler)).unwrap_or(LONGEST),
     })
+}
+
+/// As the client fills it in, and shows it.
+pub(crate) fn with_root(command: &str, root: &str) -> String {
+    command.replace("${CLAUDE_PLUGIN_ROOT}", root).replace("$CLAUDE_PLUGIN_ROOT", root)
 }
 
 fn fill(word: &str, env: &[(OsString, OsString)]) -> String {
