@@ -1,7 +1,7 @@
 //! The real client, played with a scenario, telling the same story as the simulated one.
 //!
 //! Its model is [`server`](crate::server), in this process. What it does is read off three things: the lines it
-//! prints, the requests it makes, and a hook of ours on every event, the [`tap`].
+//! prints, the requests it makes, and a hook of ours on every event, the `tap`.
 
 mod drive;
 mod handlers;

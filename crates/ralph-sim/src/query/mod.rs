@@ -1,4 +1,4 @@
-//! The simulated client: sessions, prompts, and the query loop in [`conversation`].
+//! The simulated client: sessions, prompts, and the query loop in `conversation`.
 
 mod agents;
 mod background;
