@@ -9,7 +9,7 @@ use std::path::PathBuf;
 Examples:
   ralph replay stop.json
   ralph replay stop.json --hook ./my-stop-hook.sh --expect blocked
-  ralph replay - --project ~/work/site --json < stop.json | jq .reads
+  ralph replay - --project ~/site --json < stop.json | jq .reads
 
 The hooks really run, as you, with all that they do; what they leave running is ended. Only ralph's
 own decide about a copy of the run: nothing is charged, and no file of run or project changes.
