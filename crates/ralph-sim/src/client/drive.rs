@@ -1,9 +1,10 @@
 //! Plays the person: says what the scenario says, when the client is ready to hear it, and interrupts.
 
-use super::launch::{Launch, Place, Session, made_up_session};
+use super::launch::{Launch, Place, Session};
 use super::story::{Seen, Story};
 use super::tap::Tap;
 use super::{ClientError, Outcome, handlers, without_port};
+use crate::id;
 use crate::scenario::{Interrupt, Scenario, SessionStep, Step};
 use crate::script::Script;
 use crate::server::{self, Happened, Options, Pace, Server, Who};
@@ -70,7 +71,7 @@ pub(super) fn play(
     let settings = tap.settings.clone();
     let known = handlers::load(launch.stage, &tap);
     let story = Story::new(tap, known, launch.stage.project.clone());
-    let id = scenario.client.session.clone().unwrap_or_else(made_up_session);
+    let id = scenario.client.session.clone().unwrap_or_else(id::uuid);
     let place = Place { settings: &settings, port: server.address().port() };
     let talk = start(launch, &Session::New(id.clone()), &place, &sender)?;
     let mut driver = Driver {
@@ -169,7 +170,7 @@ impl Driver<'_, '_> {
                     let session = match step {
                         SessionStep::Resume => Session::Resumed(self.id.clone()),
                         SessionStep::Fork => {
-                            let from = std::mem::replace(&mut self.id, made_up_session());
+                            let from = std::mem::replace(&mut self.id, id::uuid());
                             Session::Forked { from, to: self.id.clone() }
                         }
                     };

@@ -4,7 +4,6 @@ use super::ClientError;
 use crate::scenario::Scenario;
 use crate::server;
 use crate::stage::Stage;
-use ralph_exec::clock;
 use ralph_exec::env::Env;
 use ralph_exec::fs::{self, Mode};
 use ralph_exec::proc::cancel::Cancel;
@@ -132,13 +131,4 @@ pub(super) struct Place<'a> {
     pub(super) settings: &'a Path,
     /// Where the model is.
     pub(super) port: u16,
-}
-
-/// A random id of the form that sessions have.
-pub(super) fn made_up_session() -> String {
-    let high = clock::nonce() & 0xffff_ffff_ffff_0fff | 0x4000;
-    let low = clock::nonce() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000;
-    let digits = format!("{high:016x}{low:016x}");
-    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
-    format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
 }
