@@ -2,11 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ralph_core::event::Event;
+use ralph_core::event::{Event, Occasion};
 use ralph_core::host::{Host, Style};
 use ralph_core::id::SessionId;
 use ralph_core::status::Status;
 use ralph_core::text;
+use ralph_core::typed;
 use ralph_core::verdict::Verdict;
 use serde_json::Value;
 
@@ -30,6 +31,22 @@ fuzz_target!(|data: &[u8]| {
             is_plain(failure.session.as_ref());
             is_one_line(failure.class.name(), 60);
         }
+        Ok(Event::Prompt(prompt)) => {
+            is_plain(prompt.session.as_ref());
+            if let Some(Err(mistake)) = typed::parse(&prompt.text) {
+                is_one_line(&mistake.what, 200);
+            }
+        }
+        Ok(Event::SessionStart(start)) => is_plain(start.session.as_ref()),
+        Ok(Event::SessionEnd(end)) => {
+            is_plain(end.session.as_ref());
+            is_one_line(&end.reason, 60);
+        }
+        Ok(Event::Compaction(compaction)) => is_plain(compaction.session.as_ref()),
+        Ok(Event::ToolCall(call)) => is_plain(call.session.as_ref()),
+        Ok(Event::ToolDone(done)) => is_plain(done.session.as_ref()),
+        Ok(Event::Task(task)) => is_plain(task.session.as_ref()),
+        Ok(Event::Idle(idle)) => is_plain(idle.session.as_ref()),
         Ok(Event::Noted(noted)) => is_plain(noted.session.as_ref()),
         Ok(Event::Unknown) => {}
         Err(malformed) => is_one_line(&malformed.why, 120),
@@ -56,12 +73,12 @@ fn is_one_line(text: &str, most: usize) {
 }
 
 fn allows(style: Style, said: &str) {
-    let reply = Host::Claude.render(style, &Verdict::Allow);
+    let reply = Host::Claude.render(style, Occasion::Stop, &Verdict::Allow);
     assert!(reply.stdout.is_empty() && reply.stderr.is_empty() && reply.exit == 0);
     let notice = said.to_owned();
     let status = Status::Verified;
     for verdict in [Verdict::AllowNoting(notice.clone()), Verdict::End { status, notice }] {
-        let reply = Host::Claude.render(style, &verdict);
+        let reply = Host::Claude.render(style, Occasion::Stop, &verdict);
         assert!(reply.stderr.is_empty() && reply.exit == 0);
         let object: Value = serde_json::from_slice(&reply.stdout).unwrap();
         assert_eq!(object["systemMessage"], said);
@@ -70,7 +87,7 @@ fn allows(style: Style, said: &str) {
 }
 
 fn blocks(style: Style, said: &str) {
-    let reply = Host::Claude.render(style, &Verdict::Block { reason: said.to_owned() });
+    let reply = Host::Claude.render(style, Occasion::Stop, &Verdict::Block { reason: said.to_owned() });
     let object: Value = serde_json::from_slice(&reply.stdout).unwrap();
     match style {
         Style::Exit2 => {

@@ -4,7 +4,9 @@
 //! and [`conclude`] asked.
 
 use crate::event::{PendingKind, Stop, Trouble};
-use crate::facts::{Declared, Driver, Evidence, Facts, Off, Owner, Prompt, Tree, Trust};
+use crate::facts::{
+    Cap, Declared, Driver, Evidence, Facts, Off, Owner, Prompt, Queued, Tree, Trust,
+};
 use crate::limits;
 use crate::reason::{self, Held, Telling};
 use crate::record::{Known, Line, Mark, OnTampering, Origin, Outcome, Report, Rule, Run};
@@ -63,7 +65,12 @@ impl Decision {
             Verdict::AllowNoting(notice) | Verdict::End { notice, .. } => {
                 *notice = redactor.redact(notice);
             }
-            Verdict::Allow | Verdict::Block { .. } => {}
+            Verdict::Allow
+            | Verdict::Block { .. }
+            | Verdict::Answer { .. }
+            | Verdict::Tell { .. }
+            | Verdict::Deny { .. }
+            | Verdict::Ask { .. } => {}
         }
         self
     }
@@ -162,6 +169,9 @@ fn waiting(case: &Case<'_>) -> Option<Decision> {
         && case.facts.now_ms < *until_ms
     {
         return Some(allow(Rule::Waiting, format!("the agent waits: {}", text::line(why, 120))));
+    }
+    if case.facts.queued == Queued::Something {
+        return Some(allow(Rule::Waiting, "a message waits for the turn to end".to_string()));
     }
     let first = case.stop.pending.first()?;
     let noun = match (first.kind, case.stop.pending.len()) {
@@ -272,6 +282,14 @@ impl<'a> Ours<'a> {
             && self.tampering().is_none()
     }
 
+    /// One more block would be overridden by the host, which then calls the turn a success.
+    fn is_capped(&self) -> Option<u32> {
+        match self.case.facts.cap {
+            Cap::At(most) => (self.case.facts.in_a_row >= most).then_some(most),
+            Cap::None => None,
+        }
+    }
+
     fn elapsed_ms(&self) -> u64 {
         self.state.elapsed_ms(self.case.facts.now_ms)
     }
@@ -344,10 +362,13 @@ fn limit(ours: &Ours<'_>) -> Option<Decision> {
     let spent = ours.case.facts.spent_micro_usd;
     let own = ours.run.limits.used_up(ours.state.iteration, ours.elapsed_ms(), spent);
     let adopted = ours.evidence.own_limit.as_ref().filter(|_| ours.run.origin == Origin::Adopted);
-    let what = match (adopted, own) {
-        (Some(limit), _) => reason::say(limit, 120, ours.telling.redactor),
-        (None, Some(used_up)) => used_up.to_string(),
-        (None, None) => return None,
+    let what = match (adopted, own, ours.is_capped()) {
+        (Some(limit), ..) => reason::say(limit, 120, ours.telling.redactor),
+        (None, Some(used_up), _) => used_up.to_string(),
+        (None, None, Some(cap)) => {
+            format!("held {cap} times in a row without a tool call, which is all the host bears")
+        }
+        (None, None, None) => return None,
     };
     let because = format!("{what}, {}", ours.what_is_open());
     Some(end(Rule::Limit, Status::Exhausted, ours.run, because))

@@ -4,6 +4,7 @@ use crate::event::Trouble;
 use crate::requirement::Requirement;
 use alloc::string::String;
 use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
 
 /// Cheap to know: read from the environment, the state directory and the tail of the transcript.
 #[derive(Clone, Debug)]
@@ -23,6 +24,43 @@ pub struct Facts {
     pub spent_micro_usd: Option<u64>,
     pub context_permille: Option<u16>,
     pub driver: Driver,
+    /// Something was typed that reaches the agent, or us, only when the turn is over.
+    pub queued: Queued,
+    /// How often the agent was held since it last used a tool.
+    pub in_a_row: u32,
+    pub cap: Cap,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queued {
+    Nothing,
+    Something,
+}
+
+/// How many blocks in a row, without a tool call between them, the host bears before it ends the turn itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cap {
+    At(u32),
+    None,
+}
+
+impl Cap {
+    /// What the host does when nobody told it otherwise.
+    pub const USUAL: Self = Self::At(8);
+
+    /// As the host reads its own setting: a number at the beginning counts, nothing or less means no cap, and
+    /// anything else is the usual one.
+    pub fn from_setting(setting: &str) -> Self {
+        let setting = setting.trim();
+        let digits = setting.strip_prefix(['-', '+']).unwrap_or(setting);
+        let end = digits.find(|it: char| !it.is_ascii_digit()).unwrap_or(digits.len());
+        match digits[..end].parse::<u32>() {
+            Ok(0) => Self::None,
+            Ok(_) if setting.starts_with('-') => Self::None,
+            Ok(most) => Self::At(most),
+            Err(_) => Self::USUAL,
+        }
+    }
 }
 
 /// One arrival of a stop.
@@ -76,7 +114,8 @@ pub enum Owner {
 }
 
 /// An honest way out that the agent took, on record before it stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Declared {
     NeedsHuman(String),
     Waiting { until_ms: u64, why: String },
@@ -110,6 +149,9 @@ impl Facts {
             spent_micro_usd: None,
             context_permille: None,
             driver: Driver::Person,
+            queued: Queued::Nothing,
+            in_a_row: 0,
+            cap: Cap::USUAL,
         }
     }
 }

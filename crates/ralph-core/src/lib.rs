@@ -8,6 +8,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod anchor;
 pub mod check;
 pub mod claim;
 pub mod decide;
@@ -27,4 +28,5 @@ pub mod source;
 pub mod status;
 pub mod text;
 pub mod transcript;
+pub mod typed;
 pub mod verdict;

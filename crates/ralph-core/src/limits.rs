@@ -106,6 +106,21 @@ pub fn parse_duration(text: &str) -> Option<u64> {
     Some(total)
 }
 
+/// An amount of USD in millionths: `20`, `1.50`, `$3`. Less than a millionth that is not nothing is no amount.
+pub fn parse_micro_usd(text: &str) -> Option<u64> {
+    let usd: f64 = text.strip_prefix('$').unwrap_or(text).parse().ok()?;
+    if !(0.0..=1e9).contains(&usd) {
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be between 0 and 1e15; half a millionth more rounds it"
+    )]
+    let micro = (usd * 1e6 + 0.5) as u64;
+    (micro > 0 || usd == 0.0).then_some(micro)
+}
+
 /// Durations as people say them: `14 min`, `2 h 4 min`.
 pub fn duration(ms: u64) -> String {
     let seconds = ms / 1000;

@@ -253,7 +253,7 @@ fn findings(failure: &Failure, redactor: &Redactor) -> String {
 
 /// Text that others wrote. Every line is marked and the ends carry a number nobody could guess, so that nothing
 /// in it can pass for ralph's own words.
-fn fence(label: &str, foreign: &str, most: usize, telling: &Telling<'_>) -> String {
+pub(crate) fn fence(label: &str, foreign: &str, most: usize, telling: &Telling<'_>) -> String {
     let nonce = telling.nonce >> 32;
     let mut out = format!("┌ {nonce:08x} {label}\n");
     let foreign = telling.redactor.redact(&text::cut(&text::clean(foreign), most + MARGIN));

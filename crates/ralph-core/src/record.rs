@@ -38,6 +38,9 @@ pub struct Run {
     /// One cleaned line of the goal, for lists.
     pub title: String,
     pub on_tampering: OnTampering,
+    /// The host's id of the prompt that asked for it: a hook that is registered twice starts one run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     /// `None` for a run that no policy judges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Box<Seal>>,
@@ -133,8 +136,45 @@ pub enum Change {
         class: String,
     },
     Paused,
+    /// A person interrupted the agent and then said something else. That was seen with the transcript this long.
+    Interrupted {
+        seen: u64,
+    },
     Resumed,
     Cancelled,
+    /// The agent says that only a person can decide.
+    Asked {
+        question: String,
+    },
+    /// The agent says that it waits for something outside.
+    Waits {
+        until_ms: u64,
+        why: String,
+    },
+    Moved {
+        to: SessionId,
+        how: Move,
+    },
+    /// The conversation was summed up, and what the agent was told is gone.
+    Compacted,
+    /// The agent was told again where it stands.
+    Anchored,
+    /// The host ended a turn that had been held.
+    Overridden {
+        how: String,
+    },
+}
+
+/// How a run came to be somebody else's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Move {
+    /// The same session, opened again.
+    Reopened,
+    /// A new session in the place of one that was cleared. Nobody is held before a person says so.
+    Cleared,
+    /// A person took it up in this session.
+    TakenUp,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,6 +203,9 @@ pub struct Decided {
     /// What had been changed behind ralph's back, whichever rule fired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampering: Option<String>,
+    /// Blocks since the agent last used a tool, this one included.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_a_row: u32,
     pub took_ms: u64,
 }
 
@@ -270,6 +313,9 @@ pub struct Observed {
     pub first_cost_micro_usd: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checklist: Option<Checklist>,
+    /// How much of what was typed had not reached the agent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub queued: u32,
 }
 
 /// The host process that owns the run. A pid alone is reused; with its start time, in clock ticks since boot, it is
@@ -407,6 +453,13 @@ impl<'de> Deserialize<'de> for RunId {
     }
 }
 
+impl<'de> Deserialize<'de> for SessionId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| D::Error::custom("not a session id"))
+    }
+}
+
 impl Serialize for SessionId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
@@ -414,7 +467,7 @@ impl Serialize for SessionId {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_zero(count: &u32) -> bool {
+pub(crate) fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 

@@ -1,8 +1,10 @@
 //! The changing half of a run: a fold over its journal, and nothing else.
 
-use crate::facts::Delivery;
+use crate::facts::{Declared, Delivery};
+use crate::id::SessionId;
 use crate::record::{
-    Change, Decided, Delivered, Entry, Mark, Observed, Outcome, Process, Report, Rule, Run,
+    Change, Decided, Delivered, Entry, Mark, Move, Observed, Outcome, Process, Report, Rule, Run,
+    is_zero,
 };
 use crate::status::Status;
 use alloc::string::String;
@@ -43,6 +45,45 @@ pub struct State {
     pub trouble: Option<String>,
     /// Somebody edited what is not theirs. Once set, the run cannot end `verified`.
     pub tampered: Tampered,
+    /// Who owns the run since it was moved. What came later than the format is left out while it says nothing: a
+    /// state that an older ralph wrote keeps its hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<SessionId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<Declared>,
+    /// Blocks since the agent last used a tool: the host counts these too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_a_row: u32,
+    #[serde(default, skip_serializing_if = "Memory::is_whole")]
+    pub memory: Memory,
+    /// When the agent was last told where it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchored_ms: Option<u64>,
+    /// An interrupt before this place in the transcript has had its effect.
+    #[serde(default, skip_serializing_if = "is_nowhere")]
+    pub heeded: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_nowhere(offset: &u64) -> bool {
+    *offset == 0
+}
+
+/// Whether the agent can still know what it was told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Memory {
+    #[default]
+    Whole,
+    /// The conversation was summed up since.
+    Lost,
+}
+
+impl Memory {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn is_whole(&self) -> bool {
+        *self == Self::Whole
+    }
 }
 
 /// The stop that was answered last.
@@ -91,7 +132,18 @@ impl State {
             process: None,
             trouble: None,
             tampered: Tampered::No,
+            owner: None,
+            declared: None,
+            in_a_row: 0,
+            memory: Memory::Whole,
+            anchored_ms: None,
+            heeded: 0,
         }
+    }
+
+    /// The session that the run holds, if it holds one.
+    pub fn owner<'a>(&'a self, run: &'a Run) -> Option<&'a SessionId> {
+        self.owner.as_ref().or(run.owner.as_ref())
     }
 
     /// The run and its state, from nothing but the journal. `None` when it does not begin like one.
@@ -104,8 +156,15 @@ impl State {
             Change::Decided(_)
             | Change::Trouble { .. }
             | Change::Paused
+            | Change::Interrupted { .. }
             | Change::Resumed
-            | Change::Cancelled => return None,
+            | Change::Cancelled
+            | Change::Asked { .. }
+            | Change::Waits { .. }
+            | Change::Moved { .. }
+            | Change::Compacted
+            | Change::Anchored
+            | Change::Overridden { .. } => return None,
         };
         state.apply(first);
         entries.for_each(|entry| state.apply(entry));
@@ -126,9 +185,28 @@ impl State {
             Change::Restored(_) => self.tampered = Tampered::Yes,
             Change::Decided(decided) => self.decided(decided, entry.at_ms),
             Change::Trouble { class } => self.trouble = Some(class.clone()),
-            Change::Paused => self.phase = Phase::Paused { since_ms: entry.at_ms },
+            Change::Paused => self.paused(entry.at_ms),
+            Change::Interrupted { seen } => {
+                self.heeded = *seen;
+                self.paused(entry.at_ms);
+            }
+            Change::Asked { question } => {
+                self.declared = Some(Declared::NeedsHuman(question.clone()));
+            }
+            Change::Waits { until_ms, why } => {
+                self.declared = Some(Declared::Waiting { until_ms: *until_ms, why: why.clone() });
+            }
+            Change::Moved { to, how } => self.moved(to, *how, entry.at_ms),
+            Change::Compacted => self.memory = Memory::Lost,
+            Change::Anchored => {
+                self.memory = Memory::Whole;
+                self.anchored_ms = Some(entry.at_ms);
+            }
+            Change::Overridden { .. } => self.phase = Phase::Ended(Status::Overridden),
             Change::Resumed => {
                 self.phase = Phase::Active;
+                self.declared = None;
+                self.in_a_row = 0;
                 // Whoever resumes it is the owner's new process; the next stop tells which.
                 self.process = None;
                 // A person's word is something new.
@@ -136,6 +214,33 @@ impl State {
                 self.seen.clear();
             }
             Change::Cancelled => self.phase = Phase::Ended(Status::Cancelled),
+        }
+    }
+
+    fn paused(&mut self, at_ms: u64) {
+        self.phase = Phase::Paused { since_ms: at_ms };
+        self.declared = None;
+    }
+
+    fn moved(&mut self, to: &SessionId, how: Move, at_ms: u64) {
+        self.owner = Some(to.clone());
+        // The next stop tells which process it is now, and nothing of the old transcript holds for the new one.
+        self.process = None;
+        self.delivery = None;
+        self.in_a_row = 0;
+        self.phase = match (how, self.phase) {
+            (Move::Cleared, Phase::Active | Phase::Orphaned) => Phase::Paused { since_ms: at_ms },
+            (Move::Reopened, Phase::Orphaned)
+            | (Move::TakenUp, Phase::Orphaned | Phase::Paused { .. }) => Phase::Active,
+            (_, phase) => phase,
+        };
+        match how {
+            Move::Reopened => {}
+            Move::Cleared | Move::TakenUp => {
+                self.observed = None;
+                self.heeded = 0;
+                self.memory = Memory::Lost;
+            }
         }
     }
 
@@ -154,6 +259,9 @@ impl State {
             Outcome::Blocked { reason } => {
                 self.iteration = self.iteration.saturating_add(1);
                 self.answer = Some(reason.clone());
+                // It is told everything again, and a wait that was over is over.
+                self.memory = Memory::Whole;
+                self.declared = None;
             }
             Outcome::Awaited { reason } => self.answer = Some(reason.clone()),
             Outcome::Orphaned => {
@@ -165,6 +273,7 @@ impl State {
                 self.answer = None;
             }
         }
+        self.in_a_row = decided.in_a_row;
         self.odd_stops = self.odd_stops.saturating_add(u32::from(decided.rule == Rule::OddStop));
         self.trouble = None;
         self.remember(decided.mark);

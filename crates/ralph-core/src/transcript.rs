@@ -2,6 +2,7 @@
 
 use crate::source::checklist::{self, Checklist};
 use crate::source::json::Json;
+use crate::typed;
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,6 +18,15 @@ pub enum Line {
     Cost {
         usd: f64,
     },
+    /// A person stopped the agent in the middle of its turn.
+    Interrupted,
+    /// The host ended a turn that hooks had held too often for it.
+    Overridden,
+    /// Something was typed while the agent was at work, and waits until its turn is over.
+    Queued {
+        is_command: bool,
+    },
+    Unqueued,
     Other,
 }
 
@@ -25,6 +35,7 @@ pub struct Assistant {
     pub context_tokens: Option<u64>,
     pub text: Option<String>,
     pub api_error: bool,
+    pub tool_calls: u32,
     /// Empty where the agent cleared its todo list.
     pub checklist: Option<Checklist>,
 }
@@ -35,7 +46,52 @@ pub struct Observed {
     pub context_tokens: Option<u64>,
     pub cost_usd: Option<f64>,
     pub last_assistant: Option<LastAssistant>,
+    pub tool_calls: u32,
     pub checklist: Option<Checklist>,
+    pub interrupted: bool,
+    pub overridden: bool,
+    pub queue: Queue,
+}
+
+/// What was typed and has not reached the agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Those that an earlier look saw already.
+    pub old: u32,
+    /// Whether each of the others is a command for ralph.
+    pub new: Vec<bool>,
+}
+
+impl Queue {
+    const MOST: usize = 1000;
+
+    pub fn len(&self) -> u32 {
+        self.old.saturating_add(u32::try_from(self.new.len()).unwrap_or(u32::MAX))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether somebody waits for the turn to end. A prompt that has only just begun its turn may still be listed, so
+    /// anything but a command has to have been there before.
+    pub fn is_waited_for(&self) -> bool {
+        self.old > 0 || self.new.contains(&true)
+    }
+
+    fn add(&mut self, is_command: bool) {
+        if self.new.len() < Self::MOST {
+            self.new.push(is_command);
+        }
+    }
+
+    fn take(&mut self) {
+        if self.old > 0 {
+            self.old -= 1;
+        } else if !self.new.is_empty() {
+            self.new.remove(0);
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +105,7 @@ impl Observed {
         match line {
             Line::Assistant(said) => {
                 self.context_tokens = said.context_tokens.or(self.context_tokens);
+                self.tool_calls = self.tool_calls.saturating_add(said.tool_calls);
                 self.last_assistant =
                     Some(LastAssistant { text: said.text, api_error: said.api_error });
                 if let Some(checklist) = said.checklist {
@@ -57,6 +114,10 @@ impl Observed {
                 }
             }
             Line::Cost { usd } => self.cost_usd = Some(usd),
+            Line::Interrupted => self.interrupted = true,
+            Line::Overridden => self.overridden = true,
+            Line::Queued { is_command } => self.queue.add(is_command),
+            Line::Unqueued => self.queue.take(),
             Line::Other => {}
         }
     }
@@ -68,7 +129,7 @@ pub fn observe(line: &[u8]) -> Line {
     if memmem::find(line, b"\"assistant\"").is_none()
         && memmem::find(line, b"\"cost-state\"").is_none()
     {
-        return Line::Other;
+        return noticed(line);
     }
     let Ok(wire) = serde_json::from_slice::<Wire<'_>>(line) else {
         return Line::Other;
@@ -85,11 +146,75 @@ pub fn observe(line: &[u8]) -> Line {
     }
 }
 
+const INTERRUPTED: &str = "[Request interrupted by user";
+const OVERRIDDEN: &str = "consecutive times \u{2014} overriding and ending turn";
+
+/// What the host itself wrote down. A tool result that quotes it is not that: it is the result's text, not the line's.
+fn noticed(line: &[u8]) -> Line {
+    let is_noted = [INTERRUPTED.as_bytes(), b"overriding and ending turn", b"\"queue-operation\""]
+        .iter()
+        .any(|sign| memmem::find(line, sign).is_some());
+    if !is_noted {
+        return Line::Other;
+    }
+    let Ok(wire) = serde_json::from_slice::<Notice<'_>>(line) else { return Line::Other };
+    let is_text =
+        |blocks: &Blocks| blocks.text.as_deref().is_some_and(|text| text.starts_with(INTERRUPTED));
+    match (&*wire.kind, wire.message, wire.content) {
+        ("user", Some(message), _) if wire.is_sidechain != Some(true) => match message.content {
+            Json::List(blocks) if wire.is_meta != Some(true) && is_text(&blocks) => {
+                Line::Interrupted
+            }
+            Json::List(_)
+            | Json::Text(_)
+            | Json::Null
+            | Json::Flag(_)
+            | Json::Number(_)
+            | Json::Object(_) => Line::Other,
+        },
+        ("queue-operation", _, content) => match content {
+            Json::Text(content) if wire.operation.is_text("enqueue") => {
+                Line::Queued { is_command: typed::is_ours(&content) }
+            }
+            Json::Text(_)
+            | Json::Null
+            | Json::Flag(_)
+            | Json::Number(_)
+            | Json::List(_)
+            | Json::Object(_) => Line::Unqueued,
+        },
+        ("system", _, Json::Text(content))
+            if wire.subtype.is_text("informational") && content.contains(OVERRIDDEN) =>
+        {
+            Line::Overridden
+        }
+        _ => Line::Other,
+    }
+}
+
+#[derive(Deserialize)]
+struct Notice<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    subtype: Json<'a>,
+    #[serde(borrow, default)]
+    operation: Json<'a>,
+    #[serde(rename = "isSidechain")]
+    is_sidechain: Option<bool>,
+    #[serde(rename = "isMeta")]
+    is_meta: Option<bool>,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+    #[serde(borrow, default)]
+    content: Json<'a>,
+}
+
 fn assistant(message: Message<'_>) -> Assistant {
-    let (text, todos) = match message.content {
-        Json::Text(text) => (Some(text.into_owned()), None),
-        Json::List(blocks) => (blocks.text, blocks.todos),
-        Json::Null | Json::Flag(_) | Json::Number(_) | Json::Object(_) => (None, None),
+    let (text, todos, tool_calls) = match message.content {
+        Json::Text(text) => (Some(text.into_owned()), None, 0),
+        Json::List(blocks) => (blocks.text, blocks.todos, blocks.tool_calls),
+        Json::Null | Json::Flag(_) | Json::Number(_) | Json::Object(_) => (None, None, 0),
     };
     let is_synthetic = message.model.is_text("<synthetic>");
     Assistant {
@@ -100,6 +225,7 @@ fn assistant(message: Message<'_>) -> Assistant {
         checklist: todos.or_else(|| checklist::from_markdown(text.as_deref()?)),
         text,
         api_error: false,
+        tool_calls,
     }
 }
 
@@ -175,6 +301,7 @@ impl Usage {
 struct Blocks {
     text: Option<String>,
     todos: Option<Checklist>,
+    tool_calls: u32,
 }
 
 impl<'de> Deserialize<'de> for Blocks {
@@ -205,6 +332,7 @@ impl<'de> Visitor<'de> for BlocksVisitor {
 
 impl Blocks {
     fn add(&mut self, block: Block<'_>) {
+        self.tool_calls += u32::from(block.kind.is_text("tool_use"));
         if block.kind.is_text("text")
             && let Json::Text(text) = block.text
         {
@@ -285,6 +413,11 @@ mod tests {
                 parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
             }
             Line::Cost { usd } => format!("${usd}"),
+            Line::Interrupted => "interrupted".into(),
+            Line::Overridden => "overridden".into(),
+            Line::Queued { is_command: true } => "queued, a command".into(),
+            Line::Queued { is_command: false } => "queued".into(),
+            Line::Unqueued => "unqueued".into(),
             Line::Other => "other".into(),
         }
     }
@@ -323,6 +456,46 @@ mod tests {
                 expected.replacen("assistant", "assistant, api error", 1),
                 "{message}"
             );
+        }
+    }
+
+    #[test]
+    fn what_the_host_noted_is_told_from_what_others_quote() {
+        let interrupt = |text: &str, rest: &str| {
+            let content = format!(r#"[{{"type":"text","text":"{text}"}}]"#);
+            format!(r#"{{"type":"user"{rest},"message":{{"role":"user","content":{content}}}}}"#)
+        };
+        let capped = |kind: &str, subtype: &str| {
+            format!(
+                r#"{{"type":"{kind}","subtype":"{subtype}","content":"A hook blocked the turn from ending 9 consecutive times — overriding and ending turn. For Stop"}}"#
+            )
+        };
+        for (line, expected) in [
+            (interrupt("[Request interrupted by user]", ""), "interrupted"),
+            (interrupt("[Request interrupted by user for tool use]", ""), "interrupted"),
+            (interrupt("why [Request interrupted by user]", ""), "other"),
+            (interrupt("[Request interrupted by user]", r#","isMeta":true"#), "other"),
+            (interrupt("[Request interrupted by user]", r#","isSidechain":true"#), "other"),
+            (r#"{"type":"user","message":{"content":"[Request interrupted by user]"}}"#.into(), "other"),
+            (
+                r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"[Request interrupted by user]"}]}}"#.into(),
+                "other",
+            ),
+            (capped("system", "informational"), "overridden"),
+            (capped("system", "stop_hook_summary"), "other"),
+            (capped("user", "informational"), "other"),
+            (
+                r#"{"type":"queue-operation","operation":"enqueue","content":"/ralph:cancel"}"#.into(),
+                "queued, a command",
+            ),
+            (
+                r#"{"type":"queue-operation","operation":"enqueue","content":"use tabs"}"#.into(),
+                "queued",
+            ),
+            (r#"{"type":"queue-operation","operation":"dequeue"}"#.into(), "unqueued"),
+            (r#"{"type":"queue-operation","operation":"remove","content":"x"}"#.into(), "unqueued"),
+        ] {
+            assert_eq!(shown(&line), expected, "{line}");
         }
     }
 

@@ -11,6 +11,14 @@ pub enum Verdict {
     AllowNoting(String),
     /// The agent goes on, with this to work from.
     Block { reason: String },
+    /// The prompt is answered here and does not reach the agent.
+    Answer { text: String },
+    /// The agent gets to know this; the person is told one line, if there is one to tell.
+    Tell { context: String, notice: Option<String> },
+    /// The tool is not used.
+    Deny { reason: String },
+    /// The person is asked before the tool is used.
+    Ask { reason: String },
     /// The run is over; the agent may stop and the person is told one line.
     End { status: Status, notice: String },
 }

@@ -241,6 +241,7 @@ impl LoopState {
                 120,
             ),
             on_tampering: OnTampering::Block,
+            prompt: None,
             seal: None,
         }
     }

@@ -10,7 +10,7 @@ use crate::{clock, journal, sources, stages, surroundings};
 use ralph_core::decide::Decision;
 use ralph_core::event::Stop;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::{Change, Decided, Entry, Outcome, Rule, Run, VERSION};
+use ralph_core::record::{Change, Decided, Entry, Outcome, Rule, VERSION};
 use ralph_core::source::loop_file;
 use ralph_core::status::Status;
 use ralph_core::text;
@@ -26,7 +26,7 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
         Outcome::Allowed | Outcome::Repeated | Outcome::Orphaned => Ok(()),
         Outcome::Blocked { .. } => {
             let iteration = before.state.iteration.saturating_add(1);
-            view(world, session, &View::of(run, iteration, decision))
+            view(world, session, &View::of(before, iteration, decision))
                 .and(stages::view(world, session, run, decision))
                 .and(progress(world, || sources::advance(run, iteration)))
         }
@@ -47,7 +47,7 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
                 | Status::Crashed => None,
             };
             forget(world, session, &run.id);
-            view(world, session, &View::of(run, before.state.iteration, decision))
+            view(world, session, &View::of(before, before.state.iteration, decision))
                 .and(stages::view(world, session, run, decision))
                 .and(
                     ending
@@ -95,6 +95,7 @@ pub fn of_files(world: &World, session: &SessionId, stop: &Stop, decision: &Deci
             observed: None,
             process: None,
             tampering: None,
+            in_a_row: 0,
             took_ms: 0,
         })),
     };
@@ -124,12 +125,13 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn of(run: &'a Run, iteration: u32, decision: &Decision) -> Self {
+    fn of(opened: &'a Opened, iteration: u32, decision: &Decision) -> Self {
+        let Opened { run, state, .. } = opened;
         let verified = decision.outcome == Outcome::Ended(Status::Verified);
         let first = decision.report.as_ref().and_then(|report| report.lines.first());
         Self {
             ralph_run: run.id.as_str(),
-            session_id: run.owner.as_ref().map(SessionId::as_str).unwrap_or_default(),
+            session_id: state.owner(run).map(SessionId::as_str).unwrap_or_default(),
             task: &run.title,
             iteration,
             max_iterations: run.limits.max_iterations,

@@ -13,7 +13,7 @@ use crate::trust::Subject;
 use crate::{adopt, owner};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{Invalid, Limits};
-use ralph_core::record::{Asked, Change, OnTampering, Origin, Run, VERSION};
+use ralph_core::record::{Asked, Change, Move, OnTampering, Origin, Run, VERSION};
 use ralph_core::redact::Redactor;
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
@@ -59,6 +59,12 @@ pub enum ControlError {
     Ambiguous { name: String, first: SessionId, second: SessionId },
     #[error("the agent may not {action} the run that holds it")]
     FromTheAgent { action: &'static str },
+    #[error("run `{run}` belongs to session `{session}`, which is open in another process")]
+    Elsewhere { run: RunId, session: SessionId },
+    #[error("no run of this project waits to be taken up")]
+    NoneWaits,
+    #[error("more than one run of this project waits: {}", names.join(", "))]
+    ManyWait { names: Vec<String> },
     #[error("run `{run}` is cancelled and its session is free, but its files do not say so yet")]
     HalfCancelled { run: RunId, source: StoreError },
     #[error("run `{run}` was cancelled, but `{}` still says otherwise", path.display())]
@@ -81,6 +87,8 @@ pub struct Order {
     pub policy: Option<Approved>,
     /// How complex the work is said to be, from 0 to 10.
     pub complexity: Option<u8>,
+    /// The host's id of the prompt that asked for it, if one did.
+    pub prompt: Option<String>,
 }
 
 /// A policy that a person approved.
@@ -185,6 +193,7 @@ fn sealed(id: RunId, order: &Order) -> Run {
         goal_bytes: order.goal.len() as u64,
         title: text::line(&Redactor::new(order.secrets.clone()).redact(&title), 80),
         on_tampering: OnTampering::Block,
+        prompt: order.prompt.clone(),
         seal: None,
     }
 }
@@ -211,6 +220,8 @@ pub fn new_id(home: &Home) -> RunId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     Person,
+    /// A person, in the session itself: what they type there reaches us as an event of the host.
+    Session,
     Agent,
 }
 
@@ -270,7 +281,7 @@ pub fn phase(home: &Home, opened: &Opened) -> Phase {
     match opened.state.phase {
         ended @ Phase::Ended(_) => ended,
         _ if fs::exists(&home.tombstone(opened.run.id.as_str())) => Phase::Ended(Status::Cancelled),
-        Phase::Active if gone || opened.run.owner.is_none() => Phase::Orphaned,
+        Phase::Active if gone || opened.state.owner(&opened.run).is_none() => Phase::Orphaned,
         phase @ (Phase::Active | Phase::Paused { .. } | Phase::Orphaned) => phase,
     }
 }
@@ -375,7 +386,7 @@ pub fn cancel(
                     return Err(ControlError::HalfCancelled { run: run.clone(), source });
                 }
             }
-            if let Some(session) = &opened.run.owner {
+            if let Some(session) = opened.state.owner(&opened.run) {
                 let _lock = holder::lock(home, session, deadline).map_err(StoreError::from)?;
                 if let Some(pointer) = holder::pointer(home, session)?
                     && pointer.run == *run
@@ -416,10 +427,10 @@ fn is_cancelled(home: &Home, run: &RunId) -> Result<(), ControlError> {
         Phase::Ended(status) => return Err(ControlError::HasEnded { run: run.clone(), status }),
         Phase::Active | Phase::Paused { .. } | Phase::Orphaned => return remains(paths.state()),
     }
-    match opened.run.owner {
-        Some(session) => match holder::pointer(home, &session)? {
+    match opened.state.owner(&opened.run) {
+        Some(session) => match holder::pointer(home, session)? {
             Some(pointer) if pointer.run == *run && pointer.ended == Ended::No => {
-                remains(home.session(&session))
+                remains(home.session(session))
             }
             Some(_) | None => Ok(()),
         },
@@ -434,15 +445,94 @@ pub fn by_person(
     caller: Caller,
     action: &'static str,
 ) -> Result<(), ControlError> {
-    let below = store::load(home, run)?
-        .state
-        .process
-        .is_some_and(|process| owner::is_ancestor(process.pid));
-    if caller == Caller::Agent || below {
-        Err(ControlError::FromTheAgent { action })
-    } else {
-        Ok(())
+    let opened = store::load(home, run)?;
+    let below = || opened.state.process.is_some_and(|process| owner::is_ancestor(process.pid));
+    match caller {
+        Caller::Session => Ok(()),
+        Caller::Person if !below() => Ok(()),
+        Caller::Person | Caller::Agent => Err(ControlError::FromTheAgent { action }),
     }
+}
+
+/// The one run of a project that nobody is held by and that has not ended.
+pub fn waiting(home: &Home, project: &Path) -> Result<RunId, ControlError> {
+    let mut found = Vec::new();
+    for run in store::list(home)? {
+        let Ok(opened) = store::load(home, &run) else { continue };
+        let waits = matches!(phase(home, &opened), Phase::Paused { .. } | Phase::Orphaned);
+        if waits && Path::new(&opened.run.project) == project {
+            found.push(run);
+        }
+    }
+    match found.as_slice() {
+        [] => Err(ControlError::NoneWaits),
+        [one] => Ok(one.clone()),
+        [_, _, ..] => {
+            let names = found.iter().map(|run| format!("`{run}`")).collect();
+            Err(ControlError::ManyWait { names })
+        }
+    }
+}
+
+/// A person goes on with a run in this session, wherever it was before.
+pub fn take_up(
+    home: &Home,
+    run: &RunId,
+    session: &SessionId,
+    deadline: &Deadline,
+) -> Result<(), ControlError> {
+    let opened = store::load(home, run)?;
+    let owner = opened.state.owner(&opened.run).cloned();
+    if owner.as_ref() == Some(session) {
+        return resume(home, run, Caller::Session, deadline);
+    }
+    let _lock = holder::lock(home, session, deadline).map_err(StoreError::from)?;
+    if let Some(pointer) = holder::pointer(home, session)?
+        && pointer.ended == Ended::No
+        && pointer.run != *run
+    {
+        return Err(ControlError::AlreadyHeld { session: session.clone(), run: pointer.run });
+    }
+    change(home, run, deadline, |phase| match phase {
+        Phase::Ended(status) => Err(ControlError::HasEnded { run: run.clone(), status }),
+        // Held there, by a client that is still open.
+        Phase::Active => Err(ControlError::Elsewhere {
+            run: run.clone(),
+            session: owner.clone().unwrap_or_else(|| session.clone()),
+        }),
+        Phase::Paused { .. } | Phase::Orphaned => {
+            Ok(Change::Moved { to: session.clone(), how: Move::TakenUp })
+        }
+    })?;
+    fs::remove_file(&home.tombstone(session.as_str()))?;
+    let pointer = Pointer { v: VERSION, run: run.clone(), ended: Ended::No };
+    holder::point(home, session, &pointer)?;
+    if let Some(before) = owner {
+        holder::end(home, &before, run, deadline)?;
+    }
+    Ok(())
+}
+
+/// What an agent says about itself before it stops.
+#[derive(Clone, Debug)]
+pub enum Declaration {
+    Asks { question: String },
+    Waits { until_ms: u64, why: String },
+}
+
+pub fn declare(
+    home: &Home,
+    run: &RunId,
+    declaration: Declaration,
+    deadline: &Deadline,
+) -> Result<(), ControlError> {
+    change(home, run, deadline, |phase| match phase {
+        Phase::Ended(status) => Err(ControlError::HasEnded { run: run.clone(), status }),
+        Phase::Active | Phase::Paused { .. } | Phase::Orphaned => Ok(match declaration {
+            Declaration::Asks { question } => Change::Asked { question },
+            Declaration::Waits { until_ms, why } => Change::Waits { until_ms, why },
+        }),
+    })
 }
 
 /// Absolute, so that it means the same from wherever a later command is called.
@@ -472,6 +562,7 @@ mod tests {
             secrets: Vec::new(),
             policy: None,
             complexity: None,
+            prompt: None,
         };
         let run = start(&home, &Env::from_process(), &order, &deadline).unwrap().id;
         let remains = || match is_cancelled(&home, &run) {

@@ -116,6 +116,11 @@ impl Env {
         self.get("CLAUDE_PID")?.to_str()?.parse().ok()
     }
 
+    /// What the host was told about how many blocks in a row it bears.
+    pub fn block_cap(&self) -> Option<String> {
+        self.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")?.into_string().ok()
+    }
+
     pub fn claude_session(&self) -> Option<String> {
         self.get("CLAUDE_CODE_SESSION_ID")?.into_string().ok()
     }

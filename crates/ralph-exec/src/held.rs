@@ -1,7 +1,7 @@
 //! A stop that something holds: facts, then evidence if they do not settle it, then the decision under the lock.
 
 use crate::clock;
-use crate::fs::Durability;
+use crate::fs::{self, Durability};
 use crate::holder;
 use crate::observe::{self, Sight};
 use crate::store::{self, Opened, Step, StoreError, Transaction};
@@ -26,11 +26,15 @@ pub struct Scene<'a> {
 }
 
 pub fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
-    let Scene { world, stop, session, .. } = scene;
+    let Scene { world, stop, session, run } = scene;
+    if stop.pending.iter().any(|pending| pending.poses) {
+        // From now on nobody can tell whether a command in this session is a person's.
+        drop(fs::create_new(&world.home.run(run).posed(), b""));
+    }
     while !world.end.is_over() {
         let seen = store::load(&world.home, scene.run)?;
-        if seen.run.owner.as_ref() != Some(session) {
-            return Ok(surroundings::not_the_owner(world, &seen.run));
+        if seen.state.owner(&seen.run) != Some(session) {
+            return Ok(surroundings::not_the_owner(world, &seen));
         }
         let before = seen.state.observed.as_ref();
         let sight = observe::transcript(world, stop, before, seen.run.checklist);
@@ -88,11 +92,17 @@ fn settle(
             | Outcome::Repeated
             | Outcome::Orphaned => Durability::Cached,
         };
+        let in_a_row = match decision.outcome {
+            Outcome::Blocked { .. } | Outcome::Awaited { .. } => facts.in_a_row.saturating_add(1),
+            Outcome::Repeated => now.state.in_a_row,
+            Outcome::Allowed | Outcome::Orphaned | Outcome::Ended(_) => 0,
+        };
         let took_ms = clock::now_ms().saturating_sub(world.arrived_ms);
         let tampering = facts.tampering;
         let decided = Decided {
             took_ms,
             tampering,
+            in_a_row,
             ..surroundings::record(world, decision, sight, &redactor)
         };
         Step::Write { change: Change::Decided(Box::new(decided)), durability, answer }

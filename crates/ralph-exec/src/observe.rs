@@ -4,8 +4,9 @@ use crate::fs;
 use crate::tail::{self, Window};
 use crate::world::World;
 use ralph_core::event::Stop;
-use ralph_core::facts::Delivery;
+use ralph_core::facts::{Delivery, Queued};
 use ralph_core::record::{Asked, Mark, Observed};
+use ralph_core::run::State;
 use ralph_core::transcript::{self, LastAssistant};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -15,12 +16,22 @@ const FIRST_LOOK: u64 = 1024 * 1024;
 const FIRST_LOOK_FOR_LIST: u64 = 8 * 1024 * 1024;
 const STEP: usize = 128 * 1024;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Sight {
     pub observed: Option<Observed>,
     pub last: Option<LastAssistant>,
     /// `None` when there is no prompt to tell two deliveries by.
     pub delivery: Option<Delivery>,
+    pub tools: Tools,
+    pub queued: Queued,
+}
+
+/// Whether the agent used a tool since the last look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tools {
+    Used,
+    None,
+    Unknown,
 }
 
 /// A transcript that is missing, cut off or behind changes no decision: what it adds is simply absent.
@@ -31,12 +42,20 @@ pub fn transcript(world: &World, stop: &Stop, before: Option<&Observed>, list: A
         length: None,
         arrived_ms: world.arrived_ms,
     });
-    let found = allowed(world, stop).and_then(|path| Some((fs::stat(&path)?, path)));
+    let found = stop.transcript.as_deref().and_then(|path| allowed(world, path));
+    let found = found.and_then(|path| Some((fs::stat(&path)?, path)));
     let Some((stat, path)) = found.filter(|(stat, _)| stat.kind == fs::Kind::File) else {
-        return Sight { delivery, ..Sight::default() };
+        return Sight {
+            observed: None,
+            last: None,
+            delivery,
+            tools: Tools::Unknown,
+            queued: Queued::Nothing,
+        };
     };
     let before = before.filter(|before| before.inode == stat.inode && before.offset <= stat.len);
     let mut seen = transcript::Observed::default();
+    seen.queue.old = before.map_or(0, |before| before.queued);
     let offset = match before {
         Some(before) if stat.len - before.offset <= FIRST_LOOK_FOR_LIST => {
             forward(&path, before.offset, stat.len, &mut seen)
@@ -45,6 +64,11 @@ pub fn transcript(world: &World, stop: &Stop, before: Option<&Observed>, list: A
             backward(&path, stat.len, list, &mut seen);
             stat.len
         }
+    };
+    let tools = match before {
+        Some(_) if seen.tool_calls == 0 => Tools::None,
+        Some(_) => Tools::Used,
+        None => Tools::Unknown,
     };
     let kept = before.cloned().unwrap_or_default();
     let observed = Observed {
@@ -57,14 +81,41 @@ pub fn transcript(world: &World, stop: &Stop, before: Option<&Observed>, list: A
             Asked::Yes => seen.checklist.take().or(kept.checklist),
             Asked::No => None,
         },
+        queued: seen.queue.len(),
     };
+    let queued = if seen.queue.is_waited_for() { Queued::Something } else { Queued::Nothing };
     let delivery = delivery.map(|delivery| Delivery { length: Some(stat.len), ..delivery });
-    Sight { observed: Some(observed), last: seen.last_assistant, delivery }
+    Sight { observed: Some(observed), last: seen.last_assistant, delivery, tools, queued }
+}
+
+/// What the host noted since the last stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    pub interrupted: bool,
+    pub overridden: bool,
+    /// How far that was read.
+    pub seen: u64,
+}
+
+/// Nothing where there is no transcript to read, or so much of it that nobody waits for it.
+pub fn news(world: &World, transcript: Option<&str>, state: &State) -> News {
+    let found = transcript.and_then(|path| allowed(world, path));
+    let Some((stat, path)) = found.and_then(|path| Some((fs::stat(&path)?, path))) else {
+        return News::default();
+    };
+    let known = state.observed.as_ref().filter(|observed| observed.inode == stat.inode);
+    let from = known.map_or(0, |observed| observed.offset).max(state.heeded);
+    if stat.kind != fs::Kind::File || from > stat.len || stat.len - from > FIRST_LOOK_FOR_LIST {
+        return News::default();
+    }
+    let mut seen = transcript::Observed::default();
+    forward(&path, from, stat.len, &mut seen);
+    News { interrupted: seen.interrupted, overridden: seen.overridden, seen: stat.len }
 }
 
 /// The host says where its transcript is; only a file that really lies in the host's own directory is believed.
-fn allowed(world: &World, stop: &Stop) -> Option<PathBuf> {
-    let path = fs::resolve(stop.transcript.as_deref()?.as_ref())?;
+fn allowed(world: &World, transcript: &str) -> Option<PathBuf> {
+    let path = fs::resolve(transcript.as_ref())?;
     let root = fs::resolve(&world.env.claude_config_dir()?)?;
     path.starts_with(root).then_some(path)
 }

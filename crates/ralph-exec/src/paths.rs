@@ -1,6 +1,7 @@
 //! Every path below ralph's home. Only checked ids become part of one.
 
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::record::Process;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug)]
@@ -110,6 +111,16 @@ impl Home {
         self.trust().join(&hasher.finalize().to_hex()[..32])
     }
 
+    /// When anything was last heard of the session that the run holds.
+    pub fn heard(&self, run: &RunId) -> PathBuf {
+        self.0.join("heard").join(run.as_str())
+    }
+
+    /// Which run was let go by a process that cleared its conversation, for the session that comes next.
+    pub fn cleared(&self, process: &Process) -> PathBuf {
+        self.0.join("cleared").join(format!("{}-{}", process.pid, process.started))
+    }
+
     pub fn faults(&self) -> PathBuf {
         self.0.join("faults")
     }
@@ -171,6 +182,16 @@ impl RunPaths {
 
     pub fn lock(&self) -> PathBuf {
         self.0.join("lock")
+    }
+
+    /// The agent scheduled a prompt that would pass for a person's.
+    pub fn posed(&self) -> PathBuf {
+        self.0.join("posed")
+    }
+
+    /// What the agent has to know again when the conversation was summed up.
+    pub fn handoff(&self) -> PathBuf {
+        self.0.join("handoff.md")
     }
 
     /// Git's side of the checkpoints that must not be in the user's repository; all of it where there is none.

@@ -7,44 +7,62 @@ use crate::faults::{self, Fault, Kind};
 use crate::fs::Durability;
 use crate::held::{self, Scene};
 use crate::holder::{self, Ended, Holder, Pointer};
+use crate::prompts::Spoken;
 use crate::store::{self, Opened, Step, StoreError};
 use crate::world::World;
-use crate::{aftermath, surroundings};
+use crate::{aftermath, heard, prompts, sessions, surroundings, tools};
 use ralph_core::event::{Event, Stop, StopFailure};
 use ralph_core::host::{Host, Reply, Style};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::Change;
 use ralph_core::verdict::Verdict;
 
-/// How the host called us.
+/// How the host called us, and who carries out what a person types there.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub host: Host,
     pub style: Style,
+    pub person: fn(&World, &Spoken<'_>) -> Verdict,
 }
 
 pub fn run(world: &World, call: Call, input: &[u8]) -> Reply {
-    let verdict = match call.host.parse(input) {
-        Ok(Event::Stop(stop)) => on_stop(world, &stop),
-        Ok(Event::StopFailure(failure)) => on_failure(world, &failure),
-        // A subagent is held by a contract of its own or not at all; a run never reaches into one.
-        Ok(Event::SubagentStop(_) | Event::Noted(_) | Event::Unknown) => Verdict::Allow,
+    match call.host.parse(input) {
+        Ok(event) => {
+            let verdict =
+                if world.env.is_off() { Verdict::Allow } else { answer(world, &call, &event) };
+            call.host.render(call.style, event.occasion(), &verdict)
+        }
         Err(malformed) => {
             let what = format!("the event on stdin could not be read: {}", malformed.why);
             faults::record(&world.home, &Fault::new(Kind::Input, &what));
-            Verdict::Allow
+            Reply::default()
         }
-    };
-    call.host.render(call.style, &verdict)
+    }
+}
+
+fn answer(world: &World, call: &Call, event: &Event) -> Verdict {
+    match event {
+        Event::Stop(stop) => on_stop(world, stop),
+        Event::StopFailure(failure) => on_failure(world, failure),
+        Event::Prompt(prompt) => prompts::on(world, call, prompt),
+        Event::SessionStart(start) => sessions::on_start(world, start),
+        Event::SessionEnd(end) => sessions::on_end(world, end),
+        Event::Compaction(compaction) => sessions::on_compaction(world, compaction),
+        Event::ToolCall(call) => tools::on_call(world, call),
+        Event::ToolDone(done) => tools::on_done(world, done),
+        // A subagent is held by a contract of its own or not at all; a run never reaches into one.
+        Event::SubagentStop(_)
+        | Event::Task(_)
+        | Event::Idle(_)
+        | Event::Noted(_)
+        | Event::Unknown => Verdict::Allow,
+    }
 }
 
 fn on_stop(world: &World, stop: &Stop) -> Verdict {
     let Some(session) = &stop.session else {
         return Verdict::Allow;
     };
-    if world.env.is_off() {
-        return Verdict::Allow;
-    }
     match holder::find(world, stop, session) {
         Holder::Nobody => Verdict::Allow,
         Holder::Files => held::by_files(world, stop, session),
@@ -53,6 +71,7 @@ fn on_stop(world: &World, stop: &Stop) -> Verdict {
         }
         Holder::Run(run) => {
             world.in_hand.get_or_init(|| run.clone());
+            heard::note(&world.home, &run);
             held::by_run(&Scene { world, stop, session, run: &run })
                 .unwrap_or_else(|error| let_go(world, session, &run, &error))
         }

@@ -45,7 +45,8 @@ pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Ev
     if run.checklist == Asked::Yes {
         evidence.requirements.push(ticked(stop, sight));
     }
-    let files = run.owner.as_ref().map(|session| session_files(world, session)).unwrap_or_default();
+    let owner = opened.state.owner(run);
+    let files = owner.map(|session| session_files(world, session)).unwrap_or_default();
     let exclude: Vec<PathBuf> = run.features.iter().map(PathBuf::from).collect();
     let work = if files.asks_git() {
         git::status(Path::new(&run.project), &exclude, &world.deadline())

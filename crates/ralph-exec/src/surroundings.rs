@@ -2,23 +2,24 @@
 
 use crate::clock;
 use crate::faults::{self, Fault, Kind, describe};
-use crate::fs;
+use crate::fs::{self, Durability};
 use crate::journal;
-use crate::observe::Sight;
+use crate::observe::{Sight, Tools};
 use crate::owner::{self, Alive};
-use crate::store::{Opened, StoreError};
+use crate::store::{self, Opened, Step, StoreError};
 use crate::tail::{self, Window};
 use crate::trust;
 use crate::world::World;
 use ralph_core::decide::Decision;
 use ralph_core::event::{Stop, Trouble};
-use ralph_core::facts::{Facts, Off, Owner, Prompt, Trust};
+use ralph_core::facts::{Cap, Facts, Off, Owner, Prompt, Trust};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::reason::Telling;
 use ralph_core::record::{
     Change, Decided, Delivered, Entry, Mark, Observed, Origin, Outcome, Process, Run,
 };
 use ralph_core::redact::Redactor;
+use ralph_core::run::{Memory, Phase};
 use ralph_core::text;
 use ralph_core::verdict::Verdict;
 use std::ops::ControlFlow;
@@ -46,6 +47,14 @@ pub fn facts(world: &World, stop: &Stop, opened: &Opened, sight: &Sight) -> Fact
         trust: approval(world, &opened.run),
         tampering: opened.tampering.clone(),
         spent_micro_usd: sight.observed.as_ref().and_then(Observed::spent_micro_usd),
+        declared: opened.state.declared.clone(),
+        queued: sight.queued,
+        in_a_row: match sight.tools {
+            Tools::None => opened.state.in_a_row,
+            // Without a transcript nobody knows, and nobody is let go for that.
+            Tools::Used | Tools::Unknown => 0,
+        },
+        cap: world.env.block_cap().map_or(Cap::USUAL, |setting| Cap::from_setting(&setting)),
         ..Facts::quiet(now_ms)
     }
 }
@@ -130,8 +139,9 @@ fn api_error(stop: &Stop, sight: &Sight) -> Option<Trouble> {
 }
 
 /// A run that another session owns is none of this one's business; one that nobody owns is reported, once.
-pub fn not_the_owner(world: &World, run: &Run) -> Verdict {
-    if run.owner.is_none() {
+pub fn not_the_owner(world: &World, opened: &Opened) -> Verdict {
+    let Opened { run, state, .. } = opened;
+    if state.owner(run).is_none() {
         let what = format!("run {} names no owner, so it holds nobody", run.id);
         faults::record(&world.home, &Fault::new(Kind::Orphan, &what).of_run(&run.id));
     }
@@ -145,6 +155,26 @@ pub fn edited_history(world: &World, run: &RunId) -> Option<String> {
         Ok(false) => Some("`journal.jsonl` was changed in the middle".to_string()),
         Err(error) => Some(describe(&error)),
     }
+}
+
+/// The host ended a turn that we had held. It calls that a success; a run does not.
+pub fn overridden(world: &World, session: &SessionId, run: &RunId) -> Result<bool, StoreError> {
+    let how = "the host ended the turn although it was held, and calls that a success".to_string();
+    let ended = store::transact(&world.on(run), |now| match now.state.phase {
+        // Another tool's hook may have held it after we let go.
+        Phase::Active if now.state.answer.is_some() => Step::Write {
+            change: Change::Overridden { how },
+            durability: Durability::Synced,
+            answer: true,
+        },
+        Phase::Active | Phase::Paused { .. } | Phase::Orphaned | Phase::Ended(_) => {
+            Step::Leave(false)
+        }
+    })?;
+    if ended {
+        crate::aftermath::forget(world, session, run);
+    }
+    Ok(ended)
 }
 
 pub fn trouble(world: &World, run: &RunId, error: &StoreError) {
@@ -176,14 +206,15 @@ impl Words {
 
 pub fn words(world: &World, opened: &Opened) -> Words {
     let Opened { run, state, .. } = opened;
-    if state.iteration != run.first_iteration {
+    if state.iteration != run.first_iteration && state.memory == Memory::Whole {
         return Words::default();
     }
     let goal = (run.goal_bytes > 0)
         .then(|| fs::read_range(&world.home.run(&run.id).goal(), 0, SHOWN_GOAL).ok())
         .flatten()
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let adopted = (run.origin == Origin::Adopted).then(|| {
+    let is_first = state.iteration == run.first_iteration;
+    let adopted = (is_first && run.origin == Origin::Adopted).then(|| {
         let directory = run.features.first().map(String::as_str).unwrap_or_default();
         let shown = text::line(&tilde(Path::new(directory), world.env.home().as_deref()), 300);
         let shown = shown.replace('`', "'");
@@ -209,6 +240,7 @@ pub fn record(world: &World, decision: Decision, sight: &Sight, redactor: &Redac
         observed: sight.observed.clone().map(|observed| kept(observed, redactor)),
         process: process(world),
         tampering: None,
+        in_a_row: 0,
         took_ms: 0,
     }
 }

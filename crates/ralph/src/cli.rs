@@ -56,6 +56,10 @@ enum Command {
     Resume(OneRun),
     /// End a run; its session is free at once, until somebody starts another
     Cancel(OneRun),
+    /// Say that only a person can go on; the run ends at the next stop (for agents)
+    Ask(Ask),
+    /// Say that you wait for something outside; stops are let go until then (for agents)
+    Wait(Wait),
     /// Run the gates by hand or in CI, list them, explain them, propose them
     #[command(subcommand, arg_required_else_help = true, after_help = GATE_EXAMPLES)]
     Gate(cmd::gate::args::Gate),
@@ -382,6 +386,41 @@ pub(crate) struct OneRun {
     pub json: bool,
 }
 
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph ask \"shall the old format still be read?\"\n  ralph ask --run k7f2 \"the staging password is not known here\"\n\nThe run ends as `needs_human` at the next stop, and the person is told the question."
+)]
+pub(crate) struct Ask {
+    /// What a person has to decide
+    #[arg(value_name = "QUESTION", required = true)]
+    pub question: Vec<String>,
+    /// The run, or the session that it holds; inside an agent's shell, its own
+    #[arg(long, value_name = "RUN|SESSION")]
+    pub run: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph wait 20m \"the deployment is under way\"\n  ralph wait 2h \"a review by Kim\" --run k7f2\n\nUntil then stops are let go and not counted; the run's own time goes on. At most 12 hours."
+)]
+pub(crate) struct Wait {
+    /// How long, such as `20m`
+    #[arg(value_name = "DURATION", value_parser = duration)]
+    pub duration: u64,
+    /// What for
+    #[arg(value_name = "WHY", required = true)]
+    pub why: Vec<String>,
+    /// The run, or the session that it holds; inside an agent's shell, its own
+    #[arg(long, value_name = "RUN|SESSION")]
+    pub run: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
 fn complexity(text: &str) -> Result<u8, String> {
     let complexity = text.parse().ok().filter(|complexity| *complexity <= 10);
     complexity.ok_or_else(|| "a number from 0 to 10 is needed".to_string())
@@ -405,22 +444,8 @@ pub(crate) fn duration(text: &str) -> Result<u64, String> {
 }
 
 fn micro_usd(text: &str) -> Result<u64, String> {
-    let wrong = || "an amount such as `20` or `1.50` is needed".to_string();
-    let usd: f64 = text.trim_start_matches('$').parse().map_err(|_| wrong())?;
-    if !(0.0..=1e9).contains(&usd) {
-        return Err(wrong());
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked to be between 0 and 1e15"
-    )]
-    let micro = (usd * 1e6).round() as u64;
-    if micro == 0 && usd > 0.0 {
-        Err("that is less than a millionth".to_string())
-    } else {
-        Ok(micro)
-    }
+    limits::parse_micro_usd(text)
+        .ok_or_else(|| "an amount such as `20` or `1.50` is needed".to_string())
 }
 
 pub(crate) fn run(env: &Env) -> u8 {
@@ -443,6 +468,8 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Pause(run) => cmd::control::pause(env, &run),
         Command::Resume(run) => cmd::control::resume(env, &run),
         Command::Cancel(run) => cmd::control::cancel(env, &run),
+        Command::Ask(args) => cmd::declare::ask(env, &args),
+        Command::Wait(args) => cmd::declare::wait(env, &args),
         Command::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
         Command::Config(config) => cmd::config::run(env, &config),
         Command::Trust(trust) => cmd::trust::run(env, &trust),

@@ -1,6 +1,6 @@
 //! `ralph hook`: bytes in, bytes out. Never exits 2 except to block, and never leaves an agent waiting.
 
-use crate::{FAILURE, SUCCESS, report, term};
+use crate::{FAILURE, SUCCESS, person, report, term};
 use ralph_core::host::{Host, Reply, Style};
 use ralph_core::id::RunId;
 use ralph_core::limits;
@@ -145,7 +145,9 @@ fn parse(args: &[OsString]) -> Parsed {
         }
     }
     match host {
-        Some(host) => Parsed::Run(Options { call: Call { host, style }, deadline }),
+        Some(host) => {
+            Parsed::Run(Options { call: Call { host, style, person: person::answer }, deadline })
+        }
         None => Parsed::Wrong("the host is missing".to_string()),
     }
 }

@@ -6,6 +6,7 @@ mod cmd;
 mod excerpt;
 mod hook;
 mod live;
+mod person;
 mod report;
 mod story;
 mod term;

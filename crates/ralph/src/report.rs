@@ -54,6 +54,19 @@ impl Failure {
         &self.what
     }
 
+    /// All of it as plain text, for a person who has no terminal here.
+    pub(crate) fn told(&self) -> String {
+        let mut out = term::plain(&self.excerpts);
+        out.push_str(&text::line(&self.what, 500));
+        for cause in &self.causes {
+            out.push_str(&format!("\n  caused by: {}", text::line(cause, 500)));
+        }
+        if let Some(hint) = &self.hint {
+            out.push_str(&format!("\n  hint: {hint}"));
+        }
+        out
+    }
+
     pub(crate) fn code(&self) -> u8 {
         self.code
     }
@@ -257,6 +270,13 @@ fn hint(error: &ControlError) -> Option<String> {
         ControlError::FromTheAgent { .. } => {
             "a person does this, in a terminal of their own".to_string()
         }
+        ControlError::Elsewhere { .. } => {
+            "leave that session first, or go on there".to_string()
+        }
+        ControlError::NoneWaits => {
+            "`ralph status --all` lists the runs; `/ralph:goal …` starts one".to_string()
+        }
+        ControlError::ManyWait { .. } => "name the one: `/ralph:resume RUN`".to_string(),
         ControlError::NotCancelled { path, .. } => {
             format!("make `{}` writable, then cancel again", path.display())
         }

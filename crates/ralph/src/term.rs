@@ -63,6 +63,11 @@ pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// Without what [`paint`] put around it, for where there is no terminal.
+pub(crate) fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
 /// Whether a person watches what is drawn on stderr, on a terminal whose cursor can be moved.
 pub(crate) fn is_watched(env: &Env) -> bool {
     use std::io::IsTerminal;

@@ -2,11 +2,16 @@
 //! wrongly typed field voids the whole answer, and the client then lets the agent go.
 
 use super::{Malformed, Reply, Style};
-use crate::event::{Event, Noted, Pending, PendingKind, Stop, StopFailure, SubagentStop, Trouble};
+use crate::event::{
+    Compaction, CompactionMoment, Event, Idle, Noted, Occasion, Pending, PendingKind, Prompt,
+    PromptMoment, SessionEnd, SessionStart, Source, Stop, StopFailure, SubagentStop, Task,
+    TaskMoment, ToolCall, ToolDone, Trouble,
+};
 use crate::id::SessionId;
 use crate::text;
+use crate::typed;
 use crate::verdict::Verdict;
-use alloc::borrow::Cow;
+use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -19,7 +24,7 @@ const CONTEXT_LIMIT: usize = 10_000;
 /// The client clips these texts at a thousand characters; more of them than this only fills memory.
 const MOST_PENDING: usize = 100;
 
-const NOTED: [&str; 30] = [
+const NOTED: [&str; 19] = [
     "ConfigChange",
     "CwdChanged",
     "DirectoryAdded",
@@ -31,23 +36,12 @@ const NOTED: [&str; 30] = [
     "Notification",
     "PermissionDenied",
     "PermissionRequest",
-    "PostCompact",
     "PostModelSwitch",
     "PostToolBatch",
-    "PostToolUse",
     "PostToolUseFailure",
-    "PreCompact",
     "PreModelSwitch",
-    "PreToolUse",
-    "SessionEnd",
-    "SessionStart",
     "Setup",
     "SubagentStart",
-    "TaskCompleted",
-    "TaskCreated",
-    "TeammateIdle",
-    "UserPromptExpansion",
-    "UserPromptSubmit",
     "WorktreeCreate",
     "WorktreeRemove",
 ];
@@ -83,6 +77,24 @@ struct Wire<'a> {
     background_tasks: Field<'a>,
     #[serde(borrow)]
     session_crons: Field<'a>,
+    #[serde(borrow)]
+    prompt: Field<'a>,
+    #[serde(borrow)]
+    source: Field<'a>,
+    #[serde(borrow)]
+    reason: Field<'a>,
+    #[serde(borrow)]
+    compact_summary: Field<'a>,
+    #[serde(borrow)]
+    tool_name: Field<'a>,
+    #[serde(borrow)]
+    tool_input: Field<'a>,
+    #[serde(borrow)]
+    task_id: Field<'a>,
+    #[serde(borrow)]
+    task_subject: Field<'a>,
+    #[serde(borrow)]
+    teammate_name: Field<'a>,
 }
 
 type Field<'a> = Option<&'a RawValue>;
@@ -120,24 +132,110 @@ pub fn parse(input: &[u8]) -> Result<Event, Malformed> {
         Some("Stop") => Event::Stop(stop(&wire, session)),
         // Hooks written before the name was sent, and people who try one by hand, send only the flag.
         None if wire.stop_hook_active.is_some() => Event::Stop(stop(&wire, session)),
-        Some("SubagentStop") => Event::SubagentStop(SubagentStop {
-            session,
-            agent: read(wire.agent_id),
-            agent_type: read(wire.agent_type),
-            continuing: read(wire.stop_hook_active) == Some(true),
-        }),
-        Some("StopFailure") => {
+        Some(name) => other(name, &wire, session),
+        None => Event::Unknown,
+    })
+}
+
+fn other(name: &str, wire: &Wire<'_>, session: Option<SessionId>) -> Event {
+    match name {
+        "SubagentStop" => Event::SubagentStop(subagent_stop(wire, session)),
+        "StopFailure" => {
             let details: Option<String> = read(wire.error_details);
             let class =
                 trouble(&read::<String>(wire.error).unwrap_or_default(), details.as_deref());
             Event::StopFailure(StopFailure { session, class, agent: read(wire.agent_id) })
         }
-        Some(name) => match NOTED.iter().find(|known| **known == name) {
+        "UserPromptSubmit" => Event::Prompt(prompt(wire, session, PromptMoment::Submitted)),
+        "UserPromptExpansion" => Event::Prompt(prompt(wire, session, PromptMoment::Expanded)),
+        "SessionStart" => Event::SessionStart(SessionStart {
+            session,
+            cwd: read(wire.cwd),
+            transcript: read(wire.transcript_path),
+            source: source(&read::<String>(wire.source).unwrap_or_default()),
+        }),
+        "SessionEnd" => Event::SessionEnd(SessionEnd {
+            session,
+            transcript: read(wire.transcript_path),
+            reason: text::line(&read::<String>(wire.reason).unwrap_or_default(), 60),
+        }),
+        "PreCompact" => Event::Compaction(Compaction { session, moment: CompactionMoment::Before }),
+        "PostCompact" => {
+            let summary = read(wire.compact_summary).unwrap_or_default();
+            Event::Compaction(Compaction { session, moment: CompactionMoment::After { summary } })
+        }
+        "PreToolUse" => match wire.tool_input {
+            Some(input) => Event::ToolCall(ToolCall {
+                session,
+                cwd: read(wire.cwd),
+                agent: read(wire.agent_id),
+                tool: read(wire.tool_name).unwrap_or_default(),
+                input: input.to_owned(),
+            }),
+            None => Event::Noted(Noted { session, name: "PreToolUse" }),
+        },
+        "PostToolUse" => {
+            let tool = read(wire.tool_name).unwrap_or_default();
+            Event::ToolDone(ToolDone { session, tool })
+        }
+        "TaskCreated" => Event::Task(task(wire, session, TaskMoment::Created)),
+        "TaskCompleted" => Event::Task(task(wire, session, TaskMoment::Completed)),
+        "TeammateIdle" => Event::Idle(Idle {
+            session,
+            teammate: read(wire.teammate_name),
+            agent: read(wire.agent_id),
+        }),
+        name => match NOTED.iter().find(|known| **known == name) {
             Some(name) => Event::Noted(Noted { session, name }),
             None => Event::Unknown,
         },
-        None => Event::Unknown,
-    })
+    }
+}
+
+fn subagent_stop(wire: &Wire<'_>, session: Option<SessionId>) -> SubagentStop {
+    let agent: Option<String> = read(wire.agent_id);
+    SubagentStop {
+        session,
+        cwd: read(wire.cwd),
+        prompt: read(wire.prompt_id),
+        agent_type: read(wire.agent_type),
+        continuing: read(wire.stop_hook_active) == Some(true),
+        said: read(wire.last_assistant_message),
+        pending: pending(wire, agent.as_deref()).collect(),
+        agent,
+    }
+}
+
+fn prompt(wire: &Wire<'_>, session: Option<SessionId>, moment: PromptMoment) -> Prompt {
+    Prompt {
+        session,
+        cwd: read(wire.cwd),
+        transcript: read(wire.transcript_path),
+        id: read(wire.prompt_id),
+        text: read(wire.prompt).unwrap_or_default(),
+        moment,
+    }
+}
+
+fn task(wire: &Wire<'_>, session: Option<SessionId>, moment: TaskMoment) -> Task {
+    Task {
+        session,
+        moment,
+        id: read(wire.task_id),
+        subject: read(wire.task_subject),
+        teammate: read(wire.teammate_name),
+    }
+}
+
+fn source(word: &str) -> Source {
+    match word {
+        "startup" => Source::Startup,
+        "resume" => Source::Resume,
+        "clear" => Source::Clear,
+        "compact" => Source::Compact,
+        "fork" => Source::Fork,
+        _ => Source::Unknown,
+    }
 }
 
 fn malformed(input: &[u8], error: &serde_json::Error) -> Malformed {
@@ -156,24 +254,35 @@ fn malformed(input: &[u8], error: &serde_json::Error) -> Malformed {
     }
 }
 
-fn stop(wire: &Wire<'_>, session: Option<SessionId>) -> Stop {
-    let background = items(wire.background_tasks).map(|task| {
+/// What will bring an agent back by itself. For a subagent the host lists the subagent itself as well, under an id of
+/// another kind: agents are left out there.
+fn pending<'a>(wire: &'a Wire<'_>, agent: Option<&'a str>) -> impl Iterator<Item = Pending> + 'a {
+    let background = items(wire.background_tasks).filter_map(move |task| {
         let task: Option<BackgroundTask> = read(Some(task));
         let (kind, what) = task.map_or((None, None), |task| {
             (read::<String>(task.r#type), read::<String>(task.description))
         });
-        Pending { kind: PendingKind::Background, what: named(kind, what, "background task") }
+        if agent.is_some() && matches!(kind.as_deref(), Some("subagent" | "teammate")) {
+            return None;
+        }
+        let what = named(kind, what, "background task");
+        Some(Pending { kind: PendingKind::Background, what, poses: false })
     });
     let wake_ups = items(wire.session_crons).map(|cron| {
         let cron: Option<Cron> = read(Some(cron));
         let (when, what) = cron.map_or((None, None), |cron| {
             (read::<String>(cron.schedule), read::<String>(cron.prompt))
         });
-        Pending { kind: PendingKind::WakeUp, what: named(when, what, "wake-up") }
+        let poses = what.as_deref().is_some_and(typed::is_ours);
+        Pending { kind: PendingKind::WakeUp, what: named(when, what, "wake-up"), poses }
     });
+    background.chain(wake_ups)
+}
+
+fn stop(wire: &Wire<'_>, session: Option<SessionId>) -> Stop {
     Stop {
         session,
-        pending: background.chain(wake_ups).collect(),
+        pending: pending(wire, None).collect(),
         cwd: read(wire.cwd),
         transcript: read(wire.transcript_path),
         prompt: read(wire.prompt_id),
@@ -248,25 +357,109 @@ struct Additional<'a> {
     additional_context: &'a str,
 }
 
-pub fn render(style: Style, verdict: &Verdict) -> Reply {
+#[derive(Serialize)]
+struct Telling<'a> {
+    #[serde(rename = "systemMessage", skip_serializing_if = "Option::is_none")]
+    system_message: Option<&'a str>,
+    #[serde(rename = "hookSpecificOutput")]
+    hook_specific_output: Additional<'a>,
+}
+
+#[derive(Serialize)]
+struct Answering<'a> {
+    decision: &'static str,
+    reason: &'a str,
+    #[serde(rename = "hookSpecificOutput")]
+    hook_specific_output: Suppressing,
+}
+
+#[derive(Serialize)]
+struct Suppressing {
+    #[serde(rename = "hookEventName")]
+    hook_event_name: &'static str,
+    #[serde(rename = "suppressOriginalPrompt")]
+    suppress_original_prompt: bool,
+}
+
+#[derive(Serialize)]
+struct Permitting<'a> {
+    #[serde(rename = "hookSpecificOutput")]
+    hook_specific_output: Permission<'a>,
+}
+
+#[derive(Serialize)]
+struct Permission<'a> {
+    #[serde(rename = "hookEventName")]
+    hook_event_name: &'static str,
+    #[serde(rename = "permissionDecision")]
+    decision: &'static str,
+    #[serde(rename = "permissionDecisionReason")]
+    reason: &'a str,
+}
+
+/// The client's word for the moment, which its answers have to repeat.
+fn event_name(occasion: Occasion) -> &'static str {
+    match occasion {
+        Occasion::SubagentStop => "SubagentStop",
+        Occasion::Prompt => "UserPromptSubmit",
+        Occasion::Expansion => "UserPromptExpansion",
+        Occasion::SessionStart => "SessionStart",
+        Occasion::ToolCall => "PreToolUse",
+        Occasion::Stop
+        | Occasion::Task
+        | Occasion::Idle
+        | Occasion::Compaction
+        | Occasion::Other => "Stop",
+    }
+}
+
+pub fn render(style: Style, occasion: Occasion, verdict: &Verdict) -> Reply {
+    let hook_event_name = event_name(occasion);
     match (verdict, style) {
         (Verdict::Allow, _) => Reply::default(),
         (Verdict::AllowNoting(notice) | Verdict::End { notice, .. }, _) => {
             object(&Noting { system_message: notice })
         }
+        (Verdict::Answer { text }, _) => object(&Answering {
+            decision: "block",
+            reason: text,
+            hook_specific_output: Suppressing { hook_event_name, suppress_original_prompt: true },
+        }),
+        // Here plain text is what counts.
+        (Verdict::Tell { context, .. }, _) if occasion == Occasion::Compaction => {
+            Reply { stdout: context.as_bytes().to_vec(), ..Reply::default() }
+        }
+        (Verdict::Tell { context, notice }, _) => {
+            let additional_context = &text::cut(context, CONTEXT_LIMIT);
+            let hook_specific_output = Additional { hook_event_name, additional_context };
+            object(&Telling { system_message: notice.as_deref(), hook_specific_output })
+        }
+        (Verdict::Deny { reason } | Verdict::Ask { reason }, _) => {
+            let decision = if matches!(verdict, Verdict::Deny { .. }) { "deny" } else { "ask" };
+            object(&Permitting {
+                hook_specific_output: Permission { hook_event_name, decision, reason },
+            })
+        }
         // Any text on stdout keeps the client from taking "no such file" in the reason for a missing script.
-        (Verdict::Block { reason }, Style::Exit2) => {
+        (Verdict::Block { reason }, style) if style == Style::Exit2 || is_exit_only(occasion) => {
             let stderr = format!("{}\n", reason.trim_end()).into_bytes();
             Reply { stdout: b"{}".to_vec(), stderr, exit: 2 }
         }
-        (Verdict::Block { reason }, Style::Json) => object(&Blocking { decision: "block", reason }),
         (Verdict::Block { reason }, Style::Context) => {
             let additional_context = &text::cut(reason, CONTEXT_LIMIT);
             object(&Continuing {
-                hook_specific_output: Additional { hook_event_name: "Stop", additional_context },
+                hook_specific_output: Additional { hook_event_name, additional_context },
             })
         }
+        (Verdict::Block { reason }, Style::Json | Style::Exit2) => {
+            object(&Blocking { decision: "block", reason })
+        }
     }
+}
+
+/// Tasks and teammates are kept going by exit code 2 in every version that has them.
+fn is_exit_only(occasion: Occasion) -> bool {
+    matches!(occasion, Occasion::Task | Occasion::Idle)
 }
 
 fn object(value: &impl Serialize) -> Reply {

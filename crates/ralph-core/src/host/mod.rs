@@ -2,7 +2,7 @@
 
 pub mod claude;
 
-use crate::event::Event;
+use crate::event::{Event, Occasion};
 use crate::verdict::Verdict;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -51,9 +51,9 @@ impl Host {
         }
     }
 
-    pub fn render(self, style: Style, verdict: &Verdict) -> Reply {
+    pub fn render(self, style: Style, occasion: Occasion, verdict: &Verdict) -> Reply {
         match self {
-            Self::Claude => claude::render(style, verdict),
+            Self::Claude => claude::render(style, occasion, verdict),
         }
     }
 }

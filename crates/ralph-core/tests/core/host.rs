@@ -1,7 +1,10 @@
 //! The wire: what the host sends is understood, whatever it is, and what it gets is exact to the byte.
 
 use crate::scenario::check;
-use ralph_core::event::{Event, Noted, Pending, PendingKind, Stop, StopFailure, SubagentStop};
+use ralph_core::event::{
+    Compaction, CompactionMoment, Event, Idle, Noted, Occasion, Pending, PendingKind, Prompt,
+    SessionEnd, SessionStart, Stop, StopFailure, SubagentStop, Task, ToolCall, ToolDone,
+};
 use ralph_core::host::{Host, Malformed, Reply, Style};
 use ralph_core::id::SessionId;
 use ralph_core::status::Status;
@@ -42,17 +45,52 @@ fn shown(parsed: &Result<Event, Malformed>) -> String {
                 agent.as_ref().map_or_else(|| session(id), |agent| format!("subagent {agent}"));
             format!("StopFailure of {of}: {class:?}")
         }
-        Ok(Event::SubagentStop(SubagentStop { session: id, agent, agent_type, continuing })) => {
-            let (agent, kind) = (agent.as_deref().unwrap_or("?"), agent_type.as_deref());
-            format!(
-                "SubagentStop of {agent} ({}) in {}{}",
-                kind.unwrap_or("?"),
-                session(id),
-                if *continuing { ", continuing" } else { "" }
-            )
-        }
+        Ok(Event::SubagentStop(stop)) => subagent_shown(stop, &session(&stop.session)),
         Ok(Event::Stop(stop)) => stop_shown(stop, &session(&stop.session)),
+        Ok(Event::Prompt(Prompt { session: id, id: prompt, text, moment, .. })) => {
+            let prompt = if prompt.is_some() { " with an id" } else { "" };
+            format!("{moment:?} in {}: {text:?}{prompt}", session(id))
+        }
+        Ok(Event::SessionStart(SessionStart { session: id, source, .. })) => {
+            format!("SessionStart of {}: {source:?}", session(id))
+        }
+        Ok(Event::SessionEnd(SessionEnd { session: id, reason, .. })) => {
+            format!("SessionEnd of {}: {reason}", session(id))
+        }
+        Ok(Event::Compaction(Compaction { session: id, moment })) => match moment {
+            CompactionMoment::Before => format!("before a compaction of {}", session(id)),
+            CompactionMoment::After { summary } => {
+                let summary = ralph_core::text::cut(summary, 40);
+                format!("after a compaction of {}: {summary:?}", session(id))
+            }
+        },
+        Ok(Event::ToolCall(ToolCall { session: id, agent, tool, input, .. })) => {
+            let agent = agent.as_ref().map(|agent| format!(" by {agent}")).unwrap_or_default();
+            format!("{tool} in {}{agent}: {}", session(id), ralph_core::text::cut(input.get(), 60))
+        }
+        Ok(Event::ToolDone(ToolDone { session: id, tool })) => {
+            format!("{tool} done in {}", session(id))
+        }
+        Ok(Event::Task(Task { session: id, moment, id: task, subject, teammate })) => {
+            format!("{moment:?} in {}: {task:?} {subject:?} {teammate:?}", session(id))
+        }
+        Ok(Event::Idle(Idle { session: id, teammate, agent })) => {
+            format!("Idle in {}: {teammate:?} {agent:?}", session(id))
+        }
     }
+}
+
+fn subagent_shown(stop: &SubagentStop, session: &str) -> String {
+    let kind = stop.agent_type.as_deref().unwrap_or("?");
+    let mut out = format!(
+        "SubagentStop of {} ({kind}) in {session}{}",
+        stop.agent.as_deref().unwrap_or("?"),
+        if stop.continuing { ", continuing" } else { "" }
+    );
+    for pending in &stop.pending {
+        write!(out, ", pending {}", pending.what).unwrap();
+    }
+    out
 }
 
 fn stop_shown(stop: &Stop, session: &str) -> String {
@@ -74,7 +112,7 @@ fn stop_shown(stop: &Stop, session: &str) -> String {
     if let Some(trouble) = &stop.trouble {
         write!(out, ", {trouble:?}").unwrap();
     }
-    for Pending { kind, what } in &stop.pending {
+    for Pending { kind, what, .. } in &stop.pending {
         let kind = match kind {
             PendingKind::Background => "background",
             PendingKind::WakeUp => "wake-up",
@@ -103,25 +141,31 @@ fn every_captured_payload_is_understood() {
     Notification.permission_prompt: Notification of 9d6458a8
     PermissionDenied: PermissionDenied of c2aaf8a2
     PermissionRequest: PermissionRequest of 9d6458a8
-    PostCompact.auto: PostCompact of a7b63926
-    PostCompact.manual: PostCompact of eee0b9ec
+    PostCompact.auto: after a compaction of a7b63926: "<analysis>x</analysis>\n<summary>THE AUT…"
+    PostCompact.manual: after a compaction of eee0b9ec: "<analysis>x</analysis>\n<summary>THE SUM…"
     PostModelSwitch: PostModelSwitch of 3e486a58
     PostToolBatch: PostToolBatch of 3e486a58
-    PostToolUse: PostToolUse of 5999882c
+    PostToolUse: Bash done in 5999882c
     PostToolUseFailure: PostToolUseFailure of 3e486a58
-    PreCompact.auto: PreCompact of a7b63926
-    PreCompact.manual: PreCompact of eee0b9ec
+    PreCompact.auto: before a compaction of a7b63926
+    PreCompact.manual: before a compaction of eee0b9ec
     PreModelSwitch: PreModelSwitch of 3e486a58
-    PreToolUse.in-subagent: PreToolUse of b3ab9bb0
-    PreToolUse: PreToolUse of 5999882c
-    SessionEnd.clear: SessionEnd of 3e486a58
-    SessionEnd.other: SessionEnd of 5999882c
-    SessionEnd.prompt_input_exit: SessionEnd of 9d6458a8
-    SessionStart.clear: SessionStart of 20640e5e
-    SessionStart.compact: SessionStart of a7b63926
-    SessionStart.fork: SessionStart of 8edea9b1
-    SessionStart.resume: SessionStart of 11111111
-    SessionStart.startup: SessionStart of 5999882c
+    PreToolUse.in-subagent: Bash in b3ab9bb0 by a01acfa246c42b25f: {
+        "command": "echo sub",
+        "description": "d"
+      }
+    PreToolUse: Bash in 5999882c: {
+        "command": "echo hi",
+        "description": "say hi"
+      }
+    SessionEnd.clear: SessionEnd of 3e486a58: clear
+    SessionEnd.other: SessionEnd of 5999882c: other
+    SessionEnd.prompt_input_exit: SessionEnd of 9d6458a8: prompt_input_exit
+    SessionStart.clear: SessionStart of 20640e5e: Clear
+    SessionStart.compact: SessionStart of a7b63926: Compact
+    SessionStart.fork: SessionStart of 8edea9b1: Fork
+    SessionStart.resume: SessionStart of 11111111: Resume
+    SessionStart.startup: SessionStart of 5999882c: Startup
     Setup: Setup of 4d8ff899
     Stop.after-block: Stop of eadc0a6b, in "/home/user/project", said "second answer", continuing, with a transcript, with a prompt
     Stop.background-shell: Stop of c5c6cb1e, in "/home/user/project", said "stopping while bg runs", with a transcript, with a prompt, background: shell "bg sleeper"
@@ -138,12 +182,12 @@ fn every_captured_payload_is_understood() {
     SubagentStop.after-block: SubagentStop of a992fcbb72ecc398e (general-purpose) in 1faf2caa, continuing
     SubagentStop.background: SubagentStop of a01acfa246c42b25f (general-purpose) in b3ab9bb0
     SubagentStop.teammate: SubagentStop of aalice-940901bbe553616e (alice) in 4bb5ffef
-    TaskCompleted: TaskCompleted of 74623afd
-    TaskCreated: TaskCreated of 74623afd
-    TeammateIdle: TeammateIdle of 4bb5ffef
-    UserPromptExpansion: UserPromptExpansion of 3e486a58
-    UserPromptSubmit: UserPromptSubmit of 5999882c
-    UserPromptSubmit.task-notification: UserPromptSubmit of c5c6cb1e
+    TaskCompleted: Completed in 74623afd: Some("1") Some("task A") None
+    TaskCreated: Created in 74623afd: Some("1") Some("task A") None
+    TeammateIdle: Idle in 4bb5ffef: Some("alice") Some("aalice-940901bbe553616e")
+    UserPromptExpansion: Expanded in 3e486a58: "/foo bar" with an id
+    UserPromptSubmit: Submitted in 5999882c: "do it" with an id
+    UserPromptSubmit.task-notification: Submitted in c5c6cb1e: "<task-notification>\n<task-id>b7d5y13hg</task-id>\n<tool-use-id>toolu_fake_0001_01</tool-use-id>\n<output-file>/tmp/claude-1000/-home-user-project/c5c6cb1e-6883-4f45-bed1-ab08d6a54dd7/tasks/b7d5y13hg.output</output-file>\n<status>completed</status>\n<summary>Background command \"bg sleeper\" completed (exit code 0)</summary>\n</task-notification>" with an id
     WorktreeCreate: WorktreeCreate of 002204a0
     WorktreeRemove: WorktreeRemove of 002204a0
     "#);
@@ -298,6 +342,8 @@ const FIELDS: [&str; 13] = [
     "session_crons",
 ];
 
+const LISTS: [&str; 2] = ["background_tasks", "session_crons"];
+
 /// R-H1d: a surprise in one field is that field missing, and takes nothing from the others.
 #[test]
 fn a_field_of_a_surprising_type_is_absent() {
@@ -310,7 +356,9 @@ fn a_field_of_a_surprising_type_is_absent() {
                 let payload = format!(r#"{{"{field}":{value},"hook_event_name":"{event}"}}"#);
                 let found = shown(&parse(payload.as_bytes()));
                 let odd_list = value.starts_with("[7") || value.starts_with("[[");
-                if event == "Stop" && field == "background_tasks" && odd_list {
+                if event == "SubagentStop" && LISTS.contains(&field) && odd_list {
+                    assert!(found.starts_with("SubagentStop of ? (?) in nobody, pending "));
+                } else if event == "Stop" && field == "background_tasks" && odd_list {
                     assert!(found.starts_with("Stop of nobody, background: "), "{payload}");
                 } else if event == "Stop" && field == "session_crons" && odd_list {
                     assert!(found.starts_with("Stop of nobody, wake-up: "), "{payload}");
@@ -393,7 +441,7 @@ fn every_verdict_in_every_style() {
     let mut listed = String::new();
     for verdict in &verdicts {
         for style in STYLES {
-            let reply = Host::Claude.render(style, verdict);
+            let reply = Host::Claude.render(style, Occasion::Stop, verdict);
             writeln!(listed, "{style:?}: {}", bytes(&reply)).unwrap();
         }
     }
@@ -415,10 +463,10 @@ fn every_verdict_in_every_style() {
     Json: exit 0 stdout "{\"systemMessage\":\"ralph: stuck \\\\ (run k7f2)\"}" stderr ""
     "#);
     for style in STYLES {
-        assert_eq!(Host::Claude.render(style, &Verdict::Allow), Reply::default());
+        assert_eq!(Host::Claude.render(style, Occasion::Stop, &Verdict::Allow), Reply::default());
         for status in Status::ALL {
             let end = Verdict::End { status, notice: "ralph".into() };
-            let reply = Host::Claude.render(style, &end);
+            let reply = Host::Claude.render(style, Occasion::Stop, &end);
             assert_eq!(bytes(&reply), r#"exit 0 stdout "{\"systemMessage\":\"ralph\"}" stderr """#);
         }
     }
@@ -427,7 +475,11 @@ fn every_verdict_in_every_style() {
 /// The client replaces a longer context with a preview and a path.
 #[test]
 fn a_context_is_never_longer_than_the_client_shows() {
-    let reply = Host::Claude.render(Style::Context, &Verdict::Block { reason: "ä".repeat(20_000) });
+    let reply = Host::Claude.render(
+        Style::Context,
+        Occasion::Stop,
+        &Verdict::Block { reason: "ä".repeat(20_000) },
+    );
     let value: serde_json::Value = serde_json::from_slice(&reply.stdout).unwrap();
     let context = value["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert_eq!(context, format!("{}…", "ä".repeat(9_999)));

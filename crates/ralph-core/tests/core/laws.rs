@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use ralph_core::event::{PendingKind, Trouble};
+use ralph_core::event::{Occasion, PendingKind, Trouble};
 use ralph_core::facts::{Declared, Delivery, Driver, Off, Owner, Tree, Trust};
 use ralph_core::host::{Host, Reply, Style};
 use ralph_core::limits::Limits;
@@ -356,10 +356,14 @@ proptest! {
 
 fn valid_in_every_style(verdict: &Verdict) -> Result<(), TestCaseError> {
     for style in STYLES {
-        let reply = Host::Claude.render(style, verdict);
+        let reply = Host::Claude.render(style, Occasion::Stop, verdict);
         let expected = match verdict {
             Verdict::Allow | Verdict::AllowNoting(_) | Verdict::End { .. } => Effect::Stops,
             Verdict::Block { .. } => Effect::GoesOn,
+            Verdict::Answer { .. }
+            | Verdict::Tell { .. }
+            | Verdict::Deny { .. }
+            | Verdict::Ask { .. } => panic!("no answer to a stop: {verdict:?}"),
         };
         prop_assert_eq!(effect(&reply), Ok(expected), "{:?} {:?}", style, reply);
         prop_assert!(*verdict != Verdict::Allow || reply == Reply::default());

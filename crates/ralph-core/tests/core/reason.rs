@@ -292,7 +292,12 @@ fn every_text_names_its_run() {
         let (text, named) = match &scenario.last().decision.verdict {
             Verdict::Block { reason } => (reason, "run k7f2)\n"),
             Verdict::End { notice, .. } => (notice, "(run k7f2)"),
-            other @ (Verdict::Allow | Verdict::AllowNoting(_)) => panic!("nothing said: {other:?}"),
+            Verdict::Allow
+            | Verdict::AllowNoting(_)
+            | Verdict::Answer { .. }
+            | Verdict::Tell { .. }
+            | Verdict::Deny { .. }
+            | Verdict::Ask { .. } => panic!("nothing said: {scenario}"),
         };
         assert!(text.split_inclusive('\n').next().unwrap().ends_with(named), "{text}");
         let commands = text.matches("ralph cancel").count();

@@ -44,6 +44,7 @@ pub(crate) fn run() -> Run {
         goal_bytes: 0,
         title: "nested quotes".into(),
         on_tampering: OnTampering::Block,
+        prompt: None,
         seal: None,
     }
 }
@@ -161,6 +162,7 @@ impl Scenario {
                 observed: at.observed,
                 process: at.process,
                 tampering: facts.tampering,
+                in_a_row: facts.in_a_row,
                 took_ms: 0,
             })));
         }
@@ -216,12 +218,10 @@ impl Scenario {
 
     /// What the agent read at the last stop.
     pub(crate) fn reason(&self) -> &str {
-        match &self.last().decision.verdict {
-            Verdict::Block { reason } => reason,
-            other @ (Verdict::Allow | Verdict::AllowNoting(_) | Verdict::End { .. }) => {
-                panic!("not held: {other:?}")
-            }
-        }
+        let Verdict::Block { reason } = &self.last().decision.verdict else {
+            panic!("not held: {self}")
+        };
+        reason
     }
 }
 
@@ -245,6 +245,10 @@ impl fmt::Display for Taken {
             Verdict::AllowNoting(_) => "allow, noting".to_owned(),
             Verdict::Block { .. } => "block".to_owned(),
             Verdict::End { status, .. } => format!("end {}", status.name()),
+            Verdict::Answer { .. }
+            | Verdict::Tell { .. }
+            | Verdict::Deny { .. }
+            | Verdict::Ask { .. } => panic!("no answer to a stop: {verdict:?}"),
         };
         write!(f, "{word:<16} rule {:<12} {iteration} charged  {because}", rule.name())
     }
@@ -329,7 +333,7 @@ impl At {
     }
 
     pub(crate) fn pending(mut self, kind: PendingKind, what: &str) -> Self {
-        self.stop.pending.push(Pending { kind, what: what.into() });
+        self.stop.pending.push(Pending { kind, what: what.into(), poses: false });
         self
     }
 

@@ -205,11 +205,7 @@ fn the_ways_to_end_are_a_closed_set() {
     ");
     for row in [rows_of_a_run(), rows_of_ends()].iter().flatten() {
         let Scenario { state, .. } = &row.scenario;
-        let ends = match row.scenario.last().decision.verdict {
-            Verdict::End { status, .. } => Some(status),
-            Verdict::Allow | Verdict::AllowNoting(_) | Verdict::Block { .. } => None,
-        };
-        if let Some(status) = ends {
+        if let Verdict::End { status, .. } = row.scenario.last().decision.verdict {
             assert_eq!(state.phase, Phase::Ended(status), "{}", row.scenario);
         }
     }

@@ -6,7 +6,7 @@ use crate::report::Failure;
 use crate::term::{self, Reader};
 use crate::wording::{self, safe};
 use ralph_core::id::RunId;
-use ralph_core::record::{Change, Entry};
+use ralph_core::record::{Change, Entry, Move};
 use ralph_core::run::{Phase, State};
 use ralph_exec::clock;
 use ralph_exec::env::Env;
@@ -114,6 +114,24 @@ fn line(entry: &Entry) -> String {
         Change::Paused => "paused".to_string(),
         Change::Resumed => "resumed".to_string(),
         Change::Cancelled => "cancelled".to_string(),
+        Change::Interrupted { .. } => {
+            "paused     a person interrupted the agent and said something else".to_string()
+        }
+        Change::Asked { question } => format!("asks       {}", safe(question)),
+        Change::Waits { until_ms, why } => {
+            format!("waits      until {}: {}", wording::when(*until_ms), safe(why))
+        }
+        Change::Moved { to, how } => {
+            let how = match how {
+                Move::Reopened => "was opened again",
+                Move::Cleared => "follows one that was cleared; paused",
+                Move::TakenUp => "takes the run up",
+            };
+            format!("moved      session {} {how}", to.short())
+        }
+        Change::Compacted => "compacted  the conversation was summed up".to_string(),
+        Change::Anchored => "anchored   the agent was told where it stands".to_string(),
+        Change::Overridden { how } => format!("overridden {}", safe(how)),
     };
     format!("{}  {what}\n", wording::when(entry.at_ms))
 }

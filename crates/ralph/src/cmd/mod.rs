@@ -3,6 +3,7 @@
 pub(crate) mod checkpoint;
 pub(crate) mod config;
 pub(crate) mod control;
+pub(crate) mod declare;
 pub(crate) mod demo;
 pub(crate) mod gate;
 pub(crate) mod generate;
@@ -13,6 +14,7 @@ pub(crate) mod simulate;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod trust;
+pub(crate) mod verify;
 pub(crate) mod why;
 
 use crate::report::Failure;

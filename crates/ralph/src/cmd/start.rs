@@ -40,59 +40,118 @@ struct StartJson<'a> {
     cancel: String,
 }
 
+/// What a run is asked for, by whichever way.
+pub(crate) struct Demand {
+    pub session: SessionId,
+    pub project: PathBuf,
+    /// What relative paths start from.
+    pub here: PathBuf,
+    pub goal: Vec<u8>,
+    /// 0 is without limit; `None` is what the policy says.
+    pub max_iterations: Option<u32>,
+    pub max_duration: Option<u64>,
+    pub max_cost_micro_usd: Option<u64>,
+    pub stuck_after: Option<u32>,
+    pub features: Vec<PathBuf>,
+    pub promise: Option<String>,
+    pub checklist: Asked,
+    pub gates: Gates,
+    pub complexity: Option<u8>,
+    pub prompt: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gates {
+    OfThePolicy,
+    LeftOut,
+}
+
+pub(crate) struct Begun {
+    pub run: Run,
+    /// What the person would otherwise find out too late.
+    notes: Vec<String>,
+}
+
 pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
     let home = home(env)?;
     let here = env.current_dir().ok_or_else(|| {
         Failure::new("the current directory is gone", "change to a directory that exists")
     })?;
-    let project = directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?;
-    let mut features = Vec::new();
-    for named in &args.features {
-        let named = list_directory(named, &here)?;
-        if !features.contains(&named) {
-            features.push(named);
-        }
-    }
     if (args.no_gates || args.complexity.is_some()) && super::caller(env) == Caller::Agent {
         let hint = "a person does this, in a terminal of their own";
         return Err(Failure::new("an agent may not leave out what judges it", hint));
     }
-    let policy = policy(&home, args, &project)?;
+    let demand = Demand {
+        project: directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?,
+        session: session(env, args)?,
+        goal: goal(args, &here)?,
+        max_iterations: args.max_iterations,
+        max_duration: args.max_duration,
+        max_cost_micro_usd: args.max_cost_usd,
+        stuck_after: args.stuck_after,
+        features: args.features.clone(),
+        promise: args.completion_promise.clone(),
+        checklist: if args.checklist { Asked::Yes } else { Asked::No },
+        gates: if args.no_gates { Gates::LeftOut } else { Gates::OfThePolicy },
+        complexity: args.complexity,
+        prompt: None,
+        here,
+    };
+    let begun = begin(env, &home, &demand)?;
+    if args.json {
+        print_json(&begun.run)
+    } else {
+        term::out(&shown(&begun))?;
+        Ok(())
+    }
+}
+
+pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Failure> {
+    let mut features = Vec::new();
+    for named in &demand.features {
+        let named = list_directory(named, &demand.here)?;
+        if !features.contains(&named) {
+            features.push(named);
+        }
+    }
+    let policy = policy(home, demand)?;
     let sealed =
         policy.as_ref().map_or(Limits::DEFAULT, |approved| approved.config.policy.limits.clone());
     let finite = |given: Option<u64>, else_: Option<u64>| {
         given.map_or(else_, |most| (most > 0).then_some(most))
     };
     let order = Order {
-        session: session(env, args)?,
-        project,
-        goal: goal(args, &here)?,
+        session: demand.session.clone(),
+        project: demand.project.clone(),
+        goal: demand.goal.clone(),
         limits: Limits {
-            max_iterations: args
+            max_iterations: demand
                 .max_iterations
                 .map_or(sealed.max_iterations, |most| (most > 0).then_some(most)),
-            max_duration_ms: finite(args.max_duration, sealed.max_duration_ms),
-            max_cost_micro_usd: finite(args.max_cost_usd, sealed.max_cost_micro_usd),
-            stuck_after: args.stuck_after.unwrap_or(sealed.stuck_after),
+            max_duration_ms: finite(demand.max_duration, sealed.max_duration_ms),
+            max_cost_micro_usd: finite(demand.max_cost_micro_usd, sealed.max_cost_micro_usd),
+            stuck_after: demand.stuck_after.unwrap_or(sealed.stuck_after),
             ..sealed
         },
         features,
-        promise: promise(args)?,
-        checklist: if args.checklist { Asked::Yes } else { Asked::No },
+        promise: promise(demand.promise.as_deref())?,
+        checklist: demand.checklist,
         secrets: env.secrets(),
         policy,
-        complexity: args.complexity,
+        complexity: demand.complexity,
+        prompt: demand.prompt.clone(),
     };
-    let run = control::start(&home, env, &order, &Deadline::after(super::control::PATIENCE))?;
-    if args.json { print_json(&run) } else { print(&run, &notes(env, &home, &order, &run)) }
+    let run = control::start(home, env, &order, &Deadline::after(super::control::PATIENCE))?;
+    let notes = notes(env, home, &order, &run);
+    Ok(Begun { run, notes })
 }
 
 /// What judges the run. A policy that nobody approved judges nothing, and then nothing begins.
-fn policy(home: &Home, args: &Start, project: &Path) -> Result<Option<Approved>, Failure> {
-    if args.no_gates {
+fn policy(home: &Home, demand: &Demand) -> Result<Option<Approved>, Failure> {
+    if demand.gates == Gates::LeftOut {
         return Ok(None);
     }
-    let Some((config, _)) = contract::policy(home, project)? else { return Ok(None) };
+    let Some((config, _)) = contract::policy(home, &demand.project)? else { return Ok(None) };
     let subject = super::gate::approved(home, &config, None)?;
     Ok(Some(Approved { config, subject }))
 }
@@ -174,13 +233,13 @@ fn goal(args: &Start, here: &Path) -> Result<Vec<u8>, Failure> {
     Ok(goal)
 }
 
-fn promise(args: &Start) -> Result<Option<String>, Failure> {
-    match &args.completion_promise {
+fn promise(promise: Option<&str>) -> Result<Option<String>, Failure> {
+    match promise {
         Some(promise)
             if promise.trim().is_empty()
                 || promise.chars().count() > 200
                 || promise.contains(['<', '>'])
-                || *promise != ralph_core::text::clean(promise) =>
+                || promise != ralph_core::text::clean(promise) =>
         {
             let what = "`--completion-promise` needs 1 to 200 characters that can be seen, without `<` and `>`";
             Err(Failure::new(
@@ -188,7 +247,7 @@ fn promise(args: &Start) -> Result<Option<String>, Failure> {
                 "choose a short phrase that the agent would not write by chance",
             ))
         }
-        promise => Ok(promise.clone()),
+        promise => Ok(promise.map(str::to_string)),
     }
 }
 
@@ -202,7 +261,7 @@ fn list_directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
     directory(path, here)
 }
 
-fn directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
     let what = || format!("`{}` is not a directory", path.display());
     let resolved = fs::resolve(&here.join(path)).filter(|path| fs::is_directory(path));
     let resolved = resolved.ok_or_else(|| Failure::new(&what(), "check the path"))?;
@@ -213,21 +272,27 @@ fn directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
     Ok(resolved)
 }
 
-fn print(run: &Run, notes: &[String]) -> Result<(), Failure> {
+pub(crate) fn shown(begun: &Begun) -> String {
+    let Begun { run, notes } = begun;
     let owner = run.owner.as_ref().map(SessionId::as_str).unwrap_or_default();
     let mut out =
         format!("{}  started     {}\n", term::paint(term::BOLD, run.id.as_str()), run.title);
     out.push_str(&format!("      session {owner}\n"));
-    out.push_str(&format!("      limits  {}\n", wording::limits(&run.limits)));
-    for (label, value) in wording::contract(run) {
-        out.push_str(&format!("      {label:<7} {value}\n"));
-    }
+    out.push_str(&terms(run));
     for note in notes {
         out.push_str(&format!("      {:<7} {note}\n", "note"));
     }
     out.push_str(&format!("      stop it with `ralph cancel {}`\n", run.id));
-    term::out(&out)?;
-    Ok(())
+    out
+}
+
+/// What the run is held to, and for how long.
+pub(crate) fn terms(run: &Run) -> String {
+    let mut out = format!("      limits  {}\n", wording::limits(&run.limits));
+    for (label, value) in wording::contract(run) {
+        out.push_str(&format!("      {label:<7} {value}\n"));
+    }
+    out
 }
 
 fn print_json(run: &Run) -> Result<(), Failure> {

@@ -15,6 +15,7 @@ use ralph_exec::faults::{self, Fault, describe};
 
 use ralph_exec::overview::{self, HeldView, RunView, Unreadable};
 use ralph_exec::paths::Home;
+use ralph_exec::store;
 use serde::Serialize;
 
 const A_DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -118,6 +119,13 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
     if args.json { print_json(&shown) } else { print(&shown) }
 }
 
+/// One run, as `/ralph:status` shows it in the session.
+pub(crate) fn of_run(home: &Home, run: &RunId) -> Result<String, Failure> {
+    let opened = store::load(home, run)?;
+    let view = RunView { phase: control::phase(home, &opened), opened };
+    Ok(paragraph(&view, &faults::all(home)))
+}
+
 fn clear(home: &Home, args: &Status) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Cleared {
@@ -217,17 +225,11 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
 
 fn held_line(view: &HeldView) -> String {
     let session = view.session.as_str();
-    let how = match &view.last.change {
-        Change::Decided(decided) => {
-            let because = safe(&decided.because);
-            format!("{} by files of other tools: {because}", wording::outcome(decided))
-        }
-        Change::Started(_)
-        | Change::Restored(_)
-        | Change::Trouble { .. }
-        | Change::Paused
-        | Change::Resumed
-        | Change::Cancelled => "known".to_string(),
+    let how = if let Change::Decided(decided) = &view.last.change {
+        let because = safe(&decided.because);
+        format!("{} by files of other tools: {because}", wording::outcome(decided))
+    } else {
+        "known".to_string()
     };
     let ago = wording::ago(clock::now_ms(), view.last.at_ms);
     format!("no run  session {session} {how} ({ago}); `ralph cancel {session}` lets it go\n")

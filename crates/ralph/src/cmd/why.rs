@@ -43,21 +43,22 @@ pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
         let hint = "`ralph start --help` shows how to begin a run";
         return Err(Failure::new("nothing was decided yet", hint));
     };
-    let decisions: Vec<_> = history
-        .entries
-        .iter()
-        .filter_map(decision)
-        .rev()
-        .take(usize::try_from(args.last).unwrap_or(usize::MAX))
-        .collect();
+    let last = usize::try_from(args.last).unwrap_or(usize::MAX);
     if args.json {
-        for (entry, decided) in &decisions {
+        for (entry, decided) in history.entries.iter().filter_map(decision).rev().take(last) {
             if super::print_json(&json(&history, entry, decided))? == Reader::Gone {
                 break;
             }
         }
         return Ok(());
     }
+    term::out(&shown(&history, last))?;
+    Ok(())
+}
+
+/// The last decisions, newest first, and what else there is to know.
+pub(crate) fn shown(history: &History, last: usize) -> String {
+    let decisions: Vec<_> = history.entries.iter().filter_map(decision).rev().take(last).collect();
     let mut out = String::new();
     if let Some(broken) = &history.broken {
         out.push_str(&broken_line(broken));
@@ -79,10 +80,9 @@ pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
         ));
     }
     for (entry, decided) in decisions {
-        out.push_str(&paragraph(&history, entry, decided));
+        out.push_str(&paragraph(history, entry, decided));
     }
-    term::out(&out)?;
-    Ok(())
+    out
 }
 
 /// Every decision of a history, newest first, as it is shown.
@@ -97,27 +97,11 @@ pub(super) fn newest(history: &History) -> Option<DecisionJson<'_>> {
 }
 
 fn trouble(entry: &Entry) -> Option<&str> {
-    match &entry.change {
-        Change::Trouble { class } => Some(class),
-        Change::Started(_)
-        | Change::Restored(_)
-        | Change::Decided(_)
-        | Change::Paused
-        | Change::Resumed
-        | Change::Cancelled => None,
-    }
+    if let Change::Trouble { class } = &entry.change { Some(class) } else { None }
 }
 
 pub(super) fn decision(entry: &Entry) -> Option<(&Entry, &Decided)> {
-    match &entry.change {
-        Change::Decided(decided) => Some((entry, decided)),
-        Change::Started(_)
-        | Change::Restored(_)
-        | Change::Trouble { .. }
-        | Change::Paused
-        | Change::Resumed
-        | Change::Cancelled => None,
-    }
+    if let Change::Decided(decided) = &entry.change { Some((entry, decided)) } else { None }
 }
 
 pub(crate) fn broken_line(broken: &Break) -> String {

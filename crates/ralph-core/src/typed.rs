@@ -1,0 +1,380 @@
+//! What a person types to ralph in a session: `/ralph:goal …`, `/ralph:cancel`, and the forms that people know from
+//! elsewhere. The goal is kept byte for byte; nothing of it is ever taken for an option by mistake, and no option for
+//! a part of it.
+
+use crate::limits;
+use crate::text;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// A prompt that does not begin like this is none of ours.
+const PREFIXES: [&str; 3] = ["/ralph:", "/ralph-loop", "/cancel-ralph"];
+
+const LONGEST_PROMISE: usize = 200;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Typed {
+    /// Hold this session to something.
+    Hold(Wish),
+    Status,
+    Why,
+    Verify,
+    Pause,
+    /// A run that is named is taken up in this session.
+    Resume(Option<String>),
+    Cancel,
+    /// The agent is to put its question to the person.
+    Ask,
+}
+
+/// What a person wants the session to be held to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    pub goal: String,
+    pub kind: Kind,
+    pub max_iterations: Option<u32>,
+    pub max_duration_ms: Option<u64>,
+    pub max_cost_micro_usd: Option<u64>,
+    pub stuck_after: Option<u32>,
+    pub promise: Option<String>,
+    pub features: Vec<String>,
+    pub checklist: bool,
+    pub complexity: Option<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    #[default]
+    Goal,
+    /// Works through phases that it reports in `orchestrator.json`.
+    Orchestrator,
+}
+
+/// Why nothing was done, and what to type instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    pub what: String,
+    pub hint: String,
+}
+
+const OPTIONS: [&str; 8] = [
+    "--max-iterations",
+    "--max-duration",
+    "--max-cost-usd",
+    "--stuck-after",
+    "--completion-promise",
+    "--features",
+    "--checklist",
+    "--complexity",
+];
+
+const COMMANDS: [&str; 11] = [
+    "goal",
+    "loop",
+    "orchestrator",
+    "status",
+    "why",
+    "verify",
+    "pause",
+    "resume",
+    "cancel",
+    "ask",
+    "ralph-loop",
+];
+
+/// Whether a prompt would be taken for a person's word to ralph.
+pub fn is_ours(prompt: &str) -> bool {
+    parse(prompt).is_some()
+}
+
+/// `None` when the prompt is not for ralph.
+pub fn parse(prompt: &str) -> Option<Result<Typed, Mistake>> {
+    let prompt = prompt.trim_start();
+    if !PREFIXES.iter().any(|prefix| prompt.starts_with(prefix)) {
+        return None;
+    }
+    let end = prompt.find(char::is_whitespace).unwrap_or(prompt.len());
+    let (name, rest) = prompt.split_at(end);
+    let name = match name {
+        "/ralph-loop" | "/ralph-loop:ralph-loop" => "loop",
+        "/cancel-ralph" | "/ralph-loop:cancel-ralph" => "cancel",
+        other => other.strip_prefix("/ralph:")?,
+    };
+    Some(command(name, rest))
+}
+
+fn command(name: &str, rest: &str) -> Result<Typed, Mistake> {
+    match name {
+        "goal" | "loop" | "ralph-loop" => wish(rest).map(Typed::Hold),
+        "orchestrator" => {
+            wish(rest).map(|wish| Typed::Hold(Wish { kind: Kind::Orchestrator, ..wish }))
+        }
+        "status" => alone(name, rest, Typed::Status),
+        "why" => alone(name, rest, Typed::Why),
+        "verify" => alone(name, rest, Typed::Verify),
+        "pause" => alone(name, rest, Typed::Pause),
+        "cancel" | "cancel-ralph" => alone("cancel", rest, Typed::Cancel),
+        // What follows is for the agent.
+        "ask" => Ok(Typed::Ask),
+        "resume" => match rest.split_whitespace().collect::<Vec<_>>().as_slice() {
+            [] => Ok(Typed::Resume(None)),
+            [run] if !run.starts_with('-') => Ok(Typed::Resume(Some((*run).to_string()))),
+            [_, ..] => Err(Mistake {
+                what: "`/ralph:resume` takes one run, or none".to_string(),
+                hint: "type `/ralph:resume` or `/ralph:resume RUN`".to_string(),
+            }),
+        },
+        other => Err(Mistake {
+            what: format!("there is no command `/ralph:{}`", text::line(other, 60)),
+            hint: match text::nearest(other, COMMANDS.into_iter()) {
+                Some(near) => format!("did you mean `/ralph:{near}`?"),
+                None => format!("there are {}", COMMANDS[..10].join(", ")),
+            },
+        }),
+    }
+}
+
+fn alone(name: &str, rest: &str, typed: Typed) -> Result<Typed, Mistake> {
+    if rest.trim().is_empty() {
+        return Ok(typed);
+    }
+    Err(Mistake {
+        what: format!("`/ralph:{name}` takes nothing after it"),
+        hint: format!("type `/ralph:{name}` alone; it is about the run of this session"),
+    })
+}
+
+/// Options stand on the first and the last line, before or after the goal; what is in quotes, or after `--`, is goal.
+fn wish(rest: &str) -> Result<Wish, Mistake> {
+    let mut wish = Wish::default();
+    let body = rest.trim();
+    let (front, goal) = match leading(body, &mut wish)? {
+        Rest::Literal(goal) => return finish(wish, goal),
+        Rest::More(goal) => (body.len() - goal.len(), goal),
+    };
+    let goal = trailing(goal, &mut wish)?;
+    let goal = goal.trim();
+    stray(goal, front > 0)?;
+    let goal = unquoted(goal).to_string();
+    finish(wish, &goal)
+}
+
+fn finish(mut wish: Wish, goal: &str) -> Result<Wish, Mistake> {
+    wish.goal = goal.to_string();
+    let measured = wish.promise.is_some() || !wish.features.is_empty() || wish.checklist;
+    if wish.goal.trim().is_empty() && !measured {
+        return Err(Mistake {
+            what: "nothing is said to hold this session to".to_string(),
+            hint: "type what is to be reached: `/ralph:goal make the parser handle nested quotes`"
+                .to_string(),
+        });
+    }
+    Ok(wish)
+}
+
+enum Rest<'a> {
+    /// What follows `--`: all of it is goal.
+    Literal(&'a str),
+    More(&'a str),
+}
+
+fn leading<'a>(body: &'a str, wish: &mut Wish) -> Result<Rest<'a>, Mistake> {
+    let mut rest = body;
+    loop {
+        rest = rest.trim_start();
+        let word = word(rest);
+        if word == "--" {
+            return Ok(Rest::Literal(rest[2..].trim()));
+        }
+        if !is_option(word) {
+            return Ok(Rest::More(rest));
+        }
+        rest = option(rest, wish)?;
+    }
+}
+
+/// Options at the end of the last line. They are looked for from the first word on that is one, so that a misspelt one
+/// is a mistake and not a part of the goal.
+fn trailing<'a>(goal: &'a str, wish: &mut Wish) -> Result<&'a str, Mistake> {
+    let line = goal.rfind('\n').map_or(0, |at| at + 1);
+    let Some(start) = options_in(&goal[line..]).map(|at| line + at) else {
+        return Ok(goal);
+    };
+    let mut rest = &goal[start..];
+    while !rest.trim_start().is_empty() {
+        let next = rest.trim_start();
+        let word = word(next);
+        if word == "--" {
+            return Err(Mistake {
+                what: "`--` has to stand before the goal".to_string(),
+                hint: "type the options, then `--`, then the goal".to_string(),
+            });
+        }
+        if !is_option(word) {
+            return Err(Mistake {
+                what: format!("`{}` stands after an option", text::line(word, 60)),
+                hint: "put the goal in quotes, or all options before it".to_string(),
+            });
+        }
+        rest = option(next, wish)?;
+    }
+    Ok(&goal[..start])
+}
+
+/// Where the first option of a line begins: a word with two dashes outside quotes and backticks.
+fn options_in(line: &str) -> Option<usize> {
+    let mut at = 0;
+    while at < line.len() {
+        let blank = line[at..].len() - line[at..].trim_start().len();
+        at += blank;
+        let word = word(&line[at..]);
+        if word.is_empty() {
+            return None;
+        }
+        if is_option(word) {
+            return Some(at);
+        }
+        at += word.len();
+    }
+    None
+}
+
+/// On the first line of a longer goal an option would be overlooked.
+fn stray(goal: &str, has_front: bool) -> Result<(), Mistake> {
+    let Some((first, _)) = goal.split_once('\n') else { return Ok(()) };
+    // Right after the command, or right after other options, it would have been taken as one already.
+    let Some(at) = options_in(first).filter(|at| *at > 0 || !has_front) else { return Ok(()) };
+    let name = word(&first[at..]);
+    let name = name.split('=').next().unwrap_or(name);
+    if OPTIONS.contains(&name) || text::nearest(name, OPTIONS.into_iter()).is_some() {
+        return Err(Mistake {
+            what: format!("`{}` stands in the middle of the goal", text::line(name, 60)),
+            hint: "put options before the goal or at the very end; after `--` everything is goal"
+                .to_string(),
+        });
+    }
+    Ok(())
+}
+
+fn option<'a>(rest: &'a str, wish: &mut Wish) -> Result<&'a str, Mistake> {
+    let first = word(rest);
+    let (name, attached) = match first.split_once('=') {
+        Some((name, value)) => (name, Some(unquoted(value))),
+        None => (first, None),
+    };
+    let after = &rest[first.len()..];
+    if !OPTIONS.contains(&name) {
+        let hint = match text::nearest(name, OPTIONS.into_iter()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "if it is part of the goal, put `--` before the goal".to_string(),
+        };
+        return Err(Mistake { what: format!("unknown option `{}`", text::line(name, 60)), hint });
+    }
+    if name == "--checklist" {
+        wish.checklist = true;
+        return match attached {
+            None => Ok(after),
+            Some(_) => Err(wrong_value(name, "nothing")),
+        };
+    }
+    let (value, after) = if let Some(value) = attached {
+        (value, after)
+    } else {
+        let after = after.trim_start();
+        let next = word(after);
+        if next.is_empty() || is_option(next) {
+            return Err(wrong_value(name, wanted(name)));
+        }
+        (unquoted(next), &after[next.len()..])
+    };
+    set(wish, name, value)?;
+    Ok(after)
+}
+
+fn set(wish: &mut Wish, name: &str, value: &str) -> Result<(), Mistake> {
+    let wrong = || wrong_value(name, wanted(name));
+    let count = |value: &str| value.parse::<u32>().map_err(|_| wrong());
+    match name {
+        "--max-iterations" => wish.max_iterations = Some(count(value)?),
+        "--stuck-after" => wish.stuck_after = Some(count(value)?),
+        "--max-duration" => {
+            wish.max_duration_ms = Some(match value {
+                "0" => 0,
+                value => limits::parse_duration(value).ok_or_else(wrong)?,
+            });
+        }
+        "--max-cost-usd" => {
+            wish.max_cost_micro_usd = Some(limits::parse_micro_usd(value).ok_or_else(wrong)?);
+        }
+        "--completion-promise" => {
+            let fits = (1..=LONGEST_PROMISE).contains(&value.chars().count());
+            if !fits || value.trim().is_empty() || value.contains(['<', '>']) {
+                return Err(wrong());
+            }
+            wish.promise = Some(value.to_string());
+        }
+        "--features" => wish.features.push(value.to_string()),
+        _ => {
+            let complexity = value.parse().ok().filter(|complexity| *complexity <= 10);
+            wish.complexity = Some(complexity.ok_or_else(wrong)?);
+        }
+    }
+    Ok(())
+}
+
+fn wanted(name: &str) -> &'static str {
+    match name {
+        "--max-iterations" | "--stuck-after" => "a whole number",
+        "--max-duration" => "a duration such as `90m`",
+        "--max-cost-usd" => "an amount such as `20` or `1.50`",
+        "--completion-promise" => "a phrase without `<` and `>`, in quotes if it has blanks",
+        "--features" => "a directory",
+        _ => "a number from 0 to 10",
+    }
+}
+
+fn wrong_value(name: &str, wanted: &str) -> Mistake {
+    Mistake {
+        what: format!("`{name}` needs {wanted}"),
+        hint: "if it is part of the goal, put `--` before the goal".to_string(),
+    }
+}
+
+fn is_option(word: &str) -> bool {
+    word.strip_prefix("--")
+        .is_some_and(|name| name.starts_with(|it: char| it.is_ascii_alphabetic()))
+}
+
+/// One word, with the quotes and backticks that hold it together.
+fn word(text: &str) -> &str {
+    let mut quote: Option<char> = None;
+    for (at, it) in text.char_indices() {
+        match quote {
+            Some(open) if it == open => quote = None,
+            None if it.is_whitespace() => return &text[..at],
+            None if opens(text, at, it) => quote = Some(it),
+            Some(_) | None => {}
+        }
+    }
+    text
+}
+
+/// An apostrophe within a word opens nothing, and a quote that never closes is a character like any other.
+fn opens(text: &str, at: usize, it: char) -> bool {
+    let is_quote =
+        matches!(it, '"' | '`') || (it == '\'' && (at == 0 || text[..at].ends_with('=')));
+    is_quote && text[at + it.len_utf8()..].contains(it)
+}
+
+/// Without the quotes around all of it, if that is what they are.
+fn unquoted(text: &str) -> &str {
+    for quote in ['"', '\''] {
+        if let Some(inner) = text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote))
+            && !inner.contains(quote)
+        {
+            return inner;
+        }
+    }
+    text
+}

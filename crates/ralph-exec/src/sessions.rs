@@ -1,0 +1,248 @@
+//! Sessions that begin, end, and lose what they knew. Who a run belongs to changes here, by a rule for each way, and
+//! every change is in the journal.
+
+use crate::anchored;
+use crate::clock;
+use crate::faults::{self, Fault, Kind, describe};
+use crate::fs::{self, Durability, FileError};
+use crate::heard;
+use crate::holder::{self, Ended, HolderError, Pointer};
+use crate::observe;
+use crate::owner::{self, Alive};
+use crate::store::{self, Opened, Step, StoreError};
+use crate::surroundings;
+use crate::world::World;
+use ralph_core::event::{Compaction, CompactionMoment, SessionEnd, SessionStart, Source};
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::record::{Change, Move, Process, VERSION};
+use ralph_core::run::{Memory, Phase};
+use ralph_core::verdict::Verdict;
+
+const LARGEST_NAME: usize = 256;
+
+/// Two hooks that were called at once are this close together; what one of them said the other need not say.
+const AT_ONCE_MS: u64 = 10_000;
+
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Holder(#[from] HolderError),
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+pub fn on_start(world: &World, start: &SessionStart) -> Verdict {
+    let Some(session) = &start.session else { return Verdict::Allow };
+    let told = match start.source {
+        // A copy is free: the run stays with the session that it was copied from.
+        Source::Fork => Ok(Verdict::Allow),
+        Source::Clear => follow(world, session),
+        Source::Startup | Source::Resume | Source::Compact | Source::Unknown => {
+            match heard::run_of(world, session) {
+                Some(run) => again(world, start, session, &run),
+                None => Ok(Verdict::Allow),
+            }
+        }
+    };
+    told.unwrap_or_else(|error| {
+        let fault = Fault::new(Kind::File, &describe(&error)).of_session(session);
+        faults::record(&world.home, &fault);
+        Verdict::Allow
+    })
+}
+
+/// The session that the run belongs to goes on. If it was opened again the run goes with it; either way the agent may
+/// not know any more what it is held to.
+fn again(
+    world: &World,
+    start: &SessionStart,
+    session: &SessionId,
+    run: &RunId,
+) -> Result<Verdict, Trouble> {
+    let seen = store::load(&world.home, run)?;
+    if seen.state.owner(&seen.run) != Some(session) || matches!(seen.state.phase, Phase::Ended(_)) {
+        return Ok(Verdict::Allow);
+    }
+    let reopened = start.source != Source::Compact && is_left(&seen, caller(world));
+    if reopened {
+        let to = session.clone();
+        write(world, run, Change::Moved { to, how: Move::Reopened })?;
+    }
+    if let Phase::Paused { .. } = seen.state.phase {
+        let notice = format!("ralph: run {run} is paused; `/ralph:resume` holds the agent again");
+        return Ok(if reopened { Verdict::AllowNoting(notice) } else { Verdict::Allow });
+    }
+    let Some(context) = tell_once(world, run)? else { return Ok(Verdict::Allow) };
+    let notice = reopened.then(|| {
+        let most = seen.run.limits.max_iterations.map(|most| format!(" of {most}"));
+        let iteration = format!("iteration {}{}", seen.state.iteration, most.unwrap_or_default());
+        format!(
+            "ralph: run {run} holds this session again, at {iteration}; `/ralph:cancel` lets it go"
+        )
+    });
+    Ok(Verdict::Tell { context, notice })
+}
+
+/// Where the agent stands, unless it was told a moment ago.
+fn tell_once(world: &World, run: &RunId) -> Result<Option<String>, Trouble> {
+    let told = store::transact(&world.on(run), |now| {
+        let just_now = now
+            .state
+            .anchored_ms
+            .is_some_and(|then| clock::now_ms().saturating_sub(then) < AT_ONCE_MS);
+        if just_now && now.state.memory == Memory::Whole {
+            return Step::Leave(None);
+        }
+        let answer = Some(anchored::text(world, now));
+        Step::Write { change: Change::Anchored, durability: Durability::Cached, answer }
+    })?;
+    Ok(told)
+}
+
+/// The process that the run belonged to is gone, or is us now.
+fn is_left(opened: &Opened, caller: Option<Process>) -> bool {
+    match (opened.state.process, caller) {
+        (Some(known), Some(caller)) if known == caller => false,
+        (Some(known), _) => owner::is_alive(&known) == Alive::No,
+        (None, _) => opened.state.phase == Phase::Orphaned,
+    }
+}
+
+fn caller(world: &World) -> Option<Process> {
+    owner::mark(world.env.claude_pid()?)
+}
+
+/// After `/clear` the run waits in the new session for a person's word: who throws a conversation away may want
+/// something else.
+fn follow(world: &World, session: &SessionId) -> Result<Verdict, Trouble> {
+    let Some(process) = caller(world) else { return Ok(Verdict::Allow) };
+    let path = world.home.cleared(&process);
+    let Some(name) = fs::read_opt(&path, LARGEST_NAME)? else { return Ok(Verdict::Allow) };
+    fs::remove_file(&path)?;
+    let run = std::str::from_utf8(&name).ok().and_then(|name| RunId::parse(name.trim()));
+    let Some(run) = run else { return Ok(Verdict::Allow) };
+    let _lock = holder::lock(&world.home, session, &world.deadline()).map_err(HolderError::Lock)?;
+    if holder::pointer(&world.home, session)?.is_some() {
+        return Ok(Verdict::Allow);
+    }
+    let before = store::transact(&world.on(&run), |now| match now.state.phase {
+        Phase::Ended(_) => Step::Leave(None),
+        Phase::Active | Phase::Paused { .. } | Phase::Orphaned => {
+            let change = Change::Moved { to: session.clone(), how: Move::Cleared };
+            let answer = now.state.owner(&now.run).cloned();
+            Step::Write { change, durability: Durability::Synced, answer }
+        }
+    })?;
+    let Some(before) = before else { return Ok(Verdict::Allow) };
+    holder::point(
+        &world.home,
+        session,
+        &Pointer { v: VERSION, run: run.clone(), ended: Ended::No },
+    )?;
+    holder::end(&world.home, &before, &run, &world.deadline())?;
+    Ok(Verdict::AllowNoting(format!(
+        "ralph: run {run} is paused, because the conversation was cleared; \
+         `/ralph:resume` goes on with it here, `/ralph:cancel` ends it"
+    )))
+}
+
+pub fn on_end(world: &World, end: &SessionEnd) -> Verdict {
+    let Some(session) = &end.session else { return Verdict::Allow };
+    let Some(run) = heard::run_of(world, session) else { return Verdict::Allow };
+    let closed = close(world, end, session, &run);
+    if let Err(error) = closed {
+        let fault = Fault::new(Kind::File, &describe(&error)).of_run(&run);
+        faults::record(&world.home, &fault);
+    }
+    Verdict::Allow
+}
+
+fn close(world: &World, end: &SessionEnd, session: &SessionId, run: &RunId) -> Result<(), Trouble> {
+    let seen = store::load(&world.home, run)?;
+    if seen.state.owner(&seen.run) != Some(session) {
+        return Ok(());
+    }
+    let news = observe::news(world, end.transcript.as_deref(), &seen.state);
+    if news.overridden {
+        surroundings::overridden(world, session, run)?;
+        return Ok(());
+    }
+    if end.reason == "clear"
+        && let Some(process) = caller(world)
+    {
+        let path = world.home.cleared(&process);
+        if let Some(parent) = path.parent() {
+            fs::create_dir(parent)?;
+        }
+        fs::replace(&path, run.as_str().as_bytes(), Durability::Cached)?;
+    }
+    Ok(())
+}
+
+pub fn on_compaction(world: &World, compaction: &Compaction) -> Verdict {
+    let Some(session) = &compaction.session else { return Verdict::Allow };
+    let Some(run) = heard::run_of(world, session) else { return Verdict::Allow };
+    let told = match &compaction.moment {
+        CompactionMoment::Before => before_compaction(world, session, &run),
+        CompactionMoment::After { summary } => after_compaction(world, session, &run, summary),
+    };
+    told.unwrap_or_else(|error| {
+        let fault = Fault::new(Kind::File, &describe(&error)).of_run(&run);
+        faults::record(&world.home, &fault);
+        Verdict::Allow
+    })
+}
+
+/// What has to survive is kept in a file, and asked of whoever writes the summary.
+fn before_compaction(world: &World, session: &SessionId, run: &RunId) -> Result<Verdict, Trouble> {
+    let told = store::transact(&world.on(run), |now| {
+        let ours = now.state.owner(&now.run) == Some(session);
+        match now.state.phase {
+            Phase::Active if ours && now.state.memory == Memory::Whole => {
+                let answer = Some(anchored::text(world, now));
+                Step::Write { change: Change::Compacted, durability: Durability::Cached, answer }
+            }
+            Phase::Active | Phase::Paused { .. } | Phase::Orphaned | Phase::Ended(_) => {
+                Step::Leave(None)
+            }
+        }
+    })?;
+    let Some(facts) = told else { return Ok(Verdict::Allow) };
+    fs::replace(&world.home.run(run).handoff(), facts.as_bytes(), Durability::Cached)?;
+    let context = format!("Keep in the summary that ralph holds this session (run {run}).\n");
+    Ok(Verdict::Tell { context, notice: None })
+}
+
+/// A host that did not begin the session anew has told the agent nothing: then the next block tells all of it again,
+/// and the person finds out why.
+fn after_compaction(
+    world: &World,
+    session: &SessionId,
+    run: &RunId,
+    summary: &str,
+) -> Result<Verdict, Trouble> {
+    let now = store::load(&world.home, run)?;
+    let ours = now.state.owner(&now.run) == Some(session) && now.state.phase == Phase::Active;
+    let known = now.state.memory == Memory::Whole || summary.contains(run.as_str());
+    if ours && !known {
+        let what = format!(
+            "the conversation of run {run} was summed up, and nothing told the agent where it stands: \
+             is the hook registered for SessionStart?"
+        );
+        faults::record(&world.home, &Fault::new(Kind::Input, &what).of_run(run));
+    }
+    Ok(Verdict::Allow)
+}
+
+fn write(world: &World, run: &RunId, change: Change) -> Result<(), Trouble> {
+    let durability = Durability::Synced;
+    store::transact(&world.on(run), |now| match now.state.phase {
+        Phase::Ended(_) => Step::Leave(()),
+        Phase::Active | Phase::Paused { .. } | Phase::Orphaned => {
+            Step::Write { change, durability, answer: () }
+        }
+    })?;
+    Ok(())
+}

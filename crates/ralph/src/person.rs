@@ -1,0 +1,162 @@
+//! What a person types in a session, carried out: the words that the commands use, without a terminal.
+
+use crate::cmd::{start, status, verify, why};
+use crate::report::Failure;
+use crate::term;
+use ralph_core::id::RunId;
+use ralph_core::record::Asked;
+use ralph_core::typed::{Kind, Typed, Wish};
+use ralph_core::verdict::Verdict;
+use ralph_exec::control::{self, Caller, Named};
+use ralph_exec::orchestrator;
+use ralph_exec::overview;
+use ralph_exec::prompts::Spoken;
+use ralph_exec::world::World;
+use std::path::PathBuf;
+
+/// As many decisions as fit below a prompt.
+const SHOWN_DECISIONS: usize = 5;
+
+pub(crate) fn answer(world: &World, spoken: &Spoken<'_>) -> Verdict {
+    let done = match &spoken.typed {
+        Typed::Hold(wish) => hold(world, spoken, wish),
+        Typed::Status => status(world, spoken).map(|text| said(&text)),
+        Typed::Why => why(world, spoken).map(|text| said(&text)),
+        Typed::Verify => verify(world, spoken).map(|text| said(&text)),
+        Typed::Pause => pause(world, spoken).map(|text| said(&text)),
+        Typed::Resume(name) => resume(world, spoken, name.as_deref()),
+        Typed::Cancel => cancel(world, spoken).map(|text| said(&text)),
+        Typed::Ask => Ok(Verdict::Allow),
+    };
+    done.unwrap_or_else(|failure| said(&format!("ralph: {}", failure.told())))
+}
+
+fn said(text: &str) -> Verdict {
+    Verdict::Answer { text: term::plain(text).trim_end().to_string() }
+}
+
+fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Failure> {
+    let project = project(world, spoken)?;
+    let demand = start::Demand {
+        session: spoken.session.clone(),
+        goal: wish.goal.as_bytes().to_vec(),
+        max_iterations: wish.max_iterations,
+        max_duration: wish.max_duration_ms,
+        max_cost_micro_usd: wish.max_cost_micro_usd,
+        stuck_after: wish.stuck_after,
+        features: wish.features.iter().map(PathBuf::from).collect(),
+        promise: wish.promise.clone(),
+        checklist: if wish.checklist { Asked::Yes } else { Asked::No },
+        gates: start::Gates::OfThePolicy,
+        complexity: wish.complexity,
+        prompt: spoken.prompt.id.clone(),
+        here: project.clone(),
+        project,
+    };
+    let begun = start::begin(&world.env, &world.home, &demand)?;
+    let run = &begun.run;
+    if wish.kind == Kind::Orchestrator {
+        orchestrator::begin(world, spoken.session, run)?;
+    }
+    let mut context = format!(
+        "ralph holds this session from now on (run {}): you can stop when its gates pass on the tree as it is, \
+         not when you say so.\n{}",
+        run.id,
+        start::terms(run)
+    );
+    context.push_str(
+        "Work on what the person asked for. If only a person can decide something, run `ralph ask \"…\"` and stop; \
+         to wait for something outside, run `ralph wait 20m \"…\"` and stop. `ralph status` shows how it stands.\n",
+    );
+    let notice = format!("ralph: {}", term::plain(&start::shown(&begun)).trim_end());
+    Ok(Verdict::Tell { context: term::plain(&context), notice: Some(notice) })
+}
+
+fn project(world: &World, spoken: &Spoken<'_>) -> Result<PathBuf, Failure> {
+    let told = spoken.prompt.cwd.as_deref().map(PathBuf::from);
+    let found = world.env.project_dir().or(told).filter(|path| path.is_absolute());
+    let found = found.ok_or_else(|| {
+        Failure::new("it is not known which project this is", "start the client in a directory")
+    })?;
+    start::directory(&found, &found)
+}
+
+fn status(world: &World, spoken: &Spoken<'_>) -> Result<String, Failure> {
+    match last_run(world, spoken)? {
+        Some(run) => status::of_run(&world.home, &run),
+        None => Ok(nobody()),
+    }
+}
+
+fn why(world: &World, spoken: &Spoken<'_>) -> Result<String, Failure> {
+    match last_run(world, spoken)? {
+        Some(run) => {
+            let history = overview::of_run(&world.home, &run)?;
+            Ok(why::shown(&history, SHOWN_DECISIONS))
+        }
+        None => Ok(nobody()),
+    }
+}
+
+fn verify(world: &World, spoken: &Spoken<'_>) -> Result<String, Failure> {
+    verify::shown(world, spoken.session, spoken.run.as_ref())
+}
+
+fn pause(world: &World, spoken: &Spoken<'_>) -> Result<String, Failure> {
+    let run = held(spoken)?;
+    match control::pause(&world.home, run, Caller::Session, &world.deadline()) {
+        // A hook that is registered twice asks twice.
+        Ok(()) | Err(control::ControlError::NothingToDo { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(format!("ralph: run {run} is paused; `/ralph:resume` holds the agent again"))
+}
+
+fn resume(world: &World, spoken: &Spoken<'_>, name: Option<&str>) -> Result<Verdict, Failure> {
+    let run = match (name, &spoken.run) {
+        (Some(name), _) => match control::named(&world.home, name)? {
+            Named::Run(run) => run,
+            Named::Session(_) => {
+                return Err(Failure::new("no run has that name", "`ralph status` lists the runs"));
+            }
+        },
+        (None, Some(run)) => run.clone(),
+        (None, None) => control::waiting(&world.home, &project(world, spoken)?)?,
+    };
+    match control::take_up(&world.home, &run, spoken.session, &world.deadline()) {
+        Ok(()) | Err(control::ControlError::NothingToDo { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(said(&format!(
+        "ralph: run {run} holds this session again from the next stop on; say what the agent shall do now\n{}",
+        status::of_run(&world.home, &run)?
+    )))
+}
+
+fn cancel(world: &World, spoken: &Spoken<'_>) -> Result<String, Failure> {
+    let run = held(spoken)?;
+    let named = Named::Run(run.clone());
+    control::cancel(&world.home, &named, Caller::Session, &world.deadline())?;
+    Ok(format!("ralph: run {run} is cancelled; the session is free, and nothing was deleted"))
+}
+
+fn held<'a>(spoken: &'a Spoken<'_>) -> Result<&'a RunId, Failure> {
+    let hint = "`/ralph:goal …` starts a run, `ralph status` lists the runs there are";
+    spoken.run.as_ref().ok_or_else(|| Failure::new("no run holds this session", hint))
+}
+
+/// The run of the session, also when it has ended.
+fn last_run(world: &World, spoken: &Spoken<'_>) -> Result<Option<RunId>, Failure> {
+    if let Some(run) = &spoken.run {
+        return Ok(Some(run.clone()));
+    }
+    match control::named(&world.home, spoken.session.as_str()) {
+        Ok(Named::Run(run)) => Ok(Some(run)),
+        Ok(Named::Session(_)) | Err(control::ControlError::Unknown(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn nobody() -> String {
+    "ralph: no run holds this session; `/ralph:goal …` starts one".to_string()
+}
