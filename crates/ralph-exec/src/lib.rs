@@ -23,6 +23,7 @@ pub mod git;
 pub mod heard;
 pub mod held;
 pub mod holder;
+pub mod install;
 pub mod journal;
 pub mod observe;
 pub mod orchestrator;

@@ -1,0 +1,4 @@
+//! Puts ralph into an agent's settings, and takes it out again without a trace.
+
+mod jsonc;
+pub mod layers;
