@@ -1,6 +1,8 @@
 //! The core from the outside: what it decides, what it says, what it reads and writes, and the laws it keeps.
 
 #[cfg(test)]
+mod anchor;
+#[cfg(test)]
 mod disk;
 #[cfg(test)]
 mod host;
@@ -16,3 +18,5 @@ mod reason;
 mod scenario;
 #[cfg(test)]
 mod table;
+#[cfg(test)]
+mod typed;

@@ -2,7 +2,9 @@
 
 use ralph_core::decide::{self, Case, Decision, Hold, Plan};
 use ralph_core::event::{Pending, PendingKind, Stop, Trouble};
-use ralph_core::facts::{Declared, Delivery, Driver, Evidence, Facts, Off, Owner, Tree, Trust};
+use ralph_core::facts::{
+    Cap, Declared, Delivery, Driver, Evidence, Facts, Off, Owner, Queued, Tree, Trust,
+};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::Limits;
 use ralph_core::reason::Telling;
@@ -357,6 +359,17 @@ impl At {
 
     pub(crate) fn declared(mut self, declared: impl Into<Option<Declared>>) -> Self {
         self.facts.declared = declared.into();
+        self
+    }
+
+    pub(crate) fn queued(mut self) -> Self {
+        self.facts.queued = Queued::Something;
+        self
+    }
+
+    pub(crate) fn in_a_row(mut self, times: u32, cap: Cap) -> Self {
+        self.facts.in_a_row = times;
+        self.facts.cap = cap;
         self
     }
 

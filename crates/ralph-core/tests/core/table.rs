@@ -2,7 +2,7 @@
 
 use crate::scenario::{At, Scenario, at, check, files, run, scenario};
 use ralph_core::event::{PendingKind, Trouble};
-use ralph_core::facts::{Declared, Driver, Off, Owner, Tree, Trust};
+use ralph_core::facts::{Cap, Declared, Driver, Off, Owner, Tree, Trust};
 use ralph_core::limits::Limits;
 use ralph_core::record::{Change, OnTampering, Origin, Rule, Run};
 use ralph_core::run::Phase;
@@ -642,4 +642,57 @@ fn what_is_advisory_neither_holds_nor_counts() {
         scenario().stop(advised(at(1).met("build"))),
         @"1  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min"
     );
+}
+
+/// R-L5a, R-L4a, R-L11b: what waits for the turn to end is let through, uncharged; so is a wait until its time is over.
+#[test]
+fn waits_are_let_go_and_end() {
+    let waits = |until_ms| Declared::Waiting { until_ms, why: "the deployment".into() };
+    let scenario = scenario()
+        .stop(at(1).unmet("tests").queued())
+        .stop(at(1).unmet("tests").declared(waits(u64::MAX)))
+        .stop(at(1).unmet("tests").declared(waits(0)));
+    check!(scenario, @"
+    1  allow            rule waiting      0 charged  a message waits for the turn to end
+    2  allow            rule waiting      0 charged  the agent waits: the deployment
+    3  block            rule block        1 charged  1 not met
+    ");
+}
+
+/// R-L9b: the host ends a turn that was held too often without a tool call and calls it a success, so the run ends
+/// before that, and not as one.
+#[test]
+fn a_run_ends_before_the_host_overrides_it() {
+    let held = |times, cap| at(u64::from(times) + 1).unmet("tests").in_a_row(times, cap);
+    let scenario = scenario()
+        .stop(held(7, Cap::USUAL))
+        .stop(held(8, Cap::At(31)))
+        .stop(held(8, Cap::None))
+        .stop(held(8, Cap::USUAL));
+    check!(scenario, @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule block        2 charged  1 not met
+    3  block            rule block        3 charged  1 not met
+    4  end exhausted    rule limit        3 charged  held 8 times in a row without a tool call, which is all the host bears, 1 not met
+    ");
+}
+
+#[test]
+fn the_hosts_own_setting_is_read_as_the_host_reads_it() {
+    let settings = ["8", " 31 ", "2.9", "0", "-1", "", "many", "9 lives", "99999999999"];
+    let read = settings.iter().fold(String::new(), |mut out, setting| {
+        writeln!(out, "{setting:?} {:?}", Cap::from_setting(setting)).unwrap();
+        out
+    });
+    check!(read, @r#"
+    "8" At(8)
+    " 31 " At(31)
+    "2.9" At(2)
+    "0" None
+    "-1" None
+    "" At(8)
+    "many" At(8)
+    "9 lives" At(9)
+    "99999999999" At(8)
+    "#);
 }

@@ -1,0 +1,247 @@
+//! What a person types: the goal to the byte, every option, and no option by mistake.
+
+use proptest::prelude::*;
+use ralph_core::typed::{Kind, Mistake, Typed, Wish, parse};
+use std::fmt::Write;
+
+fn shown(prompt: &str) -> String {
+    match parse(prompt) {
+        None => "not for ralph".to_owned(),
+        Some(Err(Mistake { what, hint })) => format!("mistake: {what} ({hint})"),
+        Some(Ok(Typed::Hold(wish))) => wish_shown(&wish),
+        Some(Ok(other)) => format!("{other:?}"),
+    }
+}
+
+fn wish_shown(wish: &Wish) -> String {
+    let mut out = format!("hold to {:?}", wish.goal);
+    let numbers = [
+        ("iterations", wish.max_iterations.map(u64::from)),
+        ("ms", wish.max_duration_ms),
+        ("micro USD", wish.max_cost_micro_usd),
+        ("stuck after", wish.stuck_after.map(u64::from)),
+        ("complexity", wish.complexity.map(u64::from)),
+    ];
+    for (name, number) in numbers {
+        if let Some(number) = number {
+            write!(out, ", {name} {number}").unwrap();
+        }
+    }
+    if let Some(promise) = &wish.promise {
+        write!(out, ", promise {promise:?}").unwrap();
+    }
+    for list in &wish.features {
+        write!(out, ", features {list:?}").unwrap();
+    }
+    if wish.checklist {
+        out.push_str(", checklist");
+    }
+    if wish.kind == Kind::Orchestrator {
+        out.push_str(", in phases");
+    }
+    out
+}
+
+fn table(prompts: &[&str]) -> String {
+    prompts.iter().fold(String::new(), |mut out, prompt| {
+        writeln!(out, "{prompt:?}\n    {}", shown(prompt)).unwrap();
+        out
+    })
+}
+
+#[test]
+fn commands_are_known_by_their_beginning() {
+    insta::assert_snapshot!(table(&[
+        "fix the parser",
+        "/goal fix the parser",
+        "please /ralph:cancel",
+        "/ralph:status",
+        "/ralph:why ",
+        "/ralph:verify",
+        "/ralph:pause",
+        "/ralph:resume",
+        "/ralph:resume k7f2",
+        "/ralph:resume k7f2 now",
+        "/ralph:cancel",
+        "/cancel-ralph",
+        "/ralph-loop:cancel-ralph",
+        "/ralph:cancel k7f2",
+        "/ralph:ask what now?",
+        "/ralph:stat",
+        "/ralph:frobnicate",
+        "/ralph-looping around",
+        "/ralph:",
+    ]), @r#"
+    "fix the parser"
+        not for ralph
+    "/goal fix the parser"
+        not for ralph
+    "please /ralph:cancel"
+        not for ralph
+    "/ralph:status"
+        Status
+    "/ralph:why "
+        Why
+    "/ralph:verify"
+        Verify
+    "/ralph:pause"
+        Pause
+    "/ralph:resume"
+        Resume(None)
+    "/ralph:resume k7f2"
+        Resume(Some("k7f2"))
+    "/ralph:resume k7f2 now"
+        mistake: `/ralph:resume` takes one run, or none (type `/ralph:resume` or `/ralph:resume RUN`)
+    "/ralph:cancel"
+        Cancel
+    "/cancel-ralph"
+        Cancel
+    "/ralph-loop:cancel-ralph"
+        Cancel
+    "/ralph:cancel k7f2"
+        mistake: `/ralph:cancel` takes nothing after it (type `/ralph:cancel` alone; it is about the run of this session)
+    "/ralph:ask what now?"
+        Ask
+    "/ralph:stat"
+        mistake: there is no command `/ralph:stat` (did you mean `/ralph:status`?)
+    "/ralph:frobnicate"
+        mistake: there is no command `/ralph:frobnicate` (there are goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask)
+    "/ralph-looping around"
+        not for ralph
+    "/ralph:"
+        mistake: there is no command `/ralph:` (there are goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask)
+    "#);
+}
+
+#[test]
+fn options_stand_before_or_after_the_goal() {
+    insta::assert_snapshot!(table(&[
+        "/ralph:goal make the parser handle nested quotes",
+        "/ralph:goal --max-iterations 5 fix it",
+        "/ralph:goal fix it --max-iterations 5 --max-duration 90m --max-cost-usd 1.50",
+        "/ralph-loop \"fix all type errors\" --max-iterations 25 --completion-promise \"ALL DONE\"",
+        "/ralph-loop 'fix it' --completion-promise=DONE",
+        "/ralph:loop fix it --stuck-after 4 --complexity 7",
+        "/ralph:orchestrator implement auth",
+        "/ralph:goal --features csv --features docs/list",
+        "/ralph:goal --checklist",
+        "/ralph:goal say \"--max-iterations 3\" in the help",
+        "/ralph:goal explain `--frob` in the help --max-iterations 2",
+        "/ralph:goal --max-iterations 2 -- fix --frob and --max-iteration",
+        "/ralph:goal it's done when the user's tests pass",
+        "/ralph:goal \"a\" and \"b\"",
+    ]), @r#"
+    "/ralph:goal make the parser handle nested quotes"
+        hold to "make the parser handle nested quotes"
+    "/ralph:goal --max-iterations 5 fix it"
+        hold to "fix it", iterations 5
+    "/ralph:goal fix it --max-iterations 5 --max-duration 90m --max-cost-usd 1.50"
+        hold to "fix it", iterations 5, ms 5400000, micro USD 1500000
+    "/ralph-loop \"fix all type errors\" --max-iterations 25 --completion-promise \"ALL DONE\""
+        hold to "fix all type errors", iterations 25, promise "ALL DONE"
+    "/ralph-loop 'fix it' --completion-promise=DONE"
+        hold to "fix it", promise "DONE"
+    "/ralph:loop fix it --stuck-after 4 --complexity 7"
+        hold to "fix it", stuck after 4, complexity 7
+    "/ralph:orchestrator implement auth"
+        hold to "implement auth", in phases
+    "/ralph:goal --features csv --features docs/list"
+        hold to "", features "csv", features "docs/list"
+    "/ralph:goal --checklist"
+        hold to "", checklist
+    "/ralph:goal say \"--max-iterations 3\" in the help"
+        hold to "say \"--max-iterations 3\" in the help"
+    "/ralph:goal explain `--frob` in the help --max-iterations 2"
+        hold to "explain `--frob` in the help", iterations 2
+    "/ralph:goal --max-iterations 2 -- fix --frob and --max-iteration"
+        hold to "fix --frob and --max-iteration", iterations 2
+    "/ralph:goal it's done when the user's tests pass"
+        hold to "it's done when the user's tests pass"
+    "/ralph:goal \"a\" and \"b\""
+        hold to "\"a\" and \"b\""
+    "#);
+}
+
+/// R-L2c: an option that is misspelt, unknown or without its value starts nothing and is never a part of the goal.
+#[test]
+fn a_wrong_option_is_a_mistake() {
+    insta::assert_snapshot!(table(&[
+        "/ralph:goal fix it --max-iteration 3",
+        "/ralph:goal --max-iterations=three fix it",
+        "/ralph:goal fix it --max-iterations",
+        "/ralph:goal fix it --max-iterations --checklist",
+        "/ralph:goal fix it --frobnicate",
+        "/ralph:goal --unlimited fix it",
+        "/ralph:goal fix --max-iterations 3 the parser",
+        "/ralph:goal fix it --checklist=yes",
+        "/ralph:goal fix it --completion-promise \"<b>\"",
+        "/ralph:goal fix it --max-duration soon",
+        "/ralph:goal fix it --complexity 11",
+        "/ralph:goal --max-iterations 3\nfirst line\nsecond --max-iteration 4",
+        "/ralph:goal first --max-iterations 3 line\nsecond line",
+        "/ralph:goal",
+        "/ralph:goal   ",
+        "/ralph:goal --max-iterations 3",
+    ]), @r#"
+    "/ralph:goal fix it --max-iteration 3"
+        mistake: unknown option `--max-iteration` (did you mean `--max-iterations`?)
+    "/ralph:goal --max-iterations=three fix it"
+        mistake: `--max-iterations` needs a whole number (if it is part of the goal, put `--` before the goal)
+    "/ralph:goal fix it --max-iterations"
+        mistake: `--max-iterations` needs a whole number (if it is part of the goal, put `--` before the goal)
+    "/ralph:goal fix it --max-iterations --checklist"
+        mistake: `--max-iterations` needs a whole number (if it is part of the goal, put `--` before the goal)
+    "/ralph:goal fix it --frobnicate"
+        mistake: unknown option `--frobnicate` (if it is part of the goal, put `--` before the goal)
+    "/ralph:goal --unlimited fix it"
+        mistake: unknown option `--unlimited` (if it is part of the goal, put `--` before the goal)
+    "/ralph:goal fix --max-iterations 3 the parser"
+        mistake: `the` stands after an option (put the goal in quotes, or all options before it)
+    "/ralph:goal fix it --checklist=yes"
+        mistake: `--checklist` needs nothing (if it is part of the goal, put `--` before the goal)
+    "/ralph:goal fix it --completion-promise \"<b>\""
+        mistake: `--completion-promise` needs a phrase without `<` and `>`, in quotes if it has blanks (if it is part of the goal, put `--` before the goal)
+    "/ralph:goal fix it --max-duration soon"
+        mistake: `--max-duration` needs a duration such as `90m` (if it is part of the goal, put `--` before the goal)
+    "/ralph:goal fix it --complexity 11"
+        mistake: `--complexity` needs a number from 0 to 10 (if it is part of the goal, put `--` before the goal)
+    "/ralph:goal --max-iterations 3\nfirst line\nsecond --max-iteration 4"
+        mistake: unknown option `--max-iteration` (did you mean `--max-iterations`?)
+    "/ralph:goal first --max-iterations 3 line\nsecond line"
+        mistake: `--max-iterations` stands in the middle of the goal (put options before the goal or at the very end; after `--` everything is goal)
+    "/ralph:goal"
+        mistake: nothing is said to hold this session to (type what is to be reached: `/ralph:goal make the parser handle nested quotes`)
+    "/ralph:goal   "
+        mistake: nothing is said to hold this session to (type what is to be reached: `/ralph:goal make the parser handle nested quotes`)
+    "/ralph:goal --max-iterations 3"
+        mistake: nothing is said to hold this session to (type what is to be reached: `/ralph:goal make the parser handle nested quotes`)
+    "#);
+}
+
+/// R-S1a: quotes, substitutions, newlines and whatever else a goal holds are kept to the byte, at any size.
+#[test]
+fn a_goal_is_kept_to_the_byte() {
+    let hostile = "fix `rm -rf /`; $(touch /tmp/x) \"quoted\" 'and' \\ --- \u{202e}\n--\n\tmiddle --frob line\r\n$HOME ~ !! \u{0} end";
+    for goal in [hostile.to_owned(), hostile.repeat(8_000), "x\n--verbose\ny".to_owned()] {
+        let typed = parse(&format!("/ralph:goal {goal}"));
+        let Some(Ok(Typed::Hold(wish))) = typed else { panic!("{}", shown(&goal)) };
+        assert!(wish == Wish { goal, ..Wish::default() }, "{}", wish_shown(&wish));
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_prompt_breaks_it(prompt in ".{0,200}", command in "(/ralph:(goal|loop|resume|ask)|/ralph-loop) ") {
+        drop(parse(&prompt));
+        drop(parse(&format!("{command}{prompt}")));
+    }
+
+    #[test]
+    fn after_two_dashes_everything_is_goal(goal in "[ -~\n]{1,200}") {
+        prop_assume!(!goal.trim().is_empty());
+        let typed = parse(&format!("/ralph:goal --max-iterations 3 -- {goal}"));
+        let Some(Ok(Typed::Hold(wish))) = typed else { return Err(TestCaseError::fail(format!("{typed:?}"))) };
+        prop_assert_eq!(wish.goal, goal.trim());
+        prop_assert_eq!(wish.max_iterations, Some(3));
+    }
+}
