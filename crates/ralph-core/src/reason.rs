@@ -4,6 +4,7 @@ use crate::decide::Hold;
 use crate::record::{Known, Line, Mark, Report};
 use crate::redact::Redactor;
 use crate::requirement::{Failure, Pending, Requirement, Since, Standing};
+use crate::run::Memory;
 use crate::text;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -50,7 +51,10 @@ pub struct Held<'a> {
 
 pub fn held(held: &Held<'_>, telling: &Telling<'_>) -> String {
     let before = match held.hold {
-        Hold::Run { state, .. } if state.iteration > 0 => state.report.as_ref(),
+        // What an agent forgot is told as if for the first time.
+        Hold::Run { state, .. } if state.iteration > 0 && state.memory == Memory::Whole => {
+            state.report.as_ref()
+        }
         Hold::Run { .. } | Hold::Files => None,
     };
     let same = before.filter(|before| before.failures == held.failures && held.tampering.is_none());
@@ -114,7 +118,9 @@ fn in_full(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> S
 
     let closing = closing(held, before, telling);
     let is_first = match held.hold {
-        Hold::Run { run, state } => state.iteration == run.first_iteration,
+        Hold::Run { run, state } => {
+            state.iteration == run.first_iteration || state.memory == Memory::Lost
+        }
         Hold::Files => true,
     };
     out.reserve(closing.chars().count() + 2);

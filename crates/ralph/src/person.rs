@@ -58,18 +58,22 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
     if wish.kind == Kind::Orchestrator {
         orchestrator::begin(world, spoken.session, run)?;
     }
-    let mut context = format!(
-        "ralph holds this session from now on (run {}): you can stop when its gates pass on the tree as it is, \
-         not when you say so.\n{}",
-        run.id,
-        start::terms(run)
-    );
-    context.push_str(
-        "Work on what the person asked for. If only a person can decide something, run `ralph ask \"…\"` and stop; \
+    let terms = term::plain(&start::terms(run));
+    let terms = terms.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+    let context = format!(
+        "ralph holds this session from now on (run {}): you can stop when it finds the work done on the tree as it is, \
+         not when you say so.\n{terms}\n\
+         Work on what the person asked for. If only a person can decide something, run `ralph ask \"…\"` and stop; \
          to wait for something outside, run `ralph wait 20m \"…\"` and stop. `ralph status` shows how it stands.\n",
+        run.id,
     );
-    let notice = format!("ralph: {}", term::plain(&start::shown(&begun)).trim_end());
-    Ok(Verdict::Tell { context: term::plain(&context), notice: Some(notice) })
+    let title = if run.title.is_empty() { String::new() } else { format!(": {}", run.title) };
+    let mut notice = format!("ralph: run {} holds this session{title}\n{terms}\n", run.id);
+    for note in &begun.notes {
+        notice.push_str(&format!("note: {note}\n"));
+    }
+    notice.push_str("`/ralph:status` shows how it stands, `/ralph:cancel` ends it");
+    Ok(Verdict::Tell { context, notice: Some(notice) })
 }
 
 fn project(world: &World, spoken: &Spoken<'_>) -> Result<PathBuf, Failure> {

@@ -63,7 +63,7 @@ pub(crate) fn standing(state: &State, phase: Phase) -> &'static str {
 
 pub(crate) fn progress(run: &Run, state: &State, now_ms: u64) -> String {
     let mut parts = Vec::new();
-    if let Some(owner) = &run.owner {
+    if let Some(owner) = state.owner(run) {
         parts.push(format!("claude {}", owner.short()));
     }
     parts.push(match run.limits.max_iterations {

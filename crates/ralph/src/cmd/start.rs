@@ -69,7 +69,7 @@ pub(crate) enum Gates {
 pub(crate) struct Begun {
     pub run: Run,
     /// What the person would otherwise find out too late.
-    notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {

@@ -326,7 +326,7 @@ fn run_json(view: &RunView, now_ms: u64) -> RunJson<'_> {
         run: run.id.as_str(),
         status: wording::standing(state, view.phase),
         title: &run.title,
-        session: run.owner.as_ref().map(SessionId::as_str),
+        session: state.owner(run).map(SessionId::as_str),
         project: &run.project,
         iteration: state.iteration,
         max_iterations: run.limits.max_iterations,

@@ -1,0 +1,338 @@
+//! What a person types in a session, through the hook.
+
+use crate::sandbox::{Ended, SESSION, Sandbox, json, write_at};
+use std::fs;
+
+const PROMPT: &str = "0d7f2f52-1111-4222-8333-444455556666";
+
+impl Sandbox {
+    /// One event of the session, with these fields beside the usual ones.
+    pub fn event(&self, name: &str, session: &str, more: &str) -> Ended {
+        let cwd = json(&self.project().display().to_string());
+        self.hook(format!(
+            r#"{{"session_id":{},"hook_event_name":"{name}","cwd":{cwd}{more}}}"#,
+            json(session)
+        ))
+    }
+
+    pub fn typed(&self, session: &str, prompt: &str) -> Ended {
+        let more = format!(r#","prompt_id":"{PROMPT}","prompt":{}"#, json(prompt));
+        self.event("UserPromptSubmit", session, &more)
+    }
+
+    fn expanded(&self, session: &str, prompt: &str) -> Ended {
+        let more = format!(r#","prompt_id":"{PROMPT}","prompt":{}"#, json(prompt));
+        self.event("UserPromptExpansion", session, &more)
+    }
+
+    /// A transcript where the host keeps them.
+    pub fn transcript(&self, name: &str, lines: &[&str]) -> String {
+        let path = self.home().join(".claude/projects/p").join(format!("{name}.jsonl"));
+        let text = [lines, &[""]].concat().join("\n");
+        write_at(&path, text).display().to_string()
+    }
+}
+
+impl Ended {
+    /// What the person is shown in the place of their prompt.
+    pub fn answer(&self) -> String {
+        assert_eq!(self.code, Some(0), "{self}");
+        let answer: serde_json::Value = serde_json::from_str(&self.stdout).unwrap();
+        assert_eq!(answer["decision"], "block", "{self}");
+        assert_eq!(answer["hookSpecificOutput"]["suppressOriginalPrompt"], true, "{self}");
+        answer["reason"].as_str().unwrap().to_string()
+    }
+
+    /// What the agent gets to know, and what the person is told.
+    pub fn told(&self) -> (String, Option<String>) {
+        assert_eq!(self.code, Some(0), "{self}");
+        let told: serde_json::Value = serde_json::from_str(&self.stdout).unwrap();
+        let context = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+        (context.to_string(), told["systemMessage"].as_str().map(str::to_string))
+    }
+}
+
+fn run_of(sandbox: &Sandbox) -> String {
+    sandbox.status()["runs"][0]["run"].as_str().unwrap().to_string()
+}
+
+/// R-L1c, R-U2b: a goal that a person types holds the very session that they typed it in, and they are told everything.
+#[test]
+fn a_goal_holds_the_session_that_it_was_typed_in() {
+    let sandbox = Sandbox::new();
+    let (context, notice) =
+        sandbox.typed(SESSION, "/ralph:goal handle nested quotes --max-iterations 5").told();
+    let run = run_of(&sandbox);
+    let show = |text: &str| text.replace(&run, "[run]");
+    insta::assert_snapshot!(show(&context), @r#"
+    ralph holds this session from now on (run [run]): you can stop when it finds the work done on the tree as it is, not when you say so.
+    limits  5 iterations · 8 h · $20 · stuck after 3 stops without anything new
+    Work on what the person asked for. If only a person can decide something, run `ralph ask "…"` and stop; to wait for something outside, run `ralph wait 20m "…"` and stop. `ralph status` shows how it stands.
+    "#);
+    insta::assert_snapshot!(show(&notice.unwrap()), @"
+    ralph: run [run] holds this session: handle nested quotes
+    limits  5 iterations · 8 h · $20 · stuck after 3 stops without anything new
+    note: nothing measures this goal, so its limits end the run, or stops that bring nothing new
+    `/ralph:status` shows how it stands, `/ralph:cancel` ends it
+    ");
+    assert!(sandbox.stop("another", "").is_allow());
+    assert!(sandbox.stop(SESSION, "").is_block());
+    let status = sandbox.status();
+    assert_eq!(
+        (&status["runs"][0]["session"], &status["runs"][0]["max_iterations"]),
+        (&SESSION.into(), &5.into())
+    );
+}
+
+/// R-D2b, R-L1c: a hook that is registered twice, or at both moments of a prompt, starts one run and says so once.
+#[test]
+fn one_prompt_starts_one_run() {
+    let sandbox = Sandbox::new();
+    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    assert!(sandbox.typed(SESSION, "/ralph:goal fix it").is_allow());
+    assert!(sandbox.expanded(SESSION, "/ralph:goal fix it").is_allow());
+    assert_eq!(sandbox.status()["runs"].as_array().unwrap().len(), 1);
+}
+
+/// Where only the expansion is heard, it is enough.
+#[test]
+fn an_expansion_alone_starts_a_run() {
+    let sandbox = Sandbox::new();
+    sandbox.expanded(SESSION, "/ralph:goal fix it").told();
+    assert!(sandbox.stop(SESSION, "").is_block());
+}
+
+/// R-L2c: a misspelt option starts nothing and says what was meant.
+#[test]
+fn a_mistake_starts_nothing() {
+    let sandbox = Sandbox::new();
+    let answer = sandbox.typed(SESSION, "/ralph-loop \"fix it\" --max-iteration 3").answer();
+    insta::assert_snapshot!(answer, @"
+    ralph: unknown option `--max-iteration`; nothing was done
+      hint: did you mean `--max-iterations`?
+    ");
+    assert_eq!(sandbox.status()["runs"].as_array().unwrap().len(), 0);
+    assert!(sandbox.stop(SESSION, "").is_allow());
+}
+
+/// R-S1a: a hostile goal of a megabyte is kept to the byte, and nothing of it is run.
+#[test]
+fn a_hostile_goal_of_a_megabyte_is_kept_to_the_byte() {
+    let sandbox = Sandbox::new();
+    let trap = sandbox.root().join("trap");
+    let line = format!(
+        "\"; touch {0}; $(touch {0}) `touch {0}` ' \\ --- | & > {0}\n\t\u{202e}\u{1b}[31m{{}}\r\n",
+        trap.display()
+    );
+    let goal = format!("{}end", line.repeat(1024 * 1024 / line.len()));
+    sandbox.typed(SESSION, &format!("/ralph:goal {goal}")).told();
+    let run = run_of(&sandbox);
+    let kept = fs::read(sandbox.ralph_home("runs").join(&run).join("goal.txt")).unwrap();
+    assert!(kept == goal.as_bytes(), "{} bytes of {}", kept.len(), goal.len());
+    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(!trap.exists());
+}
+
+/// A policy that nobody approved starts nothing, and the person learns what to do.
+#[test]
+fn an_unapproved_policy_starts_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n");
+    insta::assert_snapshot!(sandbox.typed(SESSION, "/ralph:goal fix it").answer(), @"
+    ralph: nobody approved this policy, so nothing of it was run
+      hint: `ralph trust` shows what would run, and asks
+    ");
+    sandbox.trust();
+    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+}
+
+/// R-L4a, R-U2a: status, why, pause, resume and cancel are answered in the session, and do what they say.
+#[test]
+fn a_run_is_looked_at_paused_and_cancelled_from_its_session() {
+    let sandbox = Sandbox::new();
+    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    let run = run_of(&sandbox);
+    let say = |command: &str| {
+        let answer = sandbox.typed(SESSION, command).answer();
+        sandbox.tidy(&answer.replace(&run, "[run]"))
+    };
+    assert!(sandbox.stop(SESSION, "").is_block());
+    insta::assert_snapshot!(say("/ralph:pause"), @"ralph: run [run] is paused; `/ralph:resume` holds the agent again");
+    assert!(sandbox.stop(SESSION, "").is_allow());
+    insta::assert_snapshot!(say("/ralph:pause"), @"ralph: run [run] is paused; `/ralph:resume` holds the agent again");
+    assert_eq!(sandbox.standing(&run).0, "paused");
+    say("/ralph:resume");
+    assert!(sandbox.stop(SESSION, "").is_block());
+    assert_eq!(say("/ralph:why").lines().filter(|line| line.contains("rule `")).count(), 3);
+    insta::assert_snapshot!(say("/ralph:verify"), @"
+    run [run]: 1 of 1 requirements are not met
+      ✗ goal (correctness): nothing measures this goal; its limits end the run, or stops that bring nothing new
+    ");
+    insta::assert_snapshot!(say("/ralph:cancel"), @"ralph: run [run] is cancelled; the session is free, and nothing was deleted");
+    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert_eq!(sandbox.standing(&run).0, "cancelled");
+    insta::assert_snapshot!(say("/ralph:cancel"), @"
+    ralph: no run holds this session
+      hint: `/ralph:goal …` starts a run, `ralph status` lists the runs there are
+    ");
+    assert_eq!(
+        sandbox.typed("nobody", "/ralph:status").answer(),
+        "ralph: no run holds this session; `/ralph:goal …` starts one"
+    );
+}
+
+/// R-S6b, R-L4f: a prompt that the agent had scheduled looks like a person's, so from then on the session's own word does
+/// not loosen the run.
+#[test]
+fn a_command_that_the_agent_scheduled_loosens_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    let run = run_of(&sandbox);
+    let crons = r#","session_crons":[{"id":"1","schedule":"* * * * *","recurring":false,"prompt":" /ralph:cancel by cron"}]"#;
+    assert!(sandbox.stop(SESSION, crons).is_allow(), "it waits");
+    for command in ["/ralph:cancel", "/ralph:pause", "/cancel-ralph"] {
+        let answer = sandbox.typed(SESSION, command).answer();
+        assert!(answer.starts_with("ralph: the agent scheduled commands for ralph"), "{answer}");
+    }
+    assert!(sandbox.stop(SESSION, "").is_block());
+    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0), "a terminal still can");
+}
+
+/// R-S6b: a client that the agent starts in its own shell is another process than the one the run belongs to.
+#[test]
+fn a_second_client_of_the_session_loosens_nothing() {
+    let host = std::process::id().to_string();
+    let sandbox = Sandbox::new().env("CLAUDE_PID", &host);
+    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    assert!(sandbox.stop(SESSION, "").is_block());
+    let nested = sandbox.env("CLAUDE_PID", "1");
+    let answer = nested.typed(SESSION, "/ralph:cancel").answer();
+    assert!(
+        answer.starts_with("ralph: another process of the client has this session open"),
+        "{answer}"
+    );
+    let back = nested.env("CLAUDE_PID", &host);
+    assert!(back.stop(SESSION, "").is_block());
+    back.typed(SESSION, "/ralph:cancel").answer();
+    assert!(back.stop(SESSION, "").is_allow());
+}
+
+/// R-L5b: an agent that asks a person ends its run with the question; nobody tells it to go on without an answer.
+#[test]
+fn an_agent_may_ask_a_person() {
+    let sandbox = Sandbox::new().env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDECODE", "1");
+    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    let run = run_of(&sandbox);
+    assert!(sandbox.stop(SESSION, "").is_block());
+    let asked = sandbox.ralph(["ask", "shall the old format", "still be read?"]);
+    insta::assert_snapshot!(asked.stdout.replace(&run, "[run]"), @"[run]  asks a person; stop now; the run ends as `needs_human` and the person is told");
+    let notice = sandbox.stop(SESSION, "").notice();
+    assert!(
+        notice.contains("needs_human") && notice.contains("shall the old format still be read?"),
+        "{notice}"
+    );
+    assert_eq!(sandbox.standing(&run).0, "needs_human");
+    assert!(sandbox.stop(SESSION, "").is_allow());
+    let late = sandbox.ralph(["ask", "and now?"]);
+    assert_eq!(late.code, Some(1), "{late}");
+}
+
+/// R-L5a: a wait with a deadline is let go and not counted, until it is over.
+#[test]
+fn an_agent_may_wait_for_something_outside() {
+    let sandbox = Sandbox::new().env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDECODE", "1");
+    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    let run = run_of(&sandbox);
+    for wrong in
+        [["wait", "0s", "x"], ["wait", "13h", "x"], ["wait", "soon", "x"], ["wait", "5m", " "]]
+    {
+        assert_eq!(sandbox.ralph(wrong).code, Some(1), "{wrong:?}");
+    }
+    assert_eq!(sandbox.ralph(["wait", "2h", "the", "deployment"]).code, Some(0));
+    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert_eq!(sandbox.standing(&run).1, 0);
+    assert_eq!(sandbox.rules(&run), ["waiting"]);
+    assert_eq!(sandbox.ralph(["wait", "1ms", "no", "more"]).code, Some(0));
+    assert!(sandbox.stop(SESSION, "").is_block());
+}
+
+/// R-L11a, R-L11b: what a person says after an interrupt pauses the run until they resume it, once for each interrupt.
+#[test]
+fn a_word_after_an_interrupt_pauses_the_run() {
+    let sandbox = Sandbox::new();
+    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    let run = run_of(&sandbox);
+    let said =
+        r#"{"type":"user","message":{"role":"user","content":"fix it"},"promptSource":"typed"}"#;
+    let cut = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+    let transcript = sandbox.transcript(SESSION, &[said]);
+    let path = format!(r#","transcript_path":{}"#, json(&transcript));
+    let say = |prompt: &str| {
+        let more = format!(r#"{path},"prompt_id":"p","prompt":{}"#, json(prompt));
+        sandbox.event("UserPromptSubmit", SESSION, &more)
+    };
+    assert!(sandbox.stop(SESSION, &path).is_block());
+    assert!(say("go on").is_allow(), "no interrupt");
+    assert_eq!(sandbox.standing(&run).0, "held");
+    sandbox.transcript(SESSION, &[said, cut]);
+    assert!(say("<task-notification>\n…").is_allow(), "the host's own prompts are nobody's word");
+    let notice = say("do something else").notice();
+    insta::assert_snapshot!(notice.replace(&run, "[run]"), @"ralph: run [run] is paused, because you interrupted the agent; `/ralph:resume` holds it again, `/ralph:cancel` ends the run");
+    assert!(sandbox.stop(SESSION, &path).is_allow());
+    assert!(say("and more").is_allow());
+    sandbox.typed(SESSION, "/ralph:resume").answer();
+    assert!(say("now go on").is_allow(), "the same interrupt pauses once");
+    assert!(sandbox.stop(SESSION, &path).is_block());
+}
+
+/// R-L9a: a turn that the host ended although it was held ends the run as overridden, never as verified.
+#[test]
+fn an_override_of_the_host_ends_the_run() {
+    let capped = r#"{"type":"system","subtype":"informational","content":"A hook blocked the turn from ending 9 consecutive times — overriding and ending turn. Set","level":"warning"}"#;
+    for at_the_end in [true, false] {
+        let sandbox = Sandbox::new();
+        sandbox.typed(SESSION, "/ralph:goal fix it").told();
+        let run = run_of(&sandbox);
+        let transcript = sandbox.transcript(SESSION, &["{}"]);
+        let path = format!(r#","transcript_path":{}"#, json(&transcript));
+        assert!(sandbox.stop(SESSION, &path).is_block());
+        sandbox.transcript(SESSION, &["{}", capped]);
+        if at_the_end {
+            let ended =
+                sandbox.event("SessionEnd", SESSION, &format!(r#"{path},"reason":"other""#));
+            assert!(ended.is_allow(), "{ended}");
+        } else {
+            let more = format!(r#"{path},"prompt_id":"p","prompt":"and now?""#);
+            let notice = sandbox.event("UserPromptSubmit", SESSION, &more).notice();
+            assert!(notice.starts_with("ralph: overridden: "), "{notice}");
+        }
+        assert_eq!(sandbox.standing(&run).0, "overridden");
+        assert!(sandbox.stop(SESSION, &path).is_allow());
+    }
+}
+
+/// R-L4a: a command that is typed while the agent is held reaches ralph only when the turn ends, so the turn may end.
+#[test]
+fn a_command_that_waits_lets_the_turn_end() {
+    let sandbox = Sandbox::new();
+    sandbox.typed(SESSION, "/ralph:goal fix it --stuck-after 9").told();
+    let run = run_of(&sandbox);
+    let queued = |content: &str| {
+        format!(r#"{{"type":"queue-operation","operation":"enqueue","content":{}}}"#, json(content))
+    };
+    let transcript = sandbox.transcript(SESSION, &["{}"]);
+    let path = format!(r#","transcript_path":{}"#, json(&transcript));
+    assert!(sandbox.stop(SESSION, &path).is_block());
+    let word = queued("use tabs");
+    sandbox.transcript(SESSION, &["{}", &word]);
+    assert!(sandbox.stop(SESSION, &path).is_block(), "it may be the prompt that is being answered");
+    sandbox.transcript(SESSION, &["{}", &word, "{}"]);
+    assert!(sandbox.stop(SESSION, &path).is_allow(), "it still waits");
+    let taken = r#"{"type":"queue-operation","operation":"dequeue"}"#;
+    sandbox.transcript(SESSION, &["{}", &word, "{}", taken]);
+    assert!(sandbox.stop(SESSION, &path).is_block());
+    let cancel = queued("/ralph:cancel");
+    sandbox.transcript(SESSION, &["{}", &word, "{}", taken, &cancel]);
+    assert!(sandbox.stop(SESSION, &path).is_allow(), "a command is nobody's prompt");
+    assert_eq!(sandbox.rules(&run), ["block", "block", "waiting", "block", "waiting"]);
+}
