@@ -15,6 +15,7 @@ pub mod decide;
 pub mod event;
 pub mod facts;
 pub mod gate;
+pub mod guard;
 pub mod host;
 pub mod id;
 pub mod limits;

@@ -1,0 +1,295 @@
+//! One command: what it is once `sudo`, `env`, `xargs` and the like are taken off, and who judges it.
+
+use super::options::Arg;
+use super::place::Touch;
+use super::walk::{Feed, Shell};
+use super::word::Spelling;
+use super::{Denied, Scope, git, loosening, script, writes};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// `sudo env nice … rm`: more of them are no honest command.
+const MOST_WRAPPERS: usize = 16;
+
+#[derive(Debug, Default)]
+pub(super) struct Command<'a> {
+    /// The program, then what it is given.
+    pub(super) args: Vec<Arg<'a>>,
+    pub(super) environment: Vec<(String, String)>,
+    /// What it reads from standard input, where that is plain to see.
+    pub(super) input: Option<String>,
+}
+
+/// The program without its directory.
+pub(super) fn name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or_default()
+}
+
+pub(super) fn judge(
+    mut command: Command<'_>,
+    shell: &mut Shell<'_>,
+    feed: &Feed,
+) -> Option<Denied> {
+    if let Some(found) = unwrap(&mut command, shell, feed) {
+        return Some(found);
+    }
+    let program = String::from(name(&command.args.first()?.text));
+    let environment = loosening::environment(&program, &command, shell);
+    environment
+        .or_else(|| builtin(&program, &command, (shell, feed)))
+        .or_else(|| by_program(&program, &command, (shell, feed)))
+        .or_else(|| reads_key(&program, &command, shell))
+}
+
+fn by_program(
+    program: &str,
+    command: &Command<'_>,
+    (shell, feed): (&Shell<'_>, &Feed),
+) -> Option<Denied> {
+    let args = command.args.get(1..).unwrap_or_default();
+    match program {
+        "bash" | "sh" | "zsh" | "dash" | "ksh" | "ash" | "fish" => shell_script(command, shell),
+        "su" | "script" => after_option(args, 'c').and_then(|script| shell.inner(script)),
+        "watch" => shell.inner(&joined(args)),
+        "git" => git::judge(command, shell, feed),
+        "ralph" if shell.ground.scope == Scope::Run => loosening::ralph(args),
+        "claude" if shell.ground.scope == Scope::Run => loosening::client(command),
+        "kill" | "pkill" | "killall" | "skill" if shell.ground.scope == Scope::Run => {
+            loosening::kills(program, args, feed)
+        }
+        _ => writes::judge(program, args, shell).or_else(|| script::judge(program, command, shell)),
+    }
+}
+
+/// Commands that the shell itself carries out.
+fn builtin(
+    program: &str,
+    command: &Command<'_>,
+    (shell, feed): (&mut Shell<'_>, &Feed),
+) -> Option<Denied> {
+    let args = command.args.get(1..).unwrap_or_default();
+    let mut operands = args.iter().filter(|arg| !arg.text.starts_with('-') || arg.text == "-");
+    match program {
+        "cd" | "pushd" | "chdir" => shell.change_directory(operands.next()),
+        "popd" => shell.go_back(),
+        "eval" => return shell.here(&joined(args)),
+        "trap" => return operands.next().and_then(|script| shell.inner(&script.text)),
+        "source" | "." => {
+            let is_input = operands.next().is_some_and(|file| file.text == "/dev/stdin");
+            return command
+                .input
+                .as_deref()
+                .filter(|_| is_input)
+                .and_then(|script| shell.inner(script));
+        }
+        "export" | "declare" | "typeset" | "local" | "readonly" => {
+            for arg in operands {
+                let Some((name, value)) = arg.text.split_once('=') else { continue };
+                if let Some(found) = loosening::variable(name, value, shell.ground) {
+                    return Some(found);
+                }
+                let value = arg.after(&format!("{name}="), shell);
+                shell.assign(name, value);
+            }
+        }
+        "unset" => {
+            for arg in operands {
+                if let Some(found) = loosening::forgotten("unset", &arg.text, shell.ground) {
+                    return Some(found);
+                }
+                shell.forget(&arg.text);
+            }
+        }
+        "read" => {
+            for arg in operands {
+                shell.assign(&arg.text, feed.paths.clone());
+            }
+        }
+        "for" | "select" => {
+            let mut operands = args.iter();
+            let name = operands.next()?;
+            let values = operands.skip(1).flat_map(|arg| arg.spellings.clone()).take(256);
+            let values: Vec<Spelling> = values.collect();
+            shell.assign(&name.text, values);
+        }
+        _ => {}
+    }
+    None
+}
+
+/// Whoever may look at the key's name and size, but not into it.
+fn reads_key(program: &str, command: &Command<'_>, shell: &Shell<'_>) -> Option<Denied> {
+    let args = command.args.get(1..).unwrap_or_default();
+    let is_search =
+        matches!(program, "grep" | "egrep" | "fgrep" | "rg" | "ag" | "ack" | "sed" | "awk" | "jq");
+    let skipped = match program {
+        "ls" | "stat" | "test" | "[" | "[[" | "file" | "echo" | "printf" | "dirname"
+        | "basename" | "cd" | "du" | "wc" | "for" | "export" | "case" => return None,
+        _ if is_search => args
+            .iter()
+            .position(|arg| !arg.text.starts_with('-'))
+            .map_or(args.len(), |first| first + 1),
+        _ => 0,
+    };
+    args.iter().skip(skipped).find_map(|arg| {
+        let is_wide = |spelling: &&Spelling| is_search && spelling.text.ends_with("/*");
+        let read: Vec<Spelling> =
+            arg.spellings.iter().filter(|spelling| !is_wide(spelling)).cloned().collect();
+        shell.object(Touch::Read, &read, program)
+    })
+}
+
+fn shell_script(command: &Command<'_>, shell: &Shell<'_>) -> Option<Denied> {
+    let args = command.args.get(1..).unwrap_or_default();
+    if let Some(script) = after_option(args, 'c') {
+        return shell.inner(script);
+    }
+    let is_fed = args.iter().all(|arg| arg.text.starts_with('-'));
+    command.input.as_deref().filter(|_| is_fed).and_then(|script| shell.inner(script))
+}
+
+/// What follows a short option, which may stand with others: `-lc script`.
+pub(super) fn after_option<'a>(args: &'a [Arg<'_>], letter: char) -> Option<&'a str> {
+    let mut rest = args.iter();
+    rest.find(|arg| {
+        arg.text
+            .strip_prefix('-')
+            .is_some_and(|letters| !letters.starts_with('-') && letters.ends_with(letter))
+    })?;
+    // `bash -c -e script`, `bash -c -- script`
+    rest.map(|arg| arg.text.as_str()).find(|text| !text.starts_with('-'))
+}
+
+fn joined(args: &[Arg<'_>]) -> String {
+    let texts: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
+    texts.join(" ")
+}
+
+/// Options with a value, by letter, and how many words come before the command.
+fn wrapper(program: &str) -> Option<(&'static str, usize)> {
+    Some(match program {
+        "sudo" => ("ugpCTUDRrth", 0),
+        "doas" => ("uC", 0),
+        "env" => ("uCS", 0),
+        "timeout" | "gtimeout" => ("sk", 1),
+        "nice" => ("n", 0),
+        "ionice" => ("cnp", 0),
+        "stdbuf" => ("ioe", 0),
+        "time" => ("fo", 0),
+        "exec" => ("a", 0),
+        "strace" | "ltrace" => ("eopsuP", 0),
+        "flock" => ("wE", 1),
+        "xargs" => ("InPLdsaE", 0),
+        "parallel" => ("jNI", 0),
+        "nohup" | "setsid" | "command" | "builtin" | "busybox" | "caffeinate" | "chronic"
+        | "unbuffer" | "xvfb-run" => ("", 0),
+        "taskset" | "uv" | "poetry" | "pipenv" | "pdm" | "rye" | "hatch" => ("", 1),
+        _ => return None,
+    })
+}
+
+/// Takes off what only says how a command is run.
+fn unwrap(command: &mut Command<'_>, shell: &Shell<'_>, feed: &Feed) -> Option<Denied> {
+    for _ in 0..MOST_WRAPPERS {
+        let program = String::from(name(&command.args.first()?.text));
+        let Some((valued, positional)) = wrapper(&program) else { break };
+        let second = command.args.get(1).map(|arg| arg.text.as_str());
+        let is_runner =
+            matches!(program.as_str(), "uv" | "poetry" | "pipenv" | "pdm" | "rye" | "hatch");
+        let is_lookup = program == "command" && matches!(second, Some("-v" | "-V"));
+        if is_lookup || is_runner && second != Some("run") {
+            break;
+        }
+        let end = end_of_options(&command.args, valued);
+        let options: Vec<Arg<'_>> = command.args.drain(..end).collect();
+        if program == "env"
+            && let Some(found) = environment_options(&options, command, shell)
+        {
+            return Some(found);
+        }
+        while let Some((name, value)) =
+            command.args.first().and_then(|arg| arg.text.split_once('='))
+        {
+            if !matches!(program.as_str(), "env" | "sudo" | "doas") {
+                break;
+            }
+            command.environment.push((name.into(), value.into()));
+            command.args.remove(0);
+        }
+        command.args.drain(..positional.min(command.args.len()));
+        if program == "xargs" || program == "parallel" {
+            take_feed(command, &options, feed);
+        }
+    }
+    None
+}
+
+fn end_of_options(args: &[Arg<'_>], valued: &str) -> usize {
+    let mut at = 1;
+    while let Some(arg) = args.get(at).filter(|arg| arg.text.len() > 1 && arg.text.starts_with('-'))
+    {
+        at += 1;
+        if arg.text == "--" {
+            break;
+        }
+        let last = arg.text.chars().last().filter(|_| !arg.text.starts_with("--"));
+        // `-n1` has its value with it, `-n 1` behind it.
+        if last.is_some_and(|letter| valued.contains(letter)) {
+            at += 1;
+        }
+    }
+    at.min(args.len())
+}
+
+fn environment_options(
+    options: &[Arg<'_>],
+    command: &mut Command<'_>,
+    shell: &Shell<'_>,
+) -> Option<Denied> {
+    for (at, option) in options.iter().enumerate() {
+        let next = options.get(at + 1).map_or("", |arg| arg.text.as_str());
+        let text = option.text.as_str();
+        let forgotten = match text {
+            "-u" | "--unset" => Some(next),
+            _ => text.strip_prefix("--unset=").or_else(|| text.strip_prefix("-u")),
+        };
+        if let Some(found) =
+            forgotten.and_then(|name| loosening::forgotten("env -u", name, shell.ground))
+        {
+            return Some(found);
+        }
+        if matches!(text, "-i" | "-" | "--ignore-environment") {
+            command.environment.push((String::from(loosening::CLEARED), String::new()));
+        }
+        if let Some(found) =
+            Some(next).filter(|_| text == "-S").and_then(|script| shell.inner(script))
+        {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Adds what `xargs` reads to the command that it runs.
+fn take_feed(command: &mut Command<'_>, options: &[Arg<'_>], feed: &Feed) {
+    let mark = options.iter().enumerate().find_map(|(at, option)| match option.text.as_str() {
+        "-I" => options.get(at + 1).map(|arg| arg.text.clone()),
+        text => text.strip_prefix("-I").map(String::from),
+    });
+    let Some(first) = feed.paths.first() else { return };
+    let Some(mark) = mark.filter(|mark| !mark.is_empty()) else {
+        command.args.push(Arg {
+            text: first.plain(),
+            spellings: feed.paths.clone(),
+            commands: Vec::new(),
+        });
+        return;
+    };
+    for arg in &mut command.args {
+        if arg.text == mark {
+            arg.spellings.clone_from(&feed.paths);
+        }
+        arg.text = arg.text.replace(&mark, &first.plain());
+    }
+}

@@ -1,0 +1,263 @@
+//! Git, where it passes by its hooks, hides changes, or touches checkpoints (R-S8b).
+
+use super::command::Command;
+use super::options::{Arg, parse};
+use super::place::Touch;
+use super::walk::{Feed, Shell};
+use super::word::Spelling;
+use super::wording::denied;
+use super::{Denied, Scope, What, writes};
+use alloc::format;
+use alloc::vec::Vec;
+
+pub(super) fn judge(command: &Command<'_>, shell: &Shell<'_>, feed: &Feed) -> Option<Denied> {
+    let mut shell = shell.clone();
+    let mut rest = command.args.iter().skip(1);
+    let mut taken = 1;
+    let is_run = shell.ground.scope == Scope::Run;
+    let mut elsewhere: Vec<Spelling> = Vec::new();
+    let subcommand = loop {
+        let arg = rest.next()?;
+        taken += 1;
+        let text = arg.text.as_str();
+        match text {
+            "-C" => {
+                let directory = rest.next()?;
+                shell.change_directory(Some(directory));
+            }
+            "-c" => {
+                let setting = rest.next()?;
+                if is_run && is_hooks_path(&setting.text) {
+                    return Some(denied(What::GitHooks, &format!("git -c {}", setting.text), ""));
+                }
+            }
+            "--git-dir" | "--work-tree" => elsewhere.extend(rest.next()?.spellings.clone()),
+            "--namespace" | "--exec-path" | "--super-prefix" => {
+                rest.next()?;
+            }
+            _ if !text.starts_with('-') => break text,
+            _ => {
+                elsewhere.extend(arg.after("--work-tree=", &shell));
+                elsewhere.extend(arg.after("--git-dir=", &shell));
+                if is_run && text.strip_prefix("--config-env=").is_some_and(is_hooks_path) {
+                    return Some(denied(What::GitHooks, "git --config-env", "core.hooksPath"));
+                }
+                continue;
+            }
+        }
+        taken += usize::from(matches!(
+            text,
+            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path"
+        ));
+    };
+    let args = command.args.get(taken..).unwrap_or_default();
+    in_home(subcommand, &elsewhere, &shell)
+        .or_else(|| files(subcommand, (command, args), &shell))
+        .or_else(|| if is_run { tricks(subcommand, (command, args), (&shell, feed)) } else { None })
+}
+
+fn is_hooks_path(setting: &str) -> bool {
+    setting
+        .get(.."core.hookspath".len())
+        .is_some_and(|key| key.eq_ignore_ascii_case("core.hookspath"))
+}
+
+/// Anything but looking, in a work tree that is ralph's home.
+fn in_home(subcommand: &str, elsewhere: &[Spelling], shell: &Shell<'_>) -> Option<Denied> {
+    let is_looking = matches!(
+        subcommand,
+        "status"
+            | "log"
+            | "diff"
+            | "show"
+            | "ls-files"
+            | "rev-parse"
+            | "grep"
+            | "blame"
+            | "cat-file"
+            | "ls-tree"
+            | "check-ignore"
+            | "for-each-ref"
+            | "describe"
+            | "branch"
+            | "remote"
+            | "help"
+            | "version"
+    );
+    if is_looking {
+        return None;
+    }
+    let how = format!("git {subcommand}");
+    let here = shell.directory.as_ref().map(super::place::Place::spelling);
+    let places: Vec<Spelling> = elsewhere.iter().cloned().chain(here).collect();
+    shell.object(Touch::Write, &places, &how).filter(|found| is_ralphs(found.what))
+}
+
+fn files(
+    subcommand: &str,
+    (command, args): (&Command<'_>, &[Arg<'_>]),
+    shell: &Shell<'_>,
+) -> Option<Denied> {
+    match subcommand {
+        "rm" | "mv" | "clean" => {
+            let options = parse(args, &["e"], shell);
+            if options.has("n", "dry-run") || options.has_long("cached") {
+                return None;
+            }
+            if subcommand != "clean" {
+                return writes::judge(subcommand, args, shell);
+            }
+            // Only what git does not know goes, and that is not the policy.
+            let mut found = options.operands.iter().map(|arg| &arg.spellings);
+            found.find_map(|spellings| {
+                shell
+                    .object(Touch::Remove, spellings, "git clean")
+                    .filter(|found| is_ralphs(found.what))
+            })
+        }
+        "apply" | "am" => patched(command.input.as_deref()?, shell, "git apply"),
+        _ => None,
+    }
+}
+
+fn is_ralphs(what: What) -> bool {
+    matches!(what, What::Home | What::Key)
+}
+
+/// A patch names the files that it changes.
+pub(super) fn patched(diff: &str, shell: &Shell<'_>, how: &str) -> Option<Denied> {
+    diff.lines().find_map(|line| {
+        let path = [
+            "+++ b/",
+            "--- a/",
+            "+++ ",
+            "*** Update File: ",
+            "*** Delete File: ",
+            "*** Add File: ",
+        ]
+        .iter()
+        .find_map(|mark| line.strip_prefix(mark))?;
+        let path = path.split('\t').next().unwrap_or_default().trim();
+        shell.object(Touch::Write, &[Spelling::of(path)], how)
+    })
+}
+
+fn tricks(
+    subcommand: &str,
+    (command, args): (&Command<'_>, &[Arg<'_>]),
+    (shell, feed): (&Shell<'_>, &Feed),
+) -> Option<Denied> {
+    let how = |option: &str| format!("git {subcommand} {option}");
+    match subcommand {
+        "commit" | "push" | "merge" | "rebase" | "pull" | "am" | "cherry-pick" | "revert" => {
+            if let Some(option) = unverified(subcommand, args) {
+                return Some(denied(What::GitHooks, &how(option), ""));
+            }
+            let skips = |name: &str| {
+                shell.is_set(name)
+                    || command
+                        .environment
+                        .iter()
+                        .any(|(other, value)| other == name && !value.is_empty())
+            };
+            if matches!(subcommand, "commit" | "push" | "merge") && skips("SKIP") {
+                return Some(denied(What::GitHooks, &format!("SKIP=… git {subcommand}"), ""));
+            }
+            let writes_refs = args.iter().any(|arg| {
+                arg.text.starts_with("refs/ralph")
+                    || arg.text.contains(":refs/ralph")
+                    || arg.text.contains("+refs/ralph")
+            });
+            (subcommand == "push" && writes_refs)
+                .then(|| denied(What::Refs, "git push", "refs/ralph"))
+        }
+        "config" => config(args),
+        "update-index" => {
+            let hides = |arg: &&Arg<'_>| {
+                matches!(
+                    arg.text.as_str(),
+                    "--assume-unchanged" | "--skip-worktree" | "--assume-unchange"
+                )
+            };
+            args.iter().find(hides).map(|arg| denied(What::Hidden, &how(&arg.text), ""))
+        }
+        "update-ref" | "symbolic-ref" | "fetch" => {
+            let is_target = |text: &str| match subcommand {
+                "fetch" => text.contains(":refs/ralph"),
+                _ => text.starts_with("refs/ralph"),
+            };
+            let input = command.input.as_deref().is_some_and(|input| input.contains("refs/ralph"));
+            let is_ours = args.iter().any(|arg| is_target(&arg.text))
+                || subcommand == "update-ref" && (feed.is_about_refs || input);
+            is_ours.then(|| denied(What::Refs, &format!("git {subcommand}"), "refs/ralph"))
+        }
+        _ => None,
+    }
+}
+
+/// The option that leaves the hooks out, if there is one. `-n` means that for `commit` alone.
+fn unverified<'a>(subcommand: &str, args: &'a [Arg<'_>]) -> Option<&'a str> {
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        let text = arg.text.as_str();
+        match text {
+            "--" => return None,
+            "--no-verify" | "--no-verif" | "--no-veri" => return Some("--no-verify"),
+            "--message" | "--file" | "--author" | "--date" | "--template" | "--reuse-message"
+            | "--reedit-message" | "--fixup" | "--squash" | "--cleanup" | "--trailer"
+            | "--push-option" | "--strategy" => {
+                rest.next();
+            }
+            _ => {}
+        }
+        let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))
+        else {
+            continue;
+        };
+        for (at, letter) in letters.char_indices() {
+            match letter {
+                'n' if subcommand == "commit" => return Some("-n"),
+                // The rest of the word, or the next one, is its value.
+                'm' | 'F' | 'C' | 'c' | 't' | 'o' | 's' | 'X'
+                    if !(letter == 's' && subcommand != "rebase") =>
+                {
+                    let is_flag = subcommand == "commit" && letter == 'o';
+                    if !is_flag && at + 1 == letters.len() {
+                        rest.next();
+                    }
+                    if !is_flag {
+                        break;
+                    }
+                }
+                'S' | 'u' => break,
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+/// Reading the setting is fine.
+fn config(args: &[Arg<'_>]) -> Option<Denied> {
+    let at = args.iter().position(|arg| is_hooks_path(&arg.text))?;
+    let before = args.get(..at).unwrap_or_default();
+    let is_asked = before.iter().any(|arg| {
+        matches!(
+            arg.text.as_str(),
+            "get"
+                | "--get"
+                | "--get-all"
+                | "--list"
+                | "-l"
+                | "list"
+                | "--show-origin"
+                | "--get-regexp"
+        )
+    });
+    let is_unset =
+        before.iter().any(|arg| matches!(arg.text.as_str(), "--unset" | "--unset-all" | "unset"));
+    let has_value =
+        args.get(at + 1).is_some_and(|arg| !arg.text.starts_with('-') || arg.text.is_empty());
+    (!is_asked && (is_unset || has_value))
+        .then(|| denied(What::GitHooks, "git config core.hooksPath", ""))
+}

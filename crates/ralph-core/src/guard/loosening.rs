@@ -1,0 +1,182 @@
+//! What loosens ralph's hold without touching a file: its own commands, its variables, the person's channel.
+
+use super::command::{Command, name};
+use super::options::Arg;
+use super::walk::{Feed, Shell};
+use super::wording::denied;
+use super::{Denied, Ground, Scope, What};
+use alloc::format;
+
+/// Stands in an environment that was emptied: `env -i`.
+pub(super) const CLEARED: &str = "-";
+
+/// A variable that is set for this shell and all that it starts.
+pub(super) fn variable(name: &str, value: &str, ground: &Ground<'_>) -> Option<Denied> {
+    if ground.scope == Scope::HomeOnly {
+        return None;
+    }
+    let what = match name {
+        "RALPH_OFF" if !value.is_empty() && value != "0" => What::Loosening,
+        "RALPH_HOME" if !value.is_empty() && !is_home(value, ground) => What::Loosening,
+        "CLAUDECODE" if value.is_empty() || value == "0" => What::Loosening,
+        "HUSKY" if value == "0" => What::GitHooks,
+        "HUSKY_SKIP_HOOKS" | "OVERCOMMIT_DISABLE" if !value.is_empty() && value != "0" => {
+            What::GitHooks
+        }
+        "LEFTHOOK" if value == "0" || value == "false" => What::GitHooks,
+        _ => return None,
+    };
+    Some(denied(what, &format!("{name}={value}"), ""))
+}
+
+fn is_home(value: &str, ground: &Ground<'_>) -> bool {
+    let value = value.trim_end_matches('/');
+    let tilde =
+        value.strip_prefix('~').zip(ground.user_home).map(|(rest, home)| format!("{home}{rest}"));
+    ground.ralph_homes.iter().any(|home| *home == value || tilde.as_deref() == Some(home))
+}
+
+/// A variable that is taken away.
+pub(super) fn forgotten(how: &str, name: &str, ground: &Ground<'_>) -> Option<Denied> {
+    (name == "CLAUDECODE" && ground.scope == Scope::Run).then(|| denied(What::Loosening, how, name))
+}
+
+/// The variables that are set for one command.
+pub(super) fn environment(
+    program: &str,
+    command: &Command<'_>,
+    shell: &Shell<'_>,
+) -> Option<Denied> {
+    if shell.ground.scope == Scope::HomeOnly {
+        return None;
+    }
+    let argument = command.args.get(1).map_or("", |arg| arg.text.as_str());
+    // Without hooks to install, nothing is passed by.
+    let is_install = matches!(program, "npm" | "pnpm" | "yarn" | "bun")
+        && matches!(
+            argument,
+            "" | "ci" | "install" | "i" | "add" | "--frozen-lockfile" | "--immutable"
+        );
+    for (name, value) in &command.environment {
+        if name == CLEARED && matches!(program, "ralph" | "claude") {
+            return Some(denied(What::Loosening, &format!("env -i {program}"), ""));
+        }
+        if name.starts_with("GIT_CONFIG_") && value.to_ascii_lowercase().contains("core.hookspath")
+        {
+            return Some(denied(What::GitHooks, &format!("{name}={value}"), ""));
+        }
+        let found = variable(name, value, shell.ground);
+        if let Some(found) = found.filter(|found| found.what != What::GitHooks || !is_install) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// `ralph …` from the agent's shell. What only looks, asks or waits is the agent's to use.
+pub(super) fn ralph(args: &[Arg<'_>]) -> Option<Denied> {
+    let has = |option: &str| args.iter().any(|arg| arg.text == option);
+    if has("--help") || has("-h") || has("--dry-run") {
+        return None;
+    }
+    let mut operands =
+        args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-'));
+    let command = operands.next()?;
+    let is_loosening = match command {
+        // `hook` answers for the host: what is piped into it counts as said by the person.
+        "cancel" | "pause" | "resume" | "trust" | "uninstall" | "init" | "hook" => true,
+        "start" => has("--no-gates"),
+        _ => false,
+    };
+    is_loosening.then(|| {
+        let option = if command == "start" { " --no-gates" } else { "" };
+        denied(What::Loosening, &format!("ralph {command}{option}"), "")
+    })
+}
+
+/// `claude …` from the agent's shell: a session of its own speaks with a person's voice.
+pub(super) fn client(command: &Command<'_>) -> Option<Denied> {
+    let args = command.args.get(1..).unwrap_or_default();
+    let first = args.iter().map(|arg| arg.text.as_str()).find(|text| !text.starts_with('-'));
+    match first {
+        Some("plugin" | "plugins") => {
+            let is_off = args
+                .iter()
+                .any(|arg| matches!(arg.text.as_str(), "uninstall" | "remove" | "disable" | "rm"));
+            let is_ours =
+                args.iter().any(|arg| arg.text == "ralph" || arg.text.starts_with("ralph@"));
+            return (is_off && is_ours).then(|| denied(What::Settings, "claude plugin", "ralph"));
+        }
+        Some("mcp" | "config" | "doctor" | "update" | "install" | "agents" | "auth") => {
+            return None;
+        }
+        _ => {}
+    }
+    let texts = args.iter().map(|arg| arg.text.as_str()).chain(command.input.as_deref());
+    for text in texts {
+        if let Some(typed) = persons(text.trim_start()) {
+            return Some(denied(What::Channel, &format!("claude /{typed}"), ""));
+        }
+    }
+    let resumes = args.iter().find(|arg| {
+        let text = arg.text.as_str();
+        matches!(text, "--resume" | "-r" | "--continue" | "-c") || text.starts_with("--resume=")
+    });
+    resumes.map(|option| denied(What::Channel, &format!("claude {}", option.text), ""))
+}
+
+/// The command in `/ralph:cancel …`, if it is for people only.
+pub(super) fn persons(text: &str) -> Option<&str> {
+    let typed = text.strip_prefix('/')?;
+    let name = typed.split(char::is_whitespace).next()?;
+    is_persons(name).then_some(name)
+}
+
+pub(super) fn is_persons(command: &str) -> bool {
+    match command.split_once(':') {
+        Some(("ralph", name)) => matches!(
+            name,
+            "cancel"
+                | "pause"
+                | "resume"
+                | "goal"
+                | "loop"
+                | "orchestrator"
+                | "start"
+                | "trust"
+                | "init"
+                | "uninstall"
+                | "ralph-loop"
+                | "cancel-ralph"
+        ),
+        Some(("ralph-loop" | "ralph-wiggum", name)) => name != "help",
+        Some(_) => false,
+        None => matches!(command, "ralph-loop" | "cancel-ralph"),
+    }
+}
+
+/// Whether a command looks for ralph's processes.
+pub(super) fn seeks_ralph(program: &str, args: &[Arg<'_>]) -> bool {
+    matches!(name(program), "pgrep" | "pidof" | "grep")
+        && args.iter().any(|arg| is_ralph(&arg.text))
+}
+
+fn is_ralph(pattern: &str) -> bool {
+    let pattern = pattern.trim_start_matches(['^', '[']).trim_end_matches('$').replace(']', "");
+    pattern == "ralph"
+        || pattern.ends_with("/ralph")
+        || pattern.starts_with("ralph hook")
+        || pattern.starts_with("ralph gate")
+}
+
+pub(super) fn kills(program: &str, args: &[Arg<'_>], feed: &Feed) -> Option<Denied> {
+    let is_by_name = matches!(program, "pkill" | "killall" | "skill");
+    let is_asked = |command: &str| {
+        ["pgrep", "pidof"].iter().any(|tool| command.contains(tool))
+            && command.split_whitespace().any(|word| is_ralph(word.trim_matches(['\'', '"'])))
+    };
+    let is_ours = is_by_name && args.iter().any(|arg| is_ralph(&arg.text))
+        || feed.is_about_processes
+        || args.iter().any(|arg| arg.commands.iter().any(|command| is_asked(command)));
+    is_ours.then(|| denied(What::Loosening, program, "ralph"))
+}

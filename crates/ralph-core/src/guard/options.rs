@@ -1,0 +1,108 @@
+//! The arguments of a command, taken apart as most programs do it.
+
+use super::word::{Spelling, Values};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// One argument of a command.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arg<'a> {
+    /// What the program reads, as far as that is known.
+    pub(super) text: String,
+    pub(super) spellings: Vec<Spelling>,
+    /// The commands in it whose output becomes part of it.
+    pub(super) commands: Vec<&'a str>,
+}
+
+impl Arg<'_> {
+    pub(super) fn of(text: &str) -> Self {
+        Self { text: text.into(), spellings: alloc::vec![Spelling::of(text)], commands: Vec::new() }
+    }
+
+    /// What follows a prefix such as `of=`, with `~` meaning what it does at a word's beginning.
+    pub(super) fn after(&self, prefix: &str, values: &dyn Values) -> Vec<Spelling> {
+        let rest = self.spellings.iter().filter_map(|spelling| {
+            let rest = spelling.text.strip_prefix(prefix)?;
+            let text =
+                match rest.strip_prefix('~').and_then(|path| Some((path, values.home_of("")?))) {
+                    Some((path, home)) if path.is_empty() || path.starts_with('/') => home + path,
+                    _ => rest.into(),
+                };
+            Some(Spelling { text, is_open: spelling.is_open })
+        });
+        rest.collect()
+    }
+}
+
+/// Options apart from what they are applied to.
+#[derive(Debug, Default)]
+pub(super) struct Options<'a> {
+    /// The letters of short options, those with a value too.
+    pub(super) letters: String,
+    pub(super) long: Vec<&'a str>,
+    pub(super) values: Vec<(&'a str, Vec<Spelling>)>,
+    pub(super) operands: Vec<&'a Arg<'a>>,
+}
+
+impl Options<'_> {
+    pub(super) fn has(&self, letters: &str, long: &str) -> bool {
+        self.letters.chars().any(|letter| letters.contains(letter)) || self.has_long(long)
+    }
+
+    pub(super) fn has_long(&self, name: &str) -> bool {
+        self.long.contains(&name)
+    }
+
+    pub(super) fn values_of(&self, names: &[&str]) -> Vec<Spelling> {
+        let given = self.values.iter().filter(|(name, _)| names.contains(name));
+        given.flat_map(|(_, spellings)| spellings.iter().cloned()).collect()
+    }
+}
+
+/// `valued` are the names of options that a value follows: `t` for `-t x` and `-tx`, `output` for `--output x`.
+pub(super) fn parse<'a>(
+    args: &'a [Arg<'a>],
+    valued: &[&'a str],
+    known: &dyn Values,
+) -> Options<'a> {
+    let mut out = Options::default();
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        if arg.text == "--" {
+            out.operands.extend(rest);
+            break;
+        }
+        if let Some(long) = arg.text.strip_prefix("--") {
+            let name = long.split('=').next().unwrap_or_default();
+            out.long.push(name);
+            if name.len() < long.len() {
+                out.values.push((name, arg.after(&alloc::format!("--{name}="), known)));
+            } else if valued.contains(&name)
+                && let Some(value) = rest.next()
+            {
+                out.values.push((name, value.spellings.clone()));
+            }
+        } else if let Some(letters) =
+            arg.text.strip_prefix('-').filter(|letters| !letters.is_empty())
+        {
+            for (at, letter) in letters.char_indices() {
+                out.letters.push(letter);
+                let Some(name) =
+                    valued.iter().find(|name| name.len() == 1 && name.starts_with(letter))
+                else {
+                    continue;
+                };
+                let taken = alloc::format!("-{}", letters.get(..=at).unwrap_or_default());
+                if taken.len() < arg.text.len() {
+                    out.values.push((name, arg.after(&taken, known)));
+                } else if let Some(value) = rest.next() {
+                    out.values.push((name, value.spellings.clone()));
+                }
+                break;
+            }
+        } else {
+            out.operands.push(arg);
+        }
+    }
+    out
+}

@@ -1,0 +1,263 @@
+//! Paths without a file system: what a spelling in a directory leads to, and whether that is guarded.
+
+use super::word::{Spelling, unescaped};
+use super::{Ground, Scope, What};
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// An absolute path, one pattern per component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    components: Vec<String>,
+    /// Something below it, nobody knows what.
+    is_open: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Touch {
+    Write,
+    /// Whatever is below goes along.
+    Remove,
+    Read,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    Apart,
+    Above,
+    At,
+    Below,
+}
+
+impl Place {
+    pub(super) fn new(path: &str) -> Self {
+        let mut place = Self { components: Vec::new(), is_open: false };
+        place.push(&Spelling::of(path).text);
+        place
+    }
+
+    /// Where a spelling leads from `directory`; nothing if that is not known.
+    pub(super) fn of(spelling: &Spelling, directory: Option<&Self>) -> Option<Self> {
+        let mut text = spelling.text.as_str();
+        if spelling.is_open {
+            // `~/.ralph$x` may be a neighbour: only whole components are known.
+            text = text.get(..text.rfind('/')?.max(1))?;
+        }
+        if text.is_empty() {
+            return None;
+        }
+        let mut place = if text.starts_with('/') {
+            Self { components: Vec::new(), is_open: false }
+        } else {
+            directory?.clone()
+        };
+        place.push(text);
+        place.is_open |= spelling.is_open;
+        Some(place)
+    }
+
+    pub(super) fn push(&mut self, text: &str) {
+        for component in text.split('/') {
+            match component {
+                "" | "." => {}
+                ".." => drop(self.components.pop()),
+                _ => self.components.push(component.to_owned()),
+            }
+        }
+    }
+
+    pub(super) fn spelling(&self) -> Spelling {
+        let text = alloc::format!("/{}", self.components.join("/"));
+        Spelling { text, is_open: self.is_open }
+    }
+
+    pub(super) fn parent(mut self) -> Self {
+        self.components.pop();
+        self
+    }
+
+    fn relation(&self, guarded: &str) -> Relation {
+        let mut mine = self.components.iter().peekable();
+        let mut theirs = guarded.split('/').filter(|name| !name.is_empty()).peekable();
+        loop {
+            match (mine.next(), theirs.next()) {
+                // `**/cache` goes into directories, not into a file that a star would match.
+                (Some(pattern), Some(_))
+                    if is_star(pattern) && mine.peek().is_some() && theirs.peek().is_none() =>
+                {
+                    return Relation::Apart;
+                }
+                (Some(pattern), Some(name)) if is_match(pattern, name) => {}
+                (Some(_), Some(_)) => return Relation::Apart,
+                (Some(_), None) => return Relation::Below,
+                (None, Some(_)) => return Relation::Above,
+                (None, None) if self.is_open => return Relation::Below,
+                (None, None) => return Relation::At,
+            }
+        }
+    }
+
+    /// The path below `directory`, with its wildcards.
+    fn below(&self, directory: &str) -> Option<String> {
+        let names: Vec<&str> = directory.split('/').filter(|name| !name.is_empty()).collect();
+        let (above, below) = self.components.split_at_checked(names.len())?;
+        let is_inside = above.iter().zip(&names).all(|(pattern, name)| is_match(pattern, name));
+        (is_inside && !below.is_empty()).then(|| unescaped(&below.join("/")))
+    }
+}
+
+/// What touching this place would harm.
+pub(super) fn guarded(place: &Place, touch: Touch, ground: &Ground<'_>) -> Option<What> {
+    for home in ground.ralph_homes {
+        let relation = place.relation(home);
+        if relation == Relation::Below && is_key(place, home, touch) {
+            return Some(What::Key);
+        }
+        if is_hit(relation, place, touch) {
+            return Some(What::Home);
+        }
+    }
+    if touch == Touch::Read {
+        return None;
+    }
+    let is_among =
+        |files: &[&str]| files.iter().any(|file| is_hit(place.relation(file), place, touch));
+    if is_among(ground.settings) {
+        return Some(What::Settings);
+    }
+    if ground.scope == Scope::HomeOnly {
+        return None;
+    }
+    if is_among(ground.policy_files) {
+        return Some(What::Policy);
+    }
+    let path = place.below(ground.project)?;
+    if path == ".git/refs/ralph" || path.starts_with(".git/refs/ralph/") {
+        return Some(What::Refs);
+    }
+    let is_protected = !place.is_open && (ground.is_protected)(&path)
+        // `tests/**` matches what is in the directory, not the directory.
+        || (place.is_open || touch == Touch::Remove) && (ground.is_protected)(&alloc::format!("{path}/_"));
+    is_protected.then_some(What::Protected)
+}
+
+fn is_hit(relation: Relation, place: &Place, touch: Touch) -> bool {
+    match (relation, touch) {
+        (Relation::At | Relation::Below, Touch::Write | Touch::Remove) => true,
+        (Relation::Above, Touch::Remove) => !place.is_open,
+        (Relation::Above, Touch::Write) | (_, Touch::Read) | (Relation::Apart, _) => false,
+    }
+}
+
+fn is_star(pattern: &str) -> bool {
+    matches!(pattern, "*" | "**")
+}
+
+/// A wildcard that is written to means more than the key.
+fn is_key(place: &Place, home: &str, touch: Touch) -> bool {
+    let depth = home.split('/').filter(|name| !name.is_empty()).count();
+    match place.components.get(depth..) {
+        Some([name]) if !place.is_open => {
+            name == "key" || touch == Touch::Read && is_match(name, "key")
+        }
+        _ => false,
+    }
+}
+
+/// A name against a pattern, as the shell compares them: a leading dot has to be written out.
+pub(super) fn is_match(pattern: &str, name: &str) -> bool {
+    if pattern == name {
+        return true;
+    }
+    if name.starts_with('.') && !pattern.starts_with('.') && !pattern.starts_with("\\.") {
+        return false;
+    }
+    // A longer name does not exist, and the comparison takes time by the product of both lengths.
+    if pattern.len() > 512 || name.len() > 512 {
+        return false;
+    }
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    let (mut at, mut seen) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    loop {
+        let step = match (pattern.get(at), name.get(seen)) {
+            (None, None) => return true,
+            (Some('*'), _) => {
+                retry = Some((at + 1, seen));
+                at += 1;
+                continue;
+            }
+            (Some(_), Some(char)) => one(&pattern, at, *char),
+            (None, Some(_)) | (Some(_), None) => None,
+        };
+        match (step, retry) {
+            (Some(next), _) => {
+                at = next;
+                seen += 1;
+            }
+            (None, Some((after_star, from))) if from < name.len() => {
+                retry = Some((after_star, from + 1));
+                at = after_star;
+                seen = from + 1;
+            }
+            (None, _) => return false,
+        }
+    }
+}
+
+/// Where the pattern goes on if what stands at `at` matches this character.
+fn one(pattern: &[char], at: usize, char: char) -> Option<usize> {
+    match pattern.get(at)? {
+        '?' => Some(at + 1),
+        '\\' => (pattern.get(at + 1) == Some(&char)).then_some(at + 2),
+        '[' => class(pattern, at, char).or_else(|| (char == '[').then_some(at + 1)),
+        plain => (*plain == char).then_some(at + 1),
+    }
+}
+
+fn class(pattern: &[char], at: usize, char: char) -> Option<usize> {
+    let mut from = at + 1;
+    let is_negated = matches!(pattern.get(from), Some('!' | '^'));
+    from += usize::from(is_negated);
+    let close = pattern.iter().skip(from + 1).position(|char| *char == ']')? + from + 1;
+    let mut is_in = false;
+    let mut next = from;
+    while next < close {
+        let low = *pattern.get(next)?;
+        match (pattern.get(next + 1), pattern.get(next + 2)) {
+            (Some('-'), Some(high)) if next + 2 < close => {
+                is_in |= (low..=*high).contains(&char);
+                next += 3;
+            }
+            _ => {
+                is_in |= low == char;
+                next += 1;
+            }
+        }
+    }
+    (is_in != is_negated).then_some(close + 1)
+}
+
+/// Everything guarded that is at or below this place and whose name is like one of these; without names, whatever
+/// there is.
+pub(super) fn guarded_below(
+    place: &Place,
+    names: &[Spelling],
+    ground: &Ground<'_>,
+) -> Vec<Spelling> {
+    let policies = if ground.scope == Scope::Run { ground.policy_files } else { &[] };
+    let all = ground.ralph_homes.iter().chain(ground.settings).chain(policies);
+    let like = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        // Unlike the shell, `find -name` lets `*` match a leading dot.
+        let is_like = |pattern: &Spelling| {
+            is_match(&alloc::format!("_{}", pattern.text), &alloc::format!("_{name}"))
+        };
+        names.is_empty() || names.iter().any(is_like)
+    };
+    all.filter(|path| matches!(place.relation(path), Relation::Above | Relation::At) && like(path))
+        .map(|path| Spelling::of(path))
+        .collect()
+}

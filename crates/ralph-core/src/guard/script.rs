@@ -1,0 +1,330 @@
+//! Short programs in other languages, given on the command line or as a here-document: whether a call in them that
+//! writes is given the name of a guarded file, literally or by a variable that was set to it.
+
+use super::Denied;
+use super::command::{Command, after_option};
+use super::git::patched;
+use super::place::Touch;
+use super::walk::Shell;
+use super::word::{Spelling, Values};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// A program with more strings than this is no one-liner.
+const MOST_LITERALS: usize = 2048;
+
+/// How far around a name its call is looked for.
+const REACH: usize = 512;
+
+pub(super) fn judge(program: &str, command: &Command<'_>, shell: &Shell<'_>) -> Option<Denied> {
+    let args = command.args.get(1..).unwrap_or_default();
+    let option = match program {
+        "patch" | "apply_patch" => {
+            let given =
+                args.first().map(|arg| arg.text.as_str()).filter(|_| program == "apply_patch");
+            return patched(command.input.as_deref().or(given)?, shell, program);
+        }
+        "perl" | "ruby" | "node" | "bun" | "lua" => 'e',
+        "php" => 'r',
+        "awk" | "gawk" | "mawk" => {
+            let script = args.iter().find(|arg| !arg.text.starts_with('-'))?;
+            return look(&script.text, program, shell);
+        }
+        "deno" => {
+            let is_eval = args.first().is_some_and(|arg| arg.text == "eval");
+            return args
+                .get(1)
+                .filter(|_| is_eval)
+                .and_then(|script| look(&script.text, program, shell));
+        }
+        _ if program.starts_with("python") || program.starts_with("pypy") => 'c',
+        _ => return None,
+    };
+    let is_fed = args.iter().all(|arg| arg.text.starts_with('-'));
+    let given = after_option(args, option)
+        .or_else(|| if option == 'e' { after_option(args, 'E') } else { None });
+    let script = given.or_else(|| command.input.as_deref().filter(|_| is_fed))?;
+    look(script, program, shell)
+}
+
+/// A string of the program and where it stands, quotes included.
+struct Literal<'a> {
+    text: &'a str,
+    from: usize,
+    to: usize,
+}
+
+fn look(script: &str, program: &str, shell: &Shell<'_>) -> Option<Denied> {
+    let is_homely = ["home", "HOME", "expanduser"].iter().any(|word| script.contains(word));
+    for literal in literals(script) {
+        let before = script.get(..literal.from).unwrap_or_default();
+        let calls = enclosing(before);
+        if calls.iter().any(|call| runs_commands(call))
+            && let Some(found) = shell.inner(literal.text)
+        {
+            return Some(found);
+        }
+        let Some(found) = leads_to(&literal, is_homely, (program, shell)) else { continue };
+        // `print > "file"`; within brackets it compares.
+        let is_redirected =
+            program.ends_with("awk") && calls.len() == 1 && before.trim_end().ends_with('>');
+        if is_redirected
+            || literal.text.starts_with('>')
+            || is_written(script, (literal.from, literal.to))
+        {
+            return Some(found);
+        }
+        let Some(name) = assigned(before) else { continue };
+        let uses = script.match_indices(name).map(|(at, _)| (at, at + name.len()));
+        let mut uses =
+            uses.filter(|(from, to)| *from > literal.to && is_whole(script, *from, *to)).take(64);
+        if uses.any(|place| is_written(script, place)) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// What would be objected to if this string were written to as a file.
+fn leads_to(
+    literal: &Literal<'_>,
+    is_homely: bool,
+    (program, shell): (&str, &Shell<'_>),
+) -> Option<Denied> {
+    let path = literal.text.trim_start_matches(['>', '+', '<']).trim();
+    if path.is_empty() || path.contains('\n') || path.len() > REACH {
+        return None;
+    }
+    let home = shell.home_of("");
+    let mut spellings = Vec::new();
+    let below_home =
+        ["~", "$HOME", "${HOME}", "#{ENV['HOME']}"].iter().find_map(|mark| path.strip_prefix(mark));
+    if let (Some(rest), Some(home)) = (below_home, &home) {
+        spellings.push(Spelling::of(&format!("{home}{rest}")));
+    } else {
+        spellings.push(Spelling::of(path));
+        // `os.path.join(home, ".ralph", …)`
+        let relative = path.trim_start_matches('/');
+        if let Some(home) = home.filter(|_| is_homely && relative.starts_with('.')) {
+            spellings.push(Spelling::of(&format!("{home}/{relative}")));
+        }
+    }
+    shell.object(Touch::Write, &spellings, program)
+}
+
+fn literals(script: &str) -> impl Iterator<Item = Literal<'_>> {
+    let mut at = 0;
+    core::iter::from_fn(move || {
+        let rest = script.get(at..)?;
+        let from = at + rest.find(['"', '\'', '`'])?;
+        let quote = script.get(from..=from)?;
+        let inside = script.get(from + 1..)?;
+        let end = inside.match_indices(quote).map(|(end, _)| end).find(|end| {
+            let escapes = inside.as_bytes().get(..*end).unwrap_or_default().iter().rev();
+            escapes.take_while(|byte| **byte == b'\\').count() % 2 == 0
+        })?;
+        at = from + end + 2;
+        Some(Literal { text: inside.get(..end)?, from, to: at })
+    })
+    .take(MOST_LITERALS)
+}
+
+fn is_name(char: char) -> bool {
+    char.is_alphanumeric() || matches!(char, '_' | '.' | ':')
+}
+
+/// The names of the calls whose brackets are open at the end of `before`, innermost first.
+fn enclosing(before: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut depth = 0_usize;
+    let from = before.len().saturating_sub(REACH);
+    let from =
+        (from..=before.len()).find(|from| before.is_char_boundary(*from)).unwrap_or(before.len());
+    let text = before.get(from..).unwrap_or_default();
+    // `unlink "x"`, without brackets.
+    out.push(last_name(text.trim_end()));
+    for (at, char) in text.char_indices().rev() {
+        match char {
+            ')' | ']' => depth += 1,
+            '(' | '[' if depth > 0 => depth -= 1,
+            '(' | '[' => out.push(last_name(text.get(..at).unwrap_or_default().trim_end())),
+            '\n' | ';' if depth == 0 => break,
+            _ => {}
+        }
+    }
+    out
+}
+
+fn last_name(text: &str) -> &str {
+    let from = text.trim_end_matches(is_name).len();
+    text.get(from..).unwrap_or_default()
+}
+
+fn method(name: &str) -> &str {
+    name.rsplit(['.', ':']).next().unwrap_or_default()
+}
+
+fn runs_commands(call: &str) -> bool {
+    matches!(
+        method(call),
+        "system"
+            | "popen"
+            | "Popen"
+            | "run"
+            | "call"
+            | "check_call"
+            | "check_output"
+            | "getoutput"
+            | "execSync"
+            | "exec"
+            | "shell_exec"
+            | "passthru"
+            | "qx"
+            | "spawnSync"
+    )
+}
+
+fn writes(call: &str) -> bool {
+    matches!(
+        method(call),
+        "remove"
+            | "unlink"
+            | "rmtree"
+            | "rmdir"
+            | "removedirs"
+            | "rename"
+            | "replace"
+            | "renames"
+            | "truncate"
+            | "chmod"
+            | "chown"
+            | "mkdir"
+            | "makedirs"
+            | "symlink"
+            | "link"
+            | "utime"
+            | "move"
+            | "unlinkSync"
+            | "rmSync"
+            | "rmdirSync"
+            | "writeFileSync"
+            | "writeFile"
+            | "appendFileSync"
+            | "appendFile"
+            | "renameSync"
+            | "truncateSync"
+            | "mkdirSync"
+            | "chmodSync"
+            | "createWriteStream"
+            | "symlinkSync"
+            | "writeTextFile"
+            | "writeTextFileSync"
+            | "removeSync"
+            | "file_put_contents"
+            | "rm_rf"
+            | "rm_r"
+            | "rm"
+            | "touch"
+            | "remove_tree"
+            | "remove_dir"
+    ) || matches!(call, "File.write" | "File.delete" | "IO.write" | "FileUtils.mv" | "Bun.write")
+}
+
+/// Whether what stands there is given to a call that writes, or such a method is called on it.
+fn is_written(script: &str, (from, to): (usize, usize)) -> bool {
+    let before = script.get(..from).unwrap_or_default();
+    let after = script.get(to..).unwrap_or_default();
+    let calls = enclosing(before);
+    if calls.iter().any(|call| !is_text(call) && writes(call)) {
+        return true;
+    }
+    let after: String =
+        after.chars().take(REACH).take_while(|char| !matches!(char, '\n' | ';')).collect();
+    let opens =
+        calls.iter().any(|call| matches!(method(call), "open" | "fopen" | "new" | "openSync"));
+    opens && has_mode(before, &after) || has_method(&after)
+}
+
+/// `"x".replace("ralph.toml", …)` works on text.
+fn is_text(call: &str) -> bool {
+    method(call) == "replace" && !call.starts_with("os.")
+        || method(call) == "link" && call.len() > "os.link".len()
+}
+
+/// `, "w")` behind the name, or `">", ` before it.
+fn has_mode(before: &str, after: &str) -> bool {
+    let end = after.find(')').unwrap_or(after.len());
+    // The brackets of `expanduser(…)` close before the mode.
+    let rest = after.get(
+        ..end + 1 + after.get(end + 1..).map_or(0, |rest| rest.find(')').unwrap_or(rest.len())),
+    );
+    let rest = rest.unwrap_or(after);
+    let modes = ["\"w", "'w", "\"a", "'a", "\"x", "'x", "\"r+", "'r+"];
+    let is_mode = |mark: &str| {
+        rest.match_indices(mark).any(|(at, _)| {
+            let tail = rest.get(at + mark.len()..).unwrap_or_default();
+            let lead = rest.get(..at).unwrap_or_default().trim_end();
+            tail.trim_start_matches(['b', 't', '+']).starts_with(['"', '\''])
+                && lead.ends_with([',', '='])
+        })
+    };
+    modes.iter().any(|mark| is_mode(mark)) || {
+        let lead = before.trim_end().trim_end_matches(',').trim_end();
+        [">'", ">\"", "+<'", "+<\""].iter().any(|mark| lead.ends_with(mark))
+    }
+}
+
+/// `.write_text(` behind the name, or behind a path that the name begins: `home / ".ralph" / "off"`.
+fn has_method(after: &str) -> bool {
+    let mut chain = after.trim_start_matches([')', ' ']);
+    while let Some(next) = chain.strip_prefix('/') {
+        let Some((_, rest)) = next.trim_start_matches([' ', '"', '\'']).split_once(['"', '\''])
+        else {
+            break;
+        };
+        chain = rest.trim_start_matches([')', ' ']);
+    }
+    let Some(chain) = chain.strip_prefix('.') else { return false };
+    let name: String =
+        chain.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect();
+    let called = matches!(
+        name.as_str(),
+        "write_text"
+            | "write_bytes"
+            | "unlink"
+            | "touch"
+            | "rename"
+            | "mkdir"
+            | "rmdir"
+            | "chmod"
+            | "symlink_to"
+            | "hardlink_to"
+    );
+    let opened = name == "open"
+        && chain.get(4..).is_some_and(|rest| {
+            ["('w", "(\"w", "('a", "(\"a"].iter().any(|mode| rest.starts_with(mode))
+        });
+    called || opened
+}
+
+/// The variable that the string before this place is assigned to.
+fn assigned(before: &str) -> Option<&str> {
+    let line = before.rsplit(['\n', ';']).next().unwrap_or_default();
+    let (left, right) = line.split_once('=')?;
+    if right.starts_with(['=', '>', '~']) {
+        return None;
+    }
+    let left = left.trim_end();
+    let name = last_name(left);
+    let is_variable =
+        !name.is_empty() && name.chars().all(|char| char.is_alphanumeric() || char == '_');
+    is_variable.then_some(name)
+}
+
+fn is_whole(script: &str, from: usize, to: usize) -> bool {
+    let is_part = |char: char| char.is_alphanumeric() || char == '_';
+    let before = script.get(..from).and_then(|text| text.chars().next_back());
+    let after = script.get(to..).and_then(|text| text.chars().next());
+    !before.is_some_and(is_part) && !after.is_some_and(is_part)
+}
