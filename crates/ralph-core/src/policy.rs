@@ -75,6 +75,27 @@ pub struct LinePattern {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protect {
     pub paths: Vec<String>,
+    #[serde(default, skip_serializing_if = "Objection::is_deny")]
+    pub guard: Objection,
+}
+
+/// What becomes of a tool call that would touch what is not the agent's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Objection {
+    #[default]
+    Deny,
+    /// The person decides, where there is one to ask.
+    Ask,
+    /// It is found out at the stop.
+    Off,
+}
+
+impl Objection {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn is_deny(&self) -> bool {
+        *self == Self::Deny
+    }
 }
 
 /// `[tests]`: what must not get weaker.

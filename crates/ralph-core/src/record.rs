@@ -159,6 +159,13 @@ pub enum Change {
     Compacted,
     /// The agent was told again where it stands.
     Anchored,
+    /// A tool call was not let through.
+    Denied {
+        tool: String,
+        what: String,
+        /// What was about to be done, shortened.
+        call: String,
+    },
     /// The host ended a turn that had been held.
     Overridden {
         how: String,

@@ -164,6 +164,7 @@ impl State {
             | Change::Moved { .. }
             | Change::Compacted
             | Change::Anchored
+            | Change::Denied { .. }
             | Change::Overridden { .. } => return None,
         };
         state.apply(first);
@@ -181,7 +182,7 @@ impl State {
         self.clock_ms = entry.at_ms;
         self.last_seen_ms = self.last_seen_ms.max(entry.at_ms);
         match &entry.change {
-            Change::Started(_) => {}
+            Change::Started(_) | Change::Denied { .. } => {}
             Change::Restored(_) => self.tampered = Tampered::Yes,
             Change::Decided(decided) => self.decided(decided, entry.at_ms),
             Change::Trouble { class } => self.trouble = Some(class.clone()),

@@ -32,6 +32,8 @@ use serde_json::value::RawValue;
 pub struct Ground<'a> {
     /// Where ralph keeps its state, in every spelling that leads there.
     pub ralph_homes: &'a [&'a str],
+    /// Where in it the agent says how far it is. What it writes there is a claim, and no claim counts as evidence.
+    pub claims: &'a [&'a str],
     pub user_home: Option<&'a str>,
     pub project: &'a str,
     /// Where the agent's shell stands.

@@ -107,6 +107,14 @@ impl Place {
     }
 }
 
+/// A file below a place for claims, named without wildcards: they could mean more than that.
+fn is_claim(place: &Place, ground: &Ground<'_>) -> bool {
+    let is_plain = |name: &String| !name.contains(['*', '?', '[', '{']);
+    !place.is_open
+        && place.components.iter().all(is_plain)
+        && ground.claims.iter().any(|claims| place.relation(claims) == Relation::Below)
+}
+
 /// What touching this place would harm.
 pub(super) fn guarded(place: &Place, touch: Touch, ground: &Ground<'_>) -> Option<What> {
     for home in ground.ralph_homes {
@@ -114,7 +122,7 @@ pub(super) fn guarded(place: &Place, touch: Touch, ground: &Ground<'_>) -> Optio
         if relation == Relation::Below && is_key(place, home, touch) {
             return Some(What::Key);
         }
-        if is_hit(relation, place, touch) {
+        if is_hit(relation, place, touch) && !is_claim(place, ground) {
             return Some(What::Home);
         }
     }

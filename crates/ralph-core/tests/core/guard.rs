@@ -15,6 +15,7 @@ fn is_protected(path: &str) -> bool {
 fn ground(scope: Scope) -> Ground<'static> {
     Ground {
         ralph_homes: &["/home/u/.ralph"],
+        claims: &["/home/u/.ralph/state/5999882c"],
         user_home: Some("/home/u"),
         project: "/home/u/project",
         cwd: "/home/u/project",

@@ -51,6 +51,7 @@ fn set(policy: &mut Policy, key: &str, value: &Value) {
                 texts.iter().filter_map(|text| choice::<LineCheck>(text)).collect();
         }
         ("lines.exclude", Value::Texts(texts)) => policy.lines.exclude.clone_from(texts),
+        ("protect.guard", Value::Text(text)) => choose(&mut policy.protect.guard, text),
         ("protect.paths", Value::Texts(texts)) => policy.protect.paths.clone_from(texts),
         ("tests.integrity", Value::Text(text)) => choose(&mut policy.tests.integrity, text),
         ("tests.red_first", Value::Text(text)) => choose(&mut policy.tests.red_first, text),

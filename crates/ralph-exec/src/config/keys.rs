@@ -231,8 +231,14 @@ static PATTERN: &[Key] = &[
     Key { name: "paths", kind: Kind::Globs, about: "Where it applies; empty is every text file." },
 ];
 
-static PROTECT: &[Key] =
-    &[Key { name: "paths", kind: Kind::Globs, about: "Files that the agent may not change." }];
+static PROTECT: &[Key] = &[
+    Key {
+        name: "guard",
+        kind: Kind::Choice(&["deny", "ask", "off"]),
+        about: "Tool calls that would touch what is not the agent's: refused, asked about, or only found out at the stop.",
+    },
+    Key { name: "paths", kind: Kind::Globs, about: "Files that the agent may not change." },
+];
 
 static TESTS: &[Key] = &[
     Key {

@@ -131,6 +131,9 @@ fn line(entry: &Entry) -> String {
         }
         Change::Compacted => "compacted  the conversation was summed up".to_string(),
         Change::Anchored => "anchored   the agent was told where it stands".to_string(),
+        Change::Denied { tool, what, call } => {
+            format!("denied     {} ({}): {}", safe(tool), safe(what), safe(call))
+        }
         Change::Overridden { how } => format!("overridden {}", safe(how)),
     };
     format!("{}  {what}\n", wording::when(entry.at_ms))

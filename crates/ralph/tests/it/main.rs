@@ -16,6 +16,7 @@ mod demo;
 mod detect;
 mod faults;
 mod gates;
+mod guard;
 mod hook;
 mod hostile;
 mod loops;

@@ -1,0 +1,114 @@
+//! Tool calls that an agent may not make, through the hook.
+
+use crate::sandbox::{Ended, SESSION, Sandbox, json};
+
+const GATE: &str = "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n";
+
+fn bash(sandbox: &Sandbox, session: &str, command: &str) -> Ended {
+    let more = format!(r#","tool_name":"Bash","tool_input":{{"command":{}}}"#, json(command));
+    sandbox.event("PreToolUse", session, &more)
+}
+
+fn write(sandbox: &Sandbox, path: &str) -> Ended {
+    let input = format!(r#"{{"file_path":{},"content":"x"}}"#, json(path));
+    let more = format!(r#","tool_name":"Write","tool_input":{input}"#);
+    sandbox.event("PreToolUse", SESSION, &more)
+}
+
+/// The decision and the reason.
+fn decision(ended: &Ended) -> (String, String) {
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended}");
+    if ended.stdout.is_empty() {
+        return ("none".to_string(), String::new());
+    }
+    let answer: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let output = &answer["hookSpecificOutput"];
+    assert_eq!(output["hookEventName"], "PreToolUse", "{ended}");
+    let text = |name: &str| output[name].as_str().unwrap().to_string();
+    (text("permissionDecision"), text("permissionDecisionReason"))
+}
+
+fn armed(policy: &str) -> (Sandbox, String) {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", policy);
+    sandbox.write("tests/a.rs", "");
+    sandbox.commit();
+    sandbox.trust();
+    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    let run = sandbox.status()["runs"][0]["run"].as_str().unwrap().to_string();
+    (sandbox, run)
+}
+
+/// R-S4a, R-S8b, R-L4f: state, policy, protected files, the settings that call ralph and git's hooks are out of reach,
+/// and what was tried is in the journal.
+#[test]
+fn what_is_not_the_agents_is_denied_and_noted() {
+    let (sandbox, run) = armed(&format!("{GATE}[protect]\npaths = [\"tests/**\"]\n"));
+    let project = sandbox.project().display().to_string();
+    let home = sandbox.home().display().to_string();
+    for command in [
+        "rm -rf ~/.ralph".to_string(),
+        format!("echo '{{}}' > {home}/.ralph/runs/{run}/state.json"),
+        "sed -i s/true/false/ ralph.toml".to_string(),
+        "git rm -q tests/a.rs".to_string(),
+        "git commit --no-verify -m wip".to_string(),
+        "echo '{\"disableAllHooks\":true}' > .claude/settings.json".to_string(),
+        format!("ralph cancel {run}"),
+        "RALPH_OFF=1 claude".to_string(),
+        "ralph hook claude < event.json".to_string(),
+    ] {
+        let (decided, reason) = decision(&bash(&sandbox, SESSION, &command));
+        assert_eq!(decided, "deny", "{command}");
+        assert!((10..600).contains(&reason.chars().count()), "{command}: {reason}");
+    }
+    for path in ["ralph.toml", "tests/a.rs", ".claude/settings.local.json"] {
+        let (decided, _) = decision(&write(&sandbox, &format!("{project}/{path}")));
+        assert_eq!(decided, "deny", "{path}");
+    }
+    let log = sandbox.ralph(["log", &run]).stdout;
+    assert_eq!(log.lines().filter(|line| line.contains("  denied ")).count(), 12, "{log}");
+}
+
+/// The agent is told to read logs, to ask and to wait, and to write what it claims.
+#[test]
+fn honest_work_goes_on() {
+    let (sandbox, _) = armed(&format!("{GATE}[protect]\npaths = [\"tests/**\"]\n"));
+    let project = sandbox.project().display().to_string();
+    let state = sandbox.ralph_home("state").join(SESSION).join("orchestrator.json");
+    for command in [
+        "cat ~/.ralph/cache/logs/tests-1.log".to_string(),
+        "ralph ask 'which one?'".to_string(),
+        "ralph wait 20m 'the deployment'".to_string(),
+        "cargo test && git commit -am 'fix it'".to_string(),
+        "cat ralph.toml tests/a.rs".to_string(),
+        format!("echo '{{\"verified_done\":true}}' > {}", state.display()),
+    ] {
+        assert_eq!(decision(&bash(&sandbox, SESSION, &command)).0, "none", "{command}");
+    }
+    for path in [format!("{project}/src/lib.rs"), state.display().to_string()] {
+        assert_eq!(decision(&write(&sandbox, &path)).0, "none", "{path}");
+    }
+}
+
+/// The policy says whether a person is asked instead, or nobody.
+#[test]
+fn the_policy_says_what_becomes_of_it() {
+    for (guard, expected) in [("deny", "deny"), ("ask", "ask"), ("off", "none")] {
+        let (sandbox, _) = armed(&format!("{GATE}[protect]\nguard = \"{guard}\"\n"));
+        let (decided, _) = decision(&bash(&sandbox, SESSION, "rm ralph.toml"));
+        assert_eq!(decided, expected);
+    }
+}
+
+/// R-S4a: a session that nobody holds may touch everything but ralph's own files.
+#[test]
+fn a_session_that_nobody_holds_may_touch_everything_but_ralphs_files() {
+    let (sandbox, run) = armed(GATE);
+    for (command, expected) in [
+        ("rm ralph.toml", "none"),
+        ("git commit --no-verify -m wip", "none"),
+        (&*format!("rm -rf ~/.ralph/runs/{run}"), "deny"),
+    ] {
+        assert_eq!(decision(&bash(&sandbox, "another", command)).0, expected, "{command}");
+    }
+}
