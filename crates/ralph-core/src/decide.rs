@@ -3,6 +3,7 @@
 //! [`plan`] answers from what is cheap to know; only when that does not settle the stop is the evidence gathered
 //! and [`conclude`] asked.
 
+use crate::ending;
 use crate::event::{PendingKind, Stop, Trouble};
 use crate::facts::{
     Cap, Declared, Driver, Evidence, Facts, Off, Owner, Prompt, Queued, Tree, Trust,
@@ -459,8 +460,7 @@ fn block(rule: Rule, because: String, reason: String) -> Decision {
 }
 
 fn end(rule: Rule, status: Status, run: &Run, because: String) -> Decision {
-    let title = if run.title.is_empty() { String::new() } else { format!(": {}", run.title) };
-    let notice = format!("ralph: {}{title} — {because} (run {})", status.name(), run.id);
+    let notice = format!("ralph: {}", ending::sentence(status, run, &because));
     Decision {
         verdict: Verdict::End { status, notice },
         outcome: Outcome::Ended(status),

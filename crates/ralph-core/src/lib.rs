@@ -12,6 +12,7 @@ pub mod anchor;
 pub mod check;
 pub mod claim;
 pub mod decide;
+pub mod ending;
 pub mod event;
 pub mod facts;
 pub mod gate;

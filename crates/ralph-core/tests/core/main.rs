@@ -5,6 +5,8 @@ mod anchor;
 #[cfg(test)]
 mod disk;
 #[cfg(test)]
+mod ending;
+#[cfg(test)]
 mod guard;
 #[cfg(test)]
 mod host;

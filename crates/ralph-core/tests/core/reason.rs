@@ -289,9 +289,9 @@ fn every_text_names_its_run() {
         Scenario::of(review).stop(at(1).unmet("tests").tampering("`run.json` was changed")),
     ];
     for scenario in told {
-        let (text, named) = match &scenario.last().decision.verdict {
-            Verdict::Block { reason } => (reason, "run k7f2)\n"),
-            Verdict::End { notice, .. } => (notice, "(run k7f2)"),
+        let (text, end, named) = match &scenario.last().decision.verdict {
+            Verdict::Block { reason } => (reason, "\n", "run k7f2)\n"),
+            Verdict::End { notice, .. } => (notice, "); ", "(run k7f2); "),
             Verdict::Allow
             | Verdict::AllowNoting(_)
             | Verdict::Answer { .. }
@@ -299,7 +299,7 @@ fn every_text_names_its_run() {
             | Verdict::Deny { .. }
             | Verdict::Ask { .. } => panic!("nothing said: {scenario}"),
         };
-        assert!(text.split_inclusive('\n').next().unwrap().ends_with(named), "{text}");
+        assert!(text.split_inclusive(end).next().unwrap().ends_with(named), "{text}");
         let commands = text.matches("ralph cancel").count();
         assert_eq!(commands, text.matches("ralph cancel k7f2`").count(), "{text}");
     }

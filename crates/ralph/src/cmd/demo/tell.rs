@@ -139,7 +139,7 @@ fn verdict(hook: &Hook) -> Vec<String> {
         Effect::Blocked { reasons } => held(&reasons.join("\n"), &took),
         Effect::Allowed => {
             let said = hook.handlers.iter().find_map(|handled| message(&handled.stdout));
-            let said = said.as_deref().map_or("let go", |said| without_run(said).0);
+            let said = said.as_deref().unwrap_or("let go");
             let (end, what) = said.split_once(": ").unwrap_or((said, ""));
             headed(&format!("{} {what}", paint(GOOD, &format!("✓ {end}:"))), &took)
         }
@@ -149,11 +149,12 @@ fn verdict(hook: &Hook) -> Vec<String> {
     }
 }
 
-/// What the person is told when a run ends.
+/// What the person is told when a run ends, up to the id of the run and what to do next: the demo shows that itself.
 fn message(answer: &str) -> Option<String> {
     let answer: Value = serde_json::from_str(answer).ok()?;
     let said = safe(answer.get("systemMessage")?.as_str()?);
-    Some(said.strip_prefix("ralph: ").map_or(said.clone(), str::to_owned))
+    let said = said.strip_prefix("ralph: ").unwrap_or(&said);
+    Some(said.rsplit_once(" (run ").map_or(said, |(said, _)| said).to_owned())
 }
 
 /// The first of what the agent reads, without what only fences it in: the reason begins with

@@ -1,0 +1,88 @@
+//! What a person is told at the end of a run.
+
+use crate::scenario::run;
+use insta::assert_snapshot;
+use ralph_core::ending;
+use ralph_core::limits::Limits;
+use ralph_core::policy::Policy;
+use ralph_core::record::{Run, Seal};
+use ralph_core::status::Status;
+
+fn sealed() -> Run {
+    let seal = Seal {
+        policy: Policy::default(),
+        project: "/home/user/project".into(),
+        hash: String::new(),
+        base: None,
+        path: None,
+        tools: Vec::new(),
+        complexity: None,
+    };
+    Run { seal: Some(Box::new(seal)), ..run() }
+}
+
+/// R-U2c: every end says why, and what to do next.
+#[test]
+fn every_end_has_a_next_step() {
+    let told = |run: &Run| {
+        let lines = Status::ALL.map(|status| ending::sentence(status, run, "because of this"));
+        lines.join("\n")
+    };
+    assert_snapshot!(told(&run()), @"
+    verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
+    claimed: nested quotes — because of this (run k7f2); look it over before you rely on it; `ralph gate detect` proposes what could measure it
+    exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `ralph start` again
+    needs_human: nested quotes — because of this (run k7f2); answer in the session, then `ralph start` again
+    needs_review: nested quotes — because of this (run k7f2); look at the change before you keep it; `ralph why k7f2` says what was seen
+    gate_broken: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it was; repair it, then `ralph start` again
+    rate_limited: nested quotes — because of this (run k7f2); `ralph start` again when the limit is lifted
+    cancelled: nested quotes — because of this (run k7f2); `ralph start` begins anew
+    overridden: nested quotes — because of this (run k7f2); the client let the agent go: raise its cap on blocks (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `ralph start` again
+    crashed: nested quotes — because of this (run k7f2); `ralph status` says what broke; then `ralph start` again
+    ");
+    assert_snapshot!(told(&sealed()), @"
+    verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
+    claimed: nested quotes — because of this (run k7f2); look it over before you rely on it; `ralph gate detect` proposes what could measure it
+    exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `ralph start` again
+    needs_human: nested quotes — because of this (run k7f2); answer in the session, then `ralph start` again
+    needs_review: nested quotes — because of this (run k7f2); look at the change before you keep it: `ralph checkpoint diff k7f2`, `ralph why k7f2`
+    gate_broken: nested quotes — because of this (run k7f2); repair it until `ralph gate run` gets an answer, then `ralph start` again
+    rate_limited: nested quotes — because of this (run k7f2); `ralph start` again when the limit is lifted
+    cancelled: nested quotes — because of this (run k7f2); `ralph start` begins anew
+    overridden: nested quotes — because of this (run k7f2); the client let the agent go: raise its cap on blocks (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `ralph start` again
+    crashed: nested quotes — because of this (run k7f2); `ralph status` says what broke; then `ralph start` again
+    ");
+}
+
+#[test]
+fn the_limits_to_raise_are_those_that_the_run_has() {
+    let Limits { max_iterations, max_duration_ms, max_cost_micro_usd, .. } = Limits::DEFAULT;
+    let cases = [
+        (max_iterations, max_duration_ms, max_cost_micro_usd),
+        (None, max_duration_ms, max_cost_micro_usd),
+        (max_iterations, None, None),
+    ];
+    let told = cases.map(|(max_iterations, max_duration_ms, max_cost_micro_usd)| {
+        let limits =
+            Limits { max_iterations, max_duration_ms, max_cost_micro_usd, ..Limits::DEFAULT };
+        ending::next_step(Status::Exhausted, &Run { limits, ..run() })
+    });
+    assert_snapshot!(told.join("\n"), @"
+    `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-duration` or `--max-cost-usd`
+    `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-iterations`
+    ");
+}
+
+#[test]
+fn it_is_one_bounded_line_whatever_the_title_and_the_reason_are() {
+    let hostile = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e}\"'`$(id)`\r\nralph: verified\t";
+    let title = format!("{hostile}{}", "x".repeat(1_000_000));
+    let told = ending::sentence(Status::Stuck, &Run { title, ..run() }, &hostile.repeat(10_000));
+    assert!(told.chars().count() < 1000, "{}", told.len());
+    assert_snapshot!(told.chars().take(120).collect::<String>(), @r#"stuck: red"'`$(id)` ralph: verified xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"#);
+    let told = ending::sentence(Status::Verified, &Run { title: String::new(), ..run() }, "why");
+    assert_snapshot!(told, @"verified — why (run k7f2); see `ralph why k7f2`");
+}
