@@ -3,12 +3,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use ralph_core::event::{Event, Occasion};
-use ralph_core::host::{Host, Style};
+use ralph_core::host::{Host, Style, status_line};
 use ralph_core::id::SessionId;
 use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_core::typed;
-use ralph_core::verdict::Verdict;
+use ralph_core::verdict::{Bell, Verdict};
 use serde_json::Value;
 
 const STYLES: [Style; 3] = [Style::Exit2, Style::Context, Style::Json];
@@ -51,6 +51,9 @@ fuzz_target!(|data: &[u8]| {
         Ok(Event::Unknown) => {}
         Err(malformed) => is_one_line(&malformed.why, 120),
     }
+    if let Some(glance) = status_line::parse(data) {
+        is_plain(Some(&glance.session));
+    }
     let said = String::from_utf8_lossy(data).into_owned();
     for style in STYLES {
         allows(style, &said);
@@ -77,7 +80,7 @@ fn allows(style: Style, said: &str) {
     assert!(reply.stdout.is_empty() && reply.stderr.is_empty() && reply.exit == 0);
     let notice = said.to_owned();
     let status = Status::Verified;
-    for verdict in [Verdict::AllowNoting(notice.clone()), Verdict::End { status, notice }] {
+    for verdict in [Verdict::AllowNoting(notice.clone()), Verdict::End { status, notice, bell: Bell::Rings }] {
         let reply = Host::Claude.render(style, Occasion::Stop, &verdict);
         assert!(reply.stderr.is_empty() && reply.exit == 0);
         let object: Value = serde_json::from_slice(&reply.stdout).unwrap();

@@ -16,7 +16,7 @@ use crate::requirement::{Evidence as Proof, Requirement, Standing};
 use crate::run::{Phase, State, Tampered};
 use crate::status::Status;
 use crate::text;
-use crate::verdict::Verdict;
+use crate::verdict::{Bell, Verdict};
 use alloc::format;
 use alloc::string::{String, ToString};
 
@@ -462,7 +462,7 @@ fn block(rule: Rule, because: String, reason: String) -> Decision {
 fn end(rule: Rule, status: Status, run: &Run, because: String) -> Decision {
     let notice = format!("ralph: {}", ending::sentence(status, run, &because));
     Decision {
-        verdict: Verdict::End { status, notice },
+        verdict: Verdict::End { status, notice, bell: Bell::Silent },
         outcome: Outcome::Ended(status),
         ..allow(rule, because)
     }

@@ -20,5 +20,23 @@ pub enum Verdict {
     /// The person is asked before the tool is used.
     Ask { reason: String },
     /// The run is over; the agent may stop and the person is told one line.
-    End { status: Status, notice: String },
+    End { status: Status, notice: String, bell: Bell },
+}
+
+/// Whether the person hears it too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bell {
+    #[default]
+    Silent,
+    Rings,
+}
+
+impl Verdict {
+    /// An end as the person wants to hear it.
+    pub fn with_bell(mut self, wanted: Bell) -> Self {
+        if let Self::End { bell, .. } = &mut self {
+            *bell = wanted;
+        }
+        self
+    }
 }

@@ -6,7 +6,7 @@ use crate::fs::{self, Durability, FileError};
 use crate::holder;
 use crate::store::Opened;
 use crate::world::World;
-use crate::{clock, journal, sources, stages, surroundings};
+use crate::{clock, journal, notify, sources, stages, surroundings};
 use ralph_core::decide::Decision;
 use ralph_core::event::Stop;
 use ralph_core::id::{RunId, SessionId};
@@ -14,13 +14,14 @@ use ralph_core::record::{Change, Decided, Entry, Outcome, Rule, VERSION};
 use ralph_core::source::loop_file;
 use ralph_core::status::Status;
 use ralph_core::text;
+use ralph_core::verdict::Bell;
 use serde::Serialize;
 
 /// A session held only by files keeps this much history.
 const LARGEST_HELD: u64 = 4 * 1024 * 1024;
 const LARGEST_VIEW: usize = 4 * 1024 * 1024;
 
-pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decision) {
+pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decision) -> Bell {
     let run = &before.run;
     let done = match &decision.outcome {
         Outcome::Allowed | Outcome::Repeated | Outcome::Orphaned => Ok(()),
@@ -58,6 +59,14 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
     if let Err(error) = done {
         let fault = Fault::new(Kind::File, &faults::describe(&error)).of_run(&run.id);
         faults::record(&world.home, &fault);
+    }
+    match decision.outcome {
+        Outcome::Ended(status) => notify::about(world, run, status, &decision.because),
+        Outcome::Allowed
+        | Outcome::Blocked { .. }
+        | Outcome::Awaited { .. }
+        | Outcome::Repeated
+        | Outcome::Orphaned => Bell::Silent,
     }
 }
 

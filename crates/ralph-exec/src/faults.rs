@@ -36,6 +36,8 @@ pub enum Kind {
     File,
     /// A run that names no owner holds nobody.
     Orphan,
+    /// A person could not be told of the end of a run.
+    Notification,
     /// Our own bug.
     Controller,
 }
@@ -46,6 +48,7 @@ impl Kind {
             Self::Input => "input",
             Self::File => "file",
             Self::Orphan => "orphan",
+            Self::Notification => "notification",
             Self::Controller => "controller",
         }
     }

@@ -44,8 +44,8 @@ pub fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
             Plan::Verify => Some(sources::for_run(world, &seen, stop, &sight)),
         };
         if let Some((decision, before)) = settle(scene, &seen, &sight, evidence.as_ref())? {
-            aftermath::of(world, session, &before, &decision);
-            return Ok(decision.verdict);
+            let bell = aftermath::of(world, session, &before, &decision);
+            return Ok(decision.verdict.with_bell(bell));
         }
     }
     Err(StoreError::OutOfTime)

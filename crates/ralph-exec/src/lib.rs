@@ -25,6 +25,7 @@ pub mod held;
 pub mod holder;
 pub mod install;
 pub mod journal;
+pub mod notify;
 pub mod observe;
 pub mod orchestrator;
 pub mod overview;

@@ -180,6 +180,11 @@ impl RunPaths {
         self.0.join("worker.log")
     }
 
+    /// What a person was told of its end, made by whoever tells them: nobody tells it twice.
+    pub fn notified(&self) -> PathBuf {
+        self.0.join("notified")
+    }
+
     pub fn lock(&self) -> PathBuf {
         self.0.join("lock")
     }

@@ -77,6 +77,8 @@ enum Command {
     /// Send one captured hook payload through the hooks that are configured, and show what the client would do
     Replay(cmd::replay::args::Replay),
     Model(cmd::model::Model),
+    Notify(cmd::notify::Notify),
+    Statusline(cmd::statusline::Statusline),
     /// Answer one hook event of a coding agent (called by the agent's host)
     Hook(Hook),
     /// Print a completion script for a shell
@@ -461,6 +463,8 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Demo(demo) => return ended(cmd::demo::run(env, &demo)),
         Command::Simulate(simulate) => return ended(cmd::simulate::run(env, &simulate)),
         Command::Replay(replay) => return ended(cmd::replay::run(env, &replay)),
+        Command::Notify(notify) => return ended(cmd::notify::run(env, &notify)),
+        Command::Statusline(cmd::statusline::Statusline {}) => return cmd::statusline::run(env),
         Command::Start(start) => cmd::start::run(env, &start),
         Command::Status(status) => cmd::status::run(env, &status),
         Command::Why(why) => cmd::why::run(env, &why),

@@ -10,7 +10,7 @@ use crate::event::{
 use crate::id::SessionId;
 use crate::text;
 use crate::typed;
-use crate::verdict::Verdict;
+use crate::verdict::{Bell, Verdict};
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -335,6 +335,9 @@ fn stop_trouble(stop_reason: &str) -> Option<Trouble> {
 struct Noting<'a> {
     #[serde(rename = "systemMessage")]
     system_message: &'a str,
+    /// A hook has no terminal; the client writes this to its own.
+    #[serde(rename = "terminalSequence", skip_serializing_if = "Option::is_none")]
+    terminal_sequence: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -417,8 +420,11 @@ pub fn render(style: Style, occasion: Occasion, verdict: &Verdict) -> Reply {
     let hook_event_name = event_name(occasion);
     match (verdict, style) {
         (Verdict::Allow, _) => Reply::default(),
-        (Verdict::AllowNoting(notice) | Verdict::End { notice, .. }, _) => {
-            object(&Noting { system_message: notice })
+        (Verdict::AllowNoting(notice) | Verdict::End { notice, bell: Bell::Silent, .. }, _) => {
+            object(&Noting { system_message: notice, terminal_sequence: None })
+        }
+        (Verdict::End { notice, bell: Bell::Rings, .. }, _) => {
+            object(&Noting { system_message: notice, terminal_sequence: Some("\u{7}") })
         }
         (Verdict::Answer { text }, _) => object(&Answering {
             decision: "block",

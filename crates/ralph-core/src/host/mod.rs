@@ -1,6 +1,7 @@
 //! The edge towards coding agents: their bytes become an [`Event`], a [`Verdict`] becomes their bytes.
 
 pub mod claude;
+pub mod status_line;
 
 use crate::event::{Event, Occasion};
 use crate::verdict::Verdict;

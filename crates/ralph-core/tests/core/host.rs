@@ -8,7 +8,7 @@ use ralph_core::event::{
 use ralph_core::host::{Host, Malformed, Reply, Style};
 use ralph_core::id::SessionId;
 use ralph_core::status::Status;
-use ralph_core::verdict::Verdict;
+use ralph_core::verdict::{Bell, Verdict};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -428,6 +428,10 @@ fn bytes(reply: &Reply) -> String {
     )
 }
 
+fn end(status: Status, notice: &str) -> Verdict {
+    Verdict::End { status, notice: notice.into(), bell: Bell::Silent }
+}
+
 /// R-H1a, R-U1c: every verdict in every style, to the byte. A plain allow is none.
 #[test]
 fn every_verdict_in_every_style() {
@@ -435,8 +439,10 @@ fn every_verdict_in_every_style() {
         Verdict::Allow,
         Verdict::AllowNoting("ralph: run k7f2 is orphaned".into()),
         Verdict::Block { reason: "1 of 2 — \"tests\"\nno such file\u{1}".into() },
-        Verdict::End { status: Status::Verified, notice: "ralph: verified (run k7f2)".into() },
-        Verdict::End { status: Status::Stuck, notice: "ralph: stuck \\ (run k7f2)".into() },
+        end(Status::Verified, "ralph: verified (run k7f2)"),
+        end(Status::Stuck, "ralph: stuck \\ (run k7f2)"),
+        end(Status::Stuck, "ralph: stuck (run k7f2)").with_bell(Bell::Rings),
+        Verdict::Allow.with_bell(Bell::Rings),
     ];
     let mut listed = String::new();
     for verdict in &verdicts {
@@ -461,11 +467,17 @@ fn every_verdict_in_every_style() {
     Exit2: exit 0 stdout "{\"systemMessage\":\"ralph: stuck \\\\ (run k7f2)\"}" stderr ""
     Context: exit 0 stdout "{\"systemMessage\":\"ralph: stuck \\\\ (run k7f2)\"}" stderr ""
     Json: exit 0 stdout "{\"systemMessage\":\"ralph: stuck \\\\ (run k7f2)\"}" stderr ""
+    Exit2: exit 0 stdout "{\"systemMessage\":\"ralph: stuck (run k7f2)\",\"terminalSequence\":\"\\u0007\"}" stderr ""
+    Context: exit 0 stdout "{\"systemMessage\":\"ralph: stuck (run k7f2)\",\"terminalSequence\":\"\\u0007\"}" stderr ""
+    Json: exit 0 stdout "{\"systemMessage\":\"ralph: stuck (run k7f2)\",\"terminalSequence\":\"\\u0007\"}" stderr ""
+    Exit2: exit 0 stdout "" stderr ""
+    Context: exit 0 stdout "" stderr ""
+    Json: exit 0 stdout "" stderr ""
     "#);
     for style in STYLES {
         assert_eq!(Host::Claude.render(style, Occasion::Stop, &Verdict::Allow), Reply::default());
         for status in Status::ALL {
-            let end = Verdict::End { status, notice: "ralph".into() };
+            let end = end(status, "ralph");
             let reply = Host::Claude.render(style, Occasion::Stop, &end);
             assert_eq!(bytes(&reply), r#"exit 0 stdout "{\"systemMessage\":\"ralph\"}" stderr """#);
         }

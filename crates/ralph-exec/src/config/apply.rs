@@ -2,10 +2,12 @@
 
 use super::read::{Entry, Setting};
 use super::value::Value;
+use crate::notify::{Notify, Way};
 use ralph_core::gate::{Command, Format, Gate, MinTests, Moment, Rerun};
 use ralph_core::policy::{LineCheck, LinePattern, Policy};
 use ralph_core::record::OnTampering;
 use ralph_core::requirement::{Stage, Weight};
+use ralph_core::status::Status;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
@@ -23,6 +25,25 @@ pub(super) fn policy(settings: &[Setting], entries: &[Entry]) -> Policy {
         }
     }
     policy
+}
+
+pub(super) fn notify(settings: &[Setting]) -> Notify {
+    let mut notify = Notify { ways: Vec::new(), on: Vec::new() };
+    for setting in settings {
+        match (&*setting.key, &setting.value) {
+            ("notify.bell", Value::Flag(true)) => notify.ways.push(Way::Bell),
+            ("notify.desktop", Value::Flag(true)) => notify.ways.push(Way::Desktop),
+            ("notify.command", Value::Texts(argv)) => notify.ways.push(Way::Command(argv.clone())),
+            ("notify.webhook", Value::Address(address)) => {
+                notify.ways.push(Way::Webhook(address.clone()));
+            }
+            ("notify.on", Value::Texts(names)) => {
+                notify.on = names.iter().filter_map(|name| Status::parse(name)).collect();
+            }
+            _ => {}
+        }
+    }
+    notify
 }
 
 fn set(policy: &mut Policy, key: &str, value: &Value) {

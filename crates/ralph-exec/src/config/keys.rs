@@ -12,6 +12,8 @@ pub(super) struct Key {
 #[derive(Debug)]
 pub(super) enum Kind {
     Table(&'static [Key]),
+    /// A table that only the person's own file may have: a repository could run or send something by it.
+    Own(&'static [Key]),
     /// `[[…]]`, each with a `name`; a later layer replaces the whole entry of the same name.
     Named(&'static [Key]),
     /// A table of environment variables.
@@ -45,6 +47,8 @@ pub(super) enum Kind {
     Directory,
     Directories,
     VariableNames,
+    /// An `https://` address. Whoever knows it may be able to write there, so it is never shown whole.
+    Address,
 }
 
 const HOUR: u64 = 60 * 60 * 1000;
@@ -79,6 +83,11 @@ pub(super) static ROOT: &[Key] = &[
         name: "environment",
         kind: Kind::Table(ENVIRONMENT),
         about: "What gates see of the environment.",
+    },
+    Key {
+        name: "notify",
+        kind: Kind::Own(NOTIFY),
+        about: "Who is told when a run ends. Only in your own `~/.ralph/config.toml`.",
     },
 ];
 
@@ -280,6 +289,41 @@ static ENVIRONMENT: &[Key] = &[
     Key { name: "set", kind: Kind::Variables, about: "Variables with their values." },
 ];
 
+static NOTIFY: &[Key] = &[
+    Key { name: "bell", kind: Kind::Flag, about: "Ring the bell of the terminal." },
+    Key {
+        name: "desktop",
+        kind: Kind::Flag,
+        about: "Show it on the desktop, by `notify-send` or `osascript`, where there is one.",
+    },
+    Key {
+        name: "command",
+        kind: Kind::Argv,
+        about: "A program and its arguments, started in your home directory. It reads the message as JSON and finds it in `RALPH_MESSAGE`, `RALPH_STATUS`, `RALPH_TITLE` and `RALPH_RUN`.",
+    },
+    Key {
+        name: "webhook",
+        kind: Kind::Address,
+        about: "An address that `curl` sends the message to, as JSON.",
+    },
+    Key {
+        name: "on",
+        kind: Kind::Choices(&[
+            "verified",
+            "claimed",
+            "exhausted",
+            "stuck",
+            "needs_human",
+            "needs_review",
+            "gate_broken",
+            "rate_limited",
+            "overridden",
+            "crashed",
+        ]),
+        about: "Which ends are told. What a person cancels is not.",
+    },
+];
+
 /// The keys of the table at `path` (`gate`, `lines.pattern`).
 pub(super) fn table(path: &str) -> &'static [Key] {
     path.split('.').fold(ROOT, |keys, name| {
@@ -301,7 +345,7 @@ impl Key {
 impl Kind {
     pub(super) fn keys(&self) -> &'static [Key] {
         match self {
-            Self::Table(keys) | Self::Named(keys) => keys,
+            Self::Table(keys) | Self::Own(keys) | Self::Named(keys) => keys,
             Self::Variables
             | Self::Flag
             | Self::Count { .. }
@@ -319,14 +363,15 @@ impl Kind {
             | Self::Globs
             | Self::Directory
             | Self::Directories
-            | Self::VariableNames => &[],
+            | Self::VariableNames
+            | Self::Address => &[],
         }
     }
 
     /// What may stand there, for a hint.
     pub(super) fn expected(&self) -> String {
         match self {
-            Self::Table(_) => "a table is needed".to_string(),
+            Self::Table(_) | Self::Own(_) => "a table is needed".to_string(),
             Self::Named(_) => "write it as `[[…]]`, once for each".to_string(),
             Self::Variables => {
                 "a table of variables is needed: `set = { LANG = \"C\" }`".to_string()
@@ -360,6 +405,9 @@ impl Kind {
             Self::Directories => "a list of directories below the project is needed".to_string(),
             Self::VariableNames => {
                 "a list of names such as `[\"DATABASE_URL\"]` is needed".to_string()
+            }
+            Self::Address => {
+                "an address such as `\"https://example.org/hook\"` is needed".to_string()
             }
         }
     }

@@ -10,7 +10,9 @@ mod schema;
 mod value;
 
 use crate::fs::{self, FileError, Kind as FileKind};
+use crate::notify::Notify;
 use crate::paths::Home;
+use keys::Kind;
 use ralph_core::policy::Policy;
 use read::{Entry, Problems, Setting, Sheet};
 use serde::Serialize;
@@ -136,15 +138,7 @@ pub fn load(project: &Path, home: &Home) -> Result<Config, ConfigError> {
     let project =
         fs::resolve(project).ok_or_else(|| ConfigError::NoSuchProject(project.to_path_buf()))?;
     let mut problems = Problems::default();
-    let mut sources = vec![Source {
-        layer: Layer::BuiltIn,
-        path: PathBuf::from("defaults.toml"),
-        text: Arc::from(DEFAULTS),
-    }];
-    let user = home.user_config();
-    if let Some(bytes) = fs::read_opt(&user, LARGEST)? {
-        sources.extend(source(Layer::User, user, bytes, &mut problems));
-    }
+    let mut sources = own_sources(home, &mut problems)?;
     let mut file = None;
     if let Some(path) = policy_file(&project)? {
         let bytes = fs::read(&path, LARGEST)?;
@@ -153,17 +147,44 @@ pub fn load(project: &Path, home: &Home) -> Result<Config, ConfigError> {
             sources.push(source);
         }
     }
-    let mut layers = sources.iter().map(|source| read::read(source, &mut problems));
-    let defaults = layers.next().unwrap_or_default();
-    let merged = layers.fold(Merged::new(defaults), Merged::under);
-    merged.check(&sources, &mut problems);
-    if !problems.first.is_empty() {
-        return Err(ConfigError::Problems { first: problems.first, more: problems.more });
-    }
+    let merged = merge(&sources, problems)?;
     let policy = apply::policy(&merged.settings, &merged.entries);
     let origins = merged.origins();
     let effective = merged.to_toml();
     Ok(Config { policy, project, file, origins, effective })
+}
+
+/// Who is told when a run ends: what is built in and what the person's own file says, whatever the project is.
+pub fn notify(home: &Home) -> Result<Notify, ConfigError> {
+    let mut problems = Problems::default();
+    let sources = own_sources(home, &mut problems)?;
+    Ok(apply::notify(&merge(&sources, problems)?.settings))
+}
+
+/// All layers but the project's.
+fn own_sources(home: &Home, problems: &mut Problems) -> Result<Vec<Source>, ConfigError> {
+    let mut sources = vec![Source {
+        layer: Layer::BuiltIn,
+        path: PathBuf::from("defaults.toml"),
+        text: Arc::from(DEFAULTS),
+    }];
+    let user = home.user_config();
+    if let Some(bytes) = fs::read_opt(&user, LARGEST)? {
+        sources.extend(source(Layer::User, user, bytes, problems));
+    }
+    Ok(sources)
+}
+
+fn merge(sources: &[Source], mut problems: Problems) -> Result<Merged, ConfigError> {
+    let mut layers = sources.iter().map(|source| read::read(source, &mut problems));
+    let defaults = layers.next().unwrap_or_default();
+    let merged = layers.fold(Merged::new(defaults), Merged::under);
+    merged.check(sources, &mut problems);
+    if problems.first.is_empty() {
+        Ok(merged)
+    } else {
+        Err(ConfigError::Problems { first: problems.first, more: problems.more })
+    }
 }
 
 impl Config {
@@ -283,7 +304,8 @@ impl Merged {
 
     fn to_toml(&self) -> String {
         let mut blocks = Vec::new();
-        for section in keys::ROOT {
+        // What only the person's own file may say is no part of the policy.
+        for section in keys::ROOT.iter().filter(|section| !matches!(section.kind, Kind::Own(_))) {
             let prefix = format!("{}.", section.name);
             let mut block = String::new();
             for setting in &self.settings {

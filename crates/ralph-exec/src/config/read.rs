@@ -118,6 +118,10 @@ impl Reader<'_> {
             let Some(key) = self.known(ROOT, "", name) else { continue };
             if let Kind::Named(keys) = key.kind {
                 self.entries(key.name, keys, found);
+            } else if matches!(key.kind, Kind::Own(_)) && self.source.layer == Layer::Project {
+                let says = format!("`{}` cannot be set by a project", key.heading());
+                let hint = "it runs and sends things in your name: put it into your own `~/.ralph/config.toml`";
+                self.problem(name.span(), says, hint.to_string());
             } else {
                 self.table(key, found);
             }
@@ -197,7 +201,8 @@ impl Reader<'_> {
             | Value::MicroUsd(_)
             | Value::Permille(_)
             | Value::DurationMs(_)
-            | Value::Texts(_) => None,
+            | Value::Texts(_)
+            | Value::Address(_) => None,
         });
         // The built-in ones are what every other one starts from.
         if self.source.layer != Layer::BuiltIn {
@@ -309,7 +314,12 @@ impl Reader<'_> {
         let known = keys.iter().find(|key| key.name == written);
         if known.is_none() {
             let says = format!("unknown key `{}`", text::line(written, 60));
-            self.problem(name.span(), says, suggest(keys, table, written));
+            // What it may not have is no suggestion.
+            let is_offered = |key: &&Key| {
+                !matches!(key.kind, Kind::Own(_)) || self.source.layer != Layer::Project
+            };
+            let keys: Vec<&Key> = keys.iter().filter(is_offered).collect();
+            self.problem(name.span(), says, suggest(&keys, table, written));
         }
         known
     }
@@ -319,7 +329,7 @@ impl Reader<'_> {
     }
 }
 
-fn suggest(keys: &'static [Key], table: &str, written: &str) -> String {
+fn suggest(keys: &[&Key], table: &str, written: &str) -> String {
     let near = text::nearest(written, keys.iter().map(|key| key.name));
     let begun = || {
         keys.iter()
@@ -331,8 +341,8 @@ fn suggest(keys: &'static [Key], table: &str, written: &str) -> String {
         let name = if table.is_empty() { key.heading() } else { key.name.to_string() };
         return format!("did you mean `{name}`?");
     }
-    let has = |section: &&Key| section.kind.keys().iter().any(|key| key.name == written);
-    if let Some(home) = ROOT.iter().find(has).filter(|_| table.is_empty()) {
+    let has = |section: &&&Key| section.kind.keys().iter().any(|key| key.name == written);
+    if let Some(home) = keys.iter().find(has).filter(|_| table.is_empty()) {
         return format!("it belongs under `{}`", home.heading());
     }
     let known = keys.iter().map(|key| format!("`{}`", key.name)).collect::<Vec<_>>().join(", ");

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 const NAME: &str = "^[A-Za-z0-9._-]{1,60}$";
 const DURATION: &str = "^([0-9]+(ms|s|m|min|h|d) *)+$";
+const ADDRESS: &str = r"^https://[A-Za-z0-9\[][!#-\[\]-~]*$";
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]{0,99}$";
 /// What no directory is: absolute, or above the project.
 const OUTSIDE: &str = "^/|(^|/)\\.\\.(/|$)";
@@ -55,7 +56,7 @@ fn table(keys: &[Key], path: &str, defaults: &Sheet) -> Value {
 
 fn kind(kind: &Kind, path: &str, defaults: &Sheet) -> Value {
     match kind {
-        Kind::Table(keys) => table(keys, path, defaults),
+        Kind::Table(keys) | Kind::Own(keys) => table(keys, path, defaults),
         Kind::Named(keys) => {
             let mut item = table(keys, path, defaults);
             if let Value::Object(item) = &mut item {
@@ -104,6 +105,7 @@ fn kind(kind: &Kind, path: &str, defaults: &Sheet) -> Value {
         Kind::Directory => directory(),
         Kind::Directories => list(&directory()),
         Kind::VariableNames => list(&json!({ "type": "string", "pattern": VARIABLE })),
+        Kind::Address => json!({ "type": "string", "pattern": ADDRESS }),
     }
 }
 
@@ -131,7 +133,7 @@ fn default(path: &str, defaults: &Sheet) -> Option<Value> {
             // What is written in the file is what JSON calls it too.
             serde_json::from_str(&setting.value.to_toml()).ok()?
         }
-        Setting::Text(text) => json!(text),
+        Setting::Text(text) | Setting::Address(text) => json!(text),
         Setting::Texts(texts) => json!(texts),
     })
 }

@@ -1,6 +1,7 @@
 use super::keys::{Key, Kind, ROOT};
 use super::*;
 use crate::fs::Durability;
+use crate::notify::Way;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use serde_json::Value as Json;
@@ -65,7 +66,8 @@ fn the_built_in_text_means_the_built_in_policy() {
         let lines =
             text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
         let blocks = lines.split("\n\n").map(|block| block.trim().to_string());
-        blocks.filter(|block| !block.is_empty() && !block.starts_with("[[")).collect::<Vec<_>>()
+        let is_policy = |block: &String| !block.starts_with("[[") && !block.starts_with("[notify]");
+        blocks.filter(|block| !block.is_empty() && is_policy(block)).collect::<Vec<_>>()
     };
     assert_eq!(written(config.to_toml()), written(DEFAULTS));
 }
@@ -73,7 +75,7 @@ fn the_built_in_text_means_the_built_in_policy() {
 /// A TOML value that differs from the default of the key.
 fn sample(key: &Key) -> String {
     match &key.kind {
-        Kind::Table(_) | Kind::Named(_) => unreachable!("{}", key.name),
+        Kind::Table(_) | Kind::Own(_) | Kind::Named(_) => unreachable!("{}", key.name),
         Kind::Variables => "{ LANG = \"C\" }".to_string(),
         Kind::Flag => "false".to_string(),
         Kind::Count { .. } => "7".to_string(),
@@ -90,6 +92,7 @@ fn sample(key: &Key) -> String {
         Kind::Directory => "\"web/\"".to_string(),
         Kind::Directories => "[\"node_modules\"]".to_string(),
         Kind::VariableNames => "[\"DATABASE_URL\"]".to_string(),
+        Kind::Address => "\"https://example.org/hook\"".to_string(),
     }
 }
 
@@ -112,9 +115,10 @@ fn saying(heading: &str, key: Option<&Key>) -> String {
     text
 }
 
+/// All that a project may say.
 fn all_keys() -> Vec<(String, &'static Key)> {
     let mut all = Vec::new();
-    for section in ROOT {
+    for section in ROOT.iter().filter(|section| !matches!(section.kind, Kind::Own(_))) {
         for key in section.kind.keys() {
             if let Kind::Named(keys) = key.kind {
                 let heading = format!("[[{}.{}]]", section.name, key.name);
@@ -141,6 +145,72 @@ fn every_key_means_something_is_shown_and_is_in_the_schema() {
         assert_eq!(again.to_toml(), after.to_toml());
         assert!(agrees(&schema, &json(&text)), "{text}");
     }
+}
+
+/// What a person is told by is theirs to say, and no part of the policy.
+#[test]
+fn a_table_of_the_person_s_own_is_read_from_their_file_alone() {
+    let (schema, place) = (schema(), Place::new());
+    let home = Home::new(place.path("home"));
+    let policy = place.load().unwrap();
+    let own = ROOT.iter().filter(|section| matches!(section.kind, Kind::Own(_)));
+    for (section, key) in
+        own.flat_map(|section| section.kind.keys().iter().map(move |key| (section, key)))
+    {
+        let before = notify(&Home::new(place.path("elsewhere"))).unwrap();
+        let text = saying(&section.heading(), Some(key)).replace("= false", "= true");
+        place.write("home/config.toml", &text);
+        assert_ne!(notify(&home).unwrap(), before, "{text}");
+        let config = place.load().unwrap_or_else(|error| panic!("{text}{}", told(&error)));
+        assert_eq!(
+            (&config.policy, config.to_toml()),
+            (&policy.policy, policy.to_toml()),
+            "{text}"
+        );
+        assert!(agrees(&schema, &json(&text)), "{text}");
+        assert!(project(&text).is_err(), "{text}");
+    }
+    let refused =
+        project("[run]\nstuck_after = 4\n\n[notify]\ncommand = ['curl', 'evil']\nbel = 1\n");
+    assert_snapshot!(told(&refused.unwrap_err()), @"
+    4: `[notify]` cannot be set by a project  [notify]
+         it runs and sends things in your name: put it into your own `~/.ralph/config.toml`
+    ");
+}
+
+#[test]
+fn an_address_is_secure_and_is_not_shown_whole() {
+    let place = Place::new();
+    let home = Home::new(place.path("home"));
+    for address in [
+        "http://example.org",
+        "https://",
+        "https:///x",
+        "https://a b",
+        "https://a\\nurl=b",
+        "file:///etc/passwd",
+        "HTTPS://example.org",
+        "",
+    ] {
+        place.write("home/config.toml", format!("notify.webhook = \"{address}\"\n"));
+        assert!(notify(&home).is_err(), "{address}");
+    }
+    for (address, shown) in [
+        ("https://hooks.example.org/T0/B0/s3cret", "https://hooks.example.org/…"),
+        ("https://user:s3cret@example.org?key=s3cret", "https://example.org/…"),
+        ("https://[::1]:8443/s3cret", "https://[::1]:8443/…"),
+    ] {
+        place.write("home/config.toml", format!("notify.webhook = \"{address}\"\n"));
+        assert_eq!(notify(&home).unwrap().ways, [Way::Webhook(address.to_string())]);
+        let config = place.load().unwrap();
+        let origin = config.origins.iter().find(|origin| origin.key == "notify.webhook").unwrap();
+        assert_eq!(origin.value, format!("\"{shown}\""));
+    }
+    place.write("home/config.toml", "notify.webhook = 'http://example.org/s3cret'\n");
+    assert_snapshot!(told(&notify(&home).unwrap_err()), @r#"
+    1: `notify.webhook` is no `https://` address  ['http://example.org/s3cret']
+         an address such as `"https://example.org/hook"` is needed
+    "#);
 }
 
 #[test]
@@ -690,7 +760,7 @@ fn the_schema_and_the_reader_refuse_the_same() {
 /// A file that says everything.
 fn everything() -> String {
     let mut text = String::new();
-    for section in ROOT {
+    for section in ROOT.iter().filter(|section| !matches!(section.kind, Kind::Own(_))) {
         for key in section.kind.keys() {
             if !matches!(key.kind, Kind::Named(_) | Kind::Shell)
                 && !matches!(section.kind, Kind::Named(_))

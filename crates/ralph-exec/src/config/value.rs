@@ -18,6 +18,7 @@ const LARGEST_REGEX: usize = 1024 * 1024;
 pub(super) const MOST_ITEMS: usize = 1000;
 const LONGEST_NAME: usize = 60;
 const LONGEST_VARIABLE: usize = 100;
+const LONGEST_ADDRESS: usize = 2000;
 const MOST_USD: f64 = 1e9;
 /// How much of a wrong value is quoted.
 const QUOTED: usize = 60;
@@ -31,6 +32,7 @@ pub(super) enum Value {
     DurationMs(u64),
     Text(String),
     Texts(Vec<String>),
+    Address(String),
 }
 
 /// Why a value cannot be what it is.
@@ -67,9 +69,18 @@ pub(super) fn read(kind: &Kind, found: Found) -> Result<Value, Vec<Wrong>> {
             Some(Value::Text(text.to_string()))
         }
         (
-            Kind::Name | Kind::Choice(_) | Kind::Shell | Kind::Text | Kind::Regex | Kind::Directory,
+            Kind::Name
+            | Kind::Choice(_)
+            | Kind::Shell
+            | Kind::Text
+            | Kind::Regex
+            | Kind::Directory
+            | Kind::Address,
             DeValue::String(text),
-        ) => return one(kind, text, found.span()).map(Value::Text).map_err(|wrong| vec![wrong]),
+        ) => {
+            let value = if let Kind::Address = kind { Value::Address } else { Value::Text };
+            return one(kind, text, found.span()).map(value).map_err(|wrong| vec![wrong]);
+        }
         (
             Kind::Choices(_) | Kind::Argv | Kind::Globs | Kind::Directories | Kind::VariableNames,
             DeValue::Array(items),
@@ -177,9 +188,15 @@ fn one(kind: &Kind, text: &str, span: Range<usize>) -> Result<String, Wrong> {
         Kind::VariableNames => {
             environment::is_location(text.as_ref()).then(|| LOCATION_HINT.to_string())
         }
-        Kind::Shell | Kind::Argv | Kind::Text => None,
+        // Not quoted: it may be a secret but for one letter.
+        Kind::Address if !is_address(text) => {
+            let says = "is no `https://` address".to_string();
+            return Err(Wrong { span, says, hint: kind.expected() });
+        }
+        Kind::Shell | Kind::Argv | Kind::Text | Kind::Address => None,
         // The kinds that are no text do not get here.
         Kind::Table(_)
+        | Kind::Own(_)
         | Kind::Named(_)
         | Kind::Variables
         | Kind::Flag
@@ -205,6 +222,23 @@ fn is_variable(text: &str) -> bool {
     (1..=LONGEST_VARIABLE).contains(&text.len())
         && !text.starts_with(|first: char| first.is_ascii_digit())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Printable ASCII, and a host: nothing in it could end a line or a quote of what `curl` is told.
+fn is_address(text: &str) -> bool {
+    text.len() <= LONGEST_ADDRESS
+        && text.strip_prefix("https://").is_some_and(|rest| {
+            rest.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[')
+        })
+        && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte))
+}
+
+/// As much of an address as can be shown: where it leads to, without what is secret about it.
+fn shown_address(address: &str) -> String {
+    let rest = address.strip_prefix("https://").unwrap_or_default();
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    format!("https://{host}/…")
 }
 
 fn regex(text: &str) -> Result<(), String> {
@@ -296,6 +330,7 @@ fn quote(text: &str) -> String {
 }
 
 impl Value {
+    /// An address only as far as it may be seen.
     pub(super) fn to_toml(&self) -> String {
         match self {
             Self::Flag(flag) => flag.to_string(),
@@ -304,6 +339,7 @@ impl Value {
             Self::Permille(permille) => decimal(u64::from(*permille), 3),
             Self::DurationMs(ms) => format!("\"{}\"", duration(*ms)),
             Self::Text(text) => string(text),
+            Self::Address(address) => string(&shown_address(address)),
             Self::Texts(texts) => {
                 format!(
                     "[{}]",

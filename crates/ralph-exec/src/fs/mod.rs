@@ -4,6 +4,7 @@
 //! absent: a reader sees the old bytes or the new ones.
 
 pub(crate) mod at;
+pub mod bell;
 mod failpoint;
 mod inside;
 mod lines;

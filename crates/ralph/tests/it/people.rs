@@ -334,6 +334,8 @@ fn the_command_reference_is_current() {
         "simulate",
         "replay",
         "model",
+        "notify",
+        "statusline",
         "hook",
         "completions",
         "man",

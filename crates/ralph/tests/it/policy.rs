@@ -62,6 +62,9 @@ fn every_value_is_explained() {
     verify.link = []                            default
     environment.pass = []                       default
     environment.set.LANG = "C"                  ralph.toml:11
+    notify.bell = false                         default
+    notify.desktop = false                      default
+    notify.on = ["verified", "claimed", "exhausted", "stuck", "needs_human", "needs_review", "gate_broken", "rate_limited", "overridden", "crashed"]   default
     "#);
     let whole = sandbox.ralph(["config"]);
     assert_snapshot!(sandbox.tidy(&whole.to_string()), @r#"
@@ -310,9 +313,17 @@ fn the_policy_reference_is_current() {
     let page = std::fs::read_to_string(docs("config.md")).unwrap();
     let (text, _) = page.split_once("\n### ").unwrap_or((page.trim_end(), ""));
     let mut page = format!("{}\n", text.trim_end());
-    for heading in
-        ["run", "gate", "lines", "lines.pattern", "protect", "tests", "verify", "environment"]
-    {
+    for heading in [
+        "run",
+        "gate",
+        "lines",
+        "lines.pattern",
+        "protect",
+        "tests",
+        "verify",
+        "environment",
+        "notify",
+    ] {
         page.push_str(&section(&schema, heading));
     }
     is_current("config.md", &page);

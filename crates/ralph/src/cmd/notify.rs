@@ -1,0 +1,98 @@
+//! `ralph notify`: tries out how a person is told, and does it for the hook.
+
+use super::print_json;
+use crate::report::Failure;
+use crate::term::{self, paint};
+use crate::wording::safe;
+use crate::{FAILURE, SUCCESS};
+use clap::Args;
+use ralph_core::id::RunId;
+use ralph_exec::clock::Deadline;
+use ralph_exec::env::Env;
+use ralph_exec::notify::{self, How, NotifyError, Told};
+use ralph_exec::world::World;
+use serde::Serialize;
+use std::time::Duration;
+
+/// More than every way together may take.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Try out how you are told of the end of a run
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph notify --test
+  ralph notify --test --json | jq '.told[].how'
+
+How you are told is for your own file alone, `~/.ralph/config.toml`:
+
+  [notify]
+  bell = true
+  desktop = true
+  command = [\"say-it\", \"--loud\"]
+  webhook = \"https://hooks.example.org/T0/B0\"
+  on = [\"verified\", \"needs_human\"]
+
+The exit code is 0 when every way worked, else 1.")]
+pub(crate) struct Notify {
+    /// Send a test message in every way that is configured, and say how each went
+    #[arg(long, required_unless_present = "about")]
+    pub test: bool,
+    /// Tell of the end of this run, as it was written down
+    #[arg(long, value_name = "RUN", hide = true, conflicts_with = "test")]
+    pub about: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Serialize)]
+struct ToldJson<'a> {
+    v: u8,
+    told: &'a [Told],
+}
+
+pub(crate) fn run(env: &Env, args: &Notify) -> Result<u8, Failure> {
+    let home = super::home(env)?;
+    let unknown = || Failure::new("it is not known where runs are kept", "set `HOME`");
+    let world = World::new(env.clone(), Deadline::after(DEADLINE)).ok_or_else(unknown)?;
+    if let Some(run) = &args.about {
+        let hint = "`ralph status --all` lists the runs there are";
+        let run = RunId::parse(run).ok_or_else(|| Failure::new("there is no such run", hint))?;
+        notify::deliver(&world, &run);
+        return Ok(SUCCESS);
+    }
+    let told = notify::test(&world).map_err(failure)?;
+    let worked = told.iter().all(|told| told.how == How::Sent) && !told.is_empty();
+    if args.json {
+        print_json(&ToldJson { v: 1, told: &told })?;
+    } else if told.is_empty() {
+        let hint = format!(
+            "add `[notify]` with `bell = true` to `{}`; `ralph notify --help` shows all there is",
+            home.user_config().display()
+        );
+        return Err(Failure::new("nobody is told when a run ends", &hint));
+    } else {
+        term::out(&told.iter().map(line).collect::<String>())?;
+    }
+    Ok(if worked { SUCCESS } else { FAILURE })
+}
+
+fn line(told: &Told) -> String {
+    let (mark, what) = match &told.how {
+        How::Sent => (paint(term::GOOD, "✓"), "sent".to_string()),
+        How::Skipped { why } => (paint(term::DIM, "·"), format!("not here: {}", safe(why))),
+        How::Failed { why } => (paint(term::BAD, "✗"), format!("failed: {}", safe(why))),
+    };
+    format!("{mark} {:<8} {what}\n", told.way)
+}
+
+fn failure(error: NotifyError) -> Failure {
+    match error {
+        NotifyError::Config(error) => error.into(),
+        NotifyError::File(error) => error.into(),
+        error @ (NotifyError::Spawn(_) | NotifyError::Garbled(_) | NotifyError::Start(_)) => {
+            Failure::because("the message could not be sent", &error)
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! A person is told when a run ends, and no hook waits for it.
+
+use crate::sandbox::{SESSION, Sandbox, ended, eventually, program, write_at};
+use insta::assert_snapshot;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+const KEPT: &str = r#","last_assistant_message":"<promise>DONE</promise>""#;
+
+/// Writes down what it was called with, and how often.
+const RECORDER: &str = r#"#!/bin/sh
+{ printf '<%s>' "$@"; echo; cat; env | grep '^RALPH_[MRST][A-Z]*=' | sort; } > "$0.$$"
+mv "$0.$$" "$0.said"
+echo once >> "$0.times"
+"#;
+
+/// With programs that record in place of the real ones, and `text` as the person's own file.
+fn with_own_file(text: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    for name in ["curl", "notify-send", "tell-me"] {
+        program(&sandbox.root().join("bin").join(name), RECORDER);
+    }
+    write_at(&sandbox.ralph_home("config.toml"), text);
+    let path = format!("{}:/usr/bin:/bin", sandbox.root().join("bin").display());
+    sandbox.env("PATH", &path)
+}
+
+fn said(sandbox: &Sandbox, name: &str) -> String {
+    let said = fs::read_to_string(sandbox.root().join(format!("bin/{name}.said")));
+    sandbox.tidy(&said.unwrap_or_default())
+}
+
+/// What was told of the run, as soon as somebody was.
+fn told(sandbox: &Sandbox, run: &str) -> Value {
+    let path = sandbox.ralph_home("runs").join(run).join("notified");
+    eventually(|| {
+        let notified: Value = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+        notified.get("told").cloned()
+    })
+}
+
+fn faults(sandbox: &Sandbox) -> String {
+    let status = sandbox.status();
+    let faults = status["faults"].as_array().unwrap().iter();
+    let mut faults: Vec<_> =
+        faults.map(|fault| format!("{}: {}", fault["kind"], fault["what"])).collect();
+    faults.sort();
+    sandbox.tidy(&faults.join("\n"))
+}
+
+/// R-U2c: the end of a run is told in every way that is configured, once, with the reason and the next step.
+#[test]
+fn the_end_of_a_run_is_told_once_in_every_way() {
+    let sandbox = with_own_file(
+        r#"[notify]
+desktop = true
+command = ["tell-me", "$(id)", "--loud"]
+webhook = "https://hooks.example.org/T0/s3cret?a=1"
+"#,
+    );
+    let run = sandbox.start(PROMISE);
+    assert!(sandbox.stop(SESSION, "").is_block());
+    assert!(!sandbox.ralph_home("runs").join(&run).join("notified").exists());
+    let notice = sandbox.stop(SESSION, KEPT).notice();
+    assert!(sandbox.stop(SESSION, KEPT).is_allow());
+    let how = told(&sandbox, &run);
+    assert_snapshot!(how, @r#"[{"how":"sent","way":"desktop"},{"how":"sent","way":"command"},{"how":"sent","way":"webhook"}]"#);
+    insta::with_settings!({filters => vec![
+        (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]"),
+        (r"\b\d+ (ms|s)\b", "[duration]"),
+    ]}, {
+        assert_snapshot!(sandbox.tidy(&notice), @"ralph: claimed: make it work — 1 requirement is said to be met after 1 iteration and [duration]; nothing measured it (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it");
+        assert_snapshot!(said(&sandbox, "tell-me"), @r#"
+        <$(id)><--loud>
+        {"v":1,"run":"[run]","status":"claimed","title":"make it work","because":"1 requirement is said to be met after 1 iteration and [duration]; nothing measured it","next":"look it over before you rely on it; `ralph gate detect` proposes what could measure it","message":"claimed: make it work — 1 requirement is said to be met after 1 iteration and [duration]; nothing measured it (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it","at":"[time]"}
+        RALPH_MESSAGE=claimed: make it work — 1 requirement is said to be met after 1 iteration and [duration]; nothing measured it (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it
+        RALPH_RUN=[run]
+        RALPH_STATUS=claimed
+        RALPH_TITLE=make it work
+        "#);
+        assert_snapshot!(said(&sandbox, "curl"), @r#"
+        <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
+        url = "https://hooks.example.org/T0/s3cret?a=1"
+        header = "Content-Type: application/json"
+        data-raw = "{\"text\":\"claimed: make it work — 1 requirement is said to be met after 1 iteration and [duration]; nothing measured it (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it\",\"v\":1,\"run\":\"[run]\",\"status\":\"claimed\",\"title\":\"make it work\",\"because\":\"1 requirement is said to be met after 1 iteration and [duration]; nothing measured it\",\"next\":\"look it over before you rely on it; `ralph gate detect` proposes what could measure it\",\"message\":\"claimed: make it work — 1 requirement is said to be met after 1 iteration and [duration]; nothing measured it (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it\",\"at\":\"[time]\"}"
+        "#);
+        assert_snapshot!(said(&sandbox, "notify-send"), @"<--app-name=ralph><--><ralph: claimed><claimed: make it work — 1 requirement is said to be met after 1 iteration and [duration]; nothing measured it (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it>");
+    });
+    for name in ["curl", "notify-send", "tell-me"] {
+        let times = fs::read_to_string(sandbox.root().join(format!("bin/{name}.times"))).unwrap();
+        assert_eq!(times, "once\n", "{name}");
+    }
+    assert_eq!(faults(&sandbox), "");
+    // Told again, it is told nothing.
+    assert_eq!(sandbox.ralph(["notify", "--about", &run]).code, Some(0));
+    let times = fs::read_to_string(sandbox.root().join("bin/curl.times")).unwrap();
+    assert_eq!(times, "once\n");
+}
+
+/// The hook answers, and its output ends, while what it started is still at it.
+#[test]
+fn no_hook_waits_for_a_program_that_hangs() {
+    let sandbox = with_own_file("notify.command = [\"tell-me\"]\n");
+    let (gate, begun) = (sandbox.root().join("gate"), sandbox.root().join("begun"));
+    assert_eq!(ended(Command::new("mkfifo").arg(&gate), b"").code, Some(0));
+    let script = format!(
+        "#!/bin/sh\necho > '{}'\nread line < '{}'\necho \"$line\" > \"$0.said\"\n",
+        begun.display(),
+        gate.display()
+    );
+    program(&sandbox.root().join("bin/tell-me"), &script);
+    let run = sandbox.start(PROMISE);
+    assert!(sandbox.stop(SESSION, KEPT).notice().starts_with("ralph: claimed: make it work — "));
+    assert_eq!(sandbox.standing(&run).0, "claimed");
+    eventually(|| begun.exists().then_some(()));
+    let notified = sandbox.ralph_home("runs").join(&run).join("notified");
+    assert!(!fs::read_to_string(notified).unwrap().contains("\"told\""));
+    fs::write(&gate, "let go\n").unwrap();
+    assert_snapshot!(told(&sandbox, &run), @r#"[{"how":"sent","way":"command"}]"#);
+    assert_eq!(said(&sandbox, "tell-me"), "let go");
+}
+
+/// Whatever cannot be done is trouble that `ralph status` shows; the run has ended all the same.
+#[test]
+fn what_could_not_be_told_is_a_fault() {
+    let sandbox = with_own_file(
+        r#"[notify]
+command = ["no-such-program"]
+webhook = "https://hooks.example.org/T0/s3cret"
+"#,
+    );
+    let script = "#!/bin/sh\ngrep url >&2\nprintf 'curl: (22) \\033[31m404\\n' >&2\nexit 22\n";
+    program(&sandbox.root().join("bin/curl"), script);
+    let run = sandbox.start(PROMISE);
+    sandbox.stop(SESSION, KEPT).notice();
+    let how = told(&sandbox, &run).to_string();
+    assert!(!how.contains("s3cret"), "{how}");
+    assert_eq!(sandbox.standing(&run).0, "claimed");
+    assert_snapshot!(faults(&sandbox), @r#"
+    "notification": "its end was not told by command: `no-such-program` was not found; `ralph notify --test` tries it"
+    "notification": "its end was not told by webhook: `curl` ended with exit code 22: url = \"[redacted]\" curl: (22) 404; `ralph notify --test` tries it"
+    "#);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_a_fault_too() {
+    let sandbox = with_own_file("");
+    let run = sandbox.start(PROMISE);
+    write_at(&sandbox.ralph_home("config.toml"), "[notify]\nbel = true\n");
+    sandbox.stop(SESSION, KEPT).notice();
+    assert_eq!(sandbox.standing(&run).0, "claimed");
+    assert_snapshot!(faults(&sandbox), @r#""notification": "its end was not told because of `$ROOT/home/.ralph/config.toml`: unknown key `bel`; `ralph notify --test` tries it""#);
+}
+
+/// Nothing but the message leaves the machine, and nothing secret is in it.
+#[test]
+fn a_hostile_goal_is_told_harmlessly_and_secrets_are_not_told() {
+    let sandbox = with_own_file(
+        "[notify]\ndesktop = true\ncommand = [\"tell-me\"]\nwebhook = \"https://example.org\"\n",
+    )
+    .env("DEPLOY_TOKEN", "correct-horse-battery");
+    let goal = "use correct-horse-battery and sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123 \u{1b}[31m\
+                \u{1b}]0;owned\u{7}\"; rm -rf ~ '$(id)` <b>&\\\r\nurl = \"https://evil\"";
+    let mut command = sandbox.command();
+    command.args(["start", "--json", "--session", SESSION]).args(PROMISE);
+    let started: Value =
+        serde_json::from_str(&ended(&mut command, goal.as_bytes()).stdout).unwrap();
+    let run = started["run"].as_str().unwrap();
+    sandbox.stop(SESSION, KEPT).notice();
+    told(&sandbox, run);
+    insta::with_settings!({filters => vec![
+        (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]"),
+        (r"\b\d+ (ms|s)\b", "[duration]"),
+    ]}, {
+        assert_snapshot!(said(&sandbox, "tell-me"), @r#"
+        <>
+        {"v":1,"run":"[run]","status":"claimed","title":"use [redacted] and [redacted] \"; rm -rf ~ '$(id)` <b>&\\","because":"1 requirement is said to be met after 0 iterations and [duration]; nothing measured it","next":"look it over before you rely on it; `ralph gate detect` proposes what could measure it","message":"claimed: use [redacted] and [redacted] \"; rm -rf ~ '$(id)` <b>&\\ — 1 requirement is said to be met after 0 iterations and [duration]; nothing measured it (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it","at":"[time]"}
+        RALPH_MESSAGE=claimed: use [redacted] and [redacted] "; rm -rf ~ '$(id)` <b>&\ — 1 requirement is said to be met after 0 iterations and [duration]; nothing measured it (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it
+        RALPH_RUN=[run]
+        RALPH_STATUS=claimed
+        RALPH_TITLE=use [redacted] and [redacted] "; rm -rf ~ '$(id)` <b>&\
+        "#);
+        assert_snapshot!(said(&sandbox, "curl"), @r#"
+        <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
+        url = "https://example.org"
+        header = "Content-Type: application/json"
+        data-raw = "{\"text\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is said to be met after 0 iterations and [duration]; nothing measured it (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it\",\"v\":1,\"run\":\"[run]\",\"status\":\"claimed\",\"title\":\"use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\\",\"because\":\"1 requirement is said to be met after 0 iterations and [duration]; nothing measured it\",\"next\":\"look it over before you rely on it; `ralph gate detect` proposes what could measure it\",\"message\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is said to be met after 0 iterations and [duration]; nothing measured it (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it\",\"at\":\"[time]\"}"
+        "#);
+        assert_snapshot!(said(&sandbox, "notify-send"), @r#"<--app-name=ralph><--><ralph: claimed><claimed: use [redacted] and [redacted] "; rm -rf ~ '$(id)` &lt;b&gt;&amp;\ — 1 requirement is said to be met after 0 iterations and [duration]; nothing measured it (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it>"#);
+    });
+}
+
+/// Not for an end that nobody asked about, not at a cancel, not in a rehearsal, and not where nothing is configured.
+#[test]
+fn nobody_is_told_who_does_not_want_to_be() {
+    let cases = [
+        ("notify.command = [\"tell-me\"]\nnotify.on = [\"verified\", \"needs_human\"]\n", "0"),
+        ("notify.command = [\"tell-me\"]\n", "1"),
+        ("[run]\nmax_iterations = 10\n", "0"),
+    ];
+    for (own, rehearsal) in cases {
+        let sandbox = with_own_file(own).env("RALPH_REHEARSAL", rehearsal);
+        let run = sandbox.start(PROMISE);
+        assert!(sandbox.stop(SESSION, KEPT).notice().starts_with("ralph: claimed"), "{own}");
+        assert!(!sandbox.ralph_home("runs").join(run).join("notified").exists(), "{own}");
+    }
+    let sandbox = with_own_file("notify.command = [\"tell-me\"]\n");
+    let run = sandbox.start(PROMISE);
+    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
+    assert!(sandbox.stop(SESSION, "").is_allow());
+    assert!(!sandbox.ralph_home("runs").join(run).join("notified").exists());
+}
+
+#[test]
+fn a_test_message_says_how_each_way_went() {
+    let all = "[notify]\ndesktop = true\ncommand = [\"tell-me\"]\nwebhook = \"https://example.org/s3cret\"\n";
+    let sandbox = with_own_file(all);
+    assert_snapshot!(sandbox.ralph(["notify", "--test"]), @"
+    exit 0
+    --- stdout
+    ✓ desktop  sent
+    ✓ command  sent
+    ✓ webhook  sent
+    ");
+    insta::with_settings!({filters => vec![(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]")]}, {
+        assert_snapshot!(said(&sandbox, "curl"), @r#"
+        <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
+        url = "https://example.org/s3cret"
+        header = "Content-Type: application/json"
+        data-raw = "{\"text\":\"test: a test message — somebody asked for it with `ralph notify --test`; the end of a run is told the same way\",\"v\":1,\"run\":\"\",\"status\":\"test\",\"title\":\"a test message\",\"because\":\"somebody asked for it with `ralph notify --test`\",\"next\":\"the end of a run is told the same way\",\"message\":\"test: a test message — somebody asked for it with `ralph notify --test`; the end of a run is told the same way\",\"at\":\"[time]\"}"
+        "#);
+    });
+    assert_snapshot!(sandbox.ralph(["notify", "--test", "--json"]), @r#"
+    exit 0
+    --- stdout
+    {"v":1,"told":[{"way":"desktop","how":"sent"},{"way":"command","how":"sent"},{"way":"webhook","how":"sent"}]}
+    "#);
+
+    // None of the programs is there.
+    let empty = sandbox.root().join("empty");
+    fs::create_dir(&empty).unwrap();
+    symlink("/bin/sh", empty.join("sh")).unwrap();
+    let sandbox = sandbox.env("PATH", empty.to_str().unwrap());
+    assert_snapshot!(sandbox.ralph(["notify", "--test"]), @"
+    exit 1
+    --- stdout
+    · desktop  not here: `notify-send` was not found
+    ✗ command  failed: `tell-me` was not found
+    ✗ webhook  failed: `curl` was not found
+    ");
+    assert_snapshot!(sandbox.ralph(["notify", "--test", "--json"]), @r#"
+    exit 1
+    --- stdout
+    {"v":1,"told":[{"way":"desktop","how":"skipped","why":"`notify-send` was not found"},{"way":"command","how":"failed","why":"`tell-me` was not found"},{"way":"webhook","how":"failed","why":"`curl` was not found"}]}
+    "#);
+
+    write_at(&sandbox.ralph_home("config.toml"), "[notify]\nbell = false\n");
+    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["notify", "--test"]).to_string()), @"
+    exit 1
+    --- stderr
+    error: nobody is told when a run ends
+      hint: add `[notify]` with `bell = true` to `$ROOT/home/.ralph/config.toml`; `ralph notify --help` shows all there is
+    ");
+    assert_snapshot!(sandbox.ralph(["notify"]), @"
+    exit 1
+    --- stderr
+    error: `--test` is missing
+      hint: `ralph notify --help` lists what there is
+    ");
+}
+
+/// A program that neither ends nor wants to is ended, and the others are told.
+#[test]
+fn a_program_that_hangs_is_ended() {
+    let sandbox =
+        with_own_file("[notify]\ncommand = [\"tell-me\"]\nwebhook = \"https://example.org\"\n");
+    let script =
+        "#!/bin/sh\ntrap '' TERM\necho $$ > \"$0.pid\"\nwhile :; do read line < /dev/zero; done\n";
+    program(&sandbox.root().join("bin/tell-me"), script);
+    assert_snapshot!(sandbox.ralph(["notify", "--test"]), @"
+    exit 1
+    --- stdout
+    ✗ command  failed: `tell-me` took longer than 10 s
+    ✓ webhook  sent
+    ");
+    let pid = fs::read_to_string(sandbox.root().join("bin/tell-me.pid")).unwrap();
+    assert!(!fs::exists(format!("/proc/{}", pid.trim())).unwrap());
+}
+
+/// A repository may neither run something nor send something to somebody by it.
+#[test]
+fn a_project_cannot_say_who_is_told() {
+    let sandbox = with_own_file("[notify]\nwebhook = \"https://hooks.example.org/T0/s3cret\"\n");
+    sandbox.write("ralph.toml", "[notify]\nwebhook = \"https://evil.example.org\"\n");
+    assert_snapshot!(sandbox.tidy(&sandbox.ralph(["config"]).to_string()), @"
+    exit 1
+    --- stderr
+    error: `[notify]` cannot be set by a project
+     --> $ROOT/project/ralph.toml:1:2
+      |
+    1 | [notify]
+      |  ^^^^^^
+      |
+      = hint: it runs and sends things in your name: put it into your own `~/.ralph/config.toml`
+
+    error: 1 problem in the policy
+      hint: `ralph config --schema` says what there is
+    ");
+    fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
+    let explained = sandbox.ralph(["config", "--explain"]).stdout;
+    let own: Vec<_> = explained.lines().filter(|line| line.starts_with("notify.")).collect();
+    assert_snapshot!(sandbox.tidy(&own.join("\n")), @r#"
+    notify.bell = false                              default
+    notify.desktop = false                           default
+    notify.on = ["verified", "claimed", "exhausted", "stuck", "needs_human", "needs_review", "gate_broken", "rate_limited", "overridden", "crashed"]   default
+    notify.webhook = "https://hooks.example.org/…"   $ROOT/home/.ralph/config.toml:2
+    "#);
+}
+
+/// A hook has no terminal, so its host is asked to ring, once.
+#[test]
+fn the_bell_is_the_host_s_to_ring() {
+    let sandbox = with_own_file("[notify]\nbell = true\n");
+    let run = sandbox.start(PROMISE);
+    insta::with_settings!({filters => vec![(r"\b\d+ (ms|s)\b", "[duration]")]}, {
+        assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, KEPT).to_string()), @r#"
+        exit 0
+        --- stdout
+        {"systemMessage":"ralph: claimed: make it work — 1 requirement is said to be met after 0 iterations and [duration]; nothing measured it (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it","terminalSequence":"\u0007"}
+        "#);
+    });
+    assert!(sandbox.stop(SESSION, KEPT).is_allow());
+    assert!(sandbox.ralph_home("runs").join(run).join("notified").exists());
+    assert_eq!(faults(&sandbox), "");
+}
+
+/// Whoever tries it out has a terminal of their own.
+#[test]
+fn a_test_rings_the_bell_of_the_terminal_it_is_typed_in() {
+    let sandbox = with_own_file("[notify]\nbell = true\n");
+    let ralph = sandbox.command();
+    let mut terminal = Command::new("python3");
+    terminal.env_clear().envs(ralph.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    terminal.args(["-c", "import pty, sys; pty.spawn(sys.argv[1:])"]);
+    terminal.arg(ralph.get_program()).args(["notify", "--test", "--json"]);
+    let heard = ended(&mut terminal, b"").stdout;
+    assert_snapshot!(heard.escape_debug(), @r#"\u{7}{\"v\":1,\"told\":[{\"way\":\"bell\",\"how\":\"sent\"}]}\r\n"#);
+}

@@ -1,0 +1,196 @@
+//! What the status line of a client says about the run of its session.
+
+use crate::sandbox::{Ended, SESSION, Sandbox, json, write_at};
+use insta::assert_snapshot;
+use std::fs;
+
+const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+const KEPT: &str = r#","last_assistant_message":"<promise>DONE</promise>""#;
+/// The client's own fields, with the values that matter here.
+const MORE: &str = r#","transcript_path":"/nowhere","model":{"id":"m","display_name":"M"},"workspace":{"current_dir":"/","project_dir":"/","added_dirs":[]},"version":"2.1.325","cost":{"total_cost_usd":0.05004,"total_duration_ms":5332},"context_window":{"context_window_size":1000000,"used_percentage":41,"remaining_percentage":59},"exceeds_200k_tokens":false"#;
+
+fn statusline(sandbox: &Sandbox, session: &str, more: &str) -> Ended {
+    let input = format!("{{\"session_id\":\"{session}\"{more}}}");
+    sandbox.ralph_with(["statusline"], input.as_bytes())
+}
+
+fn line(sandbox: &Sandbox) -> String {
+    let ended = statusline(sandbox, SESSION, MORE);
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended}");
+    sandbox.tidy(&ended.stdout)
+}
+
+#[test]
+fn a_run_is_one_line_in_every_state() {
+    let sandbox = Sandbox::new().env("NO_COLOR", "1");
+    sandbox.write(
+        "loops/csv/feature_list.json",
+        r#"[{"id":1,"passes":true},{"id":2},{"id":3},{"id":4}]"#,
+    );
+    sandbox.write("loops/json/feature_list.json", "no list");
+    let mut told = vec![format!("nobody: {}", line(&sandbox))];
+    let run = sandbox.start([
+        "--goal-file",
+        "-",
+        "--features",
+        "loops/csv",
+        "--completion-promise",
+        "DONE",
+    ]);
+    told.push(format!("armed: {}", line(&sandbox)));
+    assert!(sandbox.stop(SESSION, "").is_block());
+    told.push(format!("held: {}", line(&sandbox)));
+    fs::write(sandbox.project().join("loops/csv/feature_list.json"), "no list").unwrap();
+    assert!(sandbox.stop(SESSION, "").is_block());
+    told.push(format!("unknown: {}", line(&sandbox)));
+    assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
+    told.push(format!("paused: {}", line(&sandbox)));
+    assert_eq!(sandbox.ralph(["resume", &run]).code, Some(0));
+    write_at(&sandbox.ralph_home("off"), "");
+    told.push(format!("off: {}", line(&sandbox)));
+    fs::remove_file(sandbox.ralph_home("off")).unwrap();
+    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
+    told.push(format!("cancelled: {}", line(&sandbox)));
+    sandbox.start(PROMISE);
+    sandbox.stop(SESSION, KEPT).notice();
+    told.push(format!("ended: {}", line(&sandbox)));
+    sandbox.start(["--goal-file", "-", "--max-iterations", "0", "--max-cost-usd", "0"]);
+    told.push(format!("without limits: {}", line(&sandbox)));
+    let plain = statusline(&sandbox, SESSION, "").stdout;
+    told.push(format!("without the client's numbers: {}", sandbox.tidy(&plain)));
+    told.push(format!("another session: {}", statusline(&sandbox, "another", MORE).stdout));
+    assert_snapshot!(told.join("\n"), @"
+    nobody: 
+    armed: ralph [run] · 0 of 25 · $0.05 · context 41 %
+    held: ralph [run] · 1 of 25 · ✗ feature 2, feature 3 +2 ✓ 1 · $0.05 · context 41 %
+    unknown: ralph [run] · 2 of 25 · ✗ promise ? feature list · $0.05 · context 41 %
+    paused: ralph [run] paused
+    off: ralph [run] off
+    cancelled: ralph [run] cancelled
+    ended: ralph [run] claimed
+    without limits: ralph [run] · iteration 0 · $0.05 · context 41 %
+    without the client's numbers: ralph [run] · iteration 0
+    another session:
+    ");
+}
+
+#[test]
+fn gates_are_told_by_name() {
+    let sandbox = Sandbox::new().env("NO_COLOR", "1");
+    let gate = |name: &str, program: &str| {
+        format!(
+            "[[gate]]\nname = \"{name}\"\nrun = [\"{program}\"]\nreport = \"none\"\nrerun = \"never\"\n"
+        )
+    };
+    let red = ["tests", "clippy", "a-name-that-is-longer-than-it-needs-to-be", "fmt"];
+    let red = red.map(|name| gate(name, "false")).concat();
+    sandbox.write("ralph.toml", red + &gate("build", "true"));
+    sandbox.commit();
+    sandbox.trust();
+    sandbox.start(["--goal-file", "-"]);
+    sandbox.write("work", "done\n");
+    assert!(sandbox.stop(SESSION, "").is_block());
+    assert_snapshot!(line(&sandbox), @"ralph [run] · 1 of 25 · ✗ tests, clippy +2 ✓ 6 · $0.05 · context 41 %");
+}
+
+/// What the run spent, by the host's records, and not what the session cost before it.
+#[test]
+fn spend_is_that_of_the_run() {
+    let sandbox = Sandbox::new().env("NO_COLOR", "1");
+    let transcript = sandbox.home().join(".claude/projects/x/s.jsonl");
+    let cost = |lines: &[&str]| {
+        let lines =
+            lines.iter().map(|usd| format!("{{\"type\":\"cost-state\",\"totalCostUSD\":{usd}}}\n"));
+        write_at(&transcript, lines.collect::<String>());
+        let path = json(transcript.to_str().unwrap());
+        assert!(sandbox.stop(SESSION, &format!(",\"transcript_path\":{path}")).is_block());
+    };
+    sandbox.start(PROMISE);
+    cost(&["3"]);
+    let first = line(&sandbox);
+    cost(&["3", "4.82"]);
+    assert_snapshot!(format!("{first}\n{}", line(&sandbox)), @"
+    ralph [run] · 1 of 25 · ✗ promise · $0 of $20 · context 41 %
+    ralph [run] · 2 of 25 · ✗ promise · $1.82 of $20 · context 41 %
+    ");
+}
+
+/// Names come from files that anybody writes.
+#[test]
+fn hostile_names_stay_on_one_line_of_120_columns() {
+    let sandbox = Sandbox::new().env("NO_COLOR", "1");
+    let name = "\u{1b}[31m\u{202e}宽宽宽宽宽宽宽宽宽宽宽宽宽宽宽宽\n\u{7}";
+    let lists = ["a", "b", "c", "d"].map(|list| format!("loops/{list}{name}"));
+    for list in &lists {
+        sandbox.write(&format!("{list}/feature_list.json"), r#"[{"id":1}]"#);
+    }
+    let most = ["--max-iterations", "1000000", "--max-cost-usd", "1000000000"];
+    let named = lists.iter().flat_map(|list| ["--features", list]);
+    sandbox.start(named.chain(most));
+    for list in lists.iter().skip(2) {
+        sandbox.write(&format!("{list}/feature_list.json"), "no list");
+    }
+    assert!(sandbox.stop(SESSION, "").is_block());
+    assert_snapshot!(line(&sandbox), @"ralph [run] · 1 of 1000000 · ✗ a宽宽宽宽宽宽宽宽宽…, b宽宽宽宽宽宽宽宽宽… ? c宽宽宽宽宽宽宽宽宽… +1 · $0.05");
+}
+
+/// Colour is for the client to show; who does not want it says so.
+#[test]
+fn it_is_coloured_unless_somebody_objects() {
+    let sandbox = Sandbox::new();
+    sandbox.start(PROMISE);
+    assert!(sandbox.stop(SESSION, "").is_block());
+    let coloured = line(&sandbox);
+    assert_snapshot!(coloured.escape_debug(), @r"\u{1b}[2mralph\u{1b}[0m \u{1b}[1m[run]\u{1b}[0m · 1 of 25 · \u{1b}[31m✗\u{1b}[0m promise · $0.05 · context 41 %");
+}
+
+/// Whatever it is given, it says nothing wrong, fails never and changes nothing.
+#[test]
+fn garbage_is_answered_with_nothing() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(PROMISE);
+    let huge = format!("{{\"session_id\":\"{SESSION}\",\"x\":{}", "[".repeat(1_000_000));
+    let inputs: &[&[u8]] = &[
+        b"",
+        b"\n",
+        b"null",
+        b"{}",
+        b"[]",
+        b"\xff\xfe\x00",
+        b"{\"session_id\":\"../../runs\"}",
+        b"{\"session_id\":\"\"}",
+        b"{\"session_id\":{}}",
+        b"{\"session_id\":",
+        huge.as_bytes(),
+    ];
+    let before = sandbox.snapshot();
+    for input in inputs {
+        let ended = sandbox.ralph_with(["statusline"], input);
+        assert!(ended.is_allow(), "{ended}");
+    }
+    assert_eq!(sandbox.snapshot(), before);
+    for (path, bytes) in [
+        (sandbox.ralph_home("sessions").join(SESSION), &b"{\"v\":1,\"run\":\"../..\"}"[..]),
+        (
+            sandbox.ralph_home("sessions").join(SESSION),
+            b"{\"v\":1,\"run\":\"zzzz\",\"ended\":\"no\"}",
+        ),
+        (sandbox.ralph_home("sessions").join(SESSION), b"\0\0"),
+    ] {
+        fs::write(&path, bytes).unwrap();
+        let before = sandbox.snapshot();
+        assert!(statusline(&sandbox, SESSION, MORE).is_allow());
+        assert_eq!(sandbox.snapshot(), before);
+    }
+    fs::write(
+        sandbox.ralph_home("sessions").join(SESSION),
+        format!("{{\"v\":1,\"run\":\"{run}\",\"ended\":\"no\"}}"),
+    )
+    .unwrap();
+    for file in ["run.json", "state.json", "journal.jsonl"] {
+        fs::write(sandbox.ralph_home("runs").join(&run).join(file), "\u{1b}[31m{").unwrap();
+    }
+    let before = sandbox.snapshot();
+    assert!(statusline(&sandbox, SESSION, MORE).is_allow());
+    assert_eq!(sandbox.snapshot(), before);
+}
