@@ -4,6 +4,7 @@ use crate::clock;
 use crate::faults::{self, Fault, Kind, describe};
 use crate::fs::{self, Durability};
 use crate::journal;
+use crate::notify;
 use crate::observe::{Sight, Tools};
 use crate::owner::{self, Alive};
 use crate::store::{self, Opened, Step, StoreError};
@@ -20,6 +21,7 @@ use ralph_core::record::{
 };
 use ralph_core::redact::Redactor;
 use ralph_core::run::{Memory, Phase};
+use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_core::verdict::Verdict;
 use std::ops::ControlFlow;
@@ -163,18 +165,20 @@ pub fn overridden(world: &World, session: &SessionId, run: &RunId) -> Result<boo
     let ended = store::transact(&world.on(run), |now| match now.state.phase {
         // Another tool's hook may have held it after we let go.
         Phase::Active if now.state.answer.is_some() => Step::Write {
-            change: Change::Overridden { how },
+            change: Change::Overridden { how: how.clone() },
             durability: Durability::Synced,
-            answer: true,
+            answer: Some(now.run.clone()),
         },
         Phase::Active | Phase::Paused { .. } | Phase::Orphaned | Phase::Ended(_) => {
-            Step::Leave(false)
+            Step::Leave(None)
         }
     })?;
-    if ended {
-        crate::aftermath::forget(world, session, run);
+    if let Some(run) = &ended {
+        crate::aftermath::forget(world, session, &run.id);
+        // Whoever answers the host here has no bell to ring.
+        let _bell = notify::about(world, run, Status::Overridden, &how);
     }
-    Ok(ended)
+    Ok(ended.is_some())
 }
 
 pub fn trouble(world: &World, run: &RunId, error: &StoreError) {

@@ -1,9 +1,12 @@
 //! Tool calls: a sign of life, and a seat belt around what is not the agent's to touch.
 
 use crate::config;
+use crate::env;
+use crate::faults::{self, Fault, Kind, describe};
 use crate::fs::{self, Durability};
 use crate::gates::key::globs_of;
 use crate::heard;
+use crate::proc::worker::{self, SpawnError};
 use crate::store::{self, Opened, Step};
 use crate::surroundings;
 use crate::world::World;
@@ -15,7 +18,11 @@ use ralph_core::redact::Redactor;
 use ralph_core::run::Phase;
 use ralph_core::text;
 use ralph_core::verdict::Verdict;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+
+/// Tools after which the gates may say something new.
+const EDITS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
 const LONGEST_CALL: usize = 300;
 
@@ -42,10 +49,36 @@ pub fn on_call(world: &World, call: &ToolCall) -> Verdict {
     }
 }
 
+/// After an edit the gates are run before anybody asks, if a person registered the hook for this event.
 pub fn on_done(world: &World, done: &ToolDone) -> Verdict {
-    let Some(session) = &done.session else { return Verdict::Allow };
-    heard::run_of(world, session);
+    let run = done.session.as_ref().and_then(|session| heard::run_of(world, session));
+    let Some(run) = run.filter(|_| EDITS.contains(&done.tool.as_str())) else {
+        return Verdict::Allow;
+    };
+    if let Ok(Opened { run, state, .. }) = store::load(&world.home, &run)
+        && state.phase == Phase::Active
+        && let Some(seal) = &run.seal
+        && let Err(error) = warm(Path::new(&seal.project))
+    {
+        let fault = Fault::new(Kind::File, &describe(&error)).of_run(&run.id);
+        faults::record(&world.home, &fault);
+    }
     Verdict::Allow
+}
+
+/// One at a time, which the worker sees to: a second one ends at once.
+fn warm(project: &Path) -> Result<(), SpawnError> {
+    let program = env::this_program();
+    let arguments = ["gate", "warm", "--project"].map(OsStr::new);
+    let worker = worker::spawn(&worker::Spec {
+        program: &program,
+        arguments: &[&arguments[..], &[project.as_os_str()]].concat(),
+        env: &[],
+        log: None,
+    })?;
+    // It is on its way either way; only whether it outlives us is at stake.
+    drop(worker.let_go());
+    Ok(())
 }
 
 fn judge(world: &World, call: &ToolCall, held: Option<&Opened>) -> Option<Denied> {

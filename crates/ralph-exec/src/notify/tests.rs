@@ -21,6 +21,7 @@ fn run(title: &str) -> Run {
         goal_bytes: 0,
         title: title.into(),
         on_tampering: OnTampering::Block,
+        prompt: None,
         seal: None,
     }
 }

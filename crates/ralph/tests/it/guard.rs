@@ -1,6 +1,6 @@
 //! Tool calls that an agent may not make, through the hook.
 
-use crate::sandbox::{Ended, SESSION, Sandbox, json};
+use crate::sandbox::{Ended, SESSION, Sandbox, eventually, json};
 
 const GATE: &str = "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n";
 
@@ -111,4 +111,16 @@ fn a_session_that_nobody_holds_may_touch_everything_but_ralphs_files() {
     ] {
         assert_eq!(decision(&bash(&sandbox, "another", command)).0, expected, "{command}");
     }
+}
+
+/// After an edit the gates are run ahead of the stop, where the hook is registered for that.
+#[test]
+fn an_edit_warms_the_gates() {
+    let ran = "[[gate]]\nname = \"tests\"\nshell = \"echo x >> ran; echo 1 passed\"\n";
+    let (sandbox, _) = armed(ran);
+    sandbox.write(".gitignore", "ran\n");
+    let edit = r#","tool_name":"Edit","tool_input":{"file_path":"x"},"tool_response":{}"#;
+    assert!(sandbox.event("PostToolUse", SESSION, edit).is_allow());
+    let log = sandbox.project().join("ran");
+    eventually(|| log.exists().then_some(()));
 }
