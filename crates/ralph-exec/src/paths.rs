@@ -121,6 +121,15 @@ impl Home {
         self.0.join("cleared").join(format!("{}-{}", process.pid, process.started))
     }
 
+    /// What was done to files of other programs, and how they were.
+    pub fn install(&self) -> PathBuf {
+        self.0.join("install")
+    }
+
+    pub fn installed(&self, file: &Path) -> PathBuf {
+        self.install().join(short_hash(file))
+    }
+
     pub fn faults(&self) -> PathBuf {
         self.0.join("faults")
     }

@@ -42,6 +42,10 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Put ralph into the agent's settings and propose gates, after showing all of it
+    Init(cmd::init::Init),
+    /// Take ralph out of the agent's settings again, without a trace
+    Uninstall(cmd::uninstall::Uninstall),
     /// Hold a session to what is agreed, until it is met, out of limits or stuck
     Start(Start),
     /// Show the runs there are and how they stand
@@ -465,6 +469,8 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Replay(replay) => return ended(cmd::replay::run(env, &replay)),
         Command::Notify(notify) => return ended(cmd::notify::run(env, &notify)),
         Command::Statusline(cmd::statusline::Statusline {}) => return cmd::statusline::run(env),
+        Command::Init(init) => cmd::init::run(env, &init),
+        Command::Uninstall(uninstall) => cmd::uninstall::run(env, &uninstall),
         Command::Start(start) => cmd::start::run(env, &start),
         Command::Status(status) => cmd::status::run(env, &status),
         Command::Why(why) => cmd::why::run(env, &why),

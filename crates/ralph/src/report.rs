@@ -8,6 +8,7 @@ use ralph_exec::contract::SealError;
 use ralph_exec::control::ControlError;
 use ralph_exec::fs::{FileError, LockError};
 use ralph_exec::holder::HolderError;
+use ralph_exec::install::InstallError;
 use ralph_exec::store::StoreError;
 use ralph_exec::trust::TrustError;
 use std::error::Error;
@@ -177,6 +178,30 @@ impl From<TrustError> for Failure {
             TrustError::TooMuch(_) => Some("let a script do it, and call that".to_string()),
         };
         Self::of(chain(Some(&error)), hint)
+    }
+}
+
+impl From<InstallError> for Failure {
+    fn from(error: InstallError) -> Self {
+        let hint = match error {
+            InstallError::Config(error) => return error.into(),
+            InstallError::Trust(error) => return error.into(),
+            InstallError::File(error) => return error.into(),
+            InstallError::NoHome => "set `HOME` to an absolute path",
+            InstallError::Damaged { .. } => "nothing was written; mend it by hand, then try again",
+            InstallError::ReadOnly(_) => {
+                "nothing was written; `chmod u+w` it, or choose another `--scope`"
+            }
+            InstallError::LeadsNowhere(_) => "nothing was written; remove the link, or mend it",
+            InstallError::Changed(_) => "nothing of it was overwritten; look again, then try again",
+            InstallError::Halfway(_) => "do it again, or take it out with `ralph uninstall`",
+            InstallError::Program(_) => "install ralph, then run it from where it is",
+            InstallError::Lock(LockError::Busy { .. }) => {
+                "another ralph is at it; try again in a moment"
+            }
+            InstallError::Lock(LockError::File(_)) => "look at who owns the directory",
+        };
+        Self::of(chain(Some(&error)), Some(hint.to_string()))
     }
 }
 

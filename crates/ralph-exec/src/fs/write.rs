@@ -41,6 +41,12 @@ pub fn create_dir(path: &Path) -> Result<(), FileError> {
         .map_err(FileError::new("create the directory", path))
 }
 
+/// [`create_dir`] for a directory of the user's.
+pub fn create_dir_ordinary(path: &Path) -> Result<(), FileError> {
+    step(|| DirBuilder::new().recursive(true).create(path))
+        .map_err(FileError::new("create the directory", path))
+}
+
 /// Puts `bytes` at `path`, whole or not at all.
 ///
 /// After an error the old bytes are still there, unless the error is that the finished rename could not be
@@ -245,6 +251,16 @@ pub fn quarantine(path: &Path, stamp: u64) -> Result<PathBuf, FileError> {
 pub fn remove_file(path: &Path) -> Result<(), FileError> {
     match step(|| std::fs::remove_file(path)) {
         Err(error) if is_missing(&error) => Ok(()),
+        removed => removed.map_err(FileError::new("remove", path)),
+    }
+}
+
+/// Removes a directory that has nothing in it. One that has something, or is gone already, is fine.
+pub fn remove_empty_dir(path: &Path) -> Result<(), FileError> {
+    match step(|| std::fs::remove_dir(path)) {
+        Err(error) if is_missing(&error) || error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            Ok(())
+        }
         removed => removed.map_err(FileError::new("remove", path)),
     }
 }

@@ -9,10 +9,10 @@ pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 /// Why a text is no settings, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {why}")]
-pub(crate) struct Fault {
-    pub(crate) line: usize,
-    pub(crate) column: usize,
-    pub(crate) why: String,
+pub struct Fault {
+    pub line: usize,
+    pub column: usize,
+    pub why: String,
 }
 
 impl Fault {

@@ -7,6 +7,7 @@ pub(crate) mod declare;
 pub(crate) mod demo;
 pub(crate) mod gate;
 pub(crate) mod generate;
+pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod model;
 pub(crate) mod notify;
@@ -16,6 +17,7 @@ pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod statusline;
 pub(crate) mod trust;
+pub(crate) mod uninstall;
 pub(crate) mod verify;
 pub(crate) mod why;
 

@@ -19,6 +19,7 @@ mod gates;
 mod guard;
 mod hook;
 mod hostile;
+mod init;
 mod loops;
 mod model;
 mod notify;

@@ -1,0 +1,415 @@
+//! A text of settings that is changed at single places: every byte that is not part of the change stays.
+//!
+//! What [`Document::insert`] puts in, [`Document::remove`] takes out without a trace, but for a container that had
+//! nothing in it: whoever wants that back exactly notes its [`Document::inside`] first. After every change the text is
+//! read again and has to mean what it should, or the change does not happen.
+
+use std::ops::Range;
+
+use jsonc_parser::ast;
+use jsonc_parser::common::Ranged;
+use serde_json::Value;
+
+use super::jsonc::{self, BYTE_ORDER_MARK, Fault};
+
+/// Where in the settings something is. Of a key that is there twice the last one counts.
+pub(super) type Path<'a> = &'a [Step<'a>];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Document {
+    mark: Option<char>,
+    text: String,
+}
+
+/// How what goes into an empty container is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    Lines,
+    Inline,
+}
+
+/// A container, or the place of a single value.
+struct Found {
+    range: Range<usize>,
+    items: Vec<Item>,
+}
+
+/// A value of a list, or a key with its value.
+struct Item {
+    whole: Range<usize>,
+    name: Option<String>,
+}
+
+impl Document {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Fault> {
+        let whole = jsonc::text(bytes)?;
+        let text = whole.strip_prefix(BYTE_ORDER_MARK);
+        let mark = text.map(|_| BYTE_ORDER_MARK);
+        let document = Self { mark, text: text.unwrap_or(whole).to_string() };
+        match jsonc::parse(&document.text)? {
+            None | Some(ast::Value::Object(_)) => Ok(document),
+            Some(other) => {
+                let place = other.range().start;
+                Err(Fault::at(&document.text, place, "settings have to be an object, `{…}`"))
+            }
+        }
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        let mut whole: String = self.mark.into_iter().collect();
+        whole.push_str(&self.text);
+        whole.into_bytes()
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether there is no value at all, at most comments.
+    pub(super) fn is_blank(&self) -> bool {
+        matches!(jsonc::parse(&self.text), Ok(None))
+    }
+
+    /// The whole text anew, if it can be read.
+    pub(super) fn set_text(&mut self, text: String) -> Result<(), Fault> {
+        jsonc::parse(&text)?;
+        self.text = text;
+        Ok(())
+    }
+
+    /// All of it; an empty object when there is nothing.
+    pub(super) fn value(&self) -> Value {
+        let parsed = jsonc::parse(&self.text).ok().flatten();
+        parsed.map_or_else(|| Value::Object(serde_json::Map::new()), |parsed| jsonc::value(&parsed))
+    }
+
+    pub(super) fn get(&self, path: Path<'_>) -> Option<Value> {
+        let parsed = jsonc::parse(&self.text).ok()??;
+        Some(jsonc::value(descend(&parsed, path)?))
+    }
+
+    /// The text of a value.
+    pub(super) fn raw(&self, path: Path<'_>) -> Option<&str> {
+        let parsed = jsonc::parse(&self.text).ok()??;
+        let range = descend(&parsed, path)?.range();
+        self.text.get(range.start..range.end)
+    }
+
+    /// What is between the brackets of a container.
+    pub(super) fn inside(&self, path: Path<'_>) -> Option<&str> {
+        let raw = self.raw(path)?;
+        raw.get(1..raw.len().checked_sub(1)?)
+    }
+
+    /// How many entries a container has; `None` for what is none.
+    pub(super) fn len(&self, path: Path<'_>) -> Option<usize> {
+        self.find(path).map(|found| found.items.len())
+    }
+
+    /// Where something is, for a person.
+    pub(super) fn fault(&self, path: Path<'_>, why: &str) -> Fault {
+        let parsed = jsonc::parse(&self.text).ok().flatten();
+        let start = parsed.as_ref().and_then(|parsed| Some(descend(parsed, path)?.range().start));
+        Fault::at(&self.text, start.unwrap_or_default(), why)
+    }
+
+    /// Puts `item`, a value or a key with its value, at the end of a container.
+    pub(super) fn insert(
+        &mut self,
+        path: Path<'_>,
+        item: &str,
+        layout: Layout,
+    ) -> Result<(), Fault> {
+        let found = self.container(path)?;
+        let splices = match found.items.last() {
+            None => vec![self.first_into(&found, item, layout)],
+            Some(last) => self.after(&found, last, item),
+        };
+        let entry = format!("{{{item}}}");
+        let mut expected = self.value();
+        match at(&mut expected, path) {
+            Some(Value::Object(fields)) => {
+                let entry: Value = serde_json::from_str(&entry).unwrap_or_default();
+                fields.extend(entry.as_object().cloned().unwrap_or_default());
+            }
+            Some(Value::Array(list)) => {
+                let value = jsonc::parse(item)?.map(|value| jsonc::value(&value));
+                list.push(value.unwrap_or_default());
+            }
+            Some(_) | None => {}
+        }
+        self.change(splices, &expected)
+    }
+
+    /// Takes an entry out of a container, with its comma.
+    pub(super) fn remove(&mut self, path: Path<'_>, index: usize) -> Result<(), Fault> {
+        let found = self.container(path)?;
+        let Some(item) = found.items.get(index) else {
+            return Err(self.fault(path, "there is no such entry"));
+        };
+        let mut expected = self.value();
+        match (at(&mut expected, path), &item.name) {
+            (Some(Value::Object(fields)), Some(name)) => {
+                let earlier = found.items.iter().take(index).any(|other| other.name == item.name);
+                if earlier {
+                    return Err(self.fault(path, &format!("`{name}` is there twice")));
+                }
+                fields.remove(name);
+            }
+            (Some(Value::Array(list)), None) if index < list.len() => {
+                list.remove(index);
+            }
+            (Some(_) | None, _) => {}
+        }
+        let end = found.range.end.saturating_sub(1);
+        let next = found.items.get(index + 1).map_or(end, |next| next.whole.start);
+        let mut cuts = vec![self.with_space_before(&item.whole)];
+        let comma_after = comma(&self.text, item.whole.end..next);
+        let before = index.checked_sub(1).and_then(|index| found.items.get(index));
+        cuts.extend(match (comma_after, before) {
+            (Some(comma), _) => Some(comma),
+            (None, Some(before)) => comma(&self.text, before.whole.end..item.whole.start),
+            (None, None) => None,
+        });
+        let narrow: Vec<_> =
+            [item.whole.clone()].into_iter().chain(cuts.iter().skip(1).cloned()).collect();
+        // Where the space held lines apart, as after a comment, it stays.
+        self.change(without(cuts), &expected).or_else(|_| self.change(without(narrow), &expected))
+    }
+
+    /// Takes a key out of an object; fine when it is not there.
+    pub(super) fn remove_key(&mut self, path: Path<'_>, name: &str) -> Result<(), Fault> {
+        let items = self.container(path)?.items;
+        let named = items.iter().rposition(|item| item.name.as_deref() == Some(name));
+        named.map_or(Ok(()), |index| self.remove(path, index))
+    }
+
+    /// Puts another value in the place of one.
+    pub(super) fn set(&mut self, path: Path<'_>, raw: &str) -> Result<(), Fault> {
+        let mut expected = self.value();
+        let value = jsonc::parse(raw)?.map(|value| jsonc::value(&value)).unwrap_or_default();
+        let Some(found) = self.place(path) else {
+            return Err(self.fault(path, "it is not there"));
+        };
+        if let Some(place) = at(&mut expected, path) {
+            *place = value;
+        }
+        self.change(vec![(found, raw.to_string())], &expected)
+    }
+
+    /// Puts back what was between the brackets.
+    pub(super) fn set_inside(&mut self, path: Path<'_>, inside: &str) -> Result<(), Fault> {
+        let raw = self.raw(path).unwrap_or_default();
+        let mut brackets = raw.chars();
+        let (open, close) = (brackets.next().unwrap_or('{'), brackets.next_back().unwrap_or('}'));
+        self.set(path, &format!("{open}{inside}{close}"))
+    }
+
+    fn first_into(&self, found: &Found, item: &str, layout: Layout) -> (Range<usize>, String) {
+        let range = found.range.start + 1..found.range.end.saturating_sub(1);
+        let kept = self.text.get(range.clone()).unwrap_or_default().trim_end();
+        let inside = match layout {
+            Layout::Inline if kept.is_empty() => item.to_string(),
+            Layout::Inline | Layout::Lines => {
+                let outer = indent_at(&self.text, found.range.start);
+                let newline = self.newline();
+                let inner = format!("{outer}{}", self.unit());
+                let item = indented(item, &inner, newline);
+                format!("{kept}{newline}{inner}{item}{newline}{outer}")
+            }
+        };
+        (range, inside)
+    }
+
+    fn after(&self, found: &Found, last: &Item, item: &str) -> Vec<(Range<usize>, String)> {
+        let end = last.whole.end;
+        let close = found.range.end.saturating_sub(1);
+        let line_start = indent_at(&self.text, last.whole.start);
+        let is_first_on_line = self.line_before(last.whole.start).trim().is_empty();
+        let newline = self.newline();
+        let (gap, item) = if is_first_on_line {
+            (format!("{newline}{line_start}"), indented(item, line_start, newline))
+        } else {
+            (self.gap(found).to_string(), item.to_string())
+        };
+        let comma = comma(&self.text, end..close);
+        let from = comma.as_ref().map_or(end, |comma| comma.end);
+        let remark = if is_first_on_line { remark(&self.text, from..close) } else { from };
+        let point = |at: usize| at..at;
+        match comma {
+            Some(_) => vec![(point(remark), format!("{gap}{item},"))],
+            None if remark == end => vec![(point(end), format!(",{gap}{item}"))],
+            None => vec![(point(end), ",".to_string()), (point(remark), format!("{gap}{item}"))],
+        }
+    }
+
+    /// What separates the entries of a container on one line.
+    fn gap(&self, found: &Found) -> &str {
+        let [.., one, other] = found.items.as_slice() else { return " " };
+        let between = self.text.get(one.whole.end..other.whole.start).unwrap_or_default();
+        match between.strip_prefix(',') {
+            Some(gap) if gap.chars().all(|char| char == ' ') => gap,
+            Some(_) | None => " ",
+        }
+    }
+
+    fn change(
+        &mut self,
+        mut splices: Vec<(Range<usize>, String)>,
+        expected: &Value,
+    ) -> Result<(), Fault> {
+        splices.sort_by_key(|(range, _)| range.start);
+        let mut text = self.text.clone();
+        for (range, new) in splices.iter().rev() {
+            if text.get(range.clone()).is_none() {
+                return Err(Fault::at(&self.text, range.start, "it cannot be changed safely"));
+            }
+            text.replace_range(range.clone(), new);
+        }
+        let became = jsonc::parse(&text).ok().flatten().map(|parsed| jsonc::value(&parsed));
+        if became.as_ref() != Some(expected) {
+            let place = splices.first().map_or(0, |(range, _)| range.start);
+            return Err(Fault::at(&self.text, place, "it cannot be changed safely"));
+        }
+        self.text = text;
+        Ok(())
+    }
+
+    fn container(&self, path: Path<'_>) -> Result<Found, Fault> {
+        self.find(path).ok_or_else(|| self.fault(path, "it is neither an object nor a list"))
+    }
+
+    fn find(&self, path: Path<'_>) -> Option<Found> {
+        let parsed = jsonc::parse(&self.text).ok()??;
+        let (range, items) = match descend(&parsed, path)? {
+            ast::Value::Object(object) => {
+                let items = object.properties.iter().map(|property| Item {
+                    whole: property.range.start..property.range.end,
+                    name: Some(property.name.as_str().to_string()),
+                });
+                (object.range, items.collect())
+            }
+            ast::Value::Array(array) => {
+                let items = array.elements.iter().map(|element| {
+                    let range = element.range();
+                    Item { whole: range.start..range.end, name: None }
+                });
+                (array.range, items.collect())
+            }
+            ast::Value::StringLit(_)
+            | ast::Value::NumberLit(_)
+            | ast::Value::BooleanLit(_)
+            | ast::Value::NullKeyword(_) => return None,
+        };
+        Some(Found { range: range.start..range.end, items })
+    }
+
+    fn place(&self, path: Path<'_>) -> Option<Range<usize>> {
+        let parsed = jsonc::parse(&self.text).ok()??;
+        let range = descend(&parsed, path)?.range();
+        Some(range.start..range.end)
+    }
+
+    fn with_space_before(&self, range: &Range<usize>) -> Range<usize> {
+        let before = self.text.get(..range.start).unwrap_or_default();
+        before.trim_end().len()..range.end
+    }
+
+    fn line_before(&self, offset: usize) -> &str {
+        let before = self.text.get(..offset).unwrap_or_default();
+        before.rsplit('\n').next().unwrap_or_default()
+    }
+
+    fn newline(&self) -> &'static str {
+        if self.text.contains("\r\n") { "\r\n" } else { "\n" }
+    }
+
+    /// One level of indentation, as the file has it.
+    fn unit(&self) -> &str {
+        let first = self.find(&[]).and_then(|root| root.items.into_iter().next());
+        let indent = first.map(|first| indent_at(&self.text, first.whole.start));
+        indent.filter(|indent| !indent.is_empty()).unwrap_or("  ")
+    }
+}
+
+fn without(cuts: Vec<Range<usize>>) -> Vec<(Range<usize>, String)> {
+    cuts.into_iter().map(|cut| (cut, String::new())).collect()
+}
+
+fn descend<'a, 'b>(value: &'b ast::Value<'a>, path: Path<'_>) -> Option<&'b ast::Value<'a>> {
+    path.iter().try_fold(value, |value, step| match (value, step) {
+        (ast::Value::Object(object), Step::Key(name)) => {
+            let mut properties = object.properties.iter().rev();
+            properties.find(|property| property.name.as_str() == *name).map(|found| &found.value)
+        }
+        (ast::Value::Array(array), Step::Index(index)) => array.elements.get(*index),
+        (_, Step::Key(_) | Step::Index(_)) => None,
+    })
+}
+
+fn at<'a>(value: &'a mut Value, path: Path<'_>) -> Option<&'a mut Value> {
+    path.iter().try_fold(value, |value, step| match step {
+        Step::Key(name) => value.get_mut(*name),
+        Step::Index(index) => value.get_mut(*index),
+    })
+}
+
+/// The spaces and tabs that the line begins with, up to `offset`.
+fn indent_at(text: &str, offset: usize) -> &str {
+    let before = text.get(..offset).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let width = line.len() - line.trim_start_matches([' ', '\t']).len();
+    line.get(..width).unwrap_or_default()
+}
+
+/// The lines of `item` after the first, moved in to where it stands.
+fn indented(item: &str, indent: &str, newline: &str) -> String {
+    item.replace('\n', &format!("{newline}{indent}"))
+}
+
+/// The comma among the space and comments of a range.
+fn comma(text: &str, range: Range<usize>) -> Option<Range<usize>> {
+    let mut offset = range.start;
+    while offset < range.end {
+        let rest = text.get(offset..range.end)?;
+        if rest.starts_with(',') {
+            return Some(offset..offset + 1);
+        }
+        offset += match comment(rest) {
+            Some(length) => length,
+            None => rest.chars().next()?.len_utf8(),
+        };
+    }
+    None
+}
+
+/// Where the remarks end that follow on the same line.
+fn remark(text: &str, range: Range<usize>) -> usize {
+    let mut end = range.start;
+    while let Some(rest) = text.get(end..range.end) {
+        let space = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        let length = rest.get(space..).and_then(comment);
+        match length.and_then(|length| Some((length, rest.get(space..space + length)?))) {
+            Some((length, said)) if !said.contains('\n') => end += space + length,
+            Some(_) | None => break,
+        }
+    }
+    end
+}
+
+/// How long the comment is that a text begins with, without the end of its line.
+fn comment(text: &str) -> Option<usize> {
+    if text.starts_with("//") {
+        Some(text.find(['\r', '\n']).unwrap_or(text.len()))
+    } else if text.starts_with("/*") {
+        text.get(2..)?.find("*/").map(|end| end + 4)
+    } else {
+        None
+    }
+}

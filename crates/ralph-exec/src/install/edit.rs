@@ -1,0 +1,428 @@
+//! Settings with ralph in them, and without: bytes to bytes.
+//!
+//! [`add`] says in a [`Trace`] what [`strip`] needs to bring back every byte, whatever else was changed since.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::command;
+use super::document::{Document, Layout, Step};
+use super::jsonc::Fault;
+use super::layers::Mode;
+use super::registration::{BLOCK_CAP, Cap, Entry};
+
+/// What is to be in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub entries: Vec<Entry>,
+    pub cap: Cap,
+    /// The command of the status line, where the file has none.
+    pub status_line: Option<String>,
+    /// Plugins to switch off.
+    pub disable: Vec<String>,
+    /// Hooks of others to take out: the event, and the place in its list.
+    pub cut: Vec<(String, usize)>,
+}
+
+/// What was there before, where taking ralph out would not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// All of a text in which there was no value.
+    blank: Option<String>,
+    containers: Vec<Container>,
+    values: Vec<Changed>,
+    cut: Vec<Cut>,
+}
+
+impl Trace {
+    /// The plugins that were switched off.
+    pub fn disabled(&self) -> Vec<String> {
+        let names = self.values.iter().filter_map(|changed| match changed.path.as_slice() {
+            [parent, name] if parent == "enabledPlugins" => Some(name.clone()),
+            _ => None,
+        });
+        names.collect()
+    }
+
+    /// The command of the status line that was set.
+    pub fn status_line(&self) -> Option<String> {
+        let changed = self.values.iter().find(|changed| changed.path == ["statusLine"])?;
+        let line: Value = serde_json::from_str(&changed.after).ok()?;
+        line.get("command")?.as_str().map(str::to_string)
+    }
+
+    /// Whether this hook of somebody else's was taken out.
+    pub fn has_cut(&self, event: &str, text: &str) -> bool {
+        self.cut.iter().any(|cut| cut.event == event && cut.hooks.iter().any(|hook| hook == text))
+    }
+}
+
+/// An object or a list that had nothing in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Container {
+    path: Vec<String>,
+    /// `None` when it was not there at all.
+    inside: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Changed {
+    path: Vec<String>,
+    before: Option<String>,
+    after: String,
+}
+
+/// A list that others' hooks were taken out of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Cut {
+    event: String,
+    /// The list before and after, between its brackets.
+    before: String,
+    after: String,
+    hooks: Vec<String>,
+}
+
+/// Puts ralph into settings that have nothing of it.
+pub fn add(bytes: &[u8], wanted: &Wanted) -> Result<(Vec<u8>, Trace), Fault> {
+    let mut document = Document::read(bytes)?;
+    let mut trace = Trace::default();
+    if document.is_blank() {
+        let text = document.text().to_string();
+        let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        document.set_text(format!("{text}{newline}{{}}\n"))?;
+        trace.blank = Some(text);
+    }
+    check(&document, wanted)?;
+    cut(&mut document, wanted, &mut trace)?;
+    for entry in &wanted.entries {
+        add_group(&mut document, (entry.event, &group(entry)), &mut trace)?;
+    }
+    add_cap(&mut document, wanted.cap, &mut trace)?;
+    if let Some(command) = &wanted.status_line
+        && document.get(&[Step::Key("statusLine")]).is_none()
+    {
+        let value = format!(r#"{{ "type": "command", "command": {} }}"#, quoted(command));
+        set(&mut document, &["statusLine"], &value, &mut trace)?;
+    }
+    for plugin in &wanted.disable {
+        set(&mut document, &["enabledPlugins", plugin], "false", &mut trace)?;
+    }
+    Ok((document.into_bytes(), trace))
+}
+
+/// Takes ralph out again. Without a trace, what would be left empty goes too.
+pub fn strip(bytes: &[u8], trace: Option<&Trace>) -> Result<Vec<u8>, Fault> {
+    let mut document = Document::read(bytes)?;
+    if document.is_blank() {
+        return Ok(bytes.to_vec());
+    }
+    remove_ours(&mut document, trace)?;
+    if let Some(trace) = trace {
+        restore(&mut document, trace)?;
+    } else {
+        let line = document.get(&[Step::Key("statusLine")]);
+        let command = line.as_ref().and_then(|line| line.get("command")?.as_str());
+        if command.is_some_and(command::is_status_line_of_ours) {
+            document.remove_key(&[], "statusLine")?;
+        }
+    }
+    Ok(document.into_bytes())
+}
+
+/// Whether nothing is left that anybody could miss.
+pub fn is_empty(bytes: &[u8]) -> bool {
+    let document = Document::read(bytes);
+    document.is_ok_and(|document| {
+        let inside = document.inside(&[]).unwrap_or_default();
+        inside.trim().is_empty() && document.text().trim().len() <= inside.len() + 2
+    })
+}
+
+/// Whether the client's cap is set.
+pub fn has_cap(bytes: &[u8]) -> bool {
+    let path = [Step::Key("env"), Step::Key(BLOCK_CAP)];
+    Document::read(bytes).is_ok_and(|document| document.get(&path).is_some())
+}
+
+/// Whether everything is there as it is wanted, in whatever form.
+pub fn is_there(bytes: &[u8], wanted: &Wanted) -> bool {
+    let Ok(document) = Document::read(bytes) else { return false };
+    let value = document.value();
+    let mut expected: Vec<_> = wanted.entries.iter().map(described).collect();
+    let mut found: Vec<_> = ours(&value).into_iter().map(|(_, _, _, said)| said).collect();
+    expected.sort();
+    found.sort();
+    let cap = value.pointer(&format!("/env/{BLOCK_CAP}")).map(word);
+    let plugin = |name: &String| value.get("enabledPlugins")?.get(name)?.as_bool();
+    expected == found
+        && cap.is_some_and(|cap| wanted.cap.is_met_by(&cap))
+        && (wanted.status_line.is_none() || value.get("statusLine").is_some())
+        && wanted.disable.iter().all(|name| plugin(name) == Some(false))
+        && wanted.cut.is_empty()
+}
+
+/// Nothing is changed in a file in which something has another shape than the client wants.
+fn check(document: &Document, wanted: &Wanted) -> Result<(), Fault> {
+    let wrong = |path: &[Step<'_>], is_right: fn(&Value) -> bool, why: &str| {
+        let is_wrong = document.get(path).is_some_and(|value| !is_right(&value));
+        if is_wrong { Err(document.fault(path, why)) } else { Ok(()) }
+    };
+    wrong(&[Step::Key("hooks")], Value::is_object, "`hooks` has to be an object")?;
+    wrong(&[Step::Key("env")], Value::is_object, "`env` has to be an object")?;
+    wrong(
+        &[Step::Key("enabledPlugins")],
+        Value::is_object,
+        "`enabledPlugins` has to be an object",
+    )?;
+    for entry in &wanted.entries {
+        let why = format!("`hooks.{}` has to be a list", entry.event);
+        wrong(&[Step::Key("hooks"), Step::Key(entry.event)], Value::is_array, &why)?;
+    }
+    Ok(())
+}
+
+fn cut(document: &mut Document, wanted: &Wanted, trace: &mut Trace) -> Result<(), Fault> {
+    let mut events: Vec<_> = wanted.cut.iter().map(|(event, _)| event).collect();
+    events.dedup();
+    for event in events {
+        let path = [Step::Key("hooks"), Step::Key(event)];
+        let of_event = wanted.cut.iter().filter(|(other, _)| other == event);
+        let mut indices: Vec<_> = of_event.map(|(_, index)| *index).collect();
+        indices.sort_unstable_by(|one, other| other.cmp(one));
+        let before = document.inside(&path).unwrap_or_default().to_string();
+        let mut hooks = Vec::new();
+        for index in indices {
+            let place = [path[0], path[1], Step::Index(index)];
+            hooks.extend(document.raw(&place).map(str::to_string));
+            document.remove(&path, index)?;
+        }
+        hooks.reverse();
+        let after = document.inside(&path).unwrap_or_default().to_string();
+        trace.cut.push(Cut { event: event.clone(), before, after, hooks });
+    }
+    Ok(())
+}
+
+fn add_group(
+    document: &mut Document,
+    (event, group): (&str, &str),
+    trace: &mut Trace,
+) -> Result<(), Fault> {
+    let hooks = [Step::Key("hooks")];
+    if document.get(&hooks).is_none() {
+        put(document, &[], r#""hooks": {}"#, trace)?;
+        trace.containers.push(Container { path: vec!["hooks".to_string()], inside: None });
+    }
+    if document.get(&[hooks[0], Step::Key(event)]).is_some() {
+        return put(document, &["hooks", event], group, trace);
+    }
+    put(document, &["hooks"], &format!("{}: [{group}]", quoted(event)), trace)?;
+    let path = vec!["hooks".to_string(), event.to_string()];
+    trace.containers.push(Container { path, inside: None });
+    Ok(())
+}
+
+fn add_cap(document: &mut Document, cap: Cap, trace: &mut Trace) -> Result<(), Fault> {
+    let there = document.get(&[Step::Key("env"), Step::Key(BLOCK_CAP)]);
+    if there.is_some_and(|value| cap.is_met_by(&word(&value))) {
+        return Ok(());
+    }
+    set(document, &["env", BLOCK_CAP], &quoted(&cap.value()), trace)
+}
+
+/// A key of the settings, or of an object there, which is made where it is missing.
+fn set(
+    document: &mut Document,
+    path: &[&str],
+    value: &str,
+    trace: &mut Trace,
+) -> Result<(), Fault> {
+    let steps: Vec<_> = path.iter().map(|name| Step::Key(name)).collect();
+    let Some((name, above)) = path.split_last() else { return Ok(()) };
+    let before = document.raw(&steps).map(str::to_string);
+    if before.is_some() {
+        document.set(&steps, value)?;
+    } else {
+        if let [parent] = above
+            && document.get(&[Step::Key(parent)]).is_none()
+        {
+            put(document, &[], &format!("{}: {{}}", quoted(parent)), trace)?;
+            trace.containers.push(Container { path: vec![(*parent).to_string()], inside: None });
+        }
+        put(document, above, &format!("{}: {value}", quoted(name)), trace)?;
+    }
+    let path = path.iter().map(ToString::to_string).collect();
+    trace.values.push(Changed { path, before, after: value.to_string() });
+    Ok(())
+}
+
+/// Into a container, with a note of what was in one that was empty.
+fn put(document: &mut Document, path: &[&str], item: &str, trace: &mut Trace) -> Result<(), Fault> {
+    let steps: Vec<_> = path.iter().map(|name| Step::Key(name)).collect();
+    if document.len(&steps) == Some(0) {
+        let path: Vec<_> = path.iter().map(ToString::to_string).collect();
+        let is_known = trace.containers.iter().any(|container| container.path == path);
+        let inside = document.inside(&steps).map(str::to_string);
+        if !is_known {
+            trace.containers.push(Container { path, inside });
+        }
+    }
+    let is_list = document.get(&steps).is_some_and(|value| value.is_array());
+    let is_one_line = !document.text().trim().contains('\n') && document.len(&[]) > Some(0);
+    let is_root = path.is_empty();
+    let layout = if is_list || (is_one_line && !is_root) { Layout::Inline } else { Layout::Lines };
+    document.insert(&steps, item, layout)
+}
+
+fn remove_ours(document: &mut Document, trace: Option<&Trace>) -> Result<(), Fault> {
+    // From the last to the first, so that the places of those to come stay right.
+    for (event, group, hook, _) in ours(&document.value()).into_iter().rev() {
+        let list = [Step::Key("hooks"), Step::Key(&event)];
+        let within = [list[0], list[1], Step::Index(group), Step::Key("hooks")];
+        if document.len(&within) == Some(1) {
+            document.remove(&list, group)?;
+            settle(document, &["hooks", &event], trace)?;
+        } else {
+            document.remove(&within, hook)?;
+        }
+    }
+    Ok(())
+}
+
+/// What becomes of a container that may have lost its last entry.
+fn settle(document: &mut Document, path: &[&str], trace: Option<&Trace>) -> Result<(), Fault> {
+    let steps: Vec<_> = path.iter().map(|name| Step::Key(name)).collect();
+    if document.len(&steps) != Some(0) {
+        return Ok(());
+    }
+    let left = document.inside(&steps).unwrap_or_default().trim().to_string();
+    let known = trace.map(|trace| trace.containers.iter().find(|known| known.path == path));
+    match (known, path.split_last()) {
+        (Some(Some(Container { inside: Some(inside), .. })), _) if inside.trim() == left => {
+            document.set_inside(&steps, inside)
+        }
+        (None | Some(Some(Container { inside: None, .. })), Some((name, above)))
+            if left.is_empty() =>
+        {
+            let steps: Vec<_> = above.iter().map(|name| Step::Key(name)).collect();
+            document.remove_key(&steps, name)?;
+            settle(document, above, trace)
+        }
+        (None | Some(_), _) => Ok(()),
+    }
+}
+
+fn restore(document: &mut Document, trace: &Trace) -> Result<(), Fault> {
+    for cut in &trace.cut {
+        let path = [Step::Key("hooks"), Step::Key(&cut.event)];
+        if document.inside(&path) == Some(&cut.after) {
+            document.set_inside(&path, &cut.before)?;
+        } else {
+            for hook in &cut.hooks {
+                add_group(document, (&cut.event, hook), &mut Trace::default())?;
+            }
+        }
+    }
+    for changed in trace.values.iter().rev() {
+        let path: Vec<_> = changed.path.iter().map(String::as_str).collect();
+        let steps: Vec<_> = path.iter().map(|name| Step::Key(name)).collect();
+        let after: Option<Value> = serde_json::from_str(&changed.after).ok();
+        // What somebody changed since is theirs.
+        if document.get(&steps) != after {
+            continue;
+        }
+        let Some((name, above)) = path.split_last() else { continue };
+        if let Some(before) = &changed.before {
+            document.set(&steps, before)?;
+        } else {
+            let above_steps: Vec<_> = above.iter().map(|name| Step::Key(name)).collect();
+            document.remove_key(&above_steps, name)?;
+            settle(document, above, Some(trace))?;
+        }
+    }
+    settle(document, &[], Some(trace))?;
+    if let Some(blank) = &trace.blank
+        && document.len(&[]) == Some(0)
+        && let Some(rest) = document.text().strip_prefix(blank.as_str())
+        && rest.chars().all(|char| char.is_whitespace() || "{}".contains(char))
+    {
+        document.set_text(blank.clone())?;
+    }
+    Ok(())
+}
+
+/// What of the hooks is ralph's: the event, the place in its list, the place in the group, and all that is said of it.
+fn ours(settings: &Value) -> Vec<(String, usize, usize, Described)> {
+    let mut found = Vec::new();
+    for (event, groups) in settings.get("hooks").and_then(Value::as_object).into_iter().flatten() {
+        for (n, group) in groups.as_array().into_iter().flatten().enumerate() {
+            let hooks = group.get("hooks").and_then(Value::as_array).into_iter().flatten();
+            for (m, hook) in hooks.enumerate() {
+                let command = hook.get("command").and_then(Value::as_str).unwrap_or_default();
+                let args = hook
+                    .get("args")
+                    .and_then(Value::as_array)
+                    .map(|args| args.iter().map(word).collect::<Vec<_>>());
+                if command::is_hook_of_ours(command, args.as_deref()) {
+                    let said = Described {
+                        event: event.clone(),
+                        matcher: group.get("matcher").map(word),
+                        command: command.to_string(),
+                        args,
+                        timeout: hook.get("timeout").map(word),
+                        is_async: hook.get("async") == Some(&Value::Bool(true)),
+                    };
+                    found.push((event.clone(), n, m, said));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Described {
+    event: String,
+    matcher: Option<String>,
+    command: String,
+    args: Option<Vec<String>>,
+    timeout: Option<String>,
+    is_async: bool,
+}
+
+fn described(entry: &Entry) -> Described {
+    Described {
+        event: entry.event.to_string(),
+        matcher: entry.matcher.map(str::to_string),
+        command: entry.command.clone(),
+        args: None,
+        timeout: Some(entry.timeout.to_string()),
+        is_async: entry.mode == Mode::Async,
+    }
+}
+
+/// On one line each: people read all of them before they agree.
+fn group(entry: &Entry) -> String {
+    let matcher = entry.matcher.map(|matcher| format!(r#""matcher": {}, "#, quoted(matcher)));
+    let mode = match entry.mode {
+        Mode::Waits => "",
+        Mode::Async => r#", "async": true"#,
+    };
+    format!(
+        r#"{{ {}"hooks": [{{ "type": "command", "command": {}, "timeout": {}{mode} }}] }}"#,
+        matcher.unwrap_or_default(),
+        quoted(&entry.command),
+        entry.timeout,
+    )
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+#[cfg(test)]
+mod tests;

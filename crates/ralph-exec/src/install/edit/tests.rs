@@ -1,0 +1,522 @@
+use std::path::Path;
+
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::*;
+use crate::install::command::Program;
+use crate::install::jsonc::BYTE_ORDER_MARK;
+use crate::install::registration::{self, Choice, Extent, Warming};
+
+/// Two hooks are enough to see where they go.
+fn wanted() -> Wanted {
+    let program = Program::at(Path::new("/opt/ralph")).unwrap();
+    let choice = Choice { extent: Extent::Minimal, warming: Warming::Off, gates_ms: 0 };
+    let entries = registration::entries(&program, choice);
+    Wanted {
+        entries: entries.into_iter().take(2).collect(),
+        cap: Cap::for_limit(Some(25)),
+        status_line: None,
+        disable: Vec::new(),
+        cut: Vec::new(),
+    }
+}
+
+fn everything() -> Wanted {
+    let program = Program::at(Path::new("/opt/ralph")).unwrap();
+    let choice = Choice { extent: Extent::Full, warming: Warming::AfterEdits, gates_ms: 0 };
+    Wanted {
+        entries: registration::entries(&program, choice),
+        status_line: Some(program.status_line()),
+        disable: vec!["ralph-loop@official".to_string()],
+        ..wanted()
+    }
+}
+
+/// The text with ralph in it, after seeing that it comes out again.
+fn added(text: &str, wanted: &Wanted) -> String {
+    let (bytes, trace) = add(text.as_bytes(), wanted).unwrap();
+    let shown = String::from_utf8(bytes.clone()).unwrap();
+    let again = strip(&bytes, Some(&trace)).unwrap();
+    assert_eq!(String::from_utf8(again).unwrap(), text, "out of\n{shown}");
+    assert!(is_there(&bytes, &Wanted { cut: Vec::new(), ..wanted.clone() }), "{shown}");
+    assert!(!is_there(text.as_bytes(), wanted));
+    shown
+}
+
+/// R-D2c: comments, order, unknown keys, other tools' hooks and the way it is written stay.
+#[test]
+fn what_is_there_stays_as_it_is() {
+    assert_snapshot!(added("", &wanted()), @r#"
+    {
+      "hooks": {
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+      },
+      "env": {
+        "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
+      }
+    }
+    "#);
+    assert_snapshot!(added("{\n}\n", &wanted()), @r#"
+    {
+      "hooks": {
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+      },
+      "env": {
+        "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
+      }
+    }
+    "#);
+    assert_snapshot!(added("{ // mine\n}", &wanted()), @r#"
+    { // mine
+      "hooks": {
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+      },
+      "env": {
+        "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
+      }
+    }
+    "#);
+    assert_snapshot!(added("// mine\n", &wanted()), @r#"
+    // mine
+    {
+      "hooks": {
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+      },
+      "env": {
+        "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
+      }
+    }
+    "#);
+    assert_snapshot!(added("{\"model\":\"opus\",\"env\":{}}\n", &wanted()), @r#"{"model":"opus","env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"},"hooks": {"Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }], "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]}}"#);
+}
+
+/// R-D2c: among what others wrote, in the way they wrote it.
+#[test]
+fn ralph_fits_in() {
+    let text = r#"{
+    // how it looks
+    "theme": "dark",
+    "hooks": {
+        "Stop": [
+            {
+                "hooks": [{"type": "command", "command": "./mine.sh"}] // mine
+            } // the last one
+        ],
+        "PreToolUse": []
+    },
+    "env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "8", "A": "1"}, // end
+    "zoo": [1, 2,],
+}
+"#;
+    assert_snapshot!(added(text, &wanted()), @r#"
+    {
+        // how it looks
+        "theme": "dark",
+        "hooks": {
+            "Stop": [
+                {
+                    "hooks": [{"type": "command", "command": "./mine.sh"}] // mine
+                }, // the last one
+                { "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }
+            ],
+            "PreToolUse": [],
+            "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+        },
+        "env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30", "A": "1"}, // end
+        "zoo": [1, 2,],
+    }
+    "#);
+}
+
+#[test]
+fn tabs_line_ends_and_byte_order_marks_stay() {
+    let text = "\u{feff}{\r\n\t\"model\": \"opus\"\r\n}\r\n";
+    let shown = added(text, &wanted());
+    assert_snapshot!(shown.replace('\u{feff}', "BOM ").replace("\r\n", "CRLF\n").replace('\t', "TAB "), @r#"
+    BOM {CRLF
+    TAB "model": "opus",CRLF
+    TAB "hooks": {CRLF
+    TAB TAB "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],CRLF
+    TAB TAB "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]CRLF
+    TAB },CRLF
+    TAB "env": {CRLF
+    TAB TAB "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"CRLF
+    TAB }CRLF
+    }CRLF
+    "#);
+}
+
+#[test]
+fn everything_at_once() {
+    assert_snapshot!(added("{}\n", &everything()), @r#"
+    {
+      "hooks": {
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
+        "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
+        "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
+        "TaskCreated": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 30 }] }],
+        "StopFailure": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 10 }] }],
+        "SessionStart": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 30 }] }],
+        "SessionEnd": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 5 }] }],
+        "UserPromptSubmit": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
+        "UserPromptExpansion": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
+        "PreToolUse": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 10 }] }],
+        "PreCompact": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 30 }] }],
+        "PostCompact": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 30 }] }],
+        "PostToolUse": [{ "matcher": "Edit|Write|MultiEdit|NotebookEdit", "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 30, "async": true }] }]
+      },
+      "env": {
+        "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
+      },
+      "statusLine": { "type": "command", "command": "/opt/ralph statusline" },
+      "enabledPlugins": {
+        "ralph-loop@official": false
+      }
+    }
+    "#);
+    let there = r#"{
+  "statusLine": { "type": "command", "command": "mine" },
+  "enabledPlugins": { "ralph-loop@official": true },
+  "env": { "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "0" }
+}
+"#;
+    let everything = Wanted { entries: wanted().entries, ..everything() };
+    assert_snapshot!(added(there, &everything), @r#"
+    {
+      "statusLine": { "type": "command", "command": "mine" },
+      "enabledPlugins": { "ralph-loop@official": false },
+      "env": { "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "0" },
+      "hooks": {
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+      }
+    }
+    "#);
+}
+
+#[test]
+fn hooks_of_others_come_back() {
+    let text = r#"{
+  "hooks": {
+    "Stop": [
+      { "hooks": [{ "type": "command", "command": "a.sh" }] }, // a
+      { "hooks": [{ "type": "command", "command": "b.sh" }] }
+    ],
+    "SubagentStop": [{ "hooks": [{ "type": "command", "command": "c.sh" }] }]
+  }
+}
+"#;
+    let cut = [("Stop", 0), ("Stop", 1), ("SubagentStop", 0)];
+    let cut = cut.map(|(event, index)| (event.to_string(), index)).to_vec();
+    let wanted = Wanted { cut, ..wanted() };
+    assert_snapshot!(added(text, &wanted), @r#"
+    {
+      "hooks": {
+        "Stop": [ // a
+          { "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }
+        ],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+      },
+      "env": {
+        "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
+      }
+    }
+    "#);
+
+    // Also into a list that somebody changed since.
+    let (bytes, trace) = add(text.as_bytes(), &wanted).unwrap();
+    let edited = String::from_utf8(bytes).unwrap();
+    let touched = edited.replacen("\"Stop\": [", "\"Stop\": [{ \"hooks\": [] },", 1);
+    let stripped = strip(touched.as_bytes(), Some(&trace)).unwrap();
+    assert_snapshot!(String::from_utf8(stripped).unwrap(), @r#"
+    {
+      "hooks": {
+        "Stop": [{ "hooks": [] }, { "hooks": [{ "type": "command", "command": "a.sh" }] }, { "hooks": [{ "type": "command", "command": "b.sh" }] } // a
+        ],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "c.sh" }] }]
+      }
+    }
+    "#);
+}
+
+#[test]
+fn what_cannot_be_edited_is_refused_with_its_place() {
+    let told = [
+        "[]",
+        "{\n  \"hooks\": []\n}",
+        "{\"hooks\": {\n\"Stop\": {}}}",
+        "{\"env\": null}",
+        "{\"enabledPlugins\": 1}",
+        "{\"a\": }",
+        "{\"hooks\": {}, \"hooks\": 7}",
+    ]
+    .map(|text| add(text.as_bytes(), &wanted()).unwrap_err().to_string());
+    insta::assert_debug_snapshot!(told, @r#"
+    [
+        "line 1, column 1: settings have to be an object, `{…}`",
+        "line 2, column 12: `hooks` has to be an object",
+        "line 2, column 9: `hooks.Stop` has to be a list",
+        "line 1, column 9: `env` has to be an object",
+        "line 1, column 20: `enabledPlugins` has to be an object",
+        "line 1, column 7: unexpected close brace",
+        "line 1, column 24: `hooks` has to be an object",
+    ]
+    "#);
+    assert_eq!(
+        add(b"{\"a\": \"\xff\"}", &wanted()).unwrap_err().to_string(),
+        "line 1, column 8: not UTF-8"
+    );
+}
+
+/// R-D2c: what was changed since stays, and what is ralph's goes.
+#[test]
+fn ralph_goes_and_what_was_changed_since_stays() {
+    let (bytes, trace) = add(b"{\n  \"model\": \"opus\"\n}\n", &wanted()).unwrap();
+    let edited = String::from_utf8(bytes).unwrap();
+    let group = |command: &str| {
+        format!(r#"{{ "hooks": [{{ "type": "command", "command": "{command}" }}] }}"#)
+    };
+    let mine = group("mine.sh");
+    let mut shown = String::new();
+    for touched in [
+        edited.replace("\"opus\"", "\"haiku\""),
+        edited.replacen("\"Stop\": [", &format!("\"Stop\": [{mine}, "), 1),
+        edited.replacen("600 }] }]", &format!("600 }}] }}, {mine}]"), 1),
+        edited.replace("\"30\"", "\"99\""),
+        edited.replacen(
+            "[{ \"type\"",
+            "[{ \"type\": \"command\", \"command\": \"mine.sh\" }, { \"type\"",
+            1,
+        ),
+        serde_json::to_string(&Document::read(edited.as_bytes()).unwrap().value()).unwrap(),
+    ] {
+        assert_ne!(touched, edited);
+        let stripped = strip(touched.as_bytes(), Some(&trace)).unwrap();
+        shown.push_str(&format!("{}---\n", String::from_utf8(stripped).unwrap()));
+    }
+    assert_snapshot!(shown, @r#"
+    {
+      "model": "haiku"
+    }
+    ---
+    {
+      "model": "opus",
+      "hooks": {
+        "Stop": [{ "hooks": [{ "type": "command", "command": "mine.sh" }] }]
+      }
+    }
+    ---
+    {
+      "model": "opus",
+      "hooks": {
+        "Stop": [ { "hooks": [{ "type": "command", "command": "mine.sh" }] }]
+      }
+    }
+    ---
+    {
+      "model": "opus",
+      "env": {
+        "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "99"
+      }
+    }
+    ---
+    {
+      "model": "opus",
+      "hooks": {
+        "Stop": [{ "hooks": [{ "type": "command", "command": "mine.sh" }] }]
+      }
+    }
+    ---
+    {"model":"opus"}---
+    "#);
+
+    let without_trace = strip(edited.as_bytes(), None).unwrap();
+    assert_snapshot!(String::from_utf8(without_trace).unwrap(), @r#"
+    {
+      "model": "opus",
+      "env": {
+        "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
+      }
+    }
+    "#);
+}
+
+#[test]
+fn nothing_is_left_when_nothing_was_there() {
+    for (text, expected) in [
+        ("{}", true),
+        (" {\n} \n", true),
+        ("", true),
+        ("{} // mine", false),
+        ("{ /* mine */ }", false),
+        ("{\"a\": 1}", false),
+        ("[]", false),
+    ] {
+        assert_eq!(is_empty(text.as_bytes()), expected, "{text}");
+    }
+}
+
+/// A text of settings, spaced and commented in any way.
+#[derive(Clone, Debug)]
+enum Node {
+    Leaf(&'static str),
+    List(Vec<Node>),
+    Object(Vec<(&'static str, Node)>),
+}
+
+struct Pen<'a> {
+    text: String,
+    noise: std::iter::Cycle<std::slice::Iter<'a, u8>>,
+}
+
+impl Pen<'_> {
+    fn space(&mut self) {
+        const SPACES: [&str; 12] = [
+            "",
+            "",
+            "",
+            " ",
+            "  ",
+            "\n",
+            "\n  ",
+            "\r\n\t",
+            " // c, }\n",
+            "/* ] */",
+            "/* a\n, */",
+            "//\n",
+        ];
+        let noise = self.noise.next().copied().unwrap_or_default();
+        self.text.push_str(SPACES[usize::from(noise) % SPACES.len()]);
+    }
+
+    fn entries(
+        &mut self,
+        (open, close): (char, char),
+        entries: usize,
+        mut each: impl FnMut(&mut Self, usize),
+    ) {
+        self.text.push(open);
+        for n in 0..entries {
+            self.space();
+            each(self, n);
+            self.space();
+            let is_last = n + 1 == entries;
+            if !is_last || self.noise.next().is_some_and(|noise| noise % 5 == 0) {
+                self.text.push(',');
+            }
+        }
+        self.space();
+        self.text.push(close);
+    }
+
+    fn node(&mut self, node: &Node) {
+        match node {
+            Node::Leaf(text) => self.text.push_str(text),
+            Node::List(list) => self.entries(('[', ']'), list.len(), |pen, n| pen.node(&list[n])),
+            Node::Object(fields) => self.entries(('{', '}'), fields.len(), |pen, n| {
+                let (name, value) = &fields[n];
+                pen.text.push_str(&format!("\"{name}\""));
+                pen.space();
+                pen.text.push(':');
+                pen.space();
+                pen.node(value);
+            }),
+        }
+    }
+}
+
+fn leaf() -> impl Strategy<Value = Node> {
+    prop::sample::select(vec!["1", "null", "true", "\"x, ] // y\"", "-0.5e3", "\"\\u00fc\\\"\""])
+        .prop_map(Node::Leaf)
+}
+
+fn any_node() -> impl Strategy<Value = Node> {
+    leaf().prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Node::List),
+            prop::collection::vec((prop::sample::select(vec!["a", "b"]), inner), 0..3)
+                .prop_map(distinct),
+        ]
+    })
+}
+
+fn distinct(fields: Vec<(&'static str, Node)>) -> Node {
+    let mut kept: Vec<(&'static str, Node)> = Vec::new();
+    for (name, value) in fields {
+        if !kept.iter().any(|(other, _)| *other == name) {
+            kept.push((name, value));
+        }
+    }
+    Node::Object(kept)
+}
+
+fn settings() -> impl Strategy<Value = String> {
+    let lists = prop::collection::vec(any_node(), 0..3).prop_map(Node::List);
+    let events = prop::sample::select(vec!["Stop", "SubagentStop", "Other"]);
+    let hooks = prop::collection::vec((events, lists), 0..3).prop_map(distinct);
+    let variables = prop::sample::select(vec![BLOCK_CAP, "A"]);
+    let env = prop::collection::vec((variables, leaf()), 0..3).prop_map(distinct);
+    let plugins = prop::sample::select(vec!["ralph-loop@official", "b@c"]);
+    let plugins = prop::collection::vec((plugins, leaf()), 0..2).prop_map(distinct);
+    let field = prop_oneof![
+        hooks.prop_map(|hooks| ("hooks", hooks)),
+        env.prop_map(|env| ("env", env)),
+        plugins.prop_map(|plugins| ("enabledPlugins", plugins)),
+        any_node().prop_map(|node| ("statusLine", node)),
+        any_node().prop_map(|node| ("other", node)),
+    ];
+    let root = prop::collection::vec(field, 0..5).prop_map(distinct);
+    (root, prop::collection::vec(any::<u8>(), 1..40), any::<bool>()).prop_map(
+        |(root, noise, mark)| {
+            let mut pen = Pen { text: String::new(), noise: noise.iter().cycle() };
+            if mark {
+                pen.text.push(BYTE_ORDER_MARK);
+            }
+            pen.space();
+            pen.node(&root);
+            pen.space();
+            pen.text
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    /// R-D2c: whatever the text looks like, ralph goes in and comes out without a trace, and so it does when
+    /// something else was changed in between.
+    #[test]
+    fn ralph_comes_out_as_it_went_in(text in settings()) {
+        let wanted = Wanted { entries: wanted().entries, ..everything() };
+        let (edited, trace) = add(text.as_bytes(), &wanted).unwrap();
+        let stripped = strip(&edited, Some(&trace)).unwrap();
+        prop_assert_eq!(String::from_utf8_lossy(&stripped), &*text, "out of {}", String::from_utf8_lossy(&edited));
+
+        let edited = String::from_utf8(edited).unwrap();
+        let insert = |text: &str| {
+            let document = Document::read(text.as_bytes()).unwrap();
+            let at = text.len() - document.text().len() + document.text().find('{').unwrap() + 1;
+            let inside = document.inside(&[]).unwrap().to_string();
+            (document.len(&[]) > Some(0) && !document.text()[..at].contains('/'))
+                .then(|| text.replacen(&inside, &format!("\"new\": 1,{inside}"), 1))
+        };
+        if let (Some(text), Some(edited)) = (insert(&text), insert(&edited)) {
+            let stripped = strip(edited.as_bytes(), Some(&trace)).unwrap();
+            prop_assert_eq!(String::from_utf8_lossy(&stripped), &*text);
+        }
+    }
+
+    #[test]
+    fn no_text_breaks_it(text in ".{0,60}") {
+        if let Ok((edited, trace)) = add(text.as_bytes(), &wanted()) {
+            prop_assert_eq!(strip(&edited, Some(&trace)).unwrap(), text.as_bytes());
+        }
+        strip(text.as_bytes(), None).ok();
+    }
+}

@@ -1,0 +1,714 @@
+//! `ralph init` and `ralph uninstall`: what a person sees, and what is on disk before, between and after.
+
+use crate::sandbox::{Ended, SESSION, Sandbox, ended, files, write_at};
+use insta::assert_snapshot;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const LOCAL: &str = ".claude/settings.local.json";
+const SHARED: &str = ".claude/settings.json";
+
+/// A project with one gate to propose, and ralph on `PATH` under a name that lasts.
+fn sandbox() -> Sandbox {
+    let sandbox = equipped(Sandbox::new());
+    sandbox.commit();
+    sandbox
+}
+
+fn equipped(sandbox: Sandbox) -> Sandbox {
+    let bin = sandbox.root().join("bin");
+    let npm = write_at(&bin.join("npm"), "#!/bin/sh\ntouch was-run\n");
+    fs::set_permissions(npm, fs::Permissions::from_mode(0o755)).unwrap();
+    symlink(env!("CARGO_BIN_EXE_ralph"), bin.join("ralph")).unwrap();
+    sandbox.write("package.json", r#"{"scripts": {"test": "./all.sh"}}"#);
+    sandbox.write("node_modules/.keep", "");
+    sandbox.write(".gitignore", "node_modules\n");
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    sandbox.env("PATH", &path)
+}
+
+/// As typed into a terminal, `before_answer` once the question is there.
+fn typed(sandbox: &Sandbox, line: &str, answer: &str, before_answer: impl FnOnce()) -> Ended {
+    let mut command = Command::new("script");
+    let line = format!("{}/bin/ralph {line}", sandbox.root().display());
+    command.args(["--quiet", "--echo", "never", "--return", "--command", &line, "/dev/null"]);
+    command
+        .env_clear()
+        .env("HOME", sandbox.home())
+        .env("PATH", format!("{}/bin:/usr/bin:/bin", sandbox.root().display()))
+        .env("NO_COLOR", "1")
+        .current_dir(sandbox.project())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = Vec::new();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut byte = [0];
+    while !said.ends_with(b"[y/N] ") && stdout.read(&mut byte).unwrap() == 1 {
+        said.push(byte[0]);
+    }
+    before_answer();
+    child.stdin.take().unwrap().write_all(answer.as_bytes()).ok();
+    stdout.read_to_end(&mut said).unwrap();
+    let mut ended: Ended = child.wait_with_output().unwrap().into();
+    ended.stdout = String::from_utf8(said).unwrap().replace('\r', "");
+    ended
+}
+
+/// Without what is only so in a sandbox: that ralph is in a directory for what is soon deleted.
+fn tidy(sandbox: &Sandbox, shown: &impl ToString) -> String {
+    let shown = sandbox.tidy(&shown.to_string());
+    let is_doubt = |line: &str| line.contains("may not be there for long");
+    let lines: Vec<_> = shown.lines().filter(|line| !is_doubt(line)).collect();
+    lines.join("\n")
+}
+
+/// Every file of the project and its bytes, and every directory.
+fn tree(sandbox: &Sandbox) -> Vec<(PathBuf, Vec<u8>)> {
+    let is_git = |path: &Path| path.starts_with(sandbox.project().join(".git"));
+    let mut found = files(sandbox.project());
+    found.retain(|(path, _)| !is_git(path));
+    found.push((
+        sandbox.project().join(".claude"),
+        vec![u8::from(sandbox.project().join(".claude").exists())],
+    ));
+    found
+}
+
+fn done(sandbox: &Sandbox, args: &[&str]) -> String {
+    let ended = sandbox.ralph(args);
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{args:?}: {ended}");
+    ended.stdout
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+/// R-D2c, R-S3a: all of it is shown, with every command that a yes lets run; one question; then it is done.
+#[test]
+fn a_person_sees_everything_and_is_asked_once() {
+    let sandbox = sandbox();
+    let before = tree(&sandbox);
+    let no = typed(&sandbox, "init", "n\n", || ());
+    assert_snapshot!(tidy(&sandbox, &no), @r#"
+    exit 1
+    --- stdout
+    $ROOT/project
+
+    --- /dev/null
+    +++ $ROOT/project/.claude/settings.local.json
+    @@ -1,0 +1,20 @@
+    +{
+    +  "hooks": {
+    +    "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630 }] }],
+    +    "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630 }] }],
+    +    "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630 }] }],
+    +    "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630 }] }],
+    +    "TaskCreated": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+    +    "StopFailure": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 10 }] }],
+    +    "SessionStart": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+    +    "SessionEnd": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 5 }] }],
+    +    "UserPromptSubmit": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    +    "UserPromptExpansion": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    +    "PreToolUse": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 10 }] }],
+    +    "PreCompact": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+    +    "PostCompact": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }]
+    +  },
+    +  "env": {
+    +    "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
+    +  }
+    +}
+
+    --- /dev/null
+    +++ $ROOT/project/ralph.toml
+    @@ -1,0 +1,19 @@
+    +# What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+    +
+    +# `package.json` has a script `test`
+    +[[gate]]
+    +name = "tests"
+    +stage = "correctness"
+    +run = ["npm", "test"]
+    +timeout = "10m"
+    +
+    +[lines]
+    +forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+    +
+    +# What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    +# [protect]
+    +# paths = ["tests/**"]
+    +
+    +# Ignored by git, and needed by the gates in a clean checkout.
+    +[verify]
+    +link = ["node_modules"]
+
+    gates run
+      tests
+        npm test
+        → $ROOT/bin/npm
+
+
+    write this, and let these gates run? [y/N] error: nothing was written
+      hint: `ralph init` asks again
+    "#);
+    assert_eq!(tree(&sandbox), before);
+    assert!(!sandbox.ralph_home("install").exists());
+
+    let yes = typed(&sandbox, "init", "y\n", || ());
+    let shown = tidy(&sandbox, &yes);
+    let (_, after) = shown.split_once("[y/N] ").unwrap();
+    assert_snapshot!(after, @"
+    note: git does not ignore `.claude/settings.local.json`, which is yours alone: name it in `.git/info/exclude`
+    created `$ROOT/project/.claude/settings.local.json`
+    created `$ROOT/project/ralph.toml`
+    approved; a change of any gate asks again
+    next: start `claude` in `$ROOT/project`; `ralph uninstall` takes all of it out again
+    ");
+    assert_eq!(sandbox.ralph(["trust"]).code, Some(0), "the gates are approved");
+    assert!(!sandbox.project().join("was-run").exists(), "nothing was run");
+
+    assert_snapshot!(tidy(&sandbox, &sandbox.ralph(["init"])), @"
+    exit 0
+    --- stdout
+    $ROOT/project
+
+    already set up
+    ");
+    let out = typed(&sandbox, "uninstall", "y\n", || ());
+    assert_snapshot!(tidy(&sandbox, &out), @"
+    exit 0
+    --- stdout
+    $ROOT/project
+
+    remove `$ROOT/project/.claude/settings.local.json`, which `ralph init` made
+
+    remove `$ROOT/project/ralph.toml`, which `ralph init` made
+
+    take this out? [y/N] removed `$ROOT/project/.claude/settings.local.json`
+    removed `$ROOT/project/ralph.toml`
+    its gates are no longer approved
+    runs and their journals stay in `$ROOT/home/.ralph`
+    ");
+    assert_eq!(tree(&sandbox), before);
+    assert_eq!(sandbox.ralph(["trust", "--json"]).code, Some(0), "nothing is left to approve");
+    assert_snapshot!(tidy(&sandbox, &sandbox.ralph(["uninstall"])), @"
+    exit 0
+    --- stdout
+    $ROOT/project
+    nothing of ralph is in the settings of this project
+    ");
+}
+
+/// R-D2c: whatever was there comes back, byte for byte, from every scope and with every option.
+#[test]
+fn what_was_there_comes_back() {
+    let odd = "\u{feff}{\r\n\t// mine\r\n\t\"hooks\": {\"Stop\": [ ]},\r\n\t\"x\": 1,\r\n}";
+    let options = [&[][..], &["--minimal"], &["--warm", "--statusline", "--replace"]];
+    let mut options = options.into_iter().cycle();
+    let scopes = [("local", LOCAL), ("project", SHARED), ("user", "../home/.claude/settings.json")];
+    for (scope, path) in scopes {
+        for before in [None, Some(""), Some("{}"), Some(odd), Some("{\"model\":\"opus\"}")] {
+            let sandbox = equipped(Sandbox::named("project"));
+            let settings = sandbox.project().join(path);
+            if let Some(before) = before {
+                write_at(&settings, before);
+                fs::set_permissions(&settings, fs::Permissions::from_mode(0o640)).unwrap();
+            }
+            let both = || (tree(&sandbox), files(&sandbox.home().join(".claude")));
+            let at_first = both();
+            let init = [&["init", "--yes", "--scope", scope], options.next().unwrap()].concat();
+            done(&sandbox, &init);
+            let between = both();
+            assert_ne!(between, at_first);
+            done(&sandbox, &init);
+            assert_eq!(both(), between, "twice changes nothing");
+            done(&sandbox, &["uninstall", "--yes", "--scope", scope]);
+            assert_eq!(both(), at_first, "{before:?} {init:?}");
+            let mode = fs::metadata(&settings).ok().map(|found| found.permissions().mode() & 0o777);
+            assert_eq!(mode, before.map(|_| 0o640));
+            done(&sandbox, &["uninstall", "--yes", "--scope", scope]);
+            assert_eq!(files(&sandbox.ralph_home("install")).len(), 1, "only the lock");
+        }
+    }
+}
+
+/// R-D2c: out of a file that was changed since, exactly ralph's entries go; a policy that somebody changed stays.
+#[test]
+fn what_was_changed_since_stays() {
+    let sandbox = sandbox();
+    sandbox.write(LOCAL, "{\n  \"model\": \"opus\" // mine\n}\n");
+    done(&sandbox, &["init", "--yes"]);
+    let settings = read(sandbox.project().join(LOCAL)).replace("\"opus\"", "\"haiku\"");
+    sandbox.write(LOCAL, settings);
+    let policy = read(sandbox.project().join("ralph.toml")) + "\n# mine\n";
+    sandbox.write("ralph.toml", &policy);
+    assert_snapshot!(tidy(&sandbox, &sandbox.ralph(["uninstall", "--yes"])), @r#"
+    exit 0
+    --- stdout
+    $ROOT/project
+
+    --- $ROOT/project/.claude/settings.local.json
+    +++ $ROOT/project/.claude/settings.local.json
+    @@ -1,21 +1,3 @@
+     {
+    -  "model": "haiku", // mine
+    -  "hooks": {
+    -    "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630 }] }],
+    -    "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630 }] }],
+    -    "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630 }] }],
+    -    "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630 }] }],
+    -    "TaskCreated": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+    -    "StopFailure": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 10 }] }],
+    -    "SessionStart": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+    -    "SessionEnd": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 5 }] }],
+    -    "UserPromptSubmit": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    -    "UserPromptExpansion": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    -    "PreToolUse": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 10 }] }],
+    -    "PreCompact": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+    -    "PostCompact": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }]
+    -  },
+    -  "env": {
+    -    "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
+    -  }
+    +  "model": "haiku" // mine
+     }
+
+    note: `ralph.toml` stays: it was changed since
+
+    edited  `$ROOT/project/.claude/settings.local.json`
+    runs and their journals stay in `$ROOT/home/.ralph`
+    "#);
+    assert_eq!(read(sandbox.project().join(LOCAL)), "{\n  \"model\": \"haiku\" // mine\n}\n");
+    assert_eq!(read(sandbox.project().join("ralph.toml")), policy);
+
+    // Also when what was remembered is lost.
+    done(&sandbox, &["init", "--yes"]);
+    fs::remove_dir_all(sandbox.ralph_home("install")).unwrap();
+    done(&sandbox, &["uninstall", "--yes"]);
+    let left = read(sandbox.project().join(LOCAL));
+    assert_snapshot!(left, @r#"
+    {
+      "model": "haiku", // mine
+      "env": {
+        "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
+      }
+    }
+    "#);
+}
+
+/// An option more, or another gate: the entries are brought up to date, and the first bytes still come back.
+#[test]
+fn it_is_brought_up_to_date() {
+    let sandbox = sandbox();
+    let before = tree(&sandbox);
+    done(&sandbox, &["init", "--yes", "--minimal", "--no-gates", "--statusline"]);
+    let changed = |shown: &str| {
+        let lines = shown.lines().filter(|line| line.starts_with(['+', '-']));
+        sandbox.tidy(&lines.collect::<Vec<_>>().join("\n"))
+    };
+    let more = done(&sandbox, &["init", "--yes", "--warm", "--no-gates"]);
+    assert_snapshot!(changed(&more), @r#"
+    --- $ROOT/project/.claude/settings.local.json
+    +++ $ROOT/project/.claude/settings.local.json
+    +    "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    +    "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    +    "TaskCreated": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+    +    "SessionEnd": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 5 }] }],
+    -    "UserPromptExpansion": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }]
+    +    "UserPromptExpansion": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    +    "PreToolUse": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 10 }] }],
+    +    "PreCompact": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+    +    "PostCompact": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+    +    "PostToolUse": [{ "matcher": "Edit|Write|MultiEdit|NotebookEdit", "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30, "async": true }] }]
+    "#);
+    sandbox.write("ralph.toml", "[[gate]]\nname = \"slow\"\nrun = [\"true\"]\ntimeout = \"20m\"\n");
+    let slower = done(&sandbox, &["init", "--yes", "--minimal"]);
+    assert_snapshot!(changed(&slower), @r#"
+    --- $ROOT/project/.claude/settings.local.json
+    +++ $ROOT/project/.claude/settings.local.json
+    -    "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    -    "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    -    "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    -    "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    -    "TaskCreated": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+    +    "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 1200s", "timeout": 1230 }] }],
+    +    "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 1200s", "timeout": 1230 }] }],
+    -    "SessionEnd": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 5 }] }],
+    -    "UserPromptExpansion": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    -    "PreToolUse": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 10 }] }],
+    -    "PreCompact": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+    -    "PostCompact": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+    -    "PostToolUse": [{ "matcher": "Edit|Write|MultiEdit|NotebookEdit", "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30, "async": true }] }]
+    +    "UserPromptExpansion": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }]
+    "#);
+    fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
+    done(&sandbox, &["uninstall", "--yes"]);
+    assert_eq!(tree(&sandbox), before);
+}
+
+/// R-H3b, R-H2b: the command that was registered runs as the host runs it, wherever home and project are.
+#[test]
+fn the_registered_command_runs_in_an_empty_environment() {
+    let sandbox = Sandbox::named("my 'pröject' $HOME");
+    let bin = sandbox.root().join("Jürgen's \"bin\" $x");
+    fs::create_dir_all(&bin).unwrap();
+    symlink(env!("CARGO_BIN_EXE_ralph"), bin.join("ralph")).unwrap();
+    let home = sandbox.root().join("höme of a user");
+    fs::create_dir_all(&home).unwrap();
+    let sandbox = sandbox.env("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
+    let sandbox = sandbox.env("HOME", &home.display().to_string());
+    done(&sandbox, &["init", "--yes", "--no-gates", "--warm"]);
+    sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
+    let settings: serde_json::Value =
+        serde_json::from_str(&read(sandbox.project().join(LOCAL))).unwrap();
+    let hooks = settings["hooks"].as_object().unwrap();
+    assert_eq!(hooks.len(), 14);
+    for (event, groups) in hooks {
+        let command = groups[0]["hooks"][0]["command"].as_str().unwrap();
+        let mut host = Command::new("/bin/sh");
+        host.env_clear().env("HOME", &home).args(["-c", command]).current_dir("/");
+        let input = sandbox.stop_event(SESSION, "").replace("\"Stop\"", &format!("\"{event}\""));
+        let answer = ended(&mut host, input.as_bytes());
+        match &**event {
+            "Stop" => assert!(answer.is_block(), "{command}: {answer}"),
+            _ => assert_eq!(answer.code, Some(0), "{event}: {command}: {answer}"),
+        }
+    }
+    done(&sandbox, &["uninstall", "--yes"]);
+    assert_eq!(files(sandbox.project()), []);
+}
+
+/// R-D2c: what cannot be edited safely is refused with its place, and nothing is written.
+#[test]
+fn odd_settings_are_refused_and_left() {
+    let mut shown = String::new();
+    for text in [
+        &b"{\n  \"hooks\": {\n"[..],
+        b"[1]",
+        b"{\"hooks\": []}",
+        b"{\"hooks\": {\"Stop\": \"x\"}}",
+        b"{\"env\": []}",
+        b"{\"a\": \"\xfc\"}",
+    ] {
+        let sandbox = sandbox();
+        sandbox.write(LOCAL, text);
+        let before = tree(&sandbox);
+        let refused = sandbox.ralph(["init", "--yes"]);
+        assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{refused}");
+        assert_eq!((tree(&sandbox), sandbox.ralph_home("").exists()), (before, false));
+        shown.push_str(&format!("{}\n", tidy(&sandbox, &refused.stderr)));
+    }
+    let sandbox = sandbox();
+    let settings = sandbox.write(LOCAL, "{}");
+    fs::set_permissions(&settings, fs::Permissions::from_mode(0o444)).unwrap();
+    shown.push_str(&format!("{}\n", tidy(&sandbox, &sandbox.ralph(["init", "--yes"]).stderr)));
+    fs::remove_file(&settings).unwrap();
+    symlink("nowhere.json", &settings).unwrap();
+    shown.push_str(&format!("{}\n", tidy(&sandbox, &sandbox.ralph(["init", "--yes"]).stderr)));
+    let agent = sandbox.env("CLAUDECODE", "1");
+    shown.push_str(&format!("{}\n", tidy(&agent, &agent.ralph(["init", "--yes"]).stderr)));
+    shown.push_str(&format!("{}\n", tidy(&agent, &agent.ralph(["uninstall", "--yes"]).stderr)));
+    assert_snapshot!(shown, @"
+    error: cannot edit `$ROOT/project/.claude/settings.local.json`
+      caused by: line 2, column 12: unterminated object
+      hint: nothing was written; mend it by hand, then try again
+    error: cannot edit `$ROOT/project/.claude/settings.local.json`
+      caused by: line 1, column 1: settings have to be an object, `{…}`
+      hint: nothing was written; mend it by hand, then try again
+    error: cannot edit `$ROOT/project/.claude/settings.local.json`
+      caused by: line 1, column 11: `hooks` has to be an object
+      hint: nothing was written; mend it by hand, then try again
+    error: cannot edit `$ROOT/project/.claude/settings.local.json`
+      caused by: line 1, column 20: `hooks.Stop` has to be a list
+      hint: nothing was written; mend it by hand, then try again
+    error: cannot edit `$ROOT/project/.claude/settings.local.json`
+      caused by: line 1, column 9: `env` has to be an object
+      hint: nothing was written; mend it by hand, then try again
+    error: cannot edit `$ROOT/project/.claude/settings.local.json`
+      caused by: line 1, column 8: not UTF-8
+      hint: nothing was written; mend it by hand, then try again
+    error: `$ROOT/project/.claude/settings.local.json` is read-only
+      hint: nothing was written; `chmod u+w` it, or choose another `--scope`
+    error: `$ROOT/project/.claude/settings.local.json` is a link that leads nowhere
+      hint: nothing was written; remove the link, or mend it
+    error: the agent may not install or remove what judges it
+      hint: a person does this, in a terminal of their own; `--dry-run` shows what it would be
+    error: the agent may not install or remove what judges it
+      hint: a person does this, in a terminal of their own; `--dry-run` shows what it would be
+    ");
+}
+
+#[test]
+fn a_link_stays_a_link() {
+    let sandbox = sandbox();
+    let elsewhere = write_at(&sandbox.root().join("dotfiles/settings.json"), "{\n}\n");
+    let link = sandbox.home().join(".claude/settings.json");
+    symlink(&elsewhere, &link).unwrap();
+    done(&sandbox, &["init", "--yes", "--scope", "user"]);
+    assert_eq!(fs::read_link(&link).unwrap(), elsewhere);
+    assert_ne!(read(&elsewhere), "{\n}\n");
+    done(&sandbox, &["uninstall", "--yes", "--scope", "user"]);
+    assert_eq!(
+        (fs::read_link(&link).unwrap(), read(&elsewhere)),
+        (elsewhere.clone(), "{\n}\n".to_string())
+    );
+}
+
+#[test]
+fn a_change_while_the_person_reads_is_not_overwritten() {
+    let sandbox = sandbox();
+    let settings = sandbox.write(LOCAL, "{}\n");
+    let shown = typed(&sandbox, "init", "y\n", || {
+        fs::write(&settings, "{\"model\": \"opus\"}\n").unwrap();
+    });
+    let shown = tidy(&sandbox, &shown);
+    let (_, after) = shown.split_once("[y/N] ").unwrap();
+    assert_snapshot!(after, @"
+    error: `$ROOT/project/.claude/settings.local.json` was changed while you read
+      hint: nothing of it was overwritten; look again, then try again
+    ");
+    assert_eq!(read(&settings), "{\"model\": \"opus\"}\n");
+    assert!(!sandbox.project().join("ralph.toml").exists());
+}
+
+/// Other set-ups are told, replaced when asked for, and brought back.
+#[test]
+fn others_are_replaced_when_asked_for_and_come_back() {
+    let sandbox = sandbox();
+    let settings = r#"{
+  "hooks": {
+    "Stop": [
+      { "hooks": [{ "type": "command", "command": "./keep-going.sh" }] }
+    ],
+    "PreToolUse": [{ "matcher": "Bash", "hooks": [{ "type": "command", "command": "./guard.sh" }] }]
+  }
+}
+"#;
+    sandbox.write(SHARED, settings);
+    sandbox.write(".claude/ralph-loop.local.md", "---\nactive: true\n---\ngo on\n");
+    sandbox.write(".claude/hookify.tests.local.md", "");
+    write_at(
+        &sandbox.home().join(".claude/settings.json"),
+        r#"{"enabledPlugins": {"ralph-loop@official": true}}"#,
+    );
+    let before = tree(&sandbox);
+    let scope = ["--scope", "project", "--no-gates", "--minimal"];
+    let left = sandbox.ralph([&["init", "--dry-run"][..], &scope].concat());
+    let found = |shown: &str| {
+        let lines = shown.lines().filter(|line| line.starts_with("found"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    assert_snapshot!(found(&tidy(&sandbox, &left)), @"
+    found: plugin `ralph-loop@official`, on in the user settings; `--replace` switches it off
+    found: hook at Stop `./keep-going.sh`; `--replace` takes it out
+    found: a loop under way in `$ROOT/project/.claude/ralph-loop.local.md`: `/cancel-ralph` in its session ends it
+    found: rules of hookify in `$ROOT/project/.claude/hookify.tests.local.md`, which stay in force
+    ");
+    done(&sandbox, &[&["init", "--yes", "--replace"][..], &scope].concat());
+    assert_snapshot!(sandbox.tidy(&read(sandbox.project().join(SHARED))), @r#"
+    {
+      "hooks": {
+        "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+        "PreToolUse": [{ "matcher": "Bash", "hooks": [{ "type": "command", "command": "./guard.sh" }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+        "StopFailure": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 10 }] }],
+        "SessionStart": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
+        "UserPromptSubmit": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+        "UserPromptExpansion": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }]
+      },
+      "env": {
+        "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
+      },
+      "enabledPlugins": {
+        "ralph-loop@official": false
+      }
+    }
+    "#);
+    done(&sandbox, &[&["init", "--yes", "--warm"][..], &scope].concat());
+    let again = sandbox.ralph([&["init", "--dry-run"][..], &scope].concat());
+    assert_snapshot!(found(&tidy(&sandbox, &again)), @"
+    found: a loop under way in `$ROOT/project/.claude/ralph-loop.local.md`: `/cancel-ralph` in its session ends it
+    found: rules of hookify in `$ROOT/project/.claude/hookify.tests.local.md`, which stay in force
+    ");
+    done(&sandbox, &["uninstall", "--yes"]);
+    assert_eq!(tree(&sandbox), before);
+}
+
+/// R-D2c: what is kept for the way back, as docs/files.md has it.
+#[test]
+fn what_was_done_is_written_down() {
+    let sandbox = sandbox();
+    sandbox.write(SHARED, "{\n  \"env\": {}\n}\n");
+    done(&sandbox, &["init", "--yes", "--minimal", "--no-gates", "--scope", "project"]);
+    let kept = files(&sandbox.ralph_home("install"));
+    let (path, record) = kept.iter().find(|(path, _)| path.ends_with("record.json")).unwrap();
+    let before: Vec<_> = kept.iter().filter(|(other, _)| other.parent() == path.parent()).collect();
+    assert_eq!(before.len(), 2);
+    assert_eq!(before[0].1, b"{\n  \"env\": {}\n}\n");
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"\b[0-9a-f]{64}\b", "[hash]");
+    settings.add_filter(r"\b[0-9]{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
+    settings.bind(|| {
+        let record: serde_json::Value = serde_json::from_slice(record).unwrap();
+        assert_snapshot!(sandbox.tidy(&record.to_string().replace("},{", "},\n{")), @r#"
+        {"after":"[hash]","before":"[hash]","made_directories":0,"path":"$ROOT/project/.claude/settings.json","trace":{"blank":null,"containers":[{"inside":null,"path":["hooks"]},
+        {"inside":null,"path":["hooks","Stop"]},
+        {"inside":null,"path":["hooks","SubagentStop"]},
+        {"inside":null,"path":["hooks","StopFailure"]},
+        {"inside":null,"path":["hooks","SessionStart"]},
+        {"inside":null,"path":["hooks","UserPromptSubmit"]},
+        {"inside":null,"path":["hooks","UserPromptExpansion"]},
+        {"inside":"","path":["env"]}],"cut":[],"values":[{"after":"\"30\"","before":null,"path":["env","CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"]}]},"v":1,"written_at":"[time]"}
+        "#);
+    });
+}
+
+const ORIGINAL: &str = "{\n  \"model\": \"opus\"\n}\n";
+
+/// Settings and policy, wherever the sandbox is.
+fn state(sandbox: &Sandbox) -> [Option<String>; 2] {
+    [LOCAL, "ralph.toml"].map(|path| {
+        let text = fs::read_to_string(sandbox.project().join(path)).ok()?;
+        Some(text.replace(&*sandbox.root().to_string_lossy(), "$ROOT"))
+    })
+}
+
+/// Whether the fault struck.
+fn fails_at(sandbox: &Sandbox, args: &[&str], fault: &str) -> bool {
+    let mut command = sandbox.command();
+    command.args(args).env("RALPH_FAILPOINT", fault);
+    ended(&mut command, b"").code != Some(0)
+}
+
+/// R-D2c: killed at any point, or out of space, a file is as it was or as it will be, and from there both ways lead on.
+#[test]
+fn a_fault_at_any_point_leaves_one_of_two_states() {
+    let whole = {
+        let sandbox = equipped(Sandbox::named("project"));
+        sandbox.write(LOCAL, ORIGINAL);
+        done(&sandbox, &["init", "--yes"]);
+        state(&sandbox)
+    };
+    for fault in ["kill", "enospc"] {
+        let mut point = 1;
+        loop {
+            let sandbox = equipped(Sandbox::named("project"));
+            sandbox.write(LOCAL, ORIGINAL);
+            let before = tree(&sandbox);
+            let struck = fails_at(&sandbox, &["init", "--yes"], &format!("{fault}:{point}"));
+            let [settings, policy] = state(&sandbox);
+            assert!(settings.as_deref() == Some(ORIGINAL) || settings == whole[0], "{settings:?}");
+            assert!(policy.is_none() || policy == whole[1], "{fault}:{point}");
+            if point % 2 == 0 {
+                done(&sandbox, &["init", "--yes"]);
+            }
+            fails_at(&sandbox, &["uninstall", "--yes"], &format!("{fault}:{}", point / 2 + 1));
+            done(&sandbox, &["uninstall", "--yes"]);
+            let mut after = tree(&sandbox);
+            // Bytes that were on their way to a name when everything ended.
+            after.retain(|(path, _)| !path.to_string_lossy().contains(".ralph-tmp-"));
+            assert_eq!(after, before, "{fault}:{point}");
+            if !struck {
+                break;
+            }
+            point += 1;
+        }
+        assert!(point > 20, "{fault}:{point}");
+    }
+}
+
+#[test]
+fn what_is_told_is_one_json_object() {
+    let sandbox = sandbox();
+    let refused = sandbox.ralph(["init", "--json"]);
+    assert_snapshot!(tidy(&sandbox, &refused), @"
+    exit 1
+    --- stderr
+    error: nobody is here to ask, so nothing was written
+      hint: `--dry-run` shows what would change, `--yes` does it
+    ");
+    let mut shown = String::new();
+    for args in [&["init", "--yes", "--json", "--minimal"][..], &["uninstall", "--yes", "--json"]] {
+        let mut json: serde_json::Value = serde_json::from_str(&done(&sandbox, args)).unwrap();
+        for file in json["files"].as_array_mut().unwrap() {
+            let diff = file["diff"].as_str().unwrap().lines().take(2).collect::<Vec<_>>().join("|");
+            file["diff"] = diff.into();
+        }
+        let notes = json["notes"].as_array_mut().unwrap();
+        notes.retain(|note| !note.as_str().unwrap().contains("may not be there for long"));
+        shown.push_str(&format!("{}\n", serde_json::to_string_pretty(&json).unwrap()));
+    }
+    assert_snapshot!(sandbox.tidy(&shown), @r#"
+    {
+      "files": [
+        {
+          "change": "created",
+          "diff": "--- /dev/null|+++ $ROOT/project/.claude/settings.local.json",
+          "path": "$ROOT/project/.claude/settings.local.json"
+        },
+        {
+          "change": "created",
+          "diff": "--- /dev/null|+++ $ROOT/project/ralph.toml",
+          "path": "$ROOT/project/ralph.toml"
+        }
+      ],
+      "gates": [
+        {
+          "command": "npm test",
+          "gate": "tests",
+          "program": "$ROOT/bin/npm"
+        }
+      ],
+      "notes": [
+        "git does not ignore `.claude/settings.local.json`, which is yours alone: name it in `.git/info/exclude`"
+      ],
+      "others": [],
+      "project": "$ROOT/project",
+      "scope": "local",
+      "status": "written",
+      "v": 1
+    }
+    {
+      "files": [
+        {
+          "change": "removed",
+          "diff": "--- $ROOT/project/.claude/settings.local.json|+++ /dev/null",
+          "path": "$ROOT/project/.claude/settings.local.json"
+        },
+        {
+          "change": "removed",
+          "diff": "--- $ROOT/project/ralph.toml|+++ /dev/null",
+          "path": "$ROOT/project/ralph.toml"
+        }
+      ],
+      "kept": "$ROOT/home/.ralph",
+      "notes": [],
+      "project": "$ROOT/project",
+      "revoked": 1,
+      "status": "written",
+      "v": 1
+    }
+    "#);
+}
+
+/// A file that the client does not load is told, not silently filled.
+#[test]
+fn what_keeps_hooks_from_running_is_told() {
+    let sandbox = sandbox();
+    sandbox.write(LOCAL, "{\n  // mine\n}\n");
+    sandbox.write(SHARED, r#"{"disableAllHooks": true, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "ralph hook claude"}]}]}}"#);
+    write_at(&sandbox.home().join(".claude/settings.json"), "{");
+    let shown = tidy(&sandbox, &sandbox.ralph(["init", "--dry-run", "--no-gates"]));
+    let notes: Vec<_> = shown.lines().filter(|line| line.starts_with("note")).collect();
+    assert_snapshot!(notes.join("\n"), @"
+    note: the client loads nothing of `$ROOT/home/.claude/settings.json`: line 1, column 1: unterminated object
+    note: `disableAllHooks` in `$ROOT/project/.claude/settings.json` keeps every hook from running
+    note: ralph is in `$ROOT/project/.claude/settings.json` too: `ralph uninstall --scope project` takes it out
+    note: the client loads nothing of `$ROOT/project/.claude/settings.local.json`, no hooks either: it has comments or trailing commas
+    ");
+}
