@@ -308,6 +308,8 @@ fn the_command_reference_is_current() {
     );
     let commands = [
         "",
+        "init",
+        "uninstall",
         "start",
         "status",
         "why",
