@@ -134,6 +134,11 @@ impl Home {
         self.0.join("faults")
     }
 
+    /// Where hooks that know no other place find the program.
+    pub fn program(&self) -> PathBuf {
+        self.0.join("bin/ralph")
+    }
+
     /// While this file exists, nobody is held.
     pub fn kill_switch(&self) -> PathBuf {
         self.0.join("off")

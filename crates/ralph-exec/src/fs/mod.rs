@@ -28,7 +28,7 @@ pub use lock::{Lock, LockError, lock};
 pub use write::{
     Durability, Mode, append, create_dir, create_dir_ordinary, create_new, create_new_ordinary,
     overwrite, patch, put, quarantine, remove_empty_dir, remove_file, remove_made_dir, replace,
-    replace_keeping_mode, scratch, stream, truncate,
+    replace_keeping_mode, replace_link, scratch, stream, truncate,
 };
 
 /// What was attempted on which path; the source says why it failed.

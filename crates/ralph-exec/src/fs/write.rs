@@ -126,6 +126,21 @@ pub fn replace_keeping_mode(path: &Path, bytes: &[u8]) -> Result<(), FileError> 
     put().map_err(FileError::new("write", path))
 }
 
+/// Makes `path` a symbolic link to `target`, at once: who looks finds the old link or the new one.
+pub fn replace_link(path: &Path, target: &Path) -> Result<(), FileError> {
+    let put = || {
+        let name = format!("{TEMPORARY}{}-{:016x}", std::process::id(), clock::nonce());
+        let temporary = parent(path).join(name);
+        step(|| std::os::unix::fs::symlink(target, &temporary))?;
+        let renamed = step(|| rename(&temporary, path));
+        if renamed.is_err() {
+            step(|| std::fs::remove_file(&temporary)).ok();
+        }
+        renamed
+    };
+    put().map_err(FileError::new("link", path))
+}
+
 /// Puts `bytes` over as many bytes of an existing file of the user's. So few that no reader sees half of them.
 pub fn patch(path: &Path, at: u64, bytes: &[u8]) -> Result<(), FileError> {
     let put = || {
@@ -350,9 +365,8 @@ impl Temporary {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this module is the door")]
     fn rename_over(mut self, target: &Path) -> io::Result<()> {
-        step(|| std::fs::rename(&self.path, target))?;
+        step(|| rename(&self.path, target))?;
         self.is_moved = true;
         Ok(())
     }
@@ -365,6 +379,11 @@ impl Drop for Temporary {
             step(|| std::fs::remove_file(&self.path)).ok();
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this module is the door")]
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::rename(from, to)
 }
 
 /// Whether `from` is now at `to`; not when something is there already.

@@ -4,11 +4,13 @@
 
 pub mod change;
 pub mod command;
+pub mod commands;
 mod document;
 pub mod edit;
 pub mod foreign;
 mod jsonc;
 pub mod layers;
+pub mod link;
 pub mod notes;
 pub mod plan;
 mod record;

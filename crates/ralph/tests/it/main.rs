@@ -25,6 +25,7 @@ mod model;
 mod notify;
 mod ownership;
 mod people;
+mod plugin;
 mod policy;
 mod real_projects;
 mod replay;

@@ -1,0 +1,199 @@
+//! The plugin that stands in the repository: what it registers, what it says, and that it is silent without the program.
+
+use crate::sandbox::{SESSION, Sandbox, ended};
+use ralph_core::typed::{self, Typed};
+use ralph_exec::install::{commands, link};
+use ralph_exec::paths::Home;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// In seconds.
+const TIMEOUTS: [(&str, u64); 13] = [
+    ("Stop", 600),
+    ("SubagentStop", 600),
+    ("TaskCompleted", 600),
+    ("TeammateIdle", 600),
+    ("TaskCreated", 30),
+    ("StopFailure", 10),
+    ("SessionStart", 30),
+    ("SessionEnd", 5),
+    ("UserPromptSubmit", 600),
+    ("UserPromptExpansion", 600),
+    ("PreToolUse", 10),
+    ("PreCompact", 30),
+    ("PostCompact", 30),
+];
+
+/// What no text to an agent has: tricks, noise, and what was left to be done.
+const FORBIDDEN: [&str; 12] = [
+    "!",
+    "must",
+    "never give up",
+    "important",
+    "critical",
+    "bypass",
+    "workaround",
+    "pretend",
+    "TODO",
+    "sudo",
+    "--force",
+    "please",
+];
+
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+fn json(path: &str) -> Value {
+    serde_json::from_slice(&fs::read(repository(path)).unwrap()).unwrap()
+}
+
+fn hooks() -> Value {
+    json("plugin/hooks/hooks.json")["hooks"].take()
+}
+
+/// The line of a session start that tells where the program is missing.
+fn notice() -> String {
+    hooks()["SessionStart"][1]["hooks"][0]["command"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_marketplace_has_the_plugin_under_one_name_and_version() {
+    let market = json(".claude-plugin/marketplace.json");
+    let plugin = json("plugin/.claude-plugin/plugin.json");
+    assert_eq!(market["plugins"].as_array().unwrap().len(), 1);
+    let entry = &market["plugins"][0];
+    assert_eq!(
+        (&market["name"], &entry["name"], &entry["source"]),
+        (&"ralph".into(), &"ralph".into(), &"./plugin".into())
+    );
+    assert_eq!(
+        (&plugin["name"], &plugin["version"]),
+        (&"ralph".into(), &env!("CARGO_PKG_VERSION").into())
+    );
+    assert_eq!(plugin["description"], entry["description"]);
+}
+
+#[test]
+fn every_event_is_registered_with_the_one_command_and_its_time() {
+    let hooks = hooks();
+    assert_eq!(hooks.as_object().unwrap().len(), TIMEOUTS.len());
+    for (event, timeout) in TIMEOUTS {
+        let group = serde_json::json!({
+            "hooks": [{"type": "command", "command": link::PLUGIN_HOOK, "timeout": timeout}],
+        });
+        let groups = hooks[event].as_array().unwrap();
+        assert_eq!(groups[0], group, "{event}");
+        assert_eq!(groups.len(), if event == "SessionStart" { 2 } else { 1 }, "{event}");
+    }
+    assert_eq!(hooks["SessionStart"][1]["matcher"], "startup|resume");
+}
+
+/// The client runs it like this, and not in an environment of ours.
+fn by_shell(sandbox: &Sandbox, command: &str, stdin: &str) -> crate::sandbox::Ended {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", command]).env_clear().env("HOME", sandbox.home());
+    shell.env("PATH", "/usr/bin:/bin").current_dir(sandbox.project());
+    ended(&mut shell, stdin.as_bytes())
+}
+
+/// A plugin without its program costs nobody anything, and says once what is missing.
+#[test]
+fn without_the_program_only_the_start_of_a_session_says_something() {
+    let sandbox = Sandbox::new();
+    let stop = sandbox.stop_event(SESSION, "");
+    let quiet = by_shell(&sandbox, link::PLUGIN_HOOK, &stop);
+    assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
+    let told = by_shell(&sandbox, &notice(), "{}");
+    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(told.stdout.trim_end(), @r#"{"systemMessage": "ralph: the plugin is here, the program is not, so no session is held. In a checkout of ralph run `cargo install --path crates/ralph`, then `ralph init --plugin`"}"#);
+}
+
+#[test]
+fn with_the_program_the_plugin_holds_a_session() {
+    let sandbox = Sandbox::new();
+    let home = Home::new(sandbox.home().join(".ralph"));
+    link::refresh(&home, Path::new(env!("CARGO_BIN_EXE_ralph"))).unwrap();
+    let stop = sandbox.stop_event(SESSION, "");
+    let free = by_shell(&sandbox, link::PLUGIN_HOOK, &stop);
+    assert_eq!((free.code, free.stdout.as_str(), free.stderr.as_str()), (Some(0), "", ""));
+    sandbox.start(["--goal-file", "-", "--completion-promise", "DONE"]);
+    let held = by_shell(&sandbox, link::PLUGIN_HOOK, &stop);
+    assert!(held.is_block(), "{held}");
+    let told = by_shell(&sandbox, &notice(), "{}");
+    assert_eq!((told.code, told.stdout.as_str(), told.stderr.as_str()), (Some(0), "", ""));
+}
+
+/// The front matter by key, and the text.
+fn parts(text: &str) -> (Vec<(&str, &str)>, &str) {
+    let (front, body) = text.strip_prefix("---\n").unwrap().split_once("\n---\n\n").unwrap();
+    (front.lines().map(|line| line.split_once(": ").unwrap()).collect(), body)
+}
+
+#[test]
+fn every_command_of_the_plugin_can_be_written_into_settings_too() {
+    let mut there: Vec<String> = fs::read_dir(repository("plugin/commands"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    there.sort();
+    let mut named: Vec<String> = commands::FILES
+        .iter()
+        .map(|(path, _)| path.rsplit('/').next().unwrap().to_owned())
+        .collect();
+    named.sort();
+    assert_eq!(named, there);
+    for (path, text) in commands::FILES {
+        let file = repository("plugin/commands").join(path.rsplit('/').next().unwrap());
+        assert_eq!(*text, fs::read_to_string(file).unwrap(), "{path}");
+    }
+}
+
+/// What can be typed is known to ralph, and only a person can have it carried out.
+#[test]
+fn every_command_is_one_that_ralph_knows_and_an_agent_cannot_invoke() {
+    for (path, text) in commands::FILES {
+        let typed = format!("/{} x", path.trim_end_matches(".md").replace('/', ":"));
+        let (front, body) = parts(text);
+        let keys: Vec<_> = front.iter().map(|(key, _)| *key).collect();
+        assert_eq!(keys[0], "description", "{path}");
+        let is_refused = front.contains(&("disable-model-invocation", "true"));
+        match typed::parse(&typed) {
+            Some(Ok(Typed::Ask)) => assert!(!is_refused, "{path}"),
+            Some(Ok(Typed::Hold(_))) => {
+                assert!(is_refused, "{path}");
+                assert!(body.starts_with("$ARGUMENTS\n\n"), "{path}");
+                assert!(
+                    body.contains("`ralph ask \"…\"`") && body.contains("`ralph wait 20m \"…\"`")
+                );
+            }
+            // The others take nothing, or a run.
+            Some(Ok(Typed::Resume(_)) | Err(_)) => {
+                assert!(is_refused, "{path}");
+                let alone = typed.trim_end_matches(" x");
+                assert!(matches!(typed::parse(alone), Some(Ok(_))), "{path}");
+                assert!(body.contains(&format!("`{alone}`")), "{path}");
+            }
+            other => panic!("{path}: {other:?}"),
+        }
+        assert!(body.contains("`ralph doctor`"), "{path}");
+    }
+}
+
+#[test]
+fn texts_are_short_and_plain() {
+    for (path, text) in commands::FILES {
+        let length = text.chars().count();
+        assert!(length <= 1_500, "{path} has {length} characters");
+        let lower = text.to_lowercase();
+        for word in FORBIDDEN {
+            assert!(!lower.contains(&word.to_lowercase()), "{path} says `{word}`");
+        }
+        assert!(
+            !text.contains("`.\n") && !text.trim_end().ends_with("`."),
+            "{path}: a full stop after something to copy"
+        );
+    }
+}
