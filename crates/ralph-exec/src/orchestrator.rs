@@ -7,6 +7,7 @@ use crate::world::World;
 use ralph_core::id::SessionId;
 use ralph_core::record::Run;
 use serde::Serialize;
+use std::path::PathBuf;
 
 #[derive(Serialize)]
 struct Begun<'a> {
@@ -32,7 +33,7 @@ struct Conditions {
 }
 
 /// A file that is there already says more than this one.
-pub fn begin(world: &World, session: &SessionId, run: &Run) -> Result<(), FileError> {
+pub fn begin(world: &World, session: &SessionId, run: &Run) -> Result<PathBuf, FileError> {
     let directory = world.home.state(session);
     fs::create_dir(&directory)?;
     let begun = Begun {
@@ -44,6 +45,7 @@ pub fn begin(world: &World, session: &SessionId, run: &Run) -> Result<(), FileEr
     };
     let mut bytes = serde_json::to_vec_pretty(&begun).unwrap_or_default();
     bytes.push(b'\n');
-    fs::create_new(&directory.join("orchestrator.json"), &bytes)?;
-    Ok(())
+    let path = directory.join("orchestrator.json");
+    fs::create_new(&path, &bytes)?;
+    Ok(path)
 }

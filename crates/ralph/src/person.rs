@@ -55,14 +55,18 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
     };
     let begun = start::begin(&world.env, &world.home, &demand)?;
     let run = &begun.run;
-    if wish.kind == Kind::Orchestrator {
-        orchestrator::begin(world, spoken.session, run)?;
-    }
+    let phases = match wish.kind {
+        Kind::Goal => String::new(),
+        Kind::Orchestrator => {
+            let path = orchestrator::begin(world, spoken.session, run)?;
+            format!("Say in `{}` how far you are.\n", path.display())
+        }
+    };
     let terms = term::plain(&start::terms(run));
     let terms = terms.lines().map(str::trim).collect::<Vec<_>>().join("\n");
     let context = format!(
         "ralph holds this session from now on (run {}): you can stop when it finds the work done on the tree as it is, \
-         not when you say so.\n{terms}\n\
+         not when you say so.\n{terms}\n{phases}\
          Work on what the person asked for. If only a person can decide something, run `ralph ask \"…\"` and stop; \
          to wait for something outside, run `ralph wait 20m \"…\"` and stop. `ralph status` shows how it stands.\n",
         run.id,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::change::{self, Change, Memory};
 use super::command::{self, Program};
+use super::commands;
 use super::edit::{self, Wanted};
 use super::foreign::{self, Foreign};
 use super::layers::{self, Layer, LayerKind, State};
@@ -87,6 +88,8 @@ pub struct Plan {
     pub foreign: Vec<Foreign>,
     /// What a person should know.
     pub notes: Vec<String>,
+    /// What hooks of the plugin are to find, once all of it is written.
+    pub program: Option<PathBuf>,
 }
 
 /// A policy that is not there yet.
@@ -123,7 +126,10 @@ pub fn install(ground: &Ground<'_>, order: &Order) -> Result<Plan, InstallError>
     foreign.extend(foreign::files(ground.project));
     let mut notes = notes::of_install(&layers, order.scope, &program);
     notes.extend(policy.notes);
-    Ok(Plan { changes, policy: policy.proposed, foreign, notes })
+    if order.extent != Extent::Plugin {
+        changes.extend(commands::install(ground, order.scope, &mut notes)?);
+    }
+    Ok(Plan { changes, policy: policy.proposed, foreign, notes, program: Some(program.path) })
 }
 
 /// The change of the settings; `None` when everything is there.
@@ -300,8 +306,13 @@ pub fn uninstall(
     scopes: &[Scope],
     keep: KeepPolicy,
 ) -> Result<Plan, InstallError> {
-    let mut plan =
-        Plan { changes: Vec::new(), policy: None, foreign: Vec::new(), notes: Vec::new() };
+    let mut plan = Plan {
+        changes: Vec::new(),
+        policy: None,
+        foreign: Vec::new(),
+        notes: Vec::new(),
+        program: None,
+    };
     for scope in scopes {
         let path = match settings_path(ground, *scope) {
             Ok(path) => path,
@@ -329,6 +340,15 @@ pub fn uninstall(
             let memory = Memory::Forget { made_directories };
             plan.changes.push(Change { path, now, then, memory }.checked()?);
         }
+    }
+    let leaving: Vec<_> =
+        scopes.iter().filter_map(|scope| settings_path(ground, *scope).ok()).collect();
+    for scope in scopes {
+        let is_shared = matches!(scope, Scope::User | Scope::Local);
+        if is_shared && commands::are_used_elsewhere(ground.home, &leaving) {
+            continue;
+        }
+        plan.changes.extend(commands::uninstall(ground, *scope, &mut plan.notes)?);
     }
     let layers = layers::read(ground.env, ground.project);
     let taken: Vec<_> = scopes.iter().map(|scope| scope.layer()).collect();

@@ -1,6 +1,6 @@
 //! What was done to a file, kept until it is undone: `install/<hash of the path>/`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +75,17 @@ impl Record {
 pub(super) fn load(home: &Home, path: &Path) -> Option<Record> {
     let bytes = fs::read(&home.installed(path).join(NAME), LARGEST_RECORD).ok()?;
     serde_json::from_slice(&bytes).ok().filter(|record: &Record| record.v == VERSION)
+}
+
+/// The settings files that ralph is in, as far as it is remembered.
+pub(super) fn settings(home: &Home) -> Vec<PathBuf> {
+    const MOST: usize = 10_000;
+    let names = fs::list(&home.install(), MOST).unwrap_or_default();
+    let records = names.iter().filter_map(|name| {
+        let bytes = fs::read(&home.install().join(name).join(NAME), LARGEST_RECORD).ok()?;
+        serde_json::from_slice::<Record>(&bytes).ok()
+    });
+    records.filter(|record| record.trace.is_some()).map(|record| record.path.into()).collect()
 }
 
 /// The bytes of the file without ralph, if they are still there and whole.

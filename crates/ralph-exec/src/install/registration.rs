@@ -20,6 +20,8 @@ pub enum Extent {
     Full,
     /// Only what a run needs to hold a session and to be started in it.
     Minimal,
+    /// The plugin has the hooks and the commands; what is left is the client's own limit.
+    Plugin,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +93,7 @@ pub fn entries(program: &Program, choice: Choice) -> Vec<Entry> {
     let rows = TABLE.iter().filter(|row| match choice.extent {
         Extent::Full => true,
         Extent::Minimal => row.extent == Extent::Minimal,
+        Extent::Plugin => false,
     });
     let mut entries: Vec<_> = rows
         .map(|row| {

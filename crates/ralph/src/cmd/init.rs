@@ -11,9 +11,9 @@ use ralph_exec::env::Env;
 use ralph_exec::fs;
 use ralph_exec::install::change::{self, Change};
 use ralph_exec::install::foreign::Foreign;
-use ralph_exec::install::notes;
 use ralph_exec::install::plan::{self, Gates, Ground, Order, Others, Plan, Proposed, StatusLine};
 use ralph_exec::install::registration::{Extent, Warming};
+use ralph_exec::install::{commands, link, notes};
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -52,6 +52,9 @@ pub(crate) struct Init {
     /// Only the hooks that a run cannot do without: no guard, no tasks, no compaction
     #[arg(long)]
     pub minimal: bool,
+    /// The plugin has the hooks: only approve the gates, raise the client's limit, and let the plugin find ralph
+    #[arg(long, conflicts_with_all = ["minimal", "warm"])]
+    pub plugin: bool,
     /// Run gates in the background after edits, so that a stop finds their results
     #[arg(long)]
     pub warm: bool,
@@ -160,6 +163,9 @@ pub(crate) fn run(env: &Env, args: &Init) -> Result<(), Failure> {
             plan::approve(&ground, proposed)?;
         }
     }
+    if let Some(program) = plan.program.as_ref().filter(|_| status != Status::Planned) {
+        link::refresh(&home, program)?;
+    }
     let personal = plan.changes.iter().find(|change| change.path.ends_with(PERSONAL));
     let personal = personal.filter(|_| status == Status::Written);
     let late = personal.and_then(|change| notes::of_git(&project, &change.path));
@@ -177,7 +183,11 @@ pub(crate) fn run(env: &Env, args: &Init) -> Result<(), Failure> {
 fn order(args: &Init) -> Order {
     Order {
         scope: args.scope.into(),
-        extent: if args.minimal { Extent::Minimal } else { Extent::Full },
+        extent: match (args.plugin, args.minimal) {
+            (true, _) => Extent::Plugin,
+            (false, true) => Extent::Minimal,
+            (false, false) => Extent::Full,
+        },
         warming: if args.warm { Warming::AfterEdits } else { Warming::Off },
         status_line: if args.statusline { StatusLine::Set } else { StatusLine::Leave },
         gates: if args.no_gates { Gates::Leave } else { Gates::Propose },
@@ -243,8 +253,9 @@ fn shown(plan: &Plan, args: &Init, project: &Path) -> String {
 
 /// Every line that changes, but not of a file that goes.
 pub(super) fn diffs(changes: &[Change]) -> String {
-    let mut out = String::new();
-    for change in changes.iter().filter(|change| change.is_visible()) {
+    let mut out = typed(changes);
+    let others = changes.iter().filter(|change| !commands::is_one(&change.path));
+    for change in others.filter(|change| change.is_visible()) {
         out.push('\n');
         if change.then.is_none() {
             let path = safe(&change.path.to_string_lossy());
@@ -266,6 +277,28 @@ pub(super) fn diffs(changes: &[Change]) -> String {
         }
     }
     out
+}
+
+/// The commands that a person can type are told by their names: their texts are ralph's own, and whole in the JSON.
+fn typed(changes: &[Change]) -> String {
+    let visible =
+        || changes.iter().filter(|change| change.is_visible() && commands::is_one(&change.path));
+    let Some(first) = visible().next() else { return String::new() };
+    let directory = first.path.ancestors().find(|path| path.ends_with("commands"));
+    let directory = safe(&directory.unwrap_or(&first.path).to_string_lossy());
+    let names: Vec<_> = visible()
+        .filter_map(|change| {
+            let name = change.path.file_stem()?.to_string_lossy();
+            let below = change.path.parent()?.ends_with("ralph");
+            Some(if below { format!("/ralph:{name}") } else { format!("/{name}") })
+        })
+        .collect();
+    let word = match (&first.now, &first.then) {
+        (_, None) => paint(term::BAD, "remove"),
+        (None, Some(_)) => paint(term::GOOD, "create"),
+        (Some(_), Some(_)) => paint(term::GOOD, "update"),
+    };
+    format!("\n{word} commands in `{directory}`: {}\n", names.join(" "))
 }
 
 /// What a yes lets run, as `ralph trust` shows it.
@@ -314,7 +347,10 @@ pub(super) fn noted(notes: &[String]) -> impl Iterator<Item = String> {
 }
 
 fn written(plan: &Plan, status: Status, project: &Path) -> String {
-    let next = format!("next: start `claude` in `{}`", safe(&project.to_string_lossy()));
+    let next = format!(
+        "next: start `claude` in `{}` and type `/ralph:goal …`",
+        safe(&project.to_string_lossy())
+    );
     match status {
         Status::Unchanged => format!("{}\n", paint(term::GOOD, "already set up")),
         Status::Planned => "nothing was written\n".to_string(),
@@ -331,10 +367,17 @@ fn written(plan: &Plan, status: Status, project: &Path) -> String {
 
 /// What was done to each file.
 pub(super) fn files(changes: &[Change]) -> String {
-    let visible = changes.iter().filter(|change| change.is_visible());
-    let lines = visible
+    let visible = || changes.iter().filter(|change| change.is_visible());
+    let is_command = |change: &&Change| commands::is_one(&change.path);
+    let lines = visible()
+        .filter(|change| !is_command(change))
         .map(|change| format!("{:<8}`{}`\n", word(change), safe(&change.path.to_string_lossy())));
-    lines.collect()
+    let mut out: String = lines.collect();
+    if let Some(first) = visible().find(is_command) {
+        let count = visible().filter(is_command).count();
+        out.push_str(&format!("{:<8}{count} commands\n", word(first)));
+    }
+    out
 }
 
 fn word(change: &Change) -> &'static str {
