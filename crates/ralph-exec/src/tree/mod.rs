@@ -202,7 +202,7 @@ fn list_at(survey: &Survey<'_>, taken_ns: i64) -> Result<Listing, TreeError> {
     });
     let plan = Plan {
         root,
-        excluded: excluded(survey.exclude, root),
+        excluded: excluded(survey.exclude, root, &project),
         cache: &cache,
         taken_ns,
         deadline: survey.deadline,
@@ -223,10 +223,14 @@ fn list_at(survey: &Survey<'_>, taken_ns: i64) -> Result<Listing, TreeError> {
     }
 }
 
-/// The excluded directories as paths below the root.
-fn excluded(exclude: &[PathBuf], root: &Path) -> Vec<Vec<u8>> {
+/// The agent's client writes it while it runs, and lets git ignore it from then on: what changes there is nobody's work.
+const OF_THE_CLIENT: &str = ".claude/settings.local.json";
+
+/// What is excluded, as paths below the root.
+fn excluded(exclude: &[PathBuf], root: &Path, project: &Path) -> Vec<Vec<u8>> {
     let canonical = exclude.iter().filter_map(|path| fs::resolve(path));
     let all = exclude.iter().cloned().chain(canonical);
+    let all = all.chain([root, project].map(|place| place.join(OF_THE_CLIENT)));
     all.filter_map(|path| Some(path.strip_prefix(root).ok()?.as_os_str().as_bytes().to_vec()))
         .collect()
 }

@@ -660,6 +660,17 @@ fn excluded_directories_do_not_count() {
     assert_eq!(list(&survey).unwrap(), whole);
 }
 
+/// R-L3d: what the client writes about itself is not a change of the work, whether git knows of it or not.
+#[test]
+fn what_the_client_writes_does_not_count() {
+    let scratch = Scratch::committed();
+    let whole = scratch.list();
+    scratch.write(".claude/settings.local.json", "{}");
+    assert_eq!(scratch.list(), whole);
+    scratch.write(".claude/settings.json", "{}");
+    assert_ne!(scratch.list(), whole);
+}
+
 #[test]
 fn no_time_and_no_project_are_errors() {
     let scratch = Scratch::committed();
