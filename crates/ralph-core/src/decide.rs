@@ -9,7 +9,7 @@ use crate::facts::{
     Cap, Declared, Driver, Evidence, Facts, Off, Owner, Prompt, Queued, Tree, Trust,
 };
 use crate::limits;
-use crate::reason::{self, Held, Telling};
+use crate::reason::{self, Held, Room, Telling};
 use crate::record::{Known, Line, Mark, OnTampering, Origin, Outcome, Report, Rule, Run};
 use crate::redact::Redactor;
 use crate::requirement::{Evidence as Proof, Requirement, Standing};
@@ -227,6 +227,7 @@ fn conclude_files(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -
         failures: Mark::default(),
         mark: None,
         tampering: None,
+        room: Room::Plenty,
     };
     block(Rule::Block, format!("{unmet} not met"), reason::held(&held, telling))
 }
@@ -281,6 +282,11 @@ impl<'a> Ours<'a> {
             && self.required().filter(|one| one.is_open()).all(Requirement::is_running)
             && self.run.limits.max_duration_ms.is_some()
             && self.tampering().is_none()
+    }
+
+    fn is_nearly_full(&self) -> bool {
+        let permille = self.case.facts.context_permille.unwrap_or(0);
+        permille >= self.run.limits.handover_at_permille
     }
 
     /// One more block would be overridden by the host, which then calls the turn a success.
@@ -392,8 +398,7 @@ fn stuck(ours: &Ours<'_>) -> Option<Decision> {
 
 fn hand_over(ours: &Ours<'_>) -> Option<Decision> {
     let permille = ours.case.facts.context_permille?;
-    let due = permille >= ours.run.limits.handover_at_permille;
-    (due && ours.case.facts.driver == Driver::Runner)
+    (ours.is_nearly_full() && ours.case.facts.driver == Driver::Runner)
         .then(|| allow(Rule::HandOver, format!("context is {} % full", permille / 10)))
 }
 
@@ -412,6 +417,7 @@ fn hold(ours: &Ours<'_>) -> Decision {
         failures: ours.failures,
         mark,
         tampering: ours.tampering(),
+        room: if ours.is_nearly_full() { Room::Little } else { Room::Plenty },
     };
     let reason = reason::held(&held, ours.telling);
     let decision = Decision { mark, ..block(rule, because, reason.clone()) };

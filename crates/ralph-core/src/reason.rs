@@ -13,6 +13,7 @@ use core::fmt::Write;
 
 /// The host delivers any length; a model pays for every character.
 pub const LONGEST: usize = 8_000;
+pub const LONGEST_IN_LITTLE_ROOM: usize = 1_500;
 const LONGEST_FIRST_LINE: usize = 120;
 const LONGEST_GOAL: usize = 1_500;
 const LONGEST_QUOTE: usize = 2_000;
@@ -47,6 +48,24 @@ pub struct Held<'a> {
     pub failures: Mark,
     pub mark: Option<Mark>,
     pub tampering: Option<&'a str>,
+    pub room: Room,
+}
+
+/// How much more the agent can take in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    Plenty,
+    /// Its context is nearly full: what is said now pushes out something else.
+    Little,
+}
+
+impl Room {
+    fn longest(self) -> usize {
+        match self {
+            Self::Plenty => LONGEST,
+            Self::Little => LONGEST_IN_LITTLE_ROOM,
+        }
+    }
 }
 
 pub fn held(held: &Held<'_>, telling: &Telling<'_>) -> String {
@@ -63,7 +82,7 @@ pub fn held(held: &Held<'_>, telling: &Telling<'_>) -> String {
         Some(before) => unchanged(held, before),
         None => in_full(held, before, telling),
     };
-    text::cut(&said, LONGEST)
+    text::cut(&said, held.room.longest())
 }
 
 /// Nothing to do but to wait.
@@ -114,7 +133,7 @@ fn in_full(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> S
         Some(what) => format!("{}{what}", counter(held.hold)),
     };
     let tail = run_id(held.hold).map(|run| format!(" ({run})")).unwrap_or_default();
-    let mut out = Bounded::new(first_line(&opening, &tail));
+    let mut out = Bounded::new(first_line(&opening, &tail), held.room.longest());
 
     let closing = closing(held, before, telling);
     let is_first = match held.hold {
@@ -459,16 +478,17 @@ fn line(requirement: &Requirement, redactor: &Redactor) -> Line {
     }
 }
 
-/// A text that never grows past [`LONGEST`] and always has room for its last words.
+/// A text that never grows past its limit and always has room for its last words.
 struct Bounded {
     text: String,
     length: usize,
+    longest: usize,
     reserved: usize,
 }
 
 impl Bounded {
-    fn new(text: String) -> Self {
-        Self { length: text.chars().count(), text, reserved: 0 }
+    fn new(text: String, longest: usize) -> Self {
+        Self { length: text.chars().count(), text, longest, reserved: 0 }
     }
 
     fn reserve(&mut self, characters: usize) {
@@ -479,7 +499,7 @@ impl Bounded {
     /// Adds the block whole, or not at all.
     fn block(&mut self, block: &str) -> bool {
         let length = block.chars().count();
-        let fits = self.length + length + self.reserved <= LONGEST;
+        let fits = self.length + length + self.reserved <= self.longest;
         if fits {
             self.text.push_str(block);
             self.length += length;

@@ -314,6 +314,8 @@ pub struct Observed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro_usd: Option<u64>,
     /// What the session had cost when the run first looked: spent by others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -338,6 +340,13 @@ pub struct Process {
 pub struct Mark(pub u64);
 
 impl Observed {
+    /// How full the context is, in thousandths; `None` when the transcript does not tell.
+    pub fn context_permille(&self) -> Option<u16> {
+        let permille =
+            self.context_tokens?.saturating_mul(1000).checked_div(self.context_window?)?;
+        Some(u16::try_from(permille).unwrap_or(u16::MAX))
+    }
+
     /// What the session cost since the run first looked; `None` when the transcript does not tell.
     pub fn spent_micro_usd(&self) -> Option<u64> {
         Some(self.cost_micro_usd?.saturating_sub(self.first_cost_micro_usd?))

@@ -33,6 +33,8 @@ pub enum Line {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assistant {
     pub context_tokens: Option<u64>,
+    /// How many the model can take in, where its name tells.
+    pub context_window: Option<u64>,
     pub text: Option<String>,
     pub api_error: bool,
     pub tool_calls: u32,
@@ -44,6 +46,7 @@ pub struct Assistant {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     pub context_tokens: Option<u64>,
+    pub context_window: Option<u64>,
     pub cost_usd: Option<f64>,
     pub last_assistant: Option<LastAssistant>,
     pub tool_calls: u32,
@@ -105,6 +108,7 @@ impl Observed {
         match line {
             Line::Assistant(said) => {
                 self.context_tokens = said.context_tokens.or(self.context_tokens);
+                self.context_window = said.context_window.or(self.context_window);
                 self.tool_calls = self.tool_calls.saturating_add(said.tool_calls);
                 self.last_assistant =
                     Some(LastAssistant { text: said.text, api_error: said.api_error });
@@ -192,6 +196,16 @@ fn noticed(line: &[u8]) -> Line {
     }
 }
 
+/// As the client reports it for its models. A window that was made smaller is not told anywhere.
+fn window(model: &str) -> Option<u64> {
+    let is_large = ["opus-5", "sonnet-5", "[1m]"].iter().any(|part| model.contains(part));
+    match model {
+        _ if !model.starts_with("claude-") => None,
+        _ if is_large => Some(1_000_000),
+        _ => Some(200_000),
+    }
+}
+
 #[derive(Deserialize)]
 struct Notice<'a> {
     #[serde(borrow, rename = "type")]
@@ -218,6 +232,10 @@ fn assistant(message: Message<'_>) -> Assistant {
     };
     let is_synthetic = message.model.is_text("<synthetic>");
     Assistant {
+        context_window: match &message.model {
+            Json::Text(model) => window(model),
+            Json::Null | Json::Flag(_) | Json::Number(_) | Json::List(_) | Json::Object(_) => None,
+        },
         context_tokens: message
             .usage
             .filter(|_| !is_synthetic)

@@ -75,6 +75,7 @@ pub fn transcript(world: &World, stop: &Stop, before: Option<&Observed>, list: A
         inode: stat.inode,
         offset,
         context_tokens: seen.context_tokens.or(kept.context_tokens),
+        context_window: seen.context_window.or(kept.context_window),
         cost_micro_usd: seen.cost_usd.map(micro).or(kept.cost_micro_usd),
         first_cost_micro_usd: kept.first_cost_micro_usd.or(seen.cost_usd.map(micro)),
         checklist: match list {

@@ -49,6 +49,7 @@ pub fn facts(world: &World, stop: &Stop, opened: &Opened, sight: &Sight) -> Fact
         trust: approval(world, &opened.run),
         tampering: opened.tampering.clone(),
         spent_micro_usd: sight.observed.as_ref().and_then(Observed::spent_micro_usd),
+        context_permille: sight.observed.as_ref().and_then(Observed::context_permille),
         declared: opened.state.declared.clone(),
         queued: sight.queued,
         in_a_row: match sight.tools {

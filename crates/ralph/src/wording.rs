@@ -81,8 +81,12 @@ pub(crate) fn progress(run: &Run, state: &State, now_ms: u64) -> String {
             None => money(spent),
         });
     }
-    if let Some(tokens) = state.observed.as_ref().and_then(|observed| observed.context_tokens) {
-        parts.push(format!("context {tokens} tokens"));
+    if let Some(observed) = &state.observed {
+        parts.extend(match (observed.context_permille(), observed.context_tokens) {
+            (Some(permille), _) => Some(format!("context {} %", permille / 10)),
+            (None, Some(tokens)) => Some(format!("context {tokens} tokens")),
+            (None, None) => None,
+        });
     }
     if let Some(trouble) = &state.trouble {
         parts.push(format!("last turn ended by {}", ralph_core::text::line(trouble, 60)));

@@ -58,8 +58,10 @@ pub fn parse(input: &[u8]) -> Option<Glance> {
     })
 }
 
+/// A list is nothing of what is asked for here, though it would do for a struct.
 fn read<'a, T: Deserialize<'a>>(field: Field<'a>) -> Option<T> {
-    serde_json::from_str(field?.get()).ok()
+    let text = field?.get();
+    if text.starts_with('[') { None } else { serde_json::from_str(text).ok() }
 }
 
 /// From 0 to `most`.

@@ -1,10 +1,11 @@
 //! The rows of the decision table: each can fire, each comes before the ones below it, and each does what it says.
 
-use crate::scenario::{At, Scenario, at, check, files, run, scenario};
+use crate::scenario::{At, Scenario, at, check, files, requirement, run, scenario};
 use ralph_core::event::{PendingKind, Trouble};
 use ralph_core::facts::{Cap, Declared, Driver, Off, Owner, Tree, Trust};
 use ralph_core::limits::Limits;
 use ralph_core::record::{Change, OnTampering, Origin, Rule, Run};
+use ralph_core::requirement::{Failure, Finding, Standing};
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
 use ralph_core::verdict::Verdict;
@@ -695,4 +696,24 @@ fn the_hosts_own_setting_is_read_as_the_host_reads_it() {
     "9 lives" At(9)
     "99999999999" At(8)
     "#);
+}
+
+/// R-L6b: a context that is nearly full gets few words, and a fresh session where a runner can start one.
+#[test]
+fn a_context_that_is_nearly_full_is_told_little() {
+    let mut many = at(1);
+    for gate in 0..20 {
+        let mut failure = Failure::new(format!("gate {gate} fails"));
+        failure.findings = vec![Finding::new("a finding that takes some room ".repeat(8)); 5];
+        many = many.require(requirement(&format!("gate {gate}"), Standing::Unmet(failure)));
+    }
+    let length = |permille| {
+        let told = scenario().stop(many.clone().context(permille, Driver::Person));
+        told.reason().chars().count()
+    };
+    let (roomy, full) = (length(790), length(800));
+    assert!((3_000..=8_000).contains(&roomy), "{roomy}");
+    assert!((100..=1_500).contains(&full), "{full}");
+    let driven = scenario().stop(many.context(800, Driver::Runner));
+    check!(driven, @"1  allow            rule hand-over    0 charged  context is 80 % full");
 }

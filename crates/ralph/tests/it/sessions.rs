@@ -1,6 +1,6 @@
 //! A run and the sessions it goes through: opened again, cleared, copied, summed up.
 
-use crate::sandbox::{Ended, SESSION, Sandbox};
+use crate::sandbox::{Ended, SESSION, Sandbox, json};
 use std::process::{Child, Command};
 
 const NEXT: &str = "11111111-2222-4333-8444-555555555555";
@@ -218,4 +218,113 @@ fn masked(text: &str) -> String {
     let marks: Vec<&str> =
         text.lines().filter_map(|line| line.strip_prefix("┌ ")?.split(' ').next()).collect();
     marks.iter().fold(text.to_string(), |text, mark| text.replace(mark, "[mark]"))
+}
+
+/// R-L6b: how full the context is comes from the transcript, and the reason gets short.
+#[test]
+fn a_context_that_is_nearly_full_is_known_from_the_transcript() {
+    let sandbox = Sandbox::new();
+    let run = armed(&sandbox);
+    let line = |tokens: u32| {
+        format!(
+            r#"{{"type":"assistant","message":{{"model":"claude-sonnet-4-5","content":[],"usage":{{"input_tokens":{tokens},"output_tokens":0}}}}}}"#
+        )
+    };
+    let transcript = sandbox.transcript(SESSION, &[&line(162_000)]);
+    let path = format!(r#","transcript_path":{}"#, json(&transcript));
+    assert!(sandbox.stop(SESSION, &path).is_block());
+    let status = sandbox.ralph(["status", &run]).stdout;
+    assert!(status.contains("· context 81 %"), "{status}");
+}
+
+/// R-L5c: a run that waits for a person is put aside with all it knows, and others go on; nobody answers in their place.
+#[test]
+fn a_question_parks_its_own_run_only() {
+    let sandbox = Sandbox::new();
+    let first = armed(&sandbox);
+    sandbox.typed(NEXT, "/ralph:goal something else --stuck-after 9").told();
+    assert!(sandbox.stop(SESSION, "").is_block());
+    let asked = sandbox.ralph(["ask", "--run", &first, "which licence?"]);
+    assert_eq!(asked.code, Some(0), "{asked}");
+    assert!(sandbox.stop(SESSION, "").notice().contains("which licence?"));
+    for _ in 0..2 {
+        assert!(sandbox.stop(NEXT, "").is_block());
+        assert!(sandbox.stop(SESSION, "").is_allow());
+    }
+    assert_eq!(sandbox.standing(&first), ("needs_human".to_string(), 1));
+    assert!(sandbox.ralph_home("runs").join(&first).join("goal.txt").exists());
+}
+
+/// R-L5d: while the host asks a person something, nothing is said to the agent.
+#[test]
+fn a_dialog_that_is_open_hears_nothing_from_us() {
+    let sandbox = Sandbox::new();
+    let run = armed(&sandbox);
+    for (event, more) in [
+        ("PermissionRequest", r#","tool_name":"Bash","tool_input":{"command":"ls"}"#),
+        ("Elicitation", r#","message":"which?""#),
+        ("Notification", r#","notification_type":"permission_prompt","message":"may I?""#),
+        ("PreToolUse", r#","tool_name":"AskUserQuestion","tool_input":{"questions":[]}"#),
+    ] {
+        let ended = sandbox.event(event, SESSION, more);
+        assert!(ended.is_allow(), "{event}: {ended}");
+    }
+    let asked = r#","background_tasks":[{"id":"1","type":"dialog","status":"running","description":"which?"}]"#;
+    assert!(sandbox.stop(SESSION, asked).is_allow());
+    assert_eq!(sandbox.standing(&run).1, 0);
+}
+
+/// R-H2d, R-H2a: hooks that never reach us verify nothing, however green everything is.
+#[test]
+fn a_dead_hook_never_verifies() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nshell = \"echo 1 passed\"\n");
+    sandbox.commit();
+    sandbox.trust();
+    let run = sandbox.start(["--goal-file", "-"]);
+    sandbox.write("work.txt", "done");
+    assert_eq!(sandbox.ralph(["gate", "run"]).code, Some(0));
+    assert_eq!(sandbox.standing(&run), ("armed".to_string(), 0));
+    assert!(sandbox.stop(SESSION, "").notice().starts_with("ralph: verified"));
+}
+
+/// R-H1b: output that looks like a missing script to the client is held all the same: there is something on stdout.
+#[test]
+fn a_missing_file_in_the_reason_does_not_let_go() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"t.sh\"]\n");
+    let said = "a.py:3: FileNotFoundError: No such file or directory; can't open";
+    sandbox.write("t.sh", format!("echo \"{said}\"\necho '1 failed, 2 passed'\nexit 1\n"));
+    sandbox.commit();
+    sandbox.trust();
+    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    let held = sandbox.stop(SESSION, "");
+    assert!(held.is_block(), "{held}");
+    assert!(held.stderr.contains("No such file or directory"), "{held}");
+    assert_eq!(held.stdout, "{}");
+}
+
+/// R-D2d: what another hook answers at the same stop, before or after ours, changes nothing about our answer.
+#[test]
+fn another_hook_that_holds_too_changes_nothing() {
+    let answers = [true, false].map(|ours_first| {
+        let sandbox = Sandbox::new();
+        let run = armed(&sandbox);
+        let other = "exec sh -c 'cat >/dev/null; echo not yet >&2; exit 2'";
+        let ours = format!("{} hook claude", env!("CARGO_BIN_EXE_ralph"));
+        let both = if ours_first { [&*ours, other] } else { [other, &*ours] };
+        let told = both.map(|command| {
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", command]).env_clear();
+            shell.env("HOME", sandbox.home()).env("PATH", "/usr/bin:/bin");
+            let event =
+                sandbox.stop_event(SESSION, r#","prompt_id":"p","last_assistant_message":"x""#);
+            crate::sandbox::ended(&mut shell, event.as_bytes())
+        });
+        let mine = &told[usize::from(!ours_first)];
+        assert!(mine.is_block(), "{mine}");
+        let said = masked(&mine.stderr).replace(&run, "[run]");
+        (said, sandbox.standing(&run))
+    });
+    assert_eq!(answers[0], answers[1]);
 }
