@@ -9,6 +9,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod anchor;
+mod bounded;
 pub mod check;
 pub mod claim;
 pub mod decide;

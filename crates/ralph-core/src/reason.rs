@@ -1,5 +1,6 @@
 //! What the agent reads when it is held: bounded, most useful first, and never the same thing twice.
 
+use crate::bounded::Bounded;
 use crate::decide::Hold;
 use crate::record::{Known, Line, Mark, Report};
 use crate::redact::Redactor;
@@ -475,40 +476,5 @@ fn line(requirement: &Requirement, redactor: &Redactor) -> Line {
         note: say(note, 200, redactor),
         findings: u32::try_from(findings).unwrap_or(u32::MAX),
         signature: signature(requirement),
-    }
-}
-
-/// A text that never grows past its limit and always has room for its last words.
-struct Bounded {
-    text: String,
-    length: usize,
-    longest: usize,
-    reserved: usize,
-}
-
-impl Bounded {
-    fn new(text: String, longest: usize) -> Self {
-        Self { length: text.chars().count(), text, longest, reserved: 0 }
-    }
-
-    fn reserve(&mut self, characters: usize) {
-        // Two hundred more for the line that says what was left out.
-        self.reserved = characters + 200;
-    }
-
-    /// Adds the block whole, or not at all.
-    fn block(&mut self, block: &str) -> bool {
-        let length = block.chars().count();
-        let fits = self.length + length + self.reserved <= self.longest;
-        if fits {
-            self.text.push_str(block);
-            self.length += length;
-        }
-        fits
-    }
-
-    fn finish(mut self, closing: &str) -> String {
-        self.text.push_str(closing);
-        self.text
     }
 }

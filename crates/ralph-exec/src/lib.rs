@@ -41,6 +41,7 @@ pub mod stages;
 pub mod stdin;
 pub mod stdio;
 pub mod store;
+pub mod succession;
 pub mod surroundings;
 pub mod tail;
 pub mod tools;

@@ -61,9 +61,9 @@ enum Command {
     /// End a run; its session is free at once, until somebody starts another
     Cancel(OneRun),
     /// Say that only a person can go on; the run ends at the next stop (for agents)
-    Ask(Ask),
+    Ask(cmd::declare::Ask),
     /// Say that you wait for something outside; stops are let go until then (for agents)
-    Wait(Wait),
+    Wait(cmd::declare::Wait),
     /// Run the gates by hand or in CI, list them, explain them, propose them
     #[command(subcommand, arg_required_else_help = true, after_help = GATE_EXAMPLES)]
     Gate(cmd::gate::args::Gate),
@@ -387,41 +387,6 @@ pub(crate) struct OneRun {
     /// A run, or the session that it holds
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args)]
-#[command(
-    after_help = "Examples:\n  ralph ask \"shall the old format still be read?\"\n  ralph ask --run k7f2 \"the staging password is not known here\"\n\nThe run ends as `needs_human` at the next stop, and the person is told the question."
-)]
-pub(crate) struct Ask {
-    /// What a person has to decide
-    #[arg(value_name = "QUESTION", required = true)]
-    pub question: Vec<String>,
-    /// The run, or the session that it holds; inside an agent's shell, its own
-    #[arg(long, value_name = "RUN|SESSION")]
-    pub run: Option<String>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args)]
-#[command(
-    after_help = "Examples:\n  ralph wait 20m \"the deployment is under way\"\n  ralph wait 2h \"a review by Kim\" --run k7f2\n\nUntil then stops are let go and not counted; the run's own time goes on. At most 12 hours."
-)]
-pub(crate) struct Wait {
-    /// How long, such as `20m`
-    #[arg(value_name = "DURATION", value_parser = duration)]
-    pub duration: u64,
-    /// What for
-    #[arg(value_name = "WHY", required = true)]
-    pub why: Vec<String>,
-    /// The run, or the session that it holds; inside an agent's shell, its own
-    #[arg(long, value_name = "RUN|SESSION")]
-    pub run: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

