@@ -157,6 +157,16 @@ impl<'a> Check<'a> {
         (self.counts, self.mismatches)
     }
 
+    /// Has the commands of the expectations run, which say what has become of it all.
+    pub fn ask(&mut self, said: impl Fn(&str) -> String) {
+        for (command, expected) in &self.expect.says {
+            let found = said(command);
+            if found != *expected {
+                self.miss(format!("says.{command}"), format!("{expected:?}"), format!("{found:?}"));
+            }
+        }
+    }
+
     fn files(&mut self, stage: &Stage) {
         for (name, text) in &self.expect.files {
             let found = match fs::read_opt(&stage.project.join(name), LARGEST) {
@@ -186,6 +196,7 @@ mod tests {
     use crate::stage;
     use crate::timeline::{Ending, Handled, Request, Tool};
     use serde_json::Value;
+    use std::collections::BTreeMap;
 
     fn request() -> Entry {
         Entry::Request(Request { agent: None, messages: Vec::new() })
@@ -280,6 +291,7 @@ mod tests {
             events: Some(texts(&["PostToolUse", "Stop", "Stop", "SubagentStop", "Stop"])),
             exit: Some(0),
             files: [("there.txt".to_owned(), "as it is\n".to_owned())].into(),
+            says: BTreeMap::new(),
             absent: vec!["missing.txt".to_owned()],
         };
         let (counts, missed) = judged(&expect, &story());
@@ -304,6 +316,7 @@ mod tests {
             files: [("there.txt", ""), ("missing.txt", "x"), ("sub", "x")]
                 .map(|(name, text)| (name.to_owned(), text.to_owned()))
                 .into(),
+            says: BTreeMap::new(),
             absent: ["there.txt", "sub", "missing.txt"].map(str::to_owned).into(),
         };
         insta::assert_snapshot!(judged(&expect, &story()).1, @r#"
@@ -360,6 +373,21 @@ mod tests {
         events[5]: "SessionEnd", not nothing more
         reasons[2]: "more", not nothing more
         "#);
+    }
+
+    #[test]
+    fn commands_say_what_has_become_of_it() {
+        let says = [("echo one", "one\n"), ("echo two", "2\n")];
+        let says = says.map(|(command, said)| (command.to_owned(), said.to_owned())).into();
+        let expect = Expect { says, ..Expect::default() };
+        let mut check = Check::new(&expect);
+        check.ask(|command| format!("{}\n", command.trim_start_matches("echo ")));
+        let missed: Vec<_> = check
+            .mismatches
+            .iter()
+            .map(|miss| [&miss.what, &miss.expected, &miss.found].map(String::as_str))
+            .collect();
+        assert_eq!(missed, [["says.echo two", r#""2\n""#, r#""two\n""#]]);
     }
 
     /// A loop of ten thousand turns leaves five lines, not ten thousand.

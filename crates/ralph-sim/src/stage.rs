@@ -7,6 +7,8 @@
 //! ROOT/project/.claude/hooks/N.sh          hooks that the scenario gives as scripts
 //! ROOT/flag.json                           what the client gets as `--settings`
 //! ROOT/plugins/NAME/                       `--plugin-dir`
+//!
+//! The project is in a directory below `project` where the scenario gives it a name.
 //! ```
 
 use crate::scenario::{Hook, Layer, Run, Scenario};
@@ -19,7 +21,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const LONGEST_SET_UP: Duration = Duration::from_mins(2);
+const LONGEST_COMMAND: Duration = Duration::from_mins(2);
 /// No project of a scenario is larger.
 const MOST_COPIED: usize = 10_000;
 const LARGEST_COPIED: usize = 64 * 1024 * 1024;
@@ -44,7 +46,7 @@ pub enum StageError {
     SetUp { command: String, how: String, output: String },
 }
 
-/// What the commands of the set-up run with.
+/// What the commands before and after the play run with.
 #[derive(Clone, Copy, Debug)]
 pub struct Tools<'a> {
     /// This program, which supervises them.
@@ -55,42 +57,64 @@ pub struct Tools<'a> {
 
 /// Runs the commands that prepare the project, as the person would before the client starts.
 pub fn set_up(scenario: &Scenario, stage: &Stage, tools: &Tools<'_>) -> Result<(), StageError> {
+    for command in &scenario.setup {
+        let (failed, output) = run(command, scenario, stage, tools);
+        if let Some(how) = failed {
+            let output = output.trim_end().to_owned();
+            return Err(StageError::SetUp { command: command.clone(), how, output });
+        }
+    }
+    Ok(())
+}
+
+/// What a command says when the play is over, and how it failed, if it did.
+pub fn said(command: &str, scenario: &Scenario, stage: &Stage, tools: &Tools<'_>) -> String {
+    let (failed, output) = run(command, scenario, stage, tools);
+    match failed {
+        None => output,
+        Some(how) => format!("{output}({how})\n"),
+    }
+}
+
+fn run(
+    command: &str,
+    scenario: &Scenario,
+    stage: &Stage,
+    tools: &Tools<'_>,
+) -> (Option<String>, String) {
     let mut env: Vec<(OsString, OsString)> = vec![("PATH".into(), tools.search_path.to_owned())];
     env.extend(scenario.env.iter().map(|(name, value)| (name.into(), value.into())));
     // Later ones win, and nothing of the person's own is to be found.
     env.push(("HOME".into(), stage.home.clone().into()));
-    for command in &scenario.setup {
-        let argv = ["/bin/sh", "-c", command].map(OsString::from);
-        let finished = job::supervise(&Job {
-            program: tools.program,
-            argv: &argv,
-            cwd: &stage.project,
-            env: &env,
-            keep: Keep { head: 2000, tail: 2000 },
-            deadline: Deadline::after(LONGEST_SET_UP),
-            ..Job::blank(tools.cancel)
-        });
-        let how = match finished.how {
-            How::Exited(0) => continue,
-            How::Exited(code) => format!("exit code {code}"),
-            How::Signalled(signal) => format!("signal {signal}"),
-            How::TimedOut => "out of time".to_owned(),
-            How::Cancelled => "cancelled".to_owned(),
-            How::CouldNotStart(error) => error.to_string(),
-            How::Lost => "it killed its parent".to_owned(),
-        };
-        let output = [finished.output.head, finished.output.tail].concat();
-        let output = String::from_utf8_lossy(&output).trim_end().to_owned();
-        return Err(StageError::SetUp { command: command.clone(), how, output });
-    }
-    Ok(())
+    let argv = ["/bin/sh", "-c", command].map(OsString::from);
+    let finished = job::supervise(&Job {
+        program: tools.program,
+        argv: &argv,
+        cwd: &stage.project,
+        env: &env,
+        keep: Keep { head: 2000, tail: 2000 },
+        deadline: Deadline::after(LONGEST_COMMAND),
+        ..Job::blank(tools.cancel)
+    });
+    let how = match finished.how {
+        How::Exited(0) => None,
+        How::Exited(code) => Some(format!("exit code {code}")),
+        How::Signalled(signal) => Some(format!("signal {signal}")),
+        How::TimedOut => Some("out of time".to_owned()),
+        How::Cancelled => Some("cancelled".to_owned()),
+        How::CouldNotStart(error) => Some(error.to_string()),
+        How::Lost => Some("it killed its parent".to_owned()),
+    };
+    let output = [finished.output.head, finished.output.tail].concat();
+    (how, String::from_utf8_lossy(&output).into_owned())
 }
 
 /// Lays out a scenario below `root`, which is there and empty.
 pub fn build(scenario: &Scenario, root: &Path) -> Result<Stage, StageError> {
     let root = fs::resolve(root).unwrap_or_else(|| root.to_owned());
     let home = root.join("home");
-    let project = root.join("project");
+    let mut project = root.join("project");
+    project.extend(&scenario.client.directory);
     fs::create_dir(&home)?;
     fs::create_dir(&project)?;
     if let Some(from) = &scenario.copy {
@@ -125,6 +149,12 @@ pub fn build(scenario: &Scenario, root: &Path) -> Result<Stage, StageError> {
     let mut plugins = Vec::new();
     for plugin in &scenario.plugins {
         let directory = root.join("plugins").join(&plugin.name);
+        if let Some(from) = &plugin.copy {
+            fs::create_dir(&directory)?;
+            copy(from, &directory, &mut 0)?;
+            plugins.push(directory);
+            continue;
+        }
         let manifest = json!({"name": plugin.name, "version": "1.0.0", "description": "a plugin"});
         put(&directory.join(".claude-plugin/plugin.json"), &pretty(&manifest))?;
         let mut scripts = Scripts { directory: directory.join("hooks"), count: 0 };
@@ -261,7 +291,7 @@ fn copy(from: &Path, to: &Path, count: &mut usize) -> Result<(), StageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Plugin, Settings};
+    use crate::scenario::{Client, Plugin, Settings};
     use std::os::unix::fs::symlink;
 
     /// Every file below, with what is in it; `*` is one that can be run.
@@ -364,7 +394,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let hooks = vec![hook(script("exit 2"), Layer::Project)];
         let scenario = Scenario {
-            plugins: vec![Plugin { name: "keeper".to_owned(), hooks }],
+            plugins: vec![Plugin { name: "keeper".to_owned(), copy: None, hooks }],
             ..Scenario::default()
         };
         let stage = build(&scenario, root.path()).unwrap();
@@ -374,6 +404,31 @@ mod tests {
         plugins/keeper/hooks/1.sh: exit 2
         plugins/keeper/hooks/hooks.json: { "hooks": { "Stop": [ { "hooks": [ { "command": "sh \"${CLAUDE_PLUGIN_ROOT}/hooks/1.sh\"", "type": "command" } ] } ] } }
         "#);
+    }
+
+    #[test]
+    fn a_whole_plugin_is_copied_and_a_project_may_have_a_name() {
+        let from = tempfile::tempdir().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        put(&from.path().join("commands/go.md"), "Go.").unwrap();
+        put(&from.path().join("hooks/hooks.json"), "{}").unwrap();
+        let copy = Some(from.path().to_owned());
+        let plugins = vec![Plugin { name: "keeper".to_owned(), copy, hooks: Vec::new() }];
+        let directory = Some("Übung mit 'Leerzeichen'".to_owned());
+        let scenario = Scenario {
+            client: Client { directory, ..Client::default() },
+            files: files(&[("a.txt", "x")]),
+            plugins,
+            ..Scenario::default()
+        };
+        let stage = build(&scenario, root.path()).unwrap();
+        assert_eq!(stage.plugins, [stage.root.join("plugins/keeper")]);
+        assert_eq!(stage.project, stage.root.join("project/Übung mit 'Leerzeichen'"));
+        insta::assert_snapshot!(listed(root.path()), @"
+        plugins/keeper/commands/go.md: Go.
+        plugins/keeper/hooks/hooks.json: {}
+        project/Übung mit 'Leerzeichen'/a.txt: x
+        ");
     }
 
     /// Neither a repository nor a link comes along, and a file of the scenario's own wins.

@@ -83,6 +83,7 @@ pub(super) fn play(
         story,
         watcher,
         talk: Some(talk),
+        aside: Vec::new(),
         id,
         state: State::default(),
         code: 0,
@@ -90,6 +91,10 @@ pub(super) fn play(
     };
     driver.steps(&scenario.steps)?;
     driver.leave()?;
+    while let Some(talk) = driver.aside.pop() {
+        driver.talk = Some(talk);
+        driver.leave()?;
+    }
     Ok(Outcome { transcripts: driver.story.transcripts, code: driver.code })
 }
 
@@ -124,6 +129,8 @@ struct Driver<'a, 'b> {
     watcher: &'a mut Watcher<'b>,
     /// `None` when the client has ended.
     talk: Option<Talk>,
+    /// Clients that are open and silent, because another one is talked to.
+    aside: Vec<Talk>,
     /// The session that is going on.
     id: String,
     state: State,
@@ -166,8 +173,15 @@ impl Driver<'_, '_> {
                     }
                 }
                 Step::Session(step) => {
-                    self.leave()?;
+                    match step {
+                        SessionStep::Resume | SessionStep::Fork => self.leave()?,
+                        SessionStep::New => self.aside.extend(self.talk.take()),
+                    }
                     let session = match step {
+                        SessionStep::New => {
+                            self.id = id::uuid();
+                            Session::New(self.id.clone())
+                        }
                         SessionStep::Resume => Session::Resumed(self.id.clone()),
                         SessionStep::Fork => {
                             let from = std::mem::replace(&mut self.id, id::uuid());

@@ -4,7 +4,6 @@ use super::ClientError;
 use crate::scenario::Scenario;
 use crate::server;
 use crate::stage::Stage;
-use ralph_exec::env::Env;
 use ralph_exec::fs::{self, Mode};
 use ralph_exec::proc::cancel::Cancel;
 use ralph_exec::proc::talk::{self, Heard, Talk};
@@ -20,6 +19,7 @@ pub(super) struct Launch<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) stage: &'a Stage,
     pub(super) program: &'a Path,
+    pub(super) search_path: &'a OsStr,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -93,9 +93,8 @@ impl Launch<'_> {
     }
 
     fn environment(&self, port: u16) -> Vec<(OsString, OsString)> {
-        let path = Env::from_process().search_path().unwrap_or_default();
         let mut environment: Vec<(OsString, OsString)> = vec![
-            ("PATH".into(), path),
+            ("PATH".into(), self.search_path.to_owned()),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC".into(), "1".into()),
             ("CLAUDE_CODE_MAX_RETRIES".into(), "0".into()),
             ("IS_SANDBOX".into(), "1".into()),

@@ -89,14 +89,17 @@ pub fn play(
     client: &Client<'_>,
     watcher: &mut Watcher<'_>,
 ) -> Result<Outcome, ClientError> {
-    let Client { program, cancel } = *client;
-    drive::play(scenario, &launch::Launch { scenario, stage, program, cancel }, watcher)
+    let Client { program, search_path, cancel } = *client;
+    let launch = launch::Launch { scenario, stage, program, search_path, cancel };
+    drive::play(scenario, &launch, watcher)
 }
 
 /// The real one, and who may end it.
 #[derive(Clone, Copy, Debug)]
 pub struct Client<'a> {
     pub program: &'a Path,
+    /// Where it and its hooks find programs.
+    pub search_path: &'a OsStr,
     pub cancel: &'a Cancel,
 }
 

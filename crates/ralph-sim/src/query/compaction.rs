@@ -1,5 +1,6 @@
 //! The conversation is summed up when it fills its window, or when the person asks for it.
 
+use super::book;
 use super::conversation::Conversation;
 use super::hooks::{Telling, tell};
 use super::host::{Agent, Host, Shared};
@@ -99,6 +100,7 @@ pub(super) fn compact(
         host.input(start, Shared::Neither, None).with("source", "compact").with("model", model);
     let subject = Some("compact".to_owned());
     let told = host.inform(Telling { event: start, subject, agent: None, input });
+    book::hooks(host, chat, &told);
     for text in told.additions() {
         chat.pending.context(text);
     }

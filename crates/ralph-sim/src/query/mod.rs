@@ -8,6 +8,7 @@ mod conversation;
 pub(crate) mod hooks;
 mod host;
 pub(crate) mod input;
+mod open;
 pub(crate) mod pending;
 mod prompts;
 mod remark;
@@ -16,17 +17,16 @@ pub(crate) mod told;
 mod tools;
 
 use crate::id;
-use crate::scenario::{Scenario, SessionStep, Step};
+use crate::scenario::{Scenario, Step};
 use crate::stage::Stage;
 use crate::timeline::{Ending, Entry, Watcher};
 use crate::transcript::{Ids, Place, Transcript};
-use background::Woken;
 use conversation::{Conversation, Over};
 use hooks::{Telling, tell};
 use host::{Host, Shared};
+use open::Open;
 use ralph_exec::fs::FileError;
 use ralph_exec::proc::cancel::Cancel;
-use ralph_exec::proc::stand_in;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,15 +88,10 @@ pub fn play<'a>(
     options: &Options<'a>,
     watcher: &'a mut Watcher<'a>,
 ) -> Result<Outcome, PlayError> {
-    // A hook may kill the client that it is told of.
-    let client = stand_in::start(options.program).map_err(PlayError::StandIn)?;
     let mut host = Host::new(scenario, stage, options, watcher);
-    host.pid = client.pid();
-    host.client = Some(client);
     let first = scenario.client.session.clone().unwrap_or_else(id::uuid);
-    let mut chat = begin(&mut host, first, Source::Startup, None)?;
+    let mut open = Open::first(&mut host, options.program, first)?;
     let mut transcripts = vec![host.transcript_path.clone()];
-    let mut exit = 0;
     let mut is_first = true;
     for step in &scenario.steps {
         match step {
@@ -107,27 +102,9 @@ pub fn play<'a>(
                     host.script.next_prompt();
                 }
                 is_first = false;
-                let over = prompts::say(&mut host, &mut chat, text)?;
-                exit = end(&mut host, over);
-                while !host.is_over()
-                    && let Some(woken) = background::next(&mut host, &mut chat)
-                {
-                    if let Woken::Agent(notification) = woken {
-                        let over = prompts::notify(&mut host, &mut chat, &notification);
-                        exit = end(&mut host, over);
-                    }
-                }
+                open.hear(&mut host, text)?;
             }
-            Step::Session(step) => {
-                close(&mut host, &mut chat, "other");
-                host.emit(&Entry::Exit { code: exit });
-                exit = 0;
-                let (session, source) = match step {
-                    SessionStep::Resume => (host.session.clone(), Source::Resume),
-                    SessionStep::Fork => (id::uuid(), Source::Fork),
-                };
-                chat = begin(&mut host, session, source, Some(chat))?;
-            }
+            Step::Session(step) => open.start(&mut host, options.program, *step)?,
         }
         if !transcripts.contains(&host.transcript_path) {
             transcripts.push(host.transcript_path.clone());
@@ -146,9 +123,7 @@ pub fn play<'a>(
             break;
         }
     }
-    close(&mut host, &mut chat, "other");
-    host.end_all();
-    host.emit(&Entry::Exit { code: exit });
+    let exit = open.end(&mut host);
     match host.trouble.take() {
         Some(error) => Err(error.into()),
         None => Ok(Outcome { exit, transcripts }),
@@ -171,7 +146,7 @@ fn begin(
     host: &mut Host<'_>,
     session: String,
     source: Source,
-    before: Option<Conversation>,
+    before: Option<&mut Conversation>,
 ) -> Result<Conversation, FileError> {
     let (home, project) = (&host.stage.home, &host.stage.project);
     let transcript = match source {
@@ -194,7 +169,7 @@ fn begin(
     host.prompt = None;
     let mut input = host.input(event, Shared::Neither, None).with("source", source.name());
     if let (Source::Resume | Source::Fork, Some(before)) = (source, before) {
-        chat.greetings = before.greetings;
+        chat.greetings = std::mem::take(&mut before.greetings);
         chat.answers = before.answers;
         if before.context > 0 {
             input = input
@@ -204,8 +179,8 @@ fn begin(
                 .with("estimated_cache_write_usd", cache_cost(before.context));
         }
         chat.context = before.context;
-        chat.pending = before.pending;
-        chat.seen = before.seen;
+        chat.pending = std::mem::take(&mut before.pending);
+        chat.seen = std::mem::take(&mut before.seen);
     }
     let subject = Some(source.name().to_owned());
     let told = host.inform(Telling { event, subject, agent: None, input });

@@ -20,6 +20,7 @@ pub(super) fn say(
 ) -> Result<Over, FileError> {
     host.emit(&Entry::Prompt { text: text.to_owned() });
     let (command, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let arguments = arguments.trim();
     match command {
         "/clear" => {
             host.prompt = Some(chat.transcript.begin());
@@ -29,7 +30,7 @@ pub(super) fn say(
         }
         "/compact" => {
             host.prompt = Some(chat.transcript.begin());
-            let instructions = Some(arguments.trim().to_owned()).filter(|text| !text.is_empty());
+            let instructions = Some(arguments.to_owned()).filter(|text| !text.is_empty());
             let done = compaction::compact(host, chat, &Trigger::Manual(instructions));
             return Ok(Over::new("completed", done.err().unwrap_or_default()));
         }
@@ -44,9 +45,9 @@ pub(super) fn say(
     match command.strip_prefix('/').and_then(|name| template(host, name)) {
         Some((source, body)) => {
             let name = command.trim_start_matches('/');
-            if let Some(over) =
-                expand(host, chat, &Expansion { name, arguments, source, prompt: text })
-            {
+            let prompt = format!("{command} {arguments}");
+            let prompt = prompt.trim_end();
+            if let Some(over) = expand(host, chat, &Expansion { name, arguments, source, prompt }) {
                 return Ok(over);
             }
             chat.pending.text(format!(
@@ -160,15 +161,23 @@ fn judge(
     None
 }
 
-/// A command of the project's or the person's own, without its front matter.
+/// A command of the person's own, the project's or a plugin's, without its front matter. What stands before a colon is
+/// a directory, or the plugin.
 fn template(host: &Host<'_>, name: &str) -> Option<(&'static str, String)> {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
-    if name.is_empty() || !name.chars().all(is_plain) {
+    let parts: Vec<&str> = name.split(':').collect();
+    if parts.iter().any(|part| part.is_empty() || !part.chars().all(is_plain)) {
         return None;
     }
-    let places = [("projectSettings", &host.stage.project), ("userSettings", &host.stage.home)];
-    places.into_iter().find_map(|(source, directory)| {
-        let path = directory.join(".claude/commands").join(format!("{name}.md"));
+    let file = format!("{}.md", parts.join("/"));
+    let places = [("userSettings", &host.stage.home), ("projectSettings", &host.stage.project)];
+    let settings =
+        places.map(|(source, place)| (source, place.join(".claude/commands").join(&file)));
+    let plugins = host.stage.plugins.iter().filter_map(|plugin| {
+        let (first, rest) = file.split_once('/')?;
+        (plugin.file_name()? == first).then(|| ("plugin", plugin.join("commands").join(rest)))
+    });
+    settings.into_iter().chain(plugins).find_map(|(source, path)| {
         let bytes = fs::read_opt(&path, LARGEST_COMMAND).ok()??;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         Some((source, without_front_matter(&text).to_owned()))

@@ -39,15 +39,15 @@ impl Answered {
         }
     }
 
-    /// What it says against going on, with the command in front unless it answered in JSON.
+    /// What it says against going on, with the command in front and where it comes from unless it answered in JSON.
     pub(crate) fn feedback(&self) -> String {
-        let text = match self.block() {
-            Some((reason, form)) => worded(reason, form, &self.command),
-            None => String::new(),
-        };
+        let Some((reason, form)) = self.block() else { return String::new() };
+        let text = worded(reason, form, &self.command);
         match &self.plugin {
-            Some(plugin) => format!("{text}\nThis hook comes from the {plugin} plugin."),
-            None => text,
+            Some(plugin) if form == Form::ExitTwo => {
+                format!("{text}\nThis hook comes from the {plugin} plugin.")
+            }
+            Some(_) | None => text,
         }
     }
 

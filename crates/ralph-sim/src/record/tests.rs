@@ -211,6 +211,7 @@ fn a_block_that_was_overridden_held_nobody() {
         events: None,
         exit: None,
         files: {},
+        says: {},
         absent: [],
     }
     "#);

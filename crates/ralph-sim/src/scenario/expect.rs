@@ -59,6 +59,8 @@ pub struct Expect {
     pub exit: Option<i32>,
     /// Files of the project and what they hold in the end.
     pub files: BTreeMap<String, String>,
+    /// Commands, run by `sh` in the project when the client has ended, and what they say.
+    pub says: BTreeMap<String, String>,
     /// Files of the project that are not there in the end.
     pub absent: Vec<String>,
 }

@@ -25,6 +25,8 @@ use std::path::PathBuf;
 pub struct Scenario {
     /// One sentence: what it shows.
     pub name: String,
+    /// Who can play it, where one of the two cannot.
+    pub only: Option<Player>,
     pub client: Client,
     /// Variables of the client's process, and so of its hooks.
     pub env: BTreeMap<String, String>,
@@ -45,11 +47,19 @@ pub struct Scenario {
     pub expect: Expect,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Player {
+    Simulator,
+    Client,
+}
+
 /// How the client is started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
     /// The session's id; made up when it is not given.
     pub session: Option<String>,
+    /// The name of the directory that the project is in, where the usual one will not do.
+    pub directory: Option<String>,
     pub model: Option<String>,
     /// The size of the context window in tokens, as `--autocompact` takes it.
     pub autocompact: Option<u64>,
@@ -104,6 +114,8 @@ pub enum Layer {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plugin {
     pub name: String,
+    /// A whole plugin, resolved like the scenario's own `copy`, in the place of hooks.
+    pub copy: Option<PathBuf>,
     pub hooks: Vec<Hook>,
 }
 
@@ -120,6 +132,8 @@ pub enum SessionStep {
     Resume,
     /// The client ends and is started again with a copy of the session under a new id.
     Fork,
+    /// A second client begins a session of its own in the same project. The first one stays open, and is silent.
+    New,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -9,6 +9,7 @@ use toml::Spanned;
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
     pub(super) name: Option<String>,
+    pub(super) only: Option<Player>,
     #[serde(default)]
     pub(super) client: Client,
     #[serde(default)]
@@ -35,10 +36,18 @@ pub(super) struct File {
     pub(super) expect: Expect,
 }
 
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Player {
+    Simulator,
+    Client,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Client {
     pub(super) session: Option<Spanned<String>>,
+    pub(super) directory: Option<Spanned<String>>,
     pub(super) model: Option<String>,
     pub(super) autocompact: Option<u64>,
     pub(super) max_turns: Option<u32>,
@@ -81,6 +90,7 @@ pub(super) enum Layer {
 #[serde(deny_unknown_fields)]
 pub(super) struct Plugin {
     pub(super) name: Spanned<String>,
+    pub(super) copy: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) hook: Vec<Hook>,
 }
@@ -107,6 +117,7 @@ pub(super) struct Step {
 pub(super) enum SessionStep {
     Resume,
     Fork,
+    New,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -185,6 +196,8 @@ pub(super) struct Expect {
     pub(super) exit: Option<i32>,
     #[serde(default)]
     pub(super) files: BTreeMap<Spanned<String>, String>,
+    #[serde(default)]
+    pub(super) says: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) absent: Vec<Spanned<String>>,
 }

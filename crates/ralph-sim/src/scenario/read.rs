@@ -2,8 +2,8 @@
 
 use super::expect::{ENDINGS, EVENTS};
 use super::{
-    AgentTurn, ApiError, Client, Expect, Hook, Interrupt, Layer, Plugin, Repeat, Run, Scenario,
-    SessionStep, Settings, Step, Subagent, ToolCall, Usage, near, raw, wording,
+    AgentTurn, ApiError, Client, Expect, Hook, Interrupt, Layer, Player, Plugin, Repeat, Run,
+    Scenario, SessionStep, Settings, Step, Subagent, ToolCall, Usage, near, raw, wording,
 };
 use ralph_exec::config::Problem;
 use ralph_exec::fs::{self, FileError};
@@ -77,6 +77,10 @@ impl Reader {
         let expect = self.expect(file.expect, &steps);
         Scenario {
             name: file.name.unwrap_or_else(|| stem(&self.path)),
+            only: file.only.map(|only| match only {
+                raw::Player::Simulator => Player::Simulator,
+                raw::Player::Client => Player::Client,
+            }),
             client: self.client(file.client),
             env: file.env,
             copy: file.copy.and_then(|copy| self.copy(&copy)),
@@ -109,6 +113,7 @@ impl Reader {
         });
         Client {
             session,
+            directory: client.directory.map(|name| self.name(name)),
             model: client.model,
             autocompact: client.autocompact,
             max_turns: client.max_turns,
@@ -183,8 +188,15 @@ impl Reader {
             let message = "this is no name of a plugin".to_owned();
             self.problem(plugin.name.span(), message, Some(hint));
         }
+        let copy = plugin.copy.and_then(|copy| {
+            if !plugin.hook.is_empty() {
+                let message = "this plugin has hooks of its own already".to_owned();
+                self.problem(copy.span(), message, Some("give it `copy` or `[[plugin.hook]]`"));
+            }
+            self.copy(&copy)
+        });
         let hooks = plugin.hook.into_iter().map(|hook| self.hook(hook)).collect();
-        Plugin { name: plugin.name.into_inner(), hooks }
+        Plugin { name: plugin.name.into_inner(), copy, hooks }
     }
 
     fn subagent(&mut self, agent: raw::Subagent) -> Subagent {
@@ -220,14 +232,16 @@ impl Reader {
             || !step.tools.is_empty();
         match (step.person.is_some(), step.session, is_agent) {
             (true, None, false) => {
+                let times = self.times(&step);
                 self.nothing_of_an_agent(&step, span);
-                step.person.map(Step::Person)
+                step.person.map(|text| Step::Person(text.repeat(times)))
             }
             (false, Some(session), false) => {
                 self.nothing_of_an_agent(&step, span);
                 Some(Step::Session(match session {
                     raw::SessionStep::Resume => SessionStep::Resume,
                     raw::SessionStep::Fork => SessionStep::Fork,
+                    raw::SessionStep::New => SessionStep::New,
                 }))
             }
             (false, None, true) => Some(Step::Agent(self.turn(step))),
@@ -247,12 +261,27 @@ impl Reader {
         let given = [
             ("usage", step.usage.is_some()),
             ("delay_ms", step.delay_ms != 0),
-            ("repeat", step.repeat.is_some()),
+            ("repeat", step.repeat.is_some() && step.person.is_none()),
             ("stop_reason", step.stop_reason.is_some()),
         ];
         if let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
             let message = format!("`{key}` is for a step of the agent");
             self.problem(span, message, None);
+        }
+    }
+
+    /// How often a person's words follow each other, as one prompt.
+    fn times(&mut self, step: &raw::Step) -> usize {
+        let (Some(repeat), Some(text)) = (&step.repeat, &step.person) else { return 1 };
+        match repeat.as_ref() {
+            raw::Repeat::Times(times) if text.len().saturating_mul(*times as usize) <= LARGEST => {
+                *times as usize
+            }
+            raw::Repeat::Times(_) | raw::Repeat::Forever(_) => {
+                let message = format!("a prompt has at most {LARGEST} bytes");
+                self.problem(repeat.span(), message, None);
+                1
+            }
         }
     }
 
@@ -386,6 +415,7 @@ impl Reader {
             events: expect.events.map(|events| words(events).collect()),
             exit: expect.exit,
             files: self.files(expect.files),
+            says: expect.says,
             absent: expect.absent.into_iter().map(|name| self.name(name)).collect(),
         }
     }

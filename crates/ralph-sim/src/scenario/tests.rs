@@ -59,7 +59,7 @@ fn keys_and_types_are_checked() {
 
     2: "colour"
        there is no key `colour` here
-       there is `name`, `client`, `env`, `copy`, `files`, `home`, `setup`, `settings`, `hook`, `plugin`, `step`, `subagent`, `summary`, `expect`
+       there is `name`, `only`, `client`, `env`, `copy`, `files`, `home`, `setup`, `settings`, `hook`, `plugin`, `step`, `subagent`, `summary`, `expect`
 
     2: "5"
        this is the number 5, not a string
@@ -224,6 +224,34 @@ fn steps_are_one_thing_each() {
     4: "{ read = 'x', background = true }"
        `background` is for `run` and `agent`
     "#);
+}
+
+#[test]
+fn prompts_directories_and_plugins_have_bounds() {
+    let forever = "[[step]]\nperson = \"Go.\"\nrepeat = \"forever\"";
+    let large = "[[step]]\nperson = \"Go.\"\nrepeat = 4000000000";
+    let out = "[client]\ndirectory = \"../x\"\n[[step]]\nperson = \"Go.\"";
+    let both = "[[plugin]]\nname = \"p\"\ncopy = \"no\"\n[[plugin.hook]]\nevent = \"Stop\"\ncommand = \"x\"\n[[step]]\nperson = \"Go.\"";
+    insta::assert_snapshot!([forever, large, out, both].map(mistakes).join("\n\n"), @r#"
+    3: "\"forever\""
+       a prompt has at most 4194304 bytes
+
+    3: "4000000000"
+       a prompt has at most 4194304 bytes
+
+    2: "\"../x\""
+       this path leads out of the scratch directory
+       paths are relative, and inside the scratch directory
+
+    3: "\"no\""
+       this plugin has hooks of its own already
+       give it `copy` or `[[plugin.hook]]`
+    3: "\"no\""
+       there is no directory `/scenarios/no`
+       it is looked for beside the scenario
+    "#);
+    let scenario = parse("[[step]]\nperson = \"Go.\"\nrepeat = 3", Path::new("one.toml")).unwrap();
+    assert_eq!(scenario.steps, [Step::Person("Go.Go.Go.".to_owned())]);
 }
 
 #[test]
@@ -394,8 +422,10 @@ fn rich() -> Scenario {
     let hook = |run| Hook { event: "Stop".to_owned(), run, ..Hook::default() };
     Scenario {
         name: "An agent is held".to_owned(),
+        only: Some(Player::Client),
         client: Client {
             session: Some("5999882c-e786-462c-84d4-07d1c65b5e76".to_owned()),
+            directory: Some("my \"ö\" project".to_owned()),
             model: Some("claude-sonnet-5".to_owned()),
             autocompact: Some(100_000),
             max_turns: Some(9),
@@ -425,6 +455,7 @@ fn rich() -> Scenario {
         ],
         plugins: vec![Plugin {
             name: "p-1".to_owned(),
+            copy: None,
             hooks: vec![hook(Run::Command("y".to_owned()))],
         }],
         steps: vec![
@@ -463,6 +494,7 @@ fn rich() -> Scenario {
             Step::Agent(turn("")),
             Step::Agent(AgentTurn { interrupt: Interrupt::Answer, ..turn("") }),
             Step::Session(SessionStep::Fork),
+            Step::Session(SessionStep::New),
             Step::Agent(AgentTurn {
                 stop_reason: Some("max_tokens".to_owned()),
                 interrupt: Interrupt::Tools,
@@ -484,6 +516,7 @@ fn rich() -> Scenario {
             events: Some(vec!["SessionStart".to_owned(), "Stop".to_owned()]),
             exit: Some(-1),
             files: map(&[("src/a.rs", "fn main() {}\n")]),
+            says: map(&[("git log | wc -l", "0\n")]),
             absent: vec!["b".to_owned()],
         },
     }
@@ -518,11 +551,13 @@ fn a_scenario_is_written_as_people_write_it() {
 
     # ———
     name = "An agent is held"
+    only = "client"
     setup = ["git init", "true"]
     summary = "<summary>short</summary>"
 
     [client]
     session = "5999882c-e786-462c-84d4-07d1c65b5e76"
+    directory = 'my "ö" project'
     model = "claude-sonnet-5"
     autocompact = 100000
     max_turns = 9
@@ -628,6 +663,9 @@ fn a_scenario_is_written_as_people_write_it() {
     session = "fork"
 
     [[step]]
+    session = "new"
+
+    [[step]]
     agent = "cut"
     stop_reason = "max_tokens"
     interrupt = "tools"
@@ -655,6 +693,11 @@ fn a_scenario_is_written_as_people_write_it() {
     [expect.files]
     "src/a.rs" = """
     fn main() {}
+    """
+
+    [expect.says]
+    "git log | wc -l" = """
+    0
     """
     "#);
 }

@@ -3,8 +3,8 @@
 use super::read::{SUMMARY, USUAL_AGENT};
 use super::toml_text::{inline, key, list, number, string};
 use super::{
-    AgentTurn, Client, Expect, Hook, Interrupt, Layer, Plugin, Repeat, Run, Scenario, SessionStep,
-    Settings, Step, Subagent, ToolCall, Usage,
+    AgentTurn, Client, Expect, Hook, Interrupt, Layer, Player, Plugin, Repeat, Run, Scenario,
+    SessionStep, Settings, Step, Subagent, ToolCall, Usage,
 };
 use std::collections::BTreeMap;
 
@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 pub fn write(scenario: &Scenario) -> String {
     let mut out = Text::default();
     out.set("name", &string(&scenario.name));
+    out.maybe("only", scenario.only.map(player));
     if let Some(copy) = &scenario.copy {
         out.set("copy", &string(&copy.to_string_lossy()));
     }
@@ -76,12 +77,20 @@ impl Text {
     }
 }
 
+fn player(only: Player) -> String {
+    string(match only {
+        Player::Simulator => "simulator",
+        Player::Client => "client",
+    })
+}
+
 fn client(out: &mut Text, client: &Client) {
     if *client == Client::default() {
         return;
     }
     out.heading("[client]");
     out.maybe("session", client.session.as_deref().map(string));
+    out.maybe("directory", client.directory.as_deref().map(string));
     out.maybe("model", client.model.as_deref().map(string));
     out.maybe("autocompact", client.autocompact.map(count));
     out.maybe("max_turns", client.max_turns.map(|turns| turns.to_string()));
@@ -125,6 +134,7 @@ fn hook(out: &mut Text, hook: &Hook) {
 fn plugin(out: &mut Text, plugin: &Plugin) {
     out.heading("[[plugin]]");
     out.set("name", &string(&plugin.name));
+    out.maybe("copy", plugin.copy.as_ref().map(|copy| string(&copy.to_string_lossy())));
     for each in &plugin.hooks {
         out.heading("[[plugin.hook]]");
         hook(out, each);
@@ -136,6 +146,7 @@ fn step(out: &mut Text, step: &Step) {
         Step::Person(text) => out.set("person", &string(text)),
         Step::Session(SessionStep::Resume) => out.set("session", "\"resume\""),
         Step::Session(SessionStep::Fork) => out.set("session", "\"fork\""),
+        Step::Session(SessionStep::New) => out.set("session", "\"new\""),
         Step::Agent(turn) => agent_turn(out, turn),
     }
 }
@@ -242,6 +253,7 @@ fn expect(out: &mut Text, expect: &Expect) {
         out.set("absent", &strings(&expect.absent));
     }
     out.map("expect.files", &expect.files);
+    out.map("expect.says", &expect.says);
 }
 
 fn strings(texts: &[String]) -> String {

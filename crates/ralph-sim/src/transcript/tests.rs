@@ -490,6 +490,7 @@ fn the_product_reads_what_is_written() {
                 api_error: true,
             },
         ),
+        tool_calls: 0,
         checklist: Some(
             Checklist {
                 items: [
@@ -504,6 +505,12 @@ fn the_product_reads_what_is_written() {
                 ],
             },
         ),
+        interrupted: false,
+        overridden: false,
+        queue: Queue {
+            old: 0,
+            new: [],
+        },
     }
     "#);
 }

@@ -165,6 +165,32 @@ fn every_shipped_scenario_comes_true() {
     assert!(failed.is_empty(), "{} failed\n\n{}", failed.len(), failed.join("\n\n"));
 }
 
+/// What ralph does with each of them through the real client is what they expect.
+#[test]
+fn every_scenario_about_ralph_comes_true() {
+    if !has_tools() {
+        return;
+    }
+    let mut paths = shipped("ralph");
+    paths.retain(|path| !fs::read_to_string(path).unwrap().contains("\nonly = \"client\"\n"));
+    assert!(paths.len() >= 30, "{}", paths.len());
+    let failed: Vec<_> = failures(paths);
+    assert!(failed.is_empty(), "{} failed\n\n{}", failed.len(), failed.join("\n\n"));
+}
+
+#[test]
+fn a_scenario_for_the_client_alone_is_not_simulated() {
+    let stage = Stage::new();
+    let text = "only = \"client\"\n[[step]]\nperson = \"Go.\"\n";
+    let shown = stage.play(text, &[]);
+    assert_snapshot!(stage.steady(&shown.to_string()), @"
+    exit 1
+    --- stderr
+    error: only the real client can play this scenario
+      hint: `--client` plays it through the one on your PATH
+    ");
+}
+
 /// Whoever pastes the example that has every key sees it come true.
 #[test]
 fn the_documented_example_comes_true() {

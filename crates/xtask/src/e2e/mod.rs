@@ -14,6 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Directories of `scenarios/` that are about the client itself. The others are about hooks.
 const DIFFERENTIAL: [&str; 4] = ["stop", "tools", "session", "agents"];
+/// Those about ralph itself. What ralph says differs from run to run, so each has to come true, and that is all.
+const OWN: &str = "ralph";
 /// How often two tellings may disagree before it counts: the client's own timing is part of some of them.
 const LOOKS: u32 = 3;
 /// How many differences are shown of one scenario.
@@ -36,7 +38,7 @@ enum Found {
 }
 
 pub(crate) fn run(options: &E2e) -> Result<()> {
-    let scenarios = scenarios(&options.scenarios)?;
+    let (own, scenarios) = scenarios(&options.scenarios)?;
     // The build that the tests made already.
     let ralph = shell::built("dev", "ralph", "--bin", "ralph")?;
     let pinned = match &options.client {
@@ -45,8 +47,11 @@ pub(crate) fn run(options: &E2e) -> Result<()> {
     };
     let version = version(&pinned)?;
     say::out(&format!("Claude Code {version}, {} scenarios", scenarios.len()));
-    let played = play(&ralph, &pinned, &scenarios);
+    let played = play(&scenarios, |scenario| look(&ralph, &pinned, scenario));
     let failed = tell(&played);
+    say::out(&format!("Claude Code {version} with ralph, {} scenarios", own.len()));
+    let held = play(&own, |scenario| both(&ralph, &pinned, scenario));
+    let untrue = tell(&held);
     if options.write {
         ensure!(options.scenarios.is_empty(), "the table is about all scenarios");
         report::write(&version, &played)?;
@@ -61,6 +66,11 @@ pub(crate) fn run(options: &E2e) -> Result<()> {
         "{failed} of {} scenarios do not agree with Claude Code {version}",
         played.len()
     );
+    ensure!(
+        untrue == 0,
+        "{untrue} of {} scenarios with ralph do not come true with Claude Code {version}",
+        held.len()
+    );
     Ok(())
 }
 
@@ -74,7 +84,7 @@ fn newest(ralph: &Path, pinned: &str, scenarios: &[PathBuf]) {
     match install::client(&latest) {
         Ok(program) => {
             say::out(&format!("Claude Code {latest}, the newest"));
-            let played = play(ralph, &program, scenarios);
+            let played = play(scenarios, |scenario| look(ralph, &program, scenario));
             let failed = tell(&played);
             say::out(&format!(
                 "{} of {} agree with the newest",
@@ -94,13 +104,16 @@ fn version(program: &Path) -> Result<String> {
     Ok(said.split_whitespace().next().unwrap_or("?").to_owned())
 }
 
-/// All of them, or the ones that were named.
-fn scenarios(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    if !named.is_empty() {
-        return Ok(named.to_vec());
-    }
+/// All of them, or the ones that were named: those about ralph, and the others.
+fn scenarios(named: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let all = if named.is_empty() { shipped()? } else { named.to_vec() };
+    let is_own = |path: &PathBuf| path.parent().is_some_and(|above| above.ends_with(OWN));
+    Ok(all.into_iter().partition(is_own))
+}
+
+fn shipped() -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for directory in DIFFERENTIAL {
+    for directory in DIFFERENTIAL.into_iter().chain([OWN]) {
         let directory = shell::root().join("scenarios").join(directory);
         let files = disk::list(&directory)?;
         found.extend(
@@ -113,14 +126,17 @@ fn scenarios(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 /// As many at once as there are cores.
-fn play(ralph: &Path, client: &Path, scenarios: &[PathBuf]) -> Vec<Played> {
+fn play(
+    scenarios: &[PathBuf],
+    look: impl Fn(&Path) -> Result<Vec<Difference>> + Sync,
+) -> Vec<Played> {
     let next = AtomicUsize::new(0);
     let played = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..shell::cores() {
             scope.spawn(|| {
                 while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let one = one(ralph, client, scenario);
+                    let one = one(scenario, &look);
                     played.lock().unwrap_or_else(PoisonError::into_inner).push(one);
                 }
             });
@@ -131,13 +147,13 @@ fn play(ralph: &Path, client: &Path, scenarios: &[PathBuf]) -> Vec<Played> {
     played
 }
 
-fn one(ralph: &Path, client: &Path, scenario: &Path) -> Played {
+fn one(scenario: &Path, look: impl Fn(&Path) -> Result<Vec<Difference>>) -> Played {
     let root = shell::root().join("scenarios");
     let name = scenario.strip_prefix(&root).unwrap_or(scenario).display().to_string();
     let title = disk::text(scenario).ok().and_then(|text| title(&text)).unwrap_or_default();
     let mut found = Found::Broken("nobody looked".to_owned());
     for count in 1..=LOOKS {
-        found = match look(ralph, client, scenario) {
+        found = match look(scenario) {
             Ok(differences) if differences.is_empty() => {
                 return Played { name, title, found: Found::Agree(count) };
             }
@@ -158,6 +174,15 @@ fn look(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<Difference>>
     let simulated = simulate(ralph, scenario, None)?;
     let real = simulate(ralph, scenario, Some(client))?;
     Ok(differences(&compare::read(&simulated), &compare::read(&real)))
+}
+
+/// What it expects comes true, simulated too unless it says that only the client can play it.
+fn both(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<Difference>> {
+    if !disk::text(scenario)?.lines().any(|line| line == "only = \"client\"") {
+        simulate(ralph, scenario, None)?;
+    }
+    simulate(ralph, scenario, Some(client))?;
+    Ok(Vec::new())
 }
 
 /// The timeline. What the scenario expects has to come true in both.

@@ -15,7 +15,7 @@ use ralph_exec::{fs, stdin};
 use ralph_sim::check::{Check, Counts, Mismatch};
 use ralph_sim::client::{self, Client};
 use ralph_sim::query::{self, Options};
-use ralph_sim::scenario::{self, Expect, Mistakes, Scenario};
+use ralph_sim::scenario::{self, Expect, Mistakes, Player, Scenario};
 use ralph_sim::stage::{self, Stage, StageError, Tools};
 use ralph_sim::timeline::{Entry, Watcher};
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ use std::sync::Arc;
 
 const LARGEST_SCENARIO: usize = 4 * 1024 * 1024;
 /// As a scenario names them, in the order in which they are documented.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "endings", "results", "stops", "blocks", "requests", "reasons", "events", "exit", "files",
-    "absent",
+    "says", "absent",
 ];
 /// Without it there are no teammates.
 const TEAMS: &str = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS";
@@ -71,6 +71,17 @@ impl Played {
 
 pub(super) fn one(world: &World<'_>, path: &Path, telling: Telling) -> Result<Played, Failure> {
     let mut scenario = read(world, path)?;
+    match (scenario.only, &world.client) {
+        (Some(Player::Client), None) => {
+            let what = "only the real client can play this scenario";
+            return Err(Failure::new(what, "`--client` plays it through the one on your PATH"));
+        }
+        (Some(Player::Simulator), Some(_)) => {
+            let what = "the real client cannot play this scenario";
+            return Err(Failure::new(what, "without `--client` it is simulated"));
+        }
+        (Some(Player::Client | Player::Simulator) | None, _) => {}
+    }
     world.given.put_into(&mut scenario);
     let root = scratch(world.env, "ralph-sim")?;
     let played = play(world, &scenario, &root, telling);
@@ -124,7 +135,8 @@ fn play(
     let search_path = search_path(world.env, &program);
     let tools = Tools { program: &program, search_path: &search_path, cancel };
     stage::set_up(scenario, &stage, &tools).map_err(|error| not_set_up(&error))?;
-    let options = Options { program: &program, search_path, cancel: Arc::clone(cancel) };
+    let options =
+        Options { program: &program, search_path: search_path.clone(), cancel: Arc::clone(cancel) };
     let watch = Stopwatch::start();
     let mut check = Check::new(&scenario.expect);
     let mut show = Show::new(telling, &stage);
@@ -141,8 +153,12 @@ fn play(
                 .map_err(|error| Failure::because("the scenario cannot be played", &error))?
                 .exit
         }
-        Some(program) => real(scenario, &stage, &Client { program, cancel }, &mut watcher)?,
+        Some(program) => {
+            let client = Client { program, search_path: &options.search_path, cancel };
+            real(scenario, &stage, &client, &mut watcher)?
+        }
     };
+    check.ask(|command| stage::said(command, scenario, &stage, &tools));
     let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (counts, mut mismatches) = check.finish(&stage);
     mismatches.sort_by_key(|mismatch| place(&mismatch.what));

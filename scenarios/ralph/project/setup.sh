@@ -1,0 +1,8 @@
+# What a person does once: the program where the plugin looks for it, and the gates approved.
+set -e
+git init -q
+git add -A
+git -c user.name=p -c user.email=p@example.org commit -qm start
+mkdir -p ~/.ralph/bin
+ln -s "$(command -v ralph)" ~/.ralph/bin/ralph
+ralph trust --hash "$(ralph trust --json | jq -r .hash)"
