@@ -41,6 +41,9 @@ pub struct Run {
     /// The host's id of the prompt that asked for it: a hook that is registered twice starts one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
+    /// The host process that it was asked for in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
     /// `None` for a run that no policy judges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Box<Seal>>,
@@ -154,6 +157,9 @@ pub enum Change {
     Moved {
         to: SessionId,
         how: Move,
+        /// The host process that it goes on in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        process: Option<Process>,
     },
     /// The conversation was summed up, and what the agent was told is gone.
     Compacted,
@@ -182,6 +188,8 @@ pub enum Move {
     Cleared,
     /// A person took it up in this session.
     TakenUp,
+    /// A person resumed it in the session that it is in.
+    Resumed,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -129,7 +129,7 @@ impl State {
             answer: None,
             report: None,
             observed: None,
-            process: None,
+            process: run.process,
             trouble: None,
             tampered: Tampered::No,
             owner: None,
@@ -197,7 +197,10 @@ impl State {
             Change::Waits { until_ms, why } => {
                 self.declared = Some(Declared::Waiting { until_ms: *until_ms, why: why.clone() });
             }
-            Change::Moved { to, how } => self.moved(to, *how, entry.at_ms),
+            Change::Moved { to, how, process } => {
+                self.moved(to, *how, entry.at_ms);
+                self.process = *process;
+            }
             Change::Compacted => self.memory = Memory::Lost,
             Change::Anchored => {
                 self.memory = Memory::Whole;
@@ -205,14 +208,9 @@ impl State {
             }
             Change::Overridden { .. } => self.phase = Phase::Ended(Status::Overridden),
             Change::Resumed => {
-                self.phase = Phase::Active;
-                self.declared = None;
-                self.in_a_row = 0;
+                self.resumed();
                 // Whoever resumes it is the owner's new process; the next stop tells which.
                 self.process = None;
-                // A person's word is something new.
-                self.stale = 0;
-                self.seen.clear();
             }
             Change::Cancelled => self.phase = Phase::Ended(Status::Cancelled),
         }
@@ -223,20 +221,31 @@ impl State {
         self.declared = None;
     }
 
+    fn resumed(&mut self) {
+        self.phase = Phase::Active;
+        self.declared = None;
+        self.in_a_row = 0;
+        // A person's word is something new.
+        self.stale = 0;
+        self.seen.clear();
+    }
+
     fn moved(&mut self, to: &SessionId, how: Move, at_ms: u64) {
         self.owner = Some(to.clone());
-        // The next stop tells which process it is now, and nothing of the old transcript holds for the new one.
-        self.process = None;
+        // Nothing of the old transcript holds for the new one.
         self.delivery = None;
         self.in_a_row = 0;
         self.phase = match (how, self.phase) {
             (Move::Cleared, Phase::Active | Phase::Orphaned) => Phase::Paused { since_ms: at_ms },
             (Move::Reopened, Phase::Orphaned)
-            | (Move::TakenUp, Phase::Orphaned | Phase::Paused { .. }) => Phase::Active,
+            | (Move::TakenUp | Move::Resumed, Phase::Orphaned | Phase::Paused { .. }) => {
+                Phase::Active
+            }
             (_, phase) => phase,
         };
         match how {
             Move::Reopened => {}
+            Move::Resumed => self.resumed(),
             Move::Cleared | Move::TakenUp => {
                 self.observed = None;
                 self.heeded = 0;

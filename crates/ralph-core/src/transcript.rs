@@ -22,6 +22,8 @@ pub enum Line {
     Interrupted,
     /// The host ended a turn that hooks had held too often for it.
     Overridden,
+    /// A stop was held: what follows came after that.
+    Held,
     /// Something was typed while the agent was at work, and waits until its turn is over.
     Queued {
         is_command: bool,
@@ -49,7 +51,9 @@ pub struct Observed {
     pub context_window: Option<u64>,
     pub cost_usd: Option<f64>,
     pub last_assistant: Option<LastAssistant>,
+    /// Since the last stop that was held, if one was seen.
     pub tool_calls: u32,
+    pub has_held: bool,
     pub checklist: Option<Checklist>,
     pub interrupted: bool,
     pub overridden: bool,
@@ -118,6 +122,10 @@ impl Observed {
                 }
             }
             Line::Cost { usd } => self.cost_usd = Some(usd),
+            Line::Held => {
+                self.has_held = true;
+                self.tool_calls = 0;
+            }
             Line::Interrupted => self.interrupted = true,
             Line::Overridden => self.overridden = true,
             Line::Queued { is_command } => self.queue.add(is_command),
@@ -151,13 +159,13 @@ pub fn observe(line: &[u8]) -> Line {
 }
 
 const INTERRUPTED: &str = "[Request interrupted by user";
+const HELD: &str = "Stop hook feedback:";
 const OVERRIDDEN: &str = "consecutive times \u{2014} overriding and ending turn";
 
 /// What the host itself wrote down. A tool result that quotes it is not that: it is the result's text, not the line's.
 fn noticed(line: &[u8]) -> Line {
-    let is_noted = [INTERRUPTED.as_bytes(), b"overriding and ending turn", b"\"queue-operation\""]
-        .iter()
-        .any(|sign| memmem::find(line, sign).is_some());
+    let signs = [INTERRUPTED, HELD, "overriding and ending turn", "\"queue-operation\""];
+    let is_noted = signs.iter().any(|sign| memmem::find(line, sign.as_bytes()).is_some());
     if !is_noted {
         return Line::Other;
     }
@@ -169,6 +177,7 @@ fn noticed(line: &[u8]) -> Line {
             Json::List(blocks) if wire.is_meta != Some(true) && is_text(&blocks) => {
                 Line::Interrupted
             }
+            Json::Text(text) if wire.is_meta == Some(true) && text.starts_with(HELD) => Line::Held,
             Json::List(_)
             | Json::Text(_)
             | Json::Null
@@ -432,6 +441,7 @@ mod tests {
             }
             Line::Cost { usd } => format!("${usd}"),
             Line::Interrupted => "interrupted".into(),
+            Line::Held => "held".into(),
             Line::Overridden => "overridden".into(),
             Line::Queued { is_command: true } => "queued, a command".into(),
             Line::Queued { is_command: false } => "queued".into(),
@@ -497,6 +507,14 @@ mod tests {
             (r#"{"type":"user","message":{"content":"[Request interrupted by user]"}}"#.into(), "other"),
             (
                 r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"[Request interrupted by user]"}]}}"#.into(),
+                "other",
+            ),
+            (
+                r#"{"type":"user","message":{"content":"Stop hook feedback:\n[x]: no"},"isMeta":true}"#.into(),
+                "held",
+            ),
+            (
+                r#"{"type":"user","message":{"content":"Stop hook feedback:\n[x]: no"}}"#.into(),
                 "other",
             ),
             (capped("system", "informational"), "overridden"),

@@ -242,6 +242,7 @@ impl LoopState {
             ),
             on_tampering: OnTampering::Block,
             prompt: None,
+            process: None,
             seal: None,
         }
     }

@@ -13,7 +13,7 @@ use crate::trust::Subject;
 use crate::{adopt, owner};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{Invalid, Limits};
-use ralph_core::record::{Asked, Change, OnTampering, Origin, Run, VERSION};
+use ralph_core::record::{Asked, Change, OnTampering, Origin, Process, Run, VERSION};
 use ralph_core::redact::Redactor;
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
@@ -89,6 +89,8 @@ pub struct Order {
     pub complexity: Option<u8>,
     /// The host's id of the prompt that asked for it, if one did.
     pub prompt: Option<String>,
+    /// The host process that it is asked for in, if one is known.
+    pub process: Option<Process>,
 }
 
 /// A policy that a person approved.
@@ -194,6 +196,7 @@ fn sealed(id: RunId, order: &Order) -> Run {
         title: text::line(&Redactor::new(order.secrets.clone()).redact(&title), 80),
         on_tampering: OnTampering::Block,
         prompt: order.prompt.clone(),
+        process: order.process,
         seal: None,
     }
 }
@@ -482,6 +485,7 @@ mod tests {
             policy: None,
             complexity: None,
             prompt: None,
+            process: None,
         };
         let run = start(&home, &Env::from_process(), &order, &deadline).unwrap().id;
         let remains = || match is_cancelled(&home, &run) {

@@ -66,9 +66,9 @@ pub fn transcript(world: &World, stop: &Stop, before: Option<&Observed>, list: A
         }
     };
     let tools = match before {
-        Some(_) if seen.tool_calls == 0 => Tools::None,
-        Some(_) => Tools::Used,
-        None => Tools::Unknown,
+        None if !seen.has_held => Tools::Unknown,
+        Some(_) | None if seen.tool_calls == 0 => Tools::None,
+        Some(_) | None => Tools::Used,
     };
     let kept = before.cloned().unwrap_or_default();
     let observed = Observed {

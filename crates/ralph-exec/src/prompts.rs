@@ -65,7 +65,7 @@ fn command(world: &World, call: &Call, spoken: &Spoken<'_>) -> Verdict {
 }
 
 /// A hook that is registered twice, or at both moments, hears of one prompt more than once.
-fn is_answered(world: &World, spoken: &Spoken<'_>) -> bool {
+pub fn is_answered(world: &World, spoken: &Spoken<'_>) -> bool {
     let (Typed::Hold(_), Some(id)) = (&spoken.typed, &spoken.prompt.id) else { return false };
     let pointer = holder::pointer(&world.home, spoken.session);
     let Ok(Some(Pointer { run, ended: Ended::No, .. })) = pointer else { return false };

@@ -68,7 +68,7 @@ fn again(
     let reopened = start.source != Source::Compact && is_left(&seen, caller(world));
     if reopened {
         let to = session.clone();
-        write(world, run, Change::Moved { to, how: Move::Reopened })?;
+        write(world, run, Change::Moved { to, how: Move::Reopened, process: caller(world) })?;
     }
     if let Phase::Paused { .. } = seen.state.phase {
         let notice = format!("ralph: run {run} is paused; `/ralph:resume` holds the agent again");
@@ -130,7 +130,8 @@ fn follow(world: &World, session: &SessionId) -> Result<Verdict, Trouble> {
     let before = store::transact(&world.on(&run), |now| match now.state.phase {
         Phase::Ended(_) => Step::Leave(None),
         Phase::Active | Phase::Paused { .. } | Phase::Orphaned => {
-            let change = Change::Moved { to: session.clone(), how: Move::Cleared };
+            let to = session.clone();
+            let change = Change::Moved { to, how: Move::Cleared, process: Some(process) };
             let answer = now.state.owner(&now.run).cloned();
             Step::Write { change, durability: Durability::Synced, answer }
         }

@@ -1,11 +1,13 @@
 //! In which session a run goes on, and what its agent says about itself before it stops.
 
 use crate::clock::Deadline;
-use crate::control::{Caller, ControlError, change, phase, resume};
+use crate::control::{ControlError, change, phase};
 use crate::fs;
 use crate::holder::{self, Ended, Pointer};
+use crate::owner;
 use crate::paths::Home;
 use crate::store::{self, StoreError};
+use crate::world::World;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{Change, Move, VERSION};
 use ralph_core::run::Phase;
@@ -32,16 +34,22 @@ pub fn waiting(home: &Home, project: &Path) -> Result<RunId, ControlError> {
 }
 
 /// A person goes on with a run in this session, wherever it was before.
-pub fn take_up(
-    home: &Home,
-    run: &RunId,
-    session: &SessionId,
-    deadline: &Deadline,
-) -> Result<(), ControlError> {
+pub fn take_up(world: &World, run: &RunId, session: &SessionId) -> Result<(), ControlError> {
+    let (home, deadline) = (&world.home, &world.deadline());
     let opened = store::load(home, run)?;
     let owner = opened.state.owner(&opened.run).cloned();
+    let process = world.env.claude_pid().and_then(owner::mark);
     if owner.as_ref() == Some(session) {
-        return resume(home, run, Caller::Session, deadline);
+        return change(home, run, deadline, |phase| match phase {
+            Phase::Paused { .. } | Phase::Orphaned => {
+                Ok(Change::Moved { to: session.clone(), how: Move::Resumed, process })
+            }
+            Phase::Active => {
+                let (run, action) = (run.clone(), "resume");
+                Err(ControlError::NothingToDo { run, phase: "active", action })
+            }
+            Phase::Ended(status) => Err(ControlError::HasEnded { run: run.clone(), status }),
+        });
     }
     let _lock = holder::lock(home, session, deadline).map_err(StoreError::from)?;
     if let Some(pointer) = holder::pointer(home, session)?
@@ -58,7 +66,7 @@ pub fn take_up(
             session: owner.clone().unwrap_or_else(|| session.clone()),
         }),
         Phase::Paused { .. } | Phase::Orphaned => {
-            Ok(Change::Moved { to: session.clone(), how: Move::TakenUp })
+            Ok(Change::Moved { to: session.clone(), how: Move::TakenUp, process })
         }
     })?;
     fs::remove_file(&home.tombstone(session.as_str()))?;

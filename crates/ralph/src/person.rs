@@ -10,7 +10,7 @@ use ralph_core::verdict::Verdict;
 use ralph_exec::control::{self, Caller, Named};
 use ralph_exec::orchestrator;
 use ralph_exec::overview;
-use ralph_exec::prompts::Spoken;
+use ralph_exec::prompts::{self, Spoken};
 use ralph_exec::succession;
 use ralph_exec::world::World;
 use std::path::PathBuf;
@@ -54,7 +54,12 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
         here: project.clone(),
         project,
     };
-    let begun = start::begin(&world.env, &world.home, &demand)?;
+    let begun = match start::begin(&world.env, &world.home, &demand) {
+        Ok(begun) => begun,
+        // A hook that is registered twice was called twice at once, and the other was faster.
+        Err(_) if prompts::is_answered(world, spoken) => return Ok(Verdict::Allow),
+        Err(failure) => return Err(failure),
+    };
     let run = &begun.run;
     let phases = match wish.kind {
         Kind::Goal => String::new(),
@@ -132,7 +137,7 @@ fn resume(world: &World, spoken: &Spoken<'_>, name: Option<&str>) -> Result<Verd
         (None, Some(run)) => run.clone(),
         (None, None) => succession::waiting(&world.home, &project(world, spoken)?)?,
     };
-    match succession::take_up(&world.home, &run, spoken.session, &world.deadline()) {
+    match succession::take_up(world, &run, spoken.session) {
         Ok(()) | Err(control::ControlError::NothingToDo { .. }) => {}
         Err(error) => return Err(error.into()),
     }

@@ -47,6 +47,7 @@ pub(crate) fn run() -> Run {
         title: "nested quotes".into(),
         on_tampering: OnTampering::Block,
         prompt: None,
+        process: None,
         seal: None,
     }
 }

@@ -22,6 +22,7 @@ fn run(title: &str) -> Run {
         title: title.into(),
         on_tampering: OnTampering::Block,
         prompt: None,
+        process: None,
         seal: None,
     }
 }

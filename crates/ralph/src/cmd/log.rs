@@ -121,11 +121,12 @@ fn line(entry: &Entry) -> String {
         Change::Waits { until_ms, why } => {
             format!("waits      until {}: {}", wording::when(*until_ms), safe(why))
         }
-        Change::Moved { to, how } => {
+        Change::Moved { to, how, .. } => {
             let how = match how {
                 Move::Reopened => "was opened again",
                 Move::Cleared => "follows one that was cleared; paused",
                 Move::TakenUp => "takes the run up",
+                Move::Resumed => "is held again",
             };
             format!("moved      session {} {how}", to.short())
         }

@@ -13,7 +13,7 @@ use ralph_exec::contract;
 use ralph_exec::control::{self, Approved, Caller, Order};
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
-use ralph_exec::{adopt, fs, sources, stdin};
+use ralph_exec::{adopt, fs, owner, sources, stdin};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -140,6 +140,7 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
         policy,
         complexity: demand.complexity,
         prompt: demand.prompt.clone(),
+        process: env.claude_pid().and_then(owner::mark),
     };
     let run = control::start(home, env, &order, &Deadline::after(super::control::PATIENCE))?;
     let notes = notes(env, home, &order, &run);

@@ -336,3 +336,19 @@ fn a_command_that_waits_lets_the_turn_end() {
     assert!(sandbox.stop(SESSION, &path).is_allow(), "a command is nobody's prompt");
     assert_eq!(sandbox.rules(&run), ["block", "block", "waiting", "block", "waiting"]);
 }
+
+/// R-S6b: the run is known by its process from the moment it is asked for, before its first stop.
+#[test]
+fn a_second_client_loosens_nothing_in_the_first_turn_either() {
+    let host = std::process::id().to_string();
+    let sandbox = Sandbox::new().env("CLAUDE_PID", &host);
+    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    let nested = sandbox.env("CLAUDE_PID", "1");
+    for command in ["/ralph:cancel", "/ralph:pause"] {
+        let answer = nested.typed(SESSION, command).answer();
+        assert!(answer.starts_with("ralph: another process of the client"), "{answer}");
+    }
+    let run = run_of(&nested);
+    let below = nested.ralph(["pause", &run]);
+    assert_eq!(below.code, Some(1), "{below}");
+}
