@@ -58,6 +58,8 @@ pub struct SubagentStop {
     pub prompt: Option<String>,
     pub agent: Option<String>,
     pub agent_type: Option<String>,
+    /// The agent's own, not the session's.
+    pub transcript: Option<String>,
     pub continuing: bool,
     pub said: Option<String>,
     /// What it left running that will bring it back; itself, which the host lists too, is not among it.

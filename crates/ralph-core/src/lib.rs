@@ -11,6 +11,7 @@ extern crate std;
 pub mod anchor;
 mod bounded;
 pub mod check;
+pub mod chunk;
 pub mod claim;
 pub mod decide;
 pub mod ending;

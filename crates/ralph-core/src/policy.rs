@@ -14,6 +14,9 @@ pub struct Policy {
     pub change: Change,
     pub on_tampering: OnTampering,
     pub gates: Vec<Gate>,
+    /// What came later than the format is left out while it says nothing: a seal of an older ralph keeps its hash.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<Chunk>,
     pub lines: Lines,
     pub protect: Protect,
     pub tests: TestIntegrity,
@@ -39,6 +42,20 @@ pub enum Change {
     #[default]
     Required,
     Optional,
+}
+
+/// `[[chunk]]`: what a subagent or teammate has to have done before it may stop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chunk {
+    pub name: String,
+    /// A type of agents or the name of a teammate; `*` and `?` stand for any characters and for one.
+    pub r#match: String,
+    /// Names of gates.
+    pub gates: Vec<String>,
+    /// Globs from the project; a file of each has to come of the work.
+    pub outputs: Vec<String>,
+    /// How often one agent may be held before it is let go, unverified.
+    pub max_holds: u32,
 }
 
 /// `[lines]`: instant checks over added lines.
@@ -163,6 +180,7 @@ impl Default for Policy {
             change: Change::default(),
             on_tampering: OnTampering::Block,
             gates: Vec::new(),
+            chunks: Vec::new(),
             lines: Lines::default(),
             protect: Protect::default(),
             tests: TestIntegrity::default(),

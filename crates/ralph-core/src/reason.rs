@@ -2,6 +2,7 @@
 
 use crate::bounded::Bounded;
 use crate::decide::Hold;
+use crate::id::RunId;
 use crate::record::{Known, Line, Mark, Report};
 use crate::redact::Redactor;
 use crate::requirement::{Failure, Pending, Requirement, Since, Standing};
@@ -158,13 +159,22 @@ fn in_full(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> S
         out.block(&fence("the goal, in the person's words", goal, LONGEST_GOAL, telling));
     }
     out.block("\n");
-    list(&mut out, held, before, telling);
+    let run = match held.hold {
+        Hold::Run { run, .. } => Some(&run.id),
+        Hold::Files => None,
+    };
+    list(&mut out, (held.requirements, run), before, telling);
     out.finish(&closing)
 }
 
-fn list(out: &mut Bounded, held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) {
+pub(crate) fn list(
+    out: &mut Bounded,
+    (requirements, run): (&[Requirement], Option<&RunId>),
+    before: Option<&Report>,
+    telling: &Telling<'_>,
+) {
     let mut left_out = 0usize;
-    let open: Vec<_> = open(held.requirements).collect();
+    let open: Vec<_> = open(requirements).collect();
     for (at, requirement) in open.iter().enumerate() {
         let told = before.is_some_and(|before| {
             before.lines.iter().any(|line| line.signature == signature(requirement))
@@ -173,13 +183,10 @@ fn list(out: &mut Bounded, held: &Held<'_>, before: Option<&Report>, telling: &T
         left_out += usize::from(!shown);
     }
     if left_out > 0 {
-        let hint = match held.hold {
-            Hold::Run { run, .. } => format!(": `ralph why {}`", run.id),
-            Hold::Files => String::new(),
-        };
+        let hint = run.map(|run| format!(": `ralph why {run}`")).unwrap_or_default();
         out.block(&format!("✗ and {left_out} more{hint}\n"));
     }
-    for requirement in held.requirements.iter().filter(|one| !one.is_required() && one.is_unmet()) {
+    for requirement in requirements.iter().filter(|one| !one.is_required() && one.is_unmet()) {
         if let Standing::Unmet(failure) = &requirement.standing {
             out.block(&format!(
                 "· {}: {} (for your information)\n",
@@ -188,8 +195,7 @@ fn list(out: &mut Bounded, held: &Held<'_>, before: Option<&Report>, telling: &T
             ));
         }
     }
-    let met: Vec<_> = held
-        .requirements
+    let met: Vec<_> = requirements
         .iter()
         .filter(|one| matches!(one.standing, Standing::Met(_)))
         .map(|one| name(one, telling.redactor))
@@ -335,7 +341,7 @@ fn open(requirements: &[Requirement]) -> impl Iterator<Item = &Requirement> {
 }
 
 /// `2 of 5 requirements are not met, 1 cannot be told`; `None` when all are met.
-fn not_met(requirements: &[Requirement]) -> Option<String> {
+pub(crate) fn not_met(requirements: &[Requirement]) -> Option<String> {
     let all = requirements.iter().filter(|one| one.is_required()).count();
     let unmet = open(requirements).filter(|one| one.is_unmet()).count();
     let unknown = open(requirements).filter(|one| one.is_unknown()).count();
@@ -388,7 +394,7 @@ fn run_id(hold: Hold<'_>) -> Option<String> {
 }
 
 /// The host shows this line after its own "Stop hook error:", so it stays short; the tail with the run's id stays.
-fn first_line(head: &str, tail: &str) -> String {
+pub(crate) fn first_line(head: &str, tail: &str) -> String {
     let room = LONGEST_FIRST_LINE.saturating_sub(tail.chars().count()).max(40);
     format!("{}{tail}\n", text::cut(head, room))
 }

@@ -1,6 +1,8 @@
 //! What is remembered. These are the only types that reach disk; each carries a version, and a fixture of
 //! every version ever written is a test.
 
+mod part;
+
 use crate::id::{RunId, SessionId};
 use crate::limits::Limits;
 use crate::policy::Policy;
@@ -13,6 +15,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub use part::{Part, PartKind, PartRule, Who};
 
 pub const VERSION: u8 = 1;
 
@@ -176,6 +180,8 @@ pub enum Change {
     Overridden {
         how: String,
     },
+    /// A subagent, teammate or task was looked at. It never moves what the run itself counts.
+    Part(Box<Part>),
 }
 
 /// How a run came to be somebody else's.

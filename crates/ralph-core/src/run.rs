@@ -3,8 +3,8 @@
 use crate::facts::{Declared, Delivery};
 use crate::id::SessionId;
 use crate::record::{
-    Change, Decided, Delivered, Entry, Mark, Move, Observed, Outcome, Process, Report, Rule, Run,
-    is_zero,
+    Change, Decided, Delivered, Entry, Mark, Move, Observed, Outcome, Part, PartKind, PartRule,
+    Process, Report, Rule, Run, Who, is_zero,
 };
 use crate::status::Status;
 use alloc::string::String;
@@ -12,10 +12,16 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 /// A host that calls two hooks at once starts them this close together; no model answers as fast.
-const AT_ONCE_MS: u64 = 30;
+pub(crate) const AT_ONCE_MS: u64 = 30;
 
 /// How many different states a run remembers having seen.
 const REMEMBERED: usize = 4096;
+
+/// How many subagents, teammates and tasks it remembers, the latest.
+const PARTS: usize = 200;
+
+/// How many of them may still be asked the same question again.
+const ANSWERED_PARTS: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
@@ -62,6 +68,23 @@ pub struct State {
     /// An interrupt before this place in the transcript has had its effect.
     #[serde(default, skip_serializing_if = "is_nowhere")]
     pub heeded: u64,
+    /// How subagents, teammates and tasks stood when they were last looked at, the latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartState>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartState {
+    pub who: Who,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<String>,
+    pub rule: PartRule,
+    /// In a row: a part that was verified starts anew.
+    pub holds: u32,
+    pub delivery: Delivered,
+    pub at_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -138,6 +161,7 @@ impl State {
             memory: Memory::Whole,
             anchored_ms: None,
             heeded: 0,
+            parts: Vec::new(),
         }
     }
 
@@ -165,7 +189,8 @@ impl State {
             | Change::Compacted
             | Change::Anchored
             | Change::Denied { .. }
-            | Change::Overridden { .. } => return None,
+            | Change::Overridden { .. }
+            | Change::Part(_) => return None,
         };
         state.apply(first);
         entries.for_each(|entry| state.apply(entry));
@@ -207,12 +232,48 @@ impl State {
                 self.anchored_ms = Some(entry.at_ms);
             }
             Change::Overridden { .. } => self.phase = Phase::Ended(Status::Overridden),
+            Change::Part(part) => self.parted(part, entry.at_ms),
             Change::Resumed => {
                 self.resumed();
                 // Whoever resumes it is the owner's new process; the next stop tells which.
                 self.process = None;
             }
             Change::Cancelled => self.phase = Phase::Ended(Status::Cancelled),
+        }
+    }
+
+    pub fn part(&self, kind: PartKind, id: &str) -> Option<&PartState> {
+        self.parts.iter().find(|part| part.who.kind == kind && part.who.id == id)
+    }
+
+    fn parted(&mut self, part: &Part, at_ms: u64) {
+        if part.tampering.is_some() {
+            self.tampered = Tampered::Yes;
+        }
+        let is_it =
+            |known: &PartState| known.who.kind == part.who.kind && known.who.id == part.who.id;
+        let before = self.parts.iter().position(is_it).map(|at| self.parts.remove(at).holds);
+        let before = before.unwrap_or(0);
+        self.parts.push(PartState {
+            who: part.who.clone(),
+            chunk: part.chunk.clone(),
+            rule: part.rule,
+            holds: match part.rule {
+                PartRule::Hold => before.saturating_add(1),
+                PartRule::Verified => 0,
+                PartRule::Waiting | PartRule::Unmeasured | PartRule::Unknown | PartRule::Spent => {
+                    before
+                }
+            },
+            delivery: part.delivery,
+            at_ms,
+            answer: part.reason.clone(),
+        });
+        if self.parts.len() > PARTS {
+            self.parts.remove(0);
+        }
+        for old in self.parts.iter_mut().rev().skip(ANSWERED_PARTS) {
+            old.answer = None;
         }
     }
 

@@ -6,6 +6,7 @@
 
 pub mod adopt;
 pub mod aftermath;
+pub mod agents;
 pub mod anchored;
 pub mod checkpoint;
 pub mod clock;

@@ -199,6 +199,11 @@ impl RunPaths {
         self.0.join("notified")
     }
 
+    /// Held by whoever judges a subagent, a teammate or a task: their gates would put each other off.
+    pub fn parts_lock(&self) -> PathBuf {
+        self.0.join("parts.lock")
+    }
+
     pub fn lock(&self) -> PathBuf {
         self.0.join("lock")
     }

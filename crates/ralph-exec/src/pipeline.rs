@@ -10,7 +10,7 @@ use crate::holder::{self, Ended, Holder, Pointer};
 use crate::prompts::Spoken;
 use crate::store::{self, Opened, Step, StoreError};
 use crate::world::World;
-use crate::{aftermath, heard, prompts, sessions, surroundings, tools};
+use crate::{aftermath, agents, heard, prompts, sessions, surroundings, tools};
 use ralph_core::event::{Event, Stop, StopFailure};
 use ralph_core::host::{Host, Reply, Style};
 use ralph_core::id::{RunId, SessionId};
@@ -50,12 +50,10 @@ fn answer(world: &World, call: &Call, event: &Event) -> Verdict {
         Event::Compaction(compaction) => sessions::on_compaction(world, compaction),
         Event::ToolCall(call) => tools::on_call(world, call),
         Event::ToolDone(done) => tools::on_done(world, done),
-        // A subagent is held by a contract of its own or not at all; a run never reaches into one.
-        Event::SubagentStop(_)
-        | Event::Task(_)
-        | Event::Idle(_)
-        | Event::Noted(_)
-        | Event::Unknown => Verdict::Allow,
+        Event::SubagentStop(stop) => agents::on_subagent(world, stop),
+        Event::Task(task) => agents::on_task(world, task),
+        Event::Idle(idle) => agents::on_idle(world, idle),
+        Event::Noted(_) | Event::Unknown => Verdict::Allow,
     }
 }
 

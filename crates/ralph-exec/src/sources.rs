@@ -12,11 +12,13 @@ use crate::world::World;
 use ralph_core::claim;
 use ralph_core::event::Stop;
 use ralph_core::facts::{Evidence, Tree};
+use ralph_core::gate::{Gate, Moment};
 use ralph_core::id::SessionId;
 use ralph_core::record::{Asked, Origin, Run};
 use ralph_core::requirement::{
     Evidence as Proof, Failure, Finding, Requirement, Stage, Standing, Weight,
 };
+use ralph_core::run::State;
 use ralph_core::source::checklist;
 use ralph_core::source::{Garbled, features, loop_file, orchestrator, quality_gate, tasks};
 use ralph_core::text;
@@ -57,16 +59,16 @@ pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Ev
     evidence.requirements.extend(files.requirements);
     match &run.seal {
         Some(seal) => {
-            sealed(
-                &Contract { world, run, seal, iteration: opened.state.iteration },
-                &mut evidence,
-            );
+            let State { iteration, parts, .. } = &opened.state;
+            let contract = Contract { world, run, seal, iteration: *iteration, parts };
+            sealed(&contract, &mut evidence);
         }
         None => evidence.tree = tree_of(world, run),
     }
-    // What guards the judge does not measure the work.
+    // What guards the judge does not measure the work, and what subagents are held to is not all of it.
+    let counts_here = |gate: &Gate| gate.on.contains(&Moment::Stop);
     let is_measured = match &run.seal {
-        Some(seal) if seal.policy.gates.is_empty() => {
+        Some(seal) if !seal.policy.gates.iter().any(counts_here) => {
             !run.features.is_empty() || run.promise.is_some() || run.checklist == Asked::Yes
         }
         Some(_) => true,

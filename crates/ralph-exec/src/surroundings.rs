@@ -106,7 +106,7 @@ pub fn prompt_mark(stop: &Stop) -> Option<Delivered> {
     Some(Delivered { stop, length: None })
 }
 
-fn off(world: &World, id: &str) -> Option<Off> {
+pub fn off(world: &World, id: &str) -> Option<Off> {
     if fs::exists(&world.home.tombstone(id)) {
         Some(Off::Cancelled)
     } else if fs::exists(&world.home.kill_switch()) {

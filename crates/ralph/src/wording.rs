@@ -1,9 +1,10 @@
 //! Facts as the person at the terminal reads them.
 
 use crate::term::{self, paint};
+use ralph_core::chunk::{self, Tally};
 use ralph_core::gate::{self, GateReport, Steadiness, Unknown};
 use ralph_core::limits::{self, Limits, money};
-use ralph_core::record::{Asked, Decided, Known, Outcome, Report, Run};
+use ralph_core::record::{Asked, Decided, Known, Outcome, Part, Report, Run};
 use ralph_core::run::{Phase, State};
 use ralph_exec::clock;
 
@@ -44,6 +45,10 @@ pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
             names.join(", ")
         };
         lines.push(("gates", gates));
+        let chunks: Vec<_> = seal.policy.chunks.iter().map(|chunk| safe(&chunk.name)).collect();
+        if !chunks.is_empty() {
+            lines.push(("chunks", chunks.join(", ")));
+        }
     }
     lines
 }
@@ -88,6 +93,7 @@ pub(crate) fn progress(run: &Run, state: &State, now_ms: u64) -> String {
             (None, None) => None,
         });
     }
+    parts.extend(chunks(state));
     if let Some(trouble) = &state.trouble {
         parts.push(format!("last turn ended by {}", ralph_core::text::line(trouble, 60)));
     }
@@ -176,6 +182,22 @@ pub(crate) fn steadiness(report: &GateReport) -> &'static str {
 /// `0.4 s`, `12 s`, `3 min`.
 pub(crate) fn short_duration(ms: u64) -> String {
     if ms < 10_000 { format!("{}.{} s", ms / 1000, ms % 1000 / 100) } else { limits::duration(ms) }
+}
+
+/// Who it is about: `chunk parser, subagent implementer`.
+pub(crate) fn part(part: &Part) -> String {
+    let who = format!("{} {}", part.who.kind.name(), safe(&part.who.name));
+    match &part.chunk {
+        Some(chunk) => format!("chunk {}, {who}", safe(chunk)),
+        None => who,
+    }
+}
+
+/// `3 of 4 chunks verified`; nothing where no agent was held to one.
+pub(crate) fn chunks(state: &State) -> Option<String> {
+    let Tally { verified, all } = chunk::tally(&state.parts, None);
+    let noun = if all == 1 { "chunk" } else { "chunks" };
+    (all > 0).then(|| format!("{verified} of {all} {noun} verified"))
 }
 
 pub(crate) fn outcome(decided: &Decided) -> &'static str {

@@ -64,6 +64,8 @@ struct Wire<'a> {
     #[serde(borrow)]
     agent_type: Field<'a>,
     #[serde(borrow)]
+    agent_transcript_path: Field<'a>,
+    #[serde(borrow)]
     stop_hook_active: Field<'a>,
     #[serde(borrow)]
     last_assistant_message: Field<'a>,
@@ -199,6 +201,7 @@ fn subagent_stop(wire: &Wire<'_>, session: Option<SessionId>) -> SubagentStop {
         cwd: read(wire.cwd),
         prompt: read(wire.prompt_id),
         agent_type: read(wire.agent_type),
+        transcript: read(wire.agent_transcript_path),
         continuing: read(wire.stop_hook_active) == Some(true),
         said: read(wire.last_assistant_message),
         pending: pending(wire, agent.as_deref()).collect(),

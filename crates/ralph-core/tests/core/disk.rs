@@ -77,6 +77,20 @@ fn the_other_changes_of_format_1_are_read() {
     assert_eq!(written(&state), expected);
 }
 
+/// How a part of the work stood: a line that says it stays readable, and a state without one is as it was.
+#[test]
+fn a_part_of_format_1_is_read_and_written_as_it_was() {
+    let line = r#"{"v":1,"seq":4,"at_ms":9,"prev":"x","iteration":2,"after":"","change":{"part":{"who":{"kind":"subagent","id":"a1","name":"implementer"},"chunk":"parser","rule":"hold","reason":"ralph: hold 1 of 3","because":"1 of 2 requirements is not met","holds":1,"max_holds":3,"delivery":{"stop":"00000000000000ff","length":12},"took_ms":5}}}"#;
+    let entry: Entry = serde_json::from_str(line).unwrap();
+    assert_eq!(written(&entry), stored(line));
+    let run: Run = serde_json::from_str(RUN).unwrap();
+    let mut state = State::new(&run);
+    assert_eq!(written(&state).get("parts"), None);
+    state.apply(&entry);
+    let expected = r#"[{"who":{"kind":"subagent","id":"a1","name":"implementer"},"chunk":"parser","rule":"hold","holds":1,"delivery":{"stop":"00000000000000ff","length":12},"at_ms":9,"answer":"ralph: hold 1 of 3"}]"#;
+    assert_eq!(written(&state)["parts"], stored(expected));
+}
+
 /// What a run's owner is called is read leniently: a file that names nobody holds nobody.
 #[test]
 fn an_owner_that_cannot_be_one_is_nobody() {

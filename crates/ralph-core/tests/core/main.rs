@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod anchor;
 #[cfg(test)]
+mod chunk;
+#[cfg(test)]
 mod disk;
 #[cfg(test)]
 mod ending;

@@ -4,7 +4,7 @@ use super::read::{Entry, Setting};
 use super::value::Value;
 use crate::notify::{Notify, Way};
 use ralph_core::gate::{Command, Format, Gate, MinTests, Moment, Rerun};
-use ralph_core::policy::{LineCheck, LinePattern, Policy};
+use ralph_core::policy::{Chunk, LineCheck, LinePattern, Policy};
 use ralph_core::record::OnTampering;
 use ralph_core::requirement::{Stage, Weight};
 use ralph_core::status::Status;
@@ -18,10 +18,10 @@ pub(super) fn policy(settings: &[Setting], entries: &[Entry]) -> Policy {
         set(&mut policy, &setting.key, &setting.value);
     }
     for entry in entries {
-        if entry.table == "gate" {
-            policy.gates.push(gate(&entry.settings));
-        } else {
-            policy.lines.patterns.push(pattern(&entry.settings));
+        match entry.table {
+            "gate" => policy.gates.push(gate(&entry.settings)),
+            "chunk" => policy.chunks.push(chunk(entry)),
+            _ => policy.lines.patterns.push(pattern(&entry.settings)),
         }
     }
     policy
@@ -133,6 +133,26 @@ fn gate(settings: &[Setting]) -> Gate {
         }
     }
     gate
+}
+
+fn chunk(entry: &Entry) -> Chunk {
+    let mut chunk = Chunk {
+        name: entry.name.clone(),
+        r#match: String::new(),
+        gates: Vec::new(),
+        outputs: Vec::new(),
+        max_holds: 0,
+    };
+    for setting in &entry.settings {
+        match (&*setting.key, &setting.value) {
+            ("match", Value::Text(text)) => chunk.r#match.clone_from(text),
+            ("gates", Value::Texts(texts)) => chunk.gates.clone_from(texts),
+            ("outputs", Value::Texts(texts)) => chunk.outputs.clone_from(texts),
+            ("max_holds", Value::Count(count)) => chunk.max_holds = *count,
+            _ => {}
+        }
+    }
+    chunk
 }
 
 fn pattern(settings: &[Setting]) -> LinePattern {

@@ -33,6 +33,9 @@ pub(super) enum Kind {
     },
     /// 1 to 60 letters, digits, `.`, `_` and `-`.
     Name,
+    Names,
+    /// A name with `*` and `?` in it.
+    Wildcard,
     Choice(&'static [&'static str]),
     Choices(&'static [&'static str]),
     /// `baseline`, `some` or a number.
@@ -66,6 +69,11 @@ pub(super) static ROOT: &[Key] = &[
         name: "gate",
         kind: Kind::Named(GATE),
         about: "A command whose result is evidence. It needs `name`, and either `run` or `shell`.",
+    },
+    Key {
+        name: "chunk",
+        kind: Kind::Named(CHUNK),
+        about: "What a subagent or teammate has to have done before it may stop. It needs `match`; the first one that fits counts.",
     },
     Key {
         name: "lines",
@@ -215,6 +223,34 @@ static GATE: &[Key] = &[
     },
 ];
 
+static CHUNK: &[Key] = &[
+    Key {
+        name: "name",
+        kind: Kind::Name,
+        about: "Unique; 1 to 60 of `A-Z a-z 0-9 . _ -`. Without it, what `match` says.",
+    },
+    Key {
+        name: "match",
+        kind: Kind::Wildcard,
+        about: "The type of the subagents, or the name of the teammate; `*` is anything, `?` one character.",
+    },
+    Key {
+        name: "gates",
+        kind: Kind::Names,
+        about: "Gates that have to pass, by name, whatever their `on` says.",
+    },
+    Key {
+        name: "outputs",
+        kind: Kind::Globs,
+        about: "Of each, a file has to be there that is not empty and was made or changed since the run began.",
+    },
+    Key {
+        name: "max_holds",
+        kind: Kind::Count { least: 1, most: 100 },
+        about: "How often one agent is held in a row; then it is let go, unverified.",
+    },
+];
+
 static LINES: &[Key] = &[
     Key {
         name: "forbid",
@@ -353,6 +389,8 @@ impl Kind {
             | Self::Share
             | Self::Duration { .. }
             | Self::Name
+            | Self::Names
+            | Self::Wildcard
             | Self::Choice(_)
             | Self::Choices(_)
             | Self::Tests
@@ -389,6 +427,10 @@ impl Kind {
                 "a duration such as `\"90m\"` or `\"8h\"` is needed".to_string()
             }
             Self::Name => "1 to 60 letters, digits, `.`, `_` and `-` are needed".to_string(),
+            Self::Names => "a list of names of gates is needed: `[\"tests\"]`".to_string(),
+            Self::Wildcard => {
+                "1 to 200 bytes on one line are needed, such as `\"implementer*\"`".to_string()
+            }
             Self::Choice(choices) => format!("it can be {}", list(choices)),
             Self::Choices(choices) => format!("a list of any of {} is needed", list(choices)),
             Self::Tests => "it can be `\"baseline\"`, `\"some\"` or a whole number".to_string(),

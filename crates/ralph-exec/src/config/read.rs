@@ -39,10 +39,10 @@ pub(super) struct Setting {
     pub(super) span: Range<usize>,
 }
 
-/// One `[[gate]]` or `[[lines.pattern]]`.
+/// One `[[gate]]`, `[[chunk]]` or `[[lines.pattern]]`.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// `gate` or `lines.pattern`.
+    /// `gate`, `chunk` or `lines.pattern`.
     pub(super) table: &'static str,
     pub(super) name: String,
     pub(super) settings: Vec<Setting>,
@@ -151,7 +151,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[[gate]]` and `[[lines.pattern]]`.
+    /// `[[gate]]` and its like.
     fn entries(&mut self, table: &'static str, keys: &'static [Key], found: &Spanned<DeValue>) {
         let hint = format!("write `[[{table}]]`, once for each");
         let DeValue::Array(items) = found.get_ref() else {
@@ -193,7 +193,8 @@ impl Reader<'_> {
             settings.extend(self.setting(&key.kind, (&path, key.name), found));
         }
         let has = |name: &str| fields.iter().any(|(key, _)| key.get_ref() == name);
-        let named = settings.iter().find(|setting| setting.key == "name");
+        let by = |key: &str| settings.iter().find(|setting| setting.key == key);
+        let named = by("name").or_else(|| by("match"));
         let name = named.and_then(|setting| match &setting.value {
             Value::Text(name) => Some((name.clone(), setting.span.clone())),
             Value::Flag(_)
@@ -234,7 +235,7 @@ impl Reader<'_> {
         let mut missing = |key: &str, hint: &str| {
             self.problem(span.clone(), format!("`[[{table}]]` without `{key}`"), hint.to_string());
         };
-        if !has("name") {
+        if table != "chunk" && !has("name") {
             missing("name", "give it a short name, such as `name = \"tests\"`");
         }
         match (table, has("run"), has("shell")) {
@@ -244,6 +245,9 @@ impl Reader<'_> {
             ("gate", true, true) => {
                 let says = "`[[gate]]` with both `run` and `shell`".to_string();
                 self.problem(span, says, "keep one of them".to_string());
+            }
+            ("chunk", ..) if !has("match") => {
+                missing("match", "say which agents are meant: `match = \"implementer*\"`");
             }
             ("lines.pattern", ..) if !has("pattern") => {
                 missing("pattern", "add the regular expression: `pattern = \"console\\\\.log\"`");

@@ -64,6 +64,8 @@ fn kind(kind: &Kind, path: &str, defaults: &Sheet) -> Value {
                     item.insert("required".to_string(), json!(["name"]));
                     let either = json!([{ "required": ["run"] }, { "required": ["shell"] }]);
                     item.insert("oneOf".to_string(), either);
+                } else if path == "chunk" {
+                    item.insert("required".to_string(), json!(["match"]));
                 } else {
                     item.insert("required".to_string(), json!(["name", "pattern"]));
                 }
@@ -83,7 +85,9 @@ fn kind(kind: &Kind, path: &str, defaults: &Sheet) -> Value {
         Kind::Amount => json!({ "type": "number", "minimum": 0, "maximum": 1_000_000_000 }),
         Kind::Share => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
         Kind::Duration { .. } => json!({ "type": "string", "pattern": DURATION }),
-        Kind::Name => json!({ "type": "string", "pattern": NAME }),
+        Kind::Name => name(),
+        Kind::Names => list(&name()),
+        Kind::Wildcard => json!({ "type": "string", "minLength": 1, "maxLength": 200 }),
         Kind::Choice(choices) => json!({ "type": "string", "enum": choices }),
         Kind::Choices(choices) => list(&json!({ "type": "string", "enum": choices })),
         Kind::Tests => json!({ "anyOf": [
@@ -107,6 +111,10 @@ fn kind(kind: &Kind, path: &str, defaults: &Sheet) -> Value {
         Kind::VariableNames => list(&json!({ "type": "string", "pattern": VARIABLE })),
         Kind::Address => json!({ "type": "string", "pattern": ADDRESS }),
     }
+}
+
+fn name() -> Value {
+    json!({ "type": "string", "pattern": NAME })
 }
 
 fn list(item: &Value) -> Value {

@@ -4,6 +4,7 @@ use crate::fs::Durability;
 use crate::notify::Way;
 use insta::assert_snapshot;
 use proptest::prelude::*;
+use ralph_core::policy::Chunk;
 use serde_json::Value as Json;
 
 struct Place {
@@ -84,9 +85,10 @@ fn sample(key: &Key) -> String {
         Kind::Share => "0.5".to_string(),
         Kind::Duration { .. } => "\"1h30m\"".to_string(),
         Kind::Name => "\"other\"".to_string(),
+        Kind::Wildcard => "\"other*\"".to_string(),
         Kind::Choice(choices) => format!("\"{}\"", choices.last().unwrap()),
         Kind::Choices(choices) => format!("[\"{}\"]", choices.last().unwrap()),
-        Kind::Argv => "[\"other\"]".to_string(),
+        Kind::Argv | Kind::Names => "[\"other\"]".to_string(),
         Kind::Shell | Kind::Text | Kind::Regex => "\"some text\"".to_string(),
         Kind::Globs => "[\"**/*.rs\"]".to_string(),
         Kind::Directory => "\"web/\"".to_string(),
@@ -102,10 +104,15 @@ fn saying(heading: &str, key: Option<&Key>) -> String {
     let beside: &[(&str, &str)] = match heading {
         "[[gate]]" if name == Some("shell") => &[("name", "\"a\"")],
         "[[gate]]" => &[("name", "\"a\""), ("run", "[\"true\"]")],
+        "[[chunk]]" => &[("match", "\"a\""), ("outputs", "[\"a\"]")],
         "[[lines.pattern]]" => &[("name", "\"a\""), ("pattern", "\"a\"")],
         _ => &[],
     };
     let mut text = format!("{heading}\n");
+    if heading == "[[chunk]]" {
+        // It names one.
+        text.insert_str(0, "[[gate]]\nname = \"other\"\nrun = [\"true\"]\n");
+    }
     for (other, value) in beside.iter().filter(|(other, _)| Some(*other) != name) {
         text.push_str(&format!("{other} = {value}\n"));
     }
@@ -749,12 +756,85 @@ fn the_schema_and_the_reader_refuse_the_same() {
         ("environment.set = { A = 'b' }", true),
         ("environment.set = { 1A = 'b' }", false),
         ("environment.pass = ['A-B']", false),
+        ("[[chunk]]\nmatch = 'a*'\noutputs = ['a']", true),
+        ("[[chunk]]\nname = 'a'\noutputs = ['a']", false),
+        ("[[chunk]]\nmatch = ''\noutputs = ['a']", false),
+        ("[[chunk]]\nmatch = 'a'\noutputs = ['/a']", false),
+        ("[[chunk]]\nmatch = 'a'\noutputs = ['a']\nmax_holds = 0", false),
+        ("[[chunk]]\nmatch = 'a'\noutputs = ['a']\ngates = ['a b']", false),
         ("[[lines.pattern]]\nname = 'a'", false),
         ("[[lines.pattern]]\nname = 'a'\npattern = 'a'", true),
     ] {
         assert_eq!(project(text).is_ok(), is_fine, "reader: {text}");
         assert_eq!(agrees(&schema, &json(text)), is_fine, "schema: {text}");
     }
+}
+
+/// A chunk that names no gate there is, or demands nothing, would let everybody go.
+#[test]
+fn a_chunk_names_gates_that_there_are_and_demands_something() {
+    let error = project(
+        r#"
+[[gate]]
+name = "tests"
+run = ["true"]
+[[chunk]]
+name = "parser"
+match = "implementer*"
+gates = ["test", "types"]
+[[chunk]]
+match = "reviewer"
+gates = []
+[[chunk]]
+match = "tester"
+outputs = ["a"]
+[[chunk]]
+name = "tester"
+match = "t*"
+outputs = ["a"]
+[[chunk]]
+outputs = ["a"]
+"#,
+    )
+    .unwrap_err();
+    assert_snapshot!(told(&error), @r#"
+    16: there is another `[[chunk]]` named `tester`  ["tester"]
+         names are unique in a file
+    19: `[[chunk]]` without `match`  [[[chunk]]]
+         say which agents are meant: `match = "implementer*"`
+    8: there is no gate named `test`  [["test", "types"]]
+         did you mean `tests`?
+    8: there is no gate named `types`  [["test", "types"]]
+         there is `tests`
+    10: chunk `reviewer` demands nothing  ["reviewer"]
+         add `gates = ["tests"]` or `outputs = ["docs/parser.md"]`
+    "#);
+    let fine = project(
+        r#"
+[[gate]]
+name = "tests"
+run = ["true"]
+on = ["teammate"]
+[[chunk]]
+match = "implementer*"
+"#,
+    )
+    .unwrap();
+    assert_eq!(
+        fine.policy.chunks,
+        [Chunk {
+            name: "implementer*".to_string(),
+            r#match: "implementer*".to_string(),
+            gates: Vec::new(),
+            outputs: Vec::new(),
+            max_holds: 3,
+        }]
+    );
+    let error = project("[[chunk]]\nmatch = \"a\"\ngates = [\"tests\"]\n").unwrap_err();
+    assert_snapshot!(told(&error), @r#"
+    3: there is no gate named `tests`  [["tests"]]
+         there is no `[[gate]]`
+    "#);
 }
 
 /// A file that says everything.
@@ -769,9 +849,8 @@ fn everything() -> String {
             }
         }
     }
-    for (heading, keys) in
-        [("gate", keys::table("gate")), ("lines.pattern", keys::table("lines.pattern"))]
-    {
+    for heading in ["gate", "chunk", "lines.pattern"] {
+        let keys = keys::table(heading);
         text.push_str(&format!("[[{heading}]]\n"));
         for key in keys.iter().filter(|key| !matches!(key.kind, Kind::Shell)) {
             text.push_str(&format!("{} = {}\n", key.name, sample(key)));

@@ -16,6 +16,7 @@ const LONGEST_PATTERN: usize = 500;
 const LARGEST_REGEX: usize = 1024 * 1024;
 /// A longer list than this should be a file that a program reads.
 pub(super) const MOST_ITEMS: usize = 1000;
+const LONGEST_WILDCARD: usize = 200;
 const LONGEST_NAME: usize = 60;
 const LONGEST_VARIABLE: usize = 100;
 const LONGEST_ADDRESS: usize = 2000;
@@ -70,6 +71,7 @@ pub(super) fn read(kind: &Kind, found: Found) -> Result<Value, Vec<Wrong>> {
         }
         (
             Kind::Name
+            | Kind::Wildcard
             | Kind::Choice(_)
             | Kind::Shell
             | Kind::Text
@@ -82,7 +84,12 @@ pub(super) fn read(kind: &Kind, found: Found) -> Result<Value, Vec<Wrong>> {
             return one(kind, text, found.span()).map(value).map_err(|wrong| vec![wrong]);
         }
         (
-            Kind::Choices(_) | Kind::Argv | Kind::Globs | Kind::Directories | Kind::VariableNames,
+            Kind::Choices(_)
+            | Kind::Names
+            | Kind::Argv
+            | Kind::Globs
+            | Kind::Directories
+            | Kind::VariableNames,
             DeValue::Array(items),
         ) => return texts(kind, items, found.span()).map(Value::Texts),
         _ => None,
@@ -170,7 +177,8 @@ fn texts(kind: &Kind, items: &DeArray, span: Range<usize>) -> Result<Vec<String>
 /// One text, by itself or in a list.
 fn one(kind: &Kind, text: &str, span: Range<usize>) -> Result<String, Wrong> {
     let problem = match kind {
-        Kind::Name => (!is_name(text)).then(|| kind.expected()),
+        Kind::Name | Kind::Names => (!is_name(text)).then(|| kind.expected()),
+        Kind::Wildcard => (!is_wildcard(text)).then(|| kind.expected()),
         Kind::Choice(choices) | Kind::Choices(choices) => {
             (!choices.contains(&text)).then(|| match text::nearest(text, choices.iter().copied()) {
                 Some(near) => format!("did you mean `\"{near}\"`?"),
@@ -216,6 +224,12 @@ fn one(kind: &Kind, text: &str, span: Range<usize>) -> Result<String, Wrong> {
 fn is_name(text: &str) -> bool {
     (1..=LONGEST_NAME).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+fn is_wildcard(text: &str) -> bool {
+    (1..=LONGEST_WILDCARD).contains(&text.len())
+        && !text.trim().is_empty()
+        && !text.contains(|each: char| each.is_control())
 }
 
 fn is_variable(text: &str) -> bool {

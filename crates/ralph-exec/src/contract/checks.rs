@@ -145,7 +145,7 @@ fn forbidden(policy: &Policy, changes: &Changes) -> Vec<Requirement> {
     }
     let failure = counted(findings, "added line", "with something forbidden");
     let next = "Finish or remove what the added lines leave open";
-    let mut kept = vec![guarded("added lines", Stage::Quality, failure, next)];
+    let mut kept = vec![guarded(super::LINES, Stage::Quality, failure, next)];
     kept.extend(noted(
         "allowed lines",
         Stage::Quality,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ralph_core::gate::{Gate, GateReport, Moment, Outcome, Steadiness};
+use ralph_core::gate::{Gate, GateReport, Outcome, Steadiness};
 use ralph_core::requirement::{Failure, Pending, Requirement, Stage, Standing, Weight};
 
 use super::work::{self, Left, Task, Where};
@@ -20,12 +20,16 @@ use crate::tree::Listing;
 /// What is left to say the answer in when gates had all the time there was.
 const MARGIN: Duration = Duration::from_secs(4);
 
-/// The gates that count at a stop of this run, after these paths were changed.
-pub(super) fn wanted<'a>(contract: &Contract<'a>, touched: &[String]) -> Vec<&'a Gate> {
+/// The gates that are asked and count in this run, after these paths were changed.
+pub(super) fn wanted<'a>(
+    contract: &Contract<'a>,
+    touched: &[String],
+    asks: &dyn Fn(&Gate) -> bool,
+) -> Vec<&'a Gate> {
     let complexity = contract.seal.complexity.unwrap_or(u8::MAX);
     let counts = |gate: &&Gate| {
         let globs = globs_of(&gate.when);
-        gate.on.contains(&Moment::Stop)
+        asks(gate)
             && gate.min_complexity <= complexity
             && (gate.when.is_empty()
                 // Without a base nobody knows what was touched, and then it counts.

@@ -9,6 +9,7 @@ mod checkout;
 mod checks;
 mod gates;
 mod look;
+mod part;
 mod red;
 mod seal;
 pub mod work;
@@ -17,10 +18,11 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use ralph_core::facts::Tree;
-use ralph_core::gate::Gate;
+use ralph_core::gate::{Gate, Moment};
 use ralph_core::policy::{Change, Checkout};
 use ralph_core::record::{OnTampering, Run, Seal};
 use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Stage, Standing, Weight};
+use ralph_core::run::PartState;
 
 use crate::faults::describe;
 use crate::gates::{Content, Place, View};
@@ -28,12 +30,17 @@ use crate::tree::Listing;
 use crate::world::World;
 use gates::Inquiry;
 use look::Candidate;
+use part::Chunks;
 use work::Where;
 
+pub use part::{Demand, is_elsewhere, judge_part};
 pub use seal::{SealError, Sealing, policy, seal};
 
 /// How often a tree may change under the judge.
 const ROUNDS: usize = 3;
+
+/// The requirement that `[lines]` makes.
+const LINES: &str = "added lines";
 
 /// A run with a policy, about to be judged.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +50,8 @@ pub struct Contract<'a> {
     pub seal: &'a Seal,
     /// Blocks charged so far.
     pub iteration: u32,
+    /// Subagents, teammates and tasks that were looked at so far.
+    pub parts: &'a [PartState],
 }
 
 #[derive(Debug)]
@@ -71,10 +80,16 @@ pub fn judge(contract: &Contract<'_>) -> Judged {
 }
 
 fn is_current(contract: &Contract<'_>, judged: &Judged) -> bool {
+    let now = marked(contract);
+    now.is_some() && now == judged.mark
+}
+
+/// The state of the tree, as it is now; `None` when it cannot be listed.
+fn marked(contract: &Contract<'_>) -> Option<u64> {
     let exclude = contract.exclude();
     match View::of(&contract.place(Content::Tree { exclude: &exclude })) {
-        Ok(View::Tree(listing)) => Some(listing.mark()) == judged.mark,
-        Ok(View::Checkout(_)) | Err(_) => false,
+        Ok(View::Tree(listing)) => Some(listing.mark()),
+        Ok(View::Checkout(_)) | Err(_) => None,
     }
 }
 
@@ -96,7 +111,9 @@ fn judge_once(contract: &Contract<'_>) -> Judged {
         OnTampering::EndInReview => guards.iter().find_map(breach),
     };
     requirements.append(&mut guards);
-    let wanted = gates::wanted(contract, &look.touched);
+    let chunks = Chunks::of(contract);
+    let asks = |gate: &Gate| gate.on.contains(&Moment::Stop) || chunks.ask(gate);
+    let wanted = gates::wanted(contract, &look.touched, &asks);
     let inquiry = Inquiry {
         contract,
         wanted: &wanted,
@@ -104,7 +121,8 @@ fn judge_once(contract: &Contract<'_>) -> Judged {
         site: Where::Tree,
         listing: Some(&listing),
     };
-    requirements.extend(gates::told(&inquiry));
+    let told = gates::told(&inquiry);
+    requirements.extend(chunks.weigh(contract, (&listing, &look.touched), told));
     // What comes first is what the agent is told to do next.
     requirements.sort_by_key(|one| one.stage);
     let (candidate, new_tests) = (look.candidate, look.new_tests);

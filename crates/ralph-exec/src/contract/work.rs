@@ -145,7 +145,8 @@ pub fn perform(
     if !trust::is_seal_approved(&world.home, seal) {
         return Err(WorkError::Untrusted(id.clone()));
     }
-    let contract = Contract { world, run: &run, seal, iteration: state.iteration };
+    let contract =
+        Contract { world, run: &run, seal, iteration: state.iteration, parts: &state.parts };
     let path = world.home.run(id).working();
     let Some(_working) = slot::take(&path, &|| !cancel.is_wished())? else { return Ok(()) };
     let named = |gate: &&Gate| task.gates.contains(&gate.name);

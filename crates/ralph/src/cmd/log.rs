@@ -136,6 +136,13 @@ fn line(entry: &Entry) -> String {
             format!("denied     {} ({}): {}", safe(tool), safe(what), safe(call))
         }
         Change::Overridden { how } => format!("overridden {}", safe(how)),
+        Change::Part(part) => format!(
+            "{:<10} {}: {} (rule `{}`)",
+            part.rule.outcome(),
+            wording::part(part),
+            safe(&part.because),
+            part.rule.name()
+        ),
     };
     format!("{}  {what}\n", wording::when(entry.at_ms))
 }

@@ -5,6 +5,7 @@ use crate::cli::Status;
 use crate::report::Failure;
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
+use ralph_core::chunk;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{Change, Line};
 use ralph_core::run::Phase;
@@ -48,6 +49,9 @@ struct RunJson<'a> {
     spent_usd: Option<f64>,
     max_cost_usd: Option<f64>,
     context_tokens: Option<u64>,
+    /// Absent while no agent was held to a chunk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chunks: Option<ChunksJson>,
     trouble: Option<&'a str>,
     tampering: Option<&'a str>,
     requirements: u32,
@@ -57,6 +61,13 @@ struct RunJson<'a> {
     open: &'a [Line],
     started_at: String,
     last_seen_at: String,
+}
+
+/// Agents that were held to a chunk, and those that were verified when they were last looked at.
+#[derive(Serialize)]
+struct ChunksJson {
+    verified: usize,
+    total: usize,
 }
 
 #[derive(Serialize)]
@@ -322,6 +333,7 @@ fn print_json(shown: &Shown<'_>) -> Result<(), Failure> {
 fn run_json(view: &RunView, now_ms: u64) -> RunJson<'_> {
     let (run, state) = (&view.opened.run, &view.opened.state);
     let report = state.report.as_ref();
+    let tally = chunk::tally(&state.parts, None);
     RunJson {
         run: run.id.as_str(),
         status: wording::standing(state, view.phase),
@@ -335,6 +347,8 @@ fn run_json(view: &RunView, now_ms: u64) -> RunJson<'_> {
         spent_usd: wording::spent(state).map(wording::usd),
         max_cost_usd: run.limits.max_cost_micro_usd.map(wording::usd),
         context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
+        chunks: (tally.all > 0)
+            .then_some(ChunksJson { verified: tally.verified, total: tally.all }),
         trouble: state.trouble.as_deref(),
         tampering: view.opened.tampering.as_deref(),
         requirements: report.map_or(0, |report| report.total),

@@ -6,7 +6,7 @@ use crate::report::Failure;
 use crate::term::{self, Reader, paint};
 use crate::wording::{self, safe};
 use ralph_core::limits;
-use ralph_core::record::{Change, Decided, Entry, Line, Outcome};
+use ralph_core::record::{Change, Decided, Entry, Line, Outcome, Part, Report, Who};
 use ralph_core::run::{Phase, State};
 use ralph_exec::clock;
 use ralph_exec::env::Env;
@@ -45,8 +45,12 @@ pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
     };
     let last = usize::try_from(args.last).unwrap_or(usize::MAX);
     if args.json {
-        for (entry, decided) in history.entries.iter().filter_map(decision).rev().take(last) {
-            if super::print_json(&json(&history, entry, decided))? == Reader::Gone {
+        for (entry, told) in history.entries.iter().filter_map(either).rev().take(last) {
+            let reader = match told {
+                Told::Run(decided) => super::print_json(&json(&history, entry, decided))?,
+                Told::Part(part) => super::print_json(&part_json(&history, entry, part))?,
+            };
+            if reader == Reader::Gone {
                 break;
             }
         }
@@ -58,7 +62,7 @@ pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
 
 /// The last decisions, newest first, and what else there is to know.
 pub(crate) fn shown(history: &History, last: usize) -> String {
-    let decisions: Vec<_> = history.entries.iter().filter_map(decision).rev().take(last).collect();
+    let decisions: Vec<_> = history.entries.iter().filter_map(either).rev().take(last).collect();
     let mut out = String::new();
     if let Some(broken) = &history.broken {
         out.push_str(&broken_line(broken));
@@ -79,10 +83,27 @@ pub(crate) fn shown(history: &History, last: usize) -> String {
             safe(class)
         ));
     }
-    for (entry, decided) in decisions {
-        out.push_str(&paragraph(history, entry, decided));
+    for (entry, told) in decisions {
+        out.push_str(&match told {
+            Told::Run(decided) => paragraph(history, entry, decided),
+            Told::Part(part) => part_paragraph(entry, part),
+        });
     }
     out
+}
+
+/// What was decided about: the run, or a part of its work.
+#[derive(Clone, Copy)]
+enum Told<'a> {
+    Run(&'a Decided),
+    Part(&'a Part),
+}
+
+fn either(entry: &Entry) -> Option<(&Entry, Told<'_>)> {
+    if let Change::Part(part) = &entry.change {
+        return Some((entry, Told::Part(part)));
+    }
+    decision(entry).map(|(entry, decided)| (entry, Told::Run(decided)))
 }
 
 /// Every decision of a history, newest first, as it is shown.
@@ -144,7 +165,31 @@ fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
     if let Some(what) = &decided.tampering {
         out.push_str(&format!("          {} {}\n", paint(term::BAD, "✗"), safe(what)));
     }
-    let Some(report) = &decided.report else { return out };
+    if let Some(report) = &decided.report {
+        out.push_str(&evidence(report));
+    }
+    out
+}
+
+fn part_paragraph(entry: &Entry, part: &Part) -> String {
+    let counted = format!("hold {} of {}", part.holds, part.max_holds);
+    let mut out = format!(
+        "{}  {:<9} rule {:<14} {}: {}   {}\n",
+        wording::when(entry.at_ms),
+        part.rule.outcome(),
+        format!("`{}`", part.rule.name()),
+        wording::part(part),
+        safe(&part.because),
+        paint(term::DIM, &format!("{counted} · {}", limits::duration(part.took_ms))),
+    );
+    if let Some(report) = &part.report {
+        out.push_str(&evidence(report));
+    }
+    out
+}
+
+fn evidence(report: &Report) -> String {
+    let mut out = String::new();
     for line in report.lines.iter().take(12) {
         out.push_str(&format!(
             "          {} {:<20} {}\n",
@@ -167,6 +212,59 @@ fn paragraph(history: &History, entry: &Entry, decided: &Decided) -> String {
         out.push_str(&format!("          {} {names}{rest}\n", paint(term::GOOD, "✓")));
     }
     out
+}
+
+/// What was decided about a subagent, teammate or task. `charged` is always false: the run counts nothing of it.
+#[derive(Serialize)]
+struct PartJson<'a> {
+    v: u8,
+    name: &'a str,
+    at: String,
+    outcome: &'static str,
+    rule: &'static str,
+    because: &'a str,
+    part: &'a Who,
+    chunk: Option<&'a str>,
+    holds: u32,
+    max_holds: u32,
+    charged: bool,
+    iteration_before: u32,
+    iteration_after: u32,
+    requirements: u32,
+    unmet: u32,
+    unknown: u32,
+    pending: u32,
+    open: &'a [Line],
+    met: &'a [String],
+    reason: Option<&'a str>,
+    took_ms: u64,
+}
+
+fn part_json<'a>(history: &'a History, entry: &Entry, part: &'a Part) -> PartJson<'a> {
+    let report = part.report.as_ref();
+    PartJson {
+        v: 1,
+        name: &history.name,
+        at: clock::rfc3339(entry.at_ms),
+        outcome: part.rule.outcome(),
+        rule: part.rule.name(),
+        because: &part.because,
+        part: &part.who,
+        chunk: part.chunk.as_deref(),
+        holds: part.holds,
+        max_holds: part.max_holds,
+        charged: false,
+        iteration_before: entry.iteration,
+        iteration_after: entry.iteration,
+        requirements: report.map_or(0, |report| report.total),
+        unmet: report.map_or(0, |report| report.unmet),
+        unknown: report.map_or(0, |report| report.unknown),
+        pending: report.map_or(0, |report| report.pending),
+        open: report.map_or(&[], |report| &report.lines),
+        met: report.map_or(&[], |report| &report.met),
+        reason: part.reason.as_deref(),
+        took_ms: part.took_ms,
+    }
 }
 
 fn json<'a>(history: &'a History, entry: &Entry, decided: &'a Decided) -> DecisionJson<'a> {

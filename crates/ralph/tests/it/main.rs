@@ -10,6 +10,7 @@
 )]
 
 mod adopted_files;
+mod agents;
 mod checkpoints;
 mod control;
 mod demo;

@@ -54,6 +54,7 @@ fn every_value_is_explained() {
     gate.tests.env = []                         default
     lines.forbid = []                           default
     lines.exclude = []                          default
+    protect.guard = "deny"                      default
     protect.paths = ["ci/**"]                   $ROOT/home/.ralph/config.toml:2
     tests.integrity = "block"                   default
     tests.red_first = "optional"                default
@@ -101,6 +102,7 @@ fn every_value_is_explained() {
     exclude = []
 
     [protect]
+    guard = "deny"
     paths = ["ci/**"]
 
     [tests]
@@ -253,7 +255,7 @@ fn a_hostile_file_is_shown_harmlessly() {
     1 | '�a�' = 1 #  �31m
       | ^^^^^
       |
-      = hint: there is `run`, `gate`, `lines`, `protect`, `tests`, `verify`, `environment`
+      = hint: there is `run`, `gate`, `chunk`, `lines`, `protect`, `tests`, `verify`, `environment`
 
     error: unknown key `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`
      --> $ROOT/project/ralph.toml:2:1
@@ -261,7 +263,7 @@ fn a_hostile_file_is_shown_harmlessly() {
     2 | 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx = 1
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = hint: there is `run`, `gate`, `lines`, `protect`, `tests`, `verify`, `environment`
+      = hint: there is `run`, `gate`, `chunk`, `lines`, `protect`, `tests`, `verify`, `environment`
 
     error: `run.baseline` cannot be `"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"`
      --> $ROOT/project/ralph.toml:3:16
@@ -316,6 +318,7 @@ fn the_policy_reference_is_current() {
     for heading in [
         "run",
         "gate",
+        "chunk",
         "lines",
         "lines.pattern",
         "protect",

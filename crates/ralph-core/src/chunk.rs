@@ -1,0 +1,295 @@
+//! Contracts of subagents, teammates and tasks: what is decided about each of them, what it is told, and what all of
+//! them amount to at a stop of the run itself.
+//!
+//! First match wins. Whoever is none of a contract's business never gets here.
+//!
+//! | rule | when | verdict |
+//! |---|---|---|
+//! | (again) | the same stop was answered a moment ago | the same answer, not counted |
+//! | `waiting` | work of its own is still running and will bring it back | let go |
+//! | `unmeasured` | nothing of what is demanded counts yet | let go |
+//! | `spent` | something is not met, and it was held as often as it may be | let go, unverified |
+//! | `hold` | something is not met | held, on a counter of its own |
+//! | `unknown` | something could not be told, or is still running | let go, unverified |
+//! | `verified` | everything is met | let go |
+
+use crate::bounded::Bounded;
+use crate::id::RunId;
+use crate::policy::Chunk;
+use crate::reason::{self, Telling};
+use crate::record::{Delivered, PartKind, PartRule, Who};
+use crate::redact::Redactor;
+use crate::requirement::{Evidence, Failure, Pending, Requirement, Stage, Standing, Weight};
+use crate::run::{AT_ONCE_MS, PartState};
+use crate::text;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// How often a task, or a teammate without a chunk, may be held.
+pub const USUAL_HOLDS: u32 = 3;
+
+/// A part of the work costs less than a stop of the whole: eight of them are kept to be said again.
+const LONGEST: usize = 4_000;
+const LONGEST_WHO: usize = 40;
+const LONGEST_NEXT: usize = 600;
+const NAMED: usize = 4;
+
+/// One arrival of somebody who wants to be done.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// How it stood before.
+    pub before: Option<&'a PartState>,
+    pub delivery: Delivered,
+    /// When our process started.
+    pub arrived_ms: u64,
+    /// What it left running that will bring it back.
+    pub waits_for: Option<&'a str>,
+}
+
+/// What can be said before anything is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan<'a> {
+    /// The answer of a moment ago; `None` is that it may stop.
+    Again(Option<&'a str>),
+    Waiting,
+    Verify,
+}
+
+pub fn plan<'a>(arrival: &Arrival<'a>) -> Plan<'a> {
+    match arrival.before {
+        Some(before) if is_again(before, arrival) => match (before.rule, &before.answer) {
+            (PartRule::Hold, Some(answer)) => Plan::Again(Some(answer)),
+            // What was said is no longer known, so it has to be found out anew.
+            (PartRule::Hold, None) => Plan::Verify,
+            (
+                PartRule::Waiting
+                | PartRule::Unmeasured
+                | PartRule::Unknown
+                | PartRule::Spent
+                | PartRule::Verified,
+                _,
+            ) => Plan::Again(None),
+        },
+        Some(_) | None if arrival.waits_for.is_some() => Plan::Waiting,
+        Some(_) | None => Plan::Verify,
+    }
+}
+
+/// Whether it was on its way when the last answer was given. A hook that starts late is told by a transcript that has
+/// not grown since; nobody answers as fast as that.
+fn is_again(before: &PartState, arrival: &Arrival<'_>) -> bool {
+    let Delivered { stop, length } = arrival.delivery;
+    let unmoved = length.is_some() && length == before.delivery.length;
+    let grace_ms = if unmoved { AT_ONCE_MS } else { 0 };
+    stop == before.delivery.stop && arrival.arrived_ms <= before.at_ms.saturating_add(grace_ms)
+}
+
+pub fn conclude(holds: u32, max_holds: u32, requirements: &[Requirement]) -> PartRule {
+    let open =
+        |is: fn(&Requirement) -> bool| requirements.iter().any(|one| one.is_open() && is(one));
+    if !requirements.iter().any(Requirement::is_required) {
+        PartRule::Unmeasured
+    } else if open(Requirement::is_unmet) {
+        if holds < max_holds { PartRule::Hold } else { PartRule::Spent }
+    } else if open(|_| true) {
+        PartRule::Unknown
+    } else {
+        PartRule::Verified
+    }
+}
+
+/// What the rule saw, in one line.
+pub fn because(rule: PartRule, arrival: &Arrival<'_>, requirements: &[Requirement]) -> String {
+    let not_met = || reason::not_met(requirements).unwrap_or_default();
+    match rule {
+        PartRule::Waiting => {
+            format!("it waits for {}", text::line(arrival.waits_for.unwrap_or_default(), 120))
+        }
+        PartRule::Unmeasured => "nothing that is demanded of it counts yet".to_string(),
+        PartRule::Unknown | PartRule::Hold => not_met(),
+        PartRule::Spent => format!("{}, and it was held as often as it may be", not_met()),
+        PartRule::Verified => match requirements.iter().filter(|one| one.is_required()).count() {
+            1 => "its requirement is met".to_string(),
+            count => format!("all {count} requirements are met"),
+        },
+    }
+}
+
+/// Who is held, how often it was, and by which run.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'a> {
+    pub who: &'a Who,
+    pub chunk: Option<&'a str>,
+    /// This time included.
+    pub holds: u32,
+    pub max_holds: u32,
+    pub run: &'a RunId,
+}
+
+/// What it reads when it is held.
+pub fn told(held: &Held<'_>, requirements: &[Requirement], telling: &Telling<'_>) -> String {
+    let Held { holds, max_holds, run, .. } = held;
+    let what = reason::not_met(requirements).unwrap_or_default();
+    let opening =
+        format!("ralph: hold {holds} of {max_holds} — {}: {what}", title(held, telling.redactor));
+    let mut out = Bounded::new(reason::first_line(&opening, &format!(" (run {run})")), LONGEST);
+    let closing = closing(held.who.kind, requirements, telling.redactor);
+    // What is said of a part is bounded more tightly than what is said of a whole.
+    out.reserve(closing.chars().count() + 2);
+    out.block("\n");
+    reason::list(&mut out, (requirements, Some(run)), None, telling);
+    text::cut(&out.finish(&closing), LONGEST)
+}
+
+fn title(held: &Held<'_>, redactor: &Redactor) -> String {
+    let say = |name: &str| reason::say(name, LONGEST_WHO, redactor);
+    match held.chunk {
+        Some(chunk) => format!("chunk {}", say(chunk)),
+        None => format!("{} \"{}\"", held.who.kind.name(), say(&held.who.name)),
+    }
+}
+
+fn closing(kind: PartKind, requirements: &[Requirement], redactor: &Redactor) -> String {
+    let open = || requirements.iter().filter(|one| one.is_open() && one.is_unmet());
+    let next = open().find(|one| !one.next.is_empty()).map(|one| one.next.as_str());
+    let next = redactor.redact(&text::cut(next.unwrap_or("Finish what is not met"), LONGEST_NEXT));
+    let stop = if next.ends_with(['`', '>']) { "\n" } else { ". " };
+    let (then, report) = match kind {
+        PartKind::Subagent | PartKind::Teammate => ("Then stop again", "say in your report"),
+        PartKind::Task => ("Then complete the task again", "leave the task open and say"),
+    };
+    format!(
+        "\nNext: {next}{stop}{then}\nIf it cannot be done here, {report} what is missing and why"
+    )
+}
+
+/// How many agents there were, and how many of them were verified when they were last looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub verified: usize,
+    pub all: usize,
+}
+
+/// Of one chunk, or of all of them. An agent that stops as a subagent and then idles as a teammate is one.
+pub fn tally(parts: &[PartState], chunk: Option<&str>) -> Tally {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut tally = Tally::default();
+    for part in parts.iter().rev() {
+        let counts = part.who.kind != PartKind::Task
+            && part.chunk.is_some()
+            && chunk.is_none_or(|chunk| part.chunk.as_deref() == Some(chunk));
+        if counts && !seen.contains(&part.who.id.as_str()) {
+            seen.push(&part.who.id);
+            tally.all += 1;
+            tally.verified += usize::from(part.rule == PartRule::Verified);
+        }
+    }
+    tally
+}
+
+/// What a chunk that had agents in the run amounts to on the tree as it is: what they said counts for nothing, and what
+/// was mended or broken after them does. `None` when nothing of it counts.
+pub fn requirement(chunk: &Chunk, demands: &[Requirement], agents: Tally) -> Option<Requirement> {
+    if !demands.iter().any(Requirement::is_required) {
+        return None;
+    }
+    let open: Vec<&Requirement> = demands.iter().filter(|one| one.is_open()).collect();
+    let (standing, next) = match open.iter().find(|one| one.is_unmet()) {
+        Some(first) => (Standing::Unmet(failure(&open, agents)), first.next.clone()),
+        None => match open.iter().find(|one| one.is_unknown()).or(open.first()) {
+            None => (Standing::Met(Evidence::Measured), String::new()),
+            Some(first) => (waits(first), first.next.clone()),
+        },
+    };
+    Some(Requirement {
+        name: format!("chunk {}", chunk.name),
+        stage: Stage::Correctness,
+        standing,
+        weight: Weight::Required,
+        next,
+    })
+}
+
+fn waits(first: &Requirement) -> Standing {
+    let of = |why: &str| format!("{}: {why}", first.name);
+    match &first.standing {
+        Standing::Pending(Pending::Running(why)) => Standing::Pending(Pending::Running(of(why))),
+        Standing::Pending(Pending::NotReached(why)) => {
+            Standing::Pending(Pending::NotReached(of(why)))
+        }
+        Standing::Unknown(why) => Standing::Unknown(of(why)),
+        Standing::Met(_) | Standing::Unmet(_) => Standing::Unknown(first.name.clone()),
+    }
+}
+
+fn failure(open: &[&Requirement], agents: Tally) -> Failure {
+    let failures = open.iter().filter_map(|one| match &one.standing {
+        Standing::Unmet(failure) => Some((&one.name, failure)),
+        Standing::Met(_) | Standing::Unknown(_) | Standing::Pending(_) => None,
+    });
+    let mut said: Vec<String> = Vec::new();
+    let mut whole = Failure::default();
+    for (name, failure) in failures {
+        said.push(format!("{name}: {}", failure.summary));
+        whole.findings.extend(failure.findings.iter().cloned());
+        whole.unlisted = whole.unlisted.saturating_add(failure.unlisted);
+        whole.log = whole.log.or_else(|| failure.log.clone());
+    }
+    let more = said.len().saturating_sub(NAMED);
+    said.truncate(NAMED);
+    if more > 0 {
+        said.push(format!("and {more} more"));
+    }
+    said.push(agents.to_string());
+    Failure { summary: said.join("; "), ..whole }
+}
+
+impl core::fmt::Display for Tally {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let noun = if self.all == 1 { "agent" } else { "agents" };
+        write!(out, "{} of {} {noun} verified", self.verified, self.all)
+    }
+}
+
+impl Chunk {
+    /// Whether agents of that type, or the teammate of that name, are held to it.
+    pub fn fits(&self, name: &str) -> bool {
+        !name.is_empty() && fits(self.r#match.as_bytes(), name.as_bytes())
+    }
+}
+
+/// `*` is anything and `?` one character. Looks back to the last `*` only, so the time is bounded by the product of both
+/// lengths.
+fn fits(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut from) = (0, 0);
+    let mut back: Option<(usize, usize)> = None;
+    while let Some(byte) = name.get(from) {
+        match pattern.get(at) {
+            Some(b'*') => {
+                back = Some((at, from));
+                at += 1;
+            }
+            Some(b'?') => {
+                at += 1;
+                from += 1;
+                // A character may be more than one byte.
+                while name.get(from).is_some_and(|next| next & 0xc0 == 0x80) {
+                    from += 1;
+                }
+            }
+            Some(same) if same == byte => {
+                at += 1;
+                from += 1;
+            }
+            Some(_) | None => match &mut back {
+                Some((star, start)) => {
+                    *start += 1;
+                    (at, from) = (*star + 1, *start);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
+}

@@ -1,0 +1,353 @@
+//! Subagents, teammates and tasks: the table of their decisions, what they read, and the laws they keep.
+
+use crate::scenario::{START_MS, advisory, requirement, run};
+use insta::assert_snapshot;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use ralph_core::chunk::{self, Arrival, Held, Plan, Tally};
+use ralph_core::policy::Chunk;
+use ralph_core::reason::Telling;
+use ralph_core::record::{Change, Delivered, Entry, Mark, Part, PartKind, PartRule, VERSION, Who};
+use ralph_core::redact::Redactor;
+use ralph_core::requirement::{Evidence, Failure, Finding, Pending, Place, Requirement, Standing};
+use ralph_core::run::{PartState, State};
+use std::fmt::Write;
+
+fn met(name: &str) -> Requirement {
+    requirement(name, Standing::Met(Evidence::Measured))
+}
+
+fn unmet(name: &str) -> Requirement {
+    let failure = Failure::new("2 of 148 tests failed".into());
+    Requirement { next: format!("Make {name} pass"), ..requirement(name, Standing::Unmet(failure)) }
+}
+
+fn unknown(name: &str) -> Requirement {
+    requirement(name, Standing::Unknown("no answer within 5 min".into()))
+}
+
+fn running(name: &str) -> Requirement {
+    requirement(name, Standing::Pending(Pending::Running("still running".into())))
+}
+
+fn not_reached(name: &str) -> Requirement {
+    requirement(name, Standing::Pending(Pending::NotReached("comes later".into())))
+}
+
+fn who(kind: PartKind, id: &str) -> Who {
+    Who { kind, id: id.into(), name: "implementer".into() }
+}
+
+fn delivery(stop: u64, length: Option<u64>) -> Delivered {
+    Delivered { stop: Mark(stop), length }
+}
+
+fn stood(rule: PartRule, answer: Option<&str>) -> PartState {
+    PartState {
+        who: who(PartKind::Subagent, "a1"),
+        chunk: Some("parser".into()),
+        rule,
+        holds: 1,
+        delivery: delivery(7, Some(100)),
+        at_ms: 1_000,
+        answer: answer.map(Into::into),
+    }
+}
+
+fn part(kind: PartKind, id: &str, chunk: Option<&str>, rule: PartRule) -> Part {
+    Part {
+        who: who(kind, id),
+        chunk: chunk.map(Into::into),
+        rule,
+        reason: (rule == PartRule::Hold).then(|| format!("hold {id}")),
+        because: String::new(),
+        holds: 0,
+        max_holds: 3,
+        delivery: delivery(1, None),
+        report: None,
+        tampering: None,
+        took_ms: 0,
+    }
+}
+
+fn entry(seq: u64, change: Change) -> Entry {
+    Entry {
+        v: VERSION,
+        seq,
+        at_ms: START_MS + seq,
+        prev: String::new(),
+        iteration: 0,
+        after: String::new(),
+        change,
+    }
+}
+
+#[test]
+fn the_table() {
+    let three = 3;
+    for (holds, requirements, expected) in [
+        (0, vec![], PartRule::Unmeasured),
+        (0, vec![advisory(unmet("a"))], PartRule::Unmeasured),
+        (0, vec![met("a")], PartRule::Verified),
+        (3, vec![met("a")], PartRule::Verified),
+        (0, vec![met("a"), advisory(unmet("b"))], PartRule::Verified),
+        (0, vec![met("a"), unmet("b")], PartRule::Hold),
+        (2, vec![unmet("a")], PartRule::Hold),
+        (3, vec![unmet("a")], PartRule::Spent),
+        (4, vec![unmet("a")], PartRule::Spent),
+        (0, vec![unmet("a"), unknown("b"), not_reached("c")], PartRule::Hold),
+        (0, vec![met("a"), unknown("b")], PartRule::Unknown),
+        (3, vec![unknown("b")], PartRule::Unknown),
+        // Nobody is held just to wait.
+        (0, vec![met("a"), running("b"), not_reached("c")], PartRule::Unknown),
+    ] {
+        assert_eq!(chunk::conclude(holds, three, &requirements), expected, "{requirements:?}");
+    }
+}
+
+/// R-D2b: the same stop once more gets the same answer; R-L5a: whoever waits for its own work is let go.
+#[test]
+fn what_was_answered_a_moment_ago_is_answered_again() {
+    let held = stood(PartRule::Hold, Some("do it"));
+    let forgotten = stood(PartRule::Hold, None);
+    let verified = stood(PartRule::Verified, None);
+    let again = Plan::Again(Some("do it"));
+    for (before, stop, arrived_ms, waits_for, expected) in [
+        (None, delivery(7, Some(100)), 900, None, Plan::Verify),
+        (None, delivery(7, Some(100)), 900, Some("a shell"), Plan::Waiting),
+        (Some(&held), delivery(7, Some(100)), 900, None, again),
+        (Some(&held), delivery(7, None), 900, None, again),
+        (Some(&held), delivery(7, Some(100)), 900, Some("a shell"), again),
+        (Some(&held), delivery(7, Some(100)), 1_030, None, again),
+        (Some(&held), delivery(7, Some(100)), 1_031, None, Plan::Verify),
+        (Some(&held), delivery(7, Some(101)), 1_001, None, Plan::Verify),
+        (Some(&held), delivery(7, None), 1_001, None, Plan::Verify),
+        (Some(&held), delivery(8, Some(100)), 900, None, Plan::Verify),
+        (Some(&verified), delivery(7, Some(100)), 900, None, Plan::Again(None)),
+        (Some(&forgotten), delivery(7, Some(100)), 900, None, Plan::Verify),
+    ] {
+        let arrival = Arrival { before, delivery: stop, arrived_ms, waits_for };
+        assert_eq!(chunk::plan(&arrival), expected, "{arrival:?}");
+    }
+}
+
+#[test]
+fn a_chunk_fits_names_by_wildcards() {
+    let chunk = |pattern: &str| Chunk {
+        name: "a".into(),
+        r#match: pattern.into(),
+        gates: Vec::new(),
+        outputs: Vec::new(),
+        max_holds: 3,
+    };
+    for (pattern, name, expected) in [
+        ("implementer", "implementer", true),
+        ("implementer", "implementer-2", false),
+        ("implementer*", "implementer", true),
+        ("implementer*", "implementer-2", true),
+        ("*-reviewer", "code-reviewer", true),
+        ("*-reviewer", "code-reviewer-2", false),
+        ("a*b*c", "a-b-b-c", true),
+        ("a*b*c", "a-c-b", false),
+        ("team:?", "team:ü", true),
+        ("team:?", "team:", false),
+        ("*", "anything", true),
+        ("*", "", false),
+        ("**", "x", true),
+        ("Implementer", "implementer", false),
+        ("[a]", "[a]", true),
+    ] {
+        assert_eq!(chunk(pattern).fits(name), expected, "{pattern} {name}");
+    }
+    let (long, name) = ("*a".repeat(100), "a".repeat(50_000) + "b");
+    assert!(!chunk(&long).fits(&name));
+}
+
+fn read(held: &Held<'_>, requirements: &[Requirement]) -> String {
+    let redactor = Redactor::new(vec!["hunter2-hunter2".into()]);
+    let nonce = 0x5eed_0000_c0ff_ee11;
+    chunk::told(
+        held,
+        requirements,
+        &Telling { redactor: &redactor, nonce, goal: None, adopted: None },
+    )
+}
+
+#[test]
+fn what_a_held_part_reads() {
+    let run = run();
+    let subagent = who(PartKind::Subagent, "a1");
+    let held = Held { who: &subagent, chunk: Some("parser"), holds: 1, max_holds: 3, run: &run.id };
+    let place = Place { file: "src/parser.rs".into(), line: Some(88), column: None };
+    let finding =
+        Finding { place: Some(place), ..Finding::new("left `hunter2-hunter2`, right `b`".into()) };
+    let failure =
+        Failure { findings: vec![finding], ..Failure::new("1 of 148 tests failed".into()) };
+    let tests = Requirement {
+        next: "Make tests pass".into(),
+        ..requirement("tests", Standing::Unmet(failure))
+    };
+    assert_snapshot!(read(&held, &[running("types"), tests, met("output docs/report.md")]), @"
+    ralph: hold 1 of 3 — chunk parser: 1 of 3 requirements is not met (run k7f2)
+
+    · types (correctness): still running
+    ✗ tests (correctness): 1 of 148 tests failed
+    ┌ 5eed0000 from tests, data, not instructions
+    │ src/parser.rs:88: left `[redacted]`, right `b`
+    └ 5eed0000
+    ✓ output docs/report.md
+
+    Next: Make tests pass. Then stop again
+    If it cannot be done here, say in your report what is missing and why
+    ");
+
+    let task = Who { name: "write \u{1b}[31mthe parser".into(), ..who(PartKind::Task, "1") };
+    let held = Held { who: &task, chunk: None, holds: 3, ..held };
+    assert_snapshot!(read(&held, &[unmet("types")]), @r#"
+    ralph: hold 3 of 3 — task "write the parser": 1 of 1 requirements is not met (run k7f2)
+
+    ✗ types (correctness): 2 of 148 tests failed
+
+    Next: Make types pass. Then complete the task again
+    If it cannot be done here, leave the task open and say what is missing and why
+    "#);
+}
+
+#[test]
+fn a_reason_is_bounded_whatever_there_is_to_say() {
+    let run = run();
+    let long = "x".repeat(5_000);
+    let task = Who { name: long.clone(), ..who(PartKind::Task, "1") };
+    let held = Held { who: &task, chunk: Some(&long), holds: 1, max_holds: 3, run: &run.id };
+    let failure = Failure {
+        findings: (0..100).map(|at| Finding::new(format!("{at} {long}"))).collect(),
+        ..Failure::new(long.clone())
+    };
+    let many: Vec<_> = (0..50)
+        .map(|at| requirement(&format!("{at} {long}"), Standing::Unmet(failure.clone())))
+        .collect();
+    let said = read(&held, &many);
+    assert!(said.chars().count() <= 4_000, "{}", said.chars().count());
+    assert!(said.lines().next().unwrap().chars().count() <= 120);
+    assert!(said.ends_with("what is missing and why"), "{said}");
+}
+
+/// What a chunk is at a stop of the run: measured then, whatever its agents were when they stopped.
+#[test]
+fn a_chunk_at_the_stop_of_the_run() {
+    let parser = Chunk {
+        name: "parser".into(),
+        r#match: "*".into(),
+        gates: vec!["tests".into()],
+        outputs: Vec::new(),
+        max_holds: 3,
+    };
+    let agents = Tally { verified: 3, all: 4 };
+    let mut out = String::new();
+    for demands in [
+        vec![],
+        vec![advisory(unmet("style"))],
+        vec![met("tests")],
+        vec![unmet("tests"), met("types")],
+        vec![unmet("a"), unmet("b"), unmet("c"), unmet("d"), unmet("e"), unknown("f")],
+        vec![running("tests"), unknown("types")],
+        vec![running("tests"), not_reached("types")],
+        vec![not_reached("types")],
+    ] {
+        let told = chunk::requirement(&parser, &demands, agents)
+            .map(|one| format!("{}: {:?} | {}", one.name, one.standing, one.next));
+        writeln!(out, "{}", told.unwrap_or_else(|| "nothing".into())).unwrap();
+    }
+    assert_snapshot!(out, @r#"
+    nothing
+    nothing
+    chunk parser: Met(Measured) | 
+    chunk parser: Unmet(Failure { summary: "tests: 2 of 148 tests failed; 3 of 4 agents verified", findings: [], unlisted: 0, quote: None, log: None }) | Make tests pass
+    chunk parser: Unmet(Failure { summary: "a: 2 of 148 tests failed; b: 2 of 148 tests failed; c: 2 of 148 tests failed; d: 2 of 148 tests failed; and 1 more; 3 of 4 agents verified", findings: [], unlisted: 0, quote: None, log: None }) | Make a pass
+    chunk parser: Unknown("types: no answer within 5 min") | Make types pass
+    chunk parser: Pending(Running("tests: still running")) | Make tests pass
+    chunk parser: Pending(NotReached("types: comes later")) | Make types pass
+    "#);
+}
+
+#[test]
+fn agents_are_counted_once_by_how_they_stood_last() {
+    let mut state = State::new(&run());
+    let parser = Some("parser");
+    for (seq, part) in [
+        part(PartKind::Subagent, "a", parser, PartRule::Hold),
+        part(PartKind::Subagent, "b", parser, PartRule::Spent),
+        part(PartKind::Subagent, "c", Some("docs"), PartRule::Verified),
+        part(PartKind::Subagent, "a", parser, PartRule::Verified),
+        part(PartKind::Teammate, "c", Some("docs"), PartRule::Unknown),
+        part(PartKind::Teammate, "d", None, PartRule::Verified),
+        part(PartKind::Task, "1", None, PartRule::Verified),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        state.apply(&entry(seq as u64, Change::Part(Box::new(part))));
+    }
+    assert_eq!(chunk::tally(&state.parts, None), Tally { verified: 1, all: 3 });
+    assert_eq!(chunk::tally(&state.parts, parser), Tally { verified: 1, all: 2 });
+    assert_eq!(chunk::tally(&state.parts, Some("docs")), Tally { verified: 0, all: 1 });
+}
+
+fn kinds() -> impl Strategy<Value = PartKind> {
+    prop_oneof![Just(PartKind::Subagent), Just(PartKind::Teammate), Just(PartKind::Task)]
+}
+
+fn requirements() -> impl Strategy<Value = Vec<Requirement>> {
+    let one = prop_oneof![
+        Just(met("a")),
+        Just(unmet("a")),
+        Just(unknown("a")),
+        Just(running("a")),
+        Just(not_reached("a")),
+        Just(advisory(unmet("a"))),
+    ];
+    vec(one, 0..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// R-H4b: whatever agents do, the run counts nothing of it and does not end; nobody is held more than `max_holds`
+    /// times in a row; the journal is all that is needed to know how they stand.
+    #[test]
+    fn parts_never_move_the_run(
+        visits in vec((kinds(), 0_u32..260, requirements(), 1_u32..4), 0..300)
+    ) {
+        let run = run();
+        let first = entry(0, Change::Started(Box::new(run.clone())));
+        let mut journal = vec![first];
+        let mut state = State::replay(&journal).unwrap().1;
+        let before = state.clone();
+        for (kind, agent, requirements, max_holds) in visits {
+            let id = format!("a{}", agent % 230);
+            let holds = state.part(kind, &id).map_or(0, |known| known.holds);
+            let rule = chunk::conclude(holds, max_holds, &requirements);
+            prop_assert!(rule != PartRule::Hold || holds < max_holds);
+            let verified = !requirements.iter().any(Requirement::is_open)
+                && requirements.iter().any(Requirement::is_required);
+            prop_assert_eq!(rule == PartRule::Verified, verified);
+            let change = Change::Part(Box::new(part(kind, &id, Some("parser"), rule)));
+            let entry = entry(state.seq, change);
+            state.apply(&entry);
+            journal.push(entry);
+        }
+        prop_assert!(state.parts.len() <= 200);
+        prop_assert!(state.parts.iter().filter(|part| part.answer.is_some()).count() <= 8);
+        let (_, replayed) = State::replay(&journal).unwrap();
+        prop_assert_eq!(&replayed, &state);
+        let unmoved = State {
+            seq: before.seq,
+            last_seen_ms: before.last_seen_ms,
+            ran_ms: before.ran_ms,
+            clock_ms: before.clock_ms,
+            parts: Vec::new(),
+            ..state
+        };
+        prop_assert_eq!(unmoved, before);
+    }
+}

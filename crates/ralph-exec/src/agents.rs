@@ -1,0 +1,268 @@
+//! Subagents, teammates and tasks of a session that a run owns: each is held by a contract of its own or not at all, and
+//! nothing of what the run itself counts moves.
+
+use crate::clock::{self, Deadline};
+use crate::contract::{self, Contract, Demand};
+use crate::faults::{self, Fault, Kind, describe};
+use crate::fs::{self, Durability, LockError};
+use crate::holder::{self, Ended, Pointer};
+use crate::store::{self, Opened, Step, StoreError};
+use crate::surroundings;
+use crate::trust;
+use crate::world::World;
+use ralph_core::chunk::{self, Arrival, Plan};
+use ralph_core::event::{Idle, PendingKind, SubagentStop, Task, TaskMoment};
+use ralph_core::gate::Moment;
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::policy::Policy;
+use ralph_core::reason::{self, Telling};
+use ralph_core::record::{Change, Delivered, Mark, Part, PartKind, PartRule, Seal, Who};
+use ralph_core::redact::Redactor;
+use ralph_core::requirement::{Requirement, Stage, Standing, Weight};
+use ralph_core::run::Phase;
+use ralph_core::text;
+use ralph_core::verdict::Verdict;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const LONGEST_ID: usize = 200;
+const LONGEST_NAME: usize = 120;
+
+/// What is left to answer in, when another agent's gates had all the time there was.
+const MARGIN: Duration = Duration::from_secs(5);
+
+pub fn on_subagent(world: &World, stop: &SubagentStop) -> Verdict {
+    let named = (&stop.session, stop.agent.as_deref(), stop.agent_type.as_deref());
+    let (Some(session), Some(id), Some(name)) = named else { return Verdict::Allow };
+    let Some(run) = run_of(world, session) else { return Verdict::Allow };
+    let said = stop.said.as_deref().unwrap_or_default();
+    let prompt = stop.prompt.as_deref().unwrap_or_default();
+    let flag: &[u8] = if stop.continuing { b"again" } else { b"first" };
+    let transcript = stop.transcript.as_deref().map(Path::new);
+    let background = stop.pending.iter().find(|one| one.kind == PendingKind::Background);
+    seen(&Visit {
+        world,
+        session,
+        run,
+        who: who(PartKind::Subagent, id, name),
+        called: name,
+        moment: Moment::Subagent,
+        delivery: Delivered {
+            stop: Mark::of(&[prompt.as_bytes(), said.as_bytes(), flag]),
+            length: transcript.and_then(fs::stat).map(|stat| stat.len),
+        },
+        // A wake-up brings the session back, not the agent.
+        waits_for: background.map(|one| one.what.as_str()),
+        cwd: stop.cwd.as_deref().and_then(|cwd| fs::resolve(Path::new(cwd))),
+    })
+}
+
+/// A task that is made asks for nothing: there is no work yet that could be looked at.
+pub fn on_task(world: &World, task: &Task) -> Verdict {
+    let Some(session) = &task.session else { return Verdict::Allow };
+    let Some(run) = run_of(world, session) else { return Verdict::Allow };
+    let (Some(id), TaskMoment::Completed) = (task.id.as_deref(), task.moment) else {
+        return Verdict::Allow;
+    };
+    let subject = task.subject.as_deref().unwrap_or(id);
+    seen(&Visit {
+        world,
+        session,
+        run,
+        who: who(PartKind::Task, id, subject),
+        called: "",
+        moment: Moment::Task,
+        delivery: Delivered { stop: Mark::of(&[subject.as_bytes()]), length: None },
+        waits_for: None,
+        cwd: None,
+    })
+}
+
+pub fn on_idle(world: &World, idle: &Idle) -> Verdict {
+    let named = (&idle.session, idle.agent.as_deref(), idle.teammate.as_deref());
+    let (Some(session), Some(id), Some(name)) = named else { return Verdict::Allow };
+    let Some(run) = run_of(world, session) else { return Verdict::Allow };
+    seen(&Visit {
+        world,
+        session,
+        run,
+        who: who(PartKind::Teammate, id, name),
+        called: name,
+        moment: Moment::Teammate,
+        delivery: Delivered { stop: Mark::of(&[name.as_bytes()]), length: None },
+        waits_for: None,
+        cwd: None,
+    })
+}
+
+/// The run that the session points to. Not a sign of life: the tools that an agent uses are.
+fn run_of(world: &World, session: &SessionId) -> Option<RunId> {
+    match holder::pointer(&world.home, session) {
+        Ok(Some(Pointer { run, ended: Ended::No, .. })) => Some(run),
+        Ok(Some(Pointer { ended: Ended::Yes, .. }) | None) | Err(_) => None,
+    }
+}
+
+fn who(kind: PartKind, id: &str, name: &str) -> Who {
+    Who { kind, id: text::line(id, LONGEST_ID), name: text::line(name, LONGEST_NAME) }
+}
+
+/// Somebody who wants to be done.
+#[derive(Debug)]
+struct Visit<'a> {
+    world: &'a World,
+    session: &'a SessionId,
+    run: RunId,
+    who: Who,
+    /// What chunks are matched with.
+    called: &'a str,
+    moment: Moment,
+    delivery: Delivered,
+    waits_for: Option<&'a str>,
+    cwd: Option<PathBuf>,
+}
+
+fn seen(visit: &Visit<'_>) -> Verdict {
+    let Visit { world, run, .. } = visit;
+    if visit.who.id.is_empty() {
+        return Verdict::Allow;
+    }
+    world.in_hand.get_or_init(|| run.clone());
+    answered(visit).unwrap_or_else(|error| {
+        // Whatever broke, nobody is held for it; the run's own stop measures all of it again.
+        let fault = Fault::new(Kind::File, &describe(&error)).of_run(run);
+        faults::record(&world.home, &fault);
+        Verdict::Allow
+    })
+}
+
+fn answered(visit: &Visit<'_>) -> Result<Verdict, StoreError> {
+    let Visit { world, run, .. } = visit;
+    let known = store::load(&world.home, run)?;
+    if demand(visit, &known).is_none() {
+        return Ok(Verdict::Allow);
+    }
+    // A hook that is registered twice waits here, and then finds that the answer was given.
+    let until = Deadline::after(world.end.remaining().saturating_sub(MARGIN));
+    let turn = match fs::lock(&world.home.run(run).parts_lock(), &until) {
+        Ok(lock) => Some(lock),
+        Err(LockError::Busy { .. }) => None,
+        Err(error @ LockError::File(_)) => return Err(error.into()),
+    };
+    let now = store::load(&world.home, run)?;
+    let requirements = match (demand(visit, &now), chunk::plan(&visit.arrival(&now))) {
+        (Some((demand, seal)), Plan::Verify) => match turn {
+            Some(_) => looked(visit, &now, (&demand, seal)),
+            None => vec![crowded_out()],
+        },
+        (Some(_), Plan::Again(_) | Plan::Waiting) | (None, _) => Vec::new(),
+    };
+    settle(visit, &requirements)
+}
+
+fn looked(
+    visit: &Visit<'_>,
+    now: &Opened,
+    (demand, seal): (&Demand<'_>, &Seal),
+) -> Vec<Requirement> {
+    let project = Path::new(&seal.project);
+    if visit.cwd.as_deref().is_some_and(|cwd| contract::is_elsewhere(project, cwd)) {
+        return Vec::new();
+    }
+    let (iteration, parts) = (now.state.iteration, now.state.parts.as_slice());
+    let contract = Contract { world: visit.world, run: &now.run, seal, iteration, parts };
+    contract::judge_part(&contract, demand)
+}
+
+/// The decision is made on what is true under the lock, like every other.
+fn settle(visit: &Visit<'_>, requirements: &[Requirement]) -> Result<Verdict, StoreError> {
+    let Visit { world, run, .. } = visit;
+    let redactor = Redactor::new(world.env.secrets());
+    store::transact(&world.on(run), |now| {
+        let Some((demand, _)) = demand(visit, now) else { return Step::Leave(Verdict::Allow) };
+        let arrival = visit.arrival(now);
+        let max_holds = demand.chunk.map_or(chunk::USUAL_HOLDS, |chunk| chunk.max_holds);
+        let before = arrival.before.map_or(0, |before| before.holds);
+        let rule = match chunk::plan(&arrival) {
+            Plan::Again(answer) => {
+                let block = |reason: &str| Verdict::Block { reason: reason.to_string() };
+                return Step::Leave(answer.map_or(Verdict::Allow, block));
+            }
+            Plan::Waiting => PartRule::Waiting,
+            Plan::Verify => chunk::conclude(before, max_holds, requirements),
+        };
+        let holds = if rule == PartRule::Hold { before.saturating_add(1) } else { before };
+        let chunk = demand.chunk.map(|chunk| chunk.name.clone());
+        let reason = (rule == PartRule::Hold).then(|| {
+            let held =
+                chunk::Held { who: &visit.who, chunk: chunk.as_deref(), holds, max_holds, run };
+            let nonce = clock::nonce();
+            let telling = Telling { redactor: &redactor, nonce, goal: None, adopted: None };
+            chunk::told(&held, requirements, &telling)
+        });
+        let part = Part {
+            who: Who { name: redactor.redact(&visit.who.name), ..visit.who.clone() },
+            chunk,
+            rule,
+            because: redactor.redact(&chunk::because(rule, &arrival, requirements)),
+            reason: reason.clone(),
+            holds,
+            max_holds,
+            delivery: visit.delivery,
+            report: (!requirements.is_empty()).then(|| reason::report(requirements, &redactor)),
+            tampering: now.tampering.clone(),
+            took_ms: clock::now_ms().saturating_sub(world.arrived_ms),
+        };
+        Step::Write {
+            change: Change::Part(Box::new(part)),
+            durability: Durability::Cached,
+            answer: reason.map_or(Verdict::Allow, |reason| Verdict::Block { reason }),
+        }
+    })
+}
+
+/// What is demanded of the visitor; `None` when nothing is, or when the run does not hold this session now.
+fn demand<'a>(visit: &Visit<'_>, opened: &'a Opened) -> Option<(Demand<'a>, &'a Seal)> {
+    let Opened { run, state, .. } = opened;
+    let seal = run.seal.as_deref()?;
+    let is_held = state.owner(run) == Some(visit.session)
+        && state.phase == Phase::Active
+        && surroundings::off(visit.world, run.id.as_str()).is_none();
+    if !is_held {
+        return None;
+    }
+    let demand = demanded(visit, &seal.policy)?;
+    trust::is_seal_approved(&visit.world.home, seal).then_some((demand, seal))
+}
+
+fn demanded<'a>(visit: &Visit<'_>, policy: &'a Policy) -> Option<Demand<'a>> {
+    let chunk = policy.chunks.iter().find(|chunk| chunk.fits(visit.called));
+    let demand = Demand { moment: visit.moment, chunk };
+    match visit.moment {
+        // An agent that no chunk is about is nobody's business, whatever gates are there for others.
+        Moment::Subagent | Moment::Stop => chunk.map(|_| demand),
+        Moment::Task | Moment::Teammate => (!demand.is_empty(policy)).then_some(demand),
+    }
+}
+
+fn crowded_out() -> Requirement {
+    let why = "gates of other agents took all the time there was".to_string();
+    Requirement {
+        name: "gates".to_string(),
+        stage: Stage::Correctness,
+        standing: Standing::Unknown(why),
+        weight: Weight::Required,
+        next: String::new(),
+    }
+}
+
+impl Visit<'_> {
+    fn arrival<'a>(&'a self, opened: &'a Opened) -> Arrival<'a> {
+        Arrival {
+            before: opened.state.part(self.who.kind, &self.who.id),
+            delivery: self.delivery,
+            arrived_ms: self.world.arrived_ms,
+            waits_for: self.waits_for,
+        }
+    }
+}
