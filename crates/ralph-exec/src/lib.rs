@@ -14,6 +14,7 @@ pub mod config;
 pub mod contract;
 pub mod control;
 pub mod detect;
+pub mod doctor;
 pub mod env;
 pub mod environment;
 pub mod faults;

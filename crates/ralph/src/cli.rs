@@ -46,6 +46,8 @@ enum Command {
     Init(cmd::init::Init),
     /// Take ralph out of the agent's settings again, without a trace
     Uninstall(cmd::uninstall::Uninstall),
+    /// See whether ralph would hold an agent here: settings, hooks, state, gates; repair what is safe
+    Doctor(cmd::doctor::Doctor),
     /// Hold a session to what is agreed, until it is met, out of limits or stuck
     Start(Start),
     /// Show the runs there are and how they stand
@@ -434,6 +436,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Replay(replay) => return ended(cmd::replay::run(env, &replay)),
         Command::Notify(notify) => return ended(cmd::notify::run(env, &notify)),
         Command::Statusline(cmd::statusline::Statusline {}) => return cmd::statusline::run(env),
+        Command::Doctor(doctor) => return ended(cmd::doctor::run(env, &doctor)),
         Command::Init(init) => cmd::init::run(env, &init),
         Command::Uninstall(uninstall) => cmd::uninstall::run(env, &uninstall),
         Command::Start(start) => cmd::start::run(env, &start),

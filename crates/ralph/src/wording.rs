@@ -7,6 +7,8 @@ use ralph_core::limits::{self, Limits, money};
 use ralph_core::record::{Asked, Decided, Known, Outcome, Part, Report, Run};
 use ralph_core::run::{Phase, State};
 use ralph_exec::clock;
+use ralph_exec::doctor::protection::Unprotected;
+use ralph_exec::overview::RunView;
 
 /// Whatever a file says, on one line that cannot steer a terminal.
 pub(crate) fn safe(foreign: &str) -> String {
@@ -64,6 +66,21 @@ pub(crate) fn standing(state: &State, phase: Phase) -> &'static str {
         Phase::Active if state.report.is_some() || state.delivery.is_some() => "let go",
         Phase::Active => "armed",
     }
+}
+
+/// The same, unless nothing of the run's session reaches ralph.
+pub(crate) fn standing_of(view: &RunView, unprotected: Option<&Unprotected>) -> &'static str {
+    match unprotected {
+        Some(_) => "unprotected",
+        None => standing(&view.opened.state, view.phase),
+    }
+}
+
+/// Why nobody is held, and what to do about it.
+pub(crate) fn unprotected(why: &Unprotected, now_ms: u64) -> String {
+    let mark = paint(term::BAD, "✗");
+    let (why, remedy) = (safe(&why.in_words(now_ms)), safe(&why.remedy()));
+    format!("      {mark} nobody is held: {why}\n        {remedy}\n")
 }
 
 pub(crate) fn progress(run: &Run, state: &State, now_ms: u64) -> String {

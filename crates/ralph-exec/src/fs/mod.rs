@@ -27,8 +27,8 @@ pub use lines::Lines;
 pub use lock::{Lock, LockError, lock};
 pub use write::{
     Durability, Mode, append, create_dir, create_dir_ordinary, create_new, create_new_ordinary,
-    overwrite, patch, put, quarantine, remove_empty_dir, remove_file, remove_made_dir, replace,
-    replace_keeping_mode, replace_link, scratch, stream, truncate,
+    make_private, overwrite, patch, put, quarantine, remove_empty_dir, remove_file,
+    remove_made_dir, replace, replace_keeping_mode, replace_link, scratch, stream, truncate,
 };
 
 /// What was attempted on which path; the source says why it failed.
@@ -139,6 +139,12 @@ pub fn exists(path: &Path) -> bool {
 /// A pipe, a device or a socket: something that may never end.
 pub fn is_special(path: &Path) -> bool {
     stat(path).is_some_and(|stat| stat.kind == Kind::Other)
+}
+
+/// Whether it belongs to whoever runs us; `None` when it is missing or out of reach.
+pub fn is_ours(path: &Path) -> Option<bool> {
+    let owner = std::fs::metadata(path).ok()?.uid();
+    Some(owner == rustix::process::geteuid().as_raw())
 }
 
 pub fn is_directory(path: &Path) -> bool {

@@ -262,6 +262,12 @@ pub fn quarantine(path: &Path, stamp: u64) -> Result<PathBuf, FileError> {
     put_aside().map_err(FileError::new("quarantine", path))
 }
 
+/// Lets nobody but its owner into a directory.
+pub fn make_private(path: &Path) -> Result<(), FileError> {
+    step(|| std::fs::set_permissions(path, Permissions::from_mode(0o700)))
+        .map_err(FileError::new("change the mode of", path))
+}
+
 /// Removes a file. One that is gone already is fine.
 pub fn remove_file(path: &Path) -> Result<(), FileError> {
     match step(|| std::fs::remove_file(path)) {

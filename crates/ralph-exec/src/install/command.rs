@@ -79,7 +79,7 @@ fn lasting(running: &Path, search_path: &OsStr, doubt: impl Fn(&Path) -> Option<
     candidates.swap_remove(lasting.unwrap_or(0))
 }
 
-fn doubt(env: &Env, path: &Path) -> Option<Doubt> {
+pub(crate) fn doubt(env: &Env, path: &Path) -> Option<Doubt> {
     let is_build = |directory: &Path| {
         directory.file_name() == Some(OsStr::new("target"))
             || fs::exists(&directory.join("CACHEDIR.TAG"))
@@ -127,7 +127,7 @@ fn is_ours(command: &str, args: Option<&[String]>, does: &[&str]) -> bool {
 }
 
 /// The words of a command line, as far as quotes make them.
-fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;

@@ -5,6 +5,7 @@ pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod declare;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod gate;
 pub(crate) mod generate;
 pub(crate) mod init;

@@ -11,6 +11,7 @@ use ralph_core::record::{Change, Line};
 use ralph_core::run::Phase;
 use ralph_exec::clock;
 use ralph_exec::control::{self, Caller, Named};
+use ralph_exec::doctor::protection::{self, Unprotected};
 use ralph_exec::env::Env;
 use ralph_exec::faults::{self, Fault, describe};
 
@@ -39,6 +40,8 @@ struct Overview<'a> {
 struct RunJson<'a> {
     run: &'a str,
     status: &'static str,
+    /// Why the run holds nobody although it goes on.
+    unprotected: Option<String>,
     title: &'a str,
     session: Option<&'a str>,
     project: &'a str,
@@ -115,12 +118,14 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
         runs.retain(|view| !is_old(view, now_ms));
         runs.truncate(SHOWN_RUNS);
     }
+    let unprotected = protection::of_runs(env, &home, &runs);
     let faults = faults::all(&home);
     let held = if args.name.is_none() { overview::held(&home) } else { Vec::new() };
     let off = super::off(env, &home);
     let shown = Shown {
         off,
         runs: &runs,
+        unprotected: &unprotected,
         held: &held,
         left_out: all - runs.len(),
         unreadable: &unreadable,
@@ -134,7 +139,8 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
 pub(crate) fn of_run(home: &Home, run: &RunId) -> Result<String, Failure> {
     let opened = store::load(home, run)?;
     let view = RunView { phase: control::phase(home, &opened), opened };
-    Ok(paragraph(&view, &faults::all(home)))
+    // Whoever asks in the session is heard there.
+    Ok(paragraph(&view, None, &faults::all(home)))
 }
 
 fn clear(home: &Home, args: &Status) -> Result<(), Failure> {
@@ -166,6 +172,8 @@ fn is_old(view: &RunView, now_ms: u64) -> bool {
 struct Shown<'a> {
     off: Option<&'static str>,
     runs: &'a [RunView],
+    /// One for each run.
+    unprotected: &'a [Option<Unprotected>],
     held: &'a [HeldView],
     left_out: usize,
     unreadable: &'a [Unreadable],
@@ -201,8 +209,8 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
     if let Some(why) = shown.off {
         out.push_str(&format!("{} nobody is held: {why}\n\n", paint(term::ODD, "?")));
     }
-    for view in shown.runs {
-        out.push_str(&paragraph(view, shown.faults));
+    for (view, unprotected) in shown.runs.iter().zip(shown.unprotected) {
+        out.push_str(&paragraph(view, unprotected.as_ref(), shown.faults));
     }
     for one in shown.unreadable {
         let id = paint(term::BOLD, one.run.as_str());
@@ -246,11 +254,11 @@ fn held_line(view: &HeldView) -> String {
     format!("no run  session {session} {how} ({ago}); `ralph cancel {session}` lets it go\n")
 }
 
-fn paragraph(view: &RunView, faults: &[Fault]) -> String {
+fn paragraph(view: &RunView, unprotected: Option<&Unprotected>, faults: &[Fault]) -> String {
     let (run, state) = (&view.opened.run, &view.opened.state);
     let now_ms = clock::now_ms();
     let id = paint(term::BOLD, run.id.as_str());
-    let word = wording::standing(state, view.phase);
+    let word = wording::standing_of(view, unprotected);
     if let Phase::Ended(_) = view.phase {
         let ago = wording::ago(now_ms, state.last_seen_ms);
         let noun = if state.iteration == 1 { "iteration" } else { "iterations" };
@@ -264,9 +272,12 @@ fn paragraph(view: &RunView, faults: &[Fault]) -> String {
     }
     let mut out = format!("{id}  {word:<12} {}\n", safe(&run.title));
     out.push_str(&format!("      {}\n", wording::progress(run, state, now_ms)));
+    if let Some(why) = unprotected {
+        out.push_str(&wording::unprotected(why, now_ms));
+    }
     if let Some(report) = &state.report {
         out.push_str(&format!("      {}\n", wording::report(report)));
-    } else if view.phase == Phase::Active && state.trouble.is_none() {
+    } else if view.phase == Phase::Active && state.trouble.is_none() && unprotected.is_none() {
         out.push_str(
             "      no stop seen yet; if it stays so, see whether the hook is registered\n",
         );
@@ -301,7 +312,12 @@ fn print_json(shown: &Shown<'_>) -> Result<(), Failure> {
     super::print_json(&Overview {
         v: 1,
         off: shown.off,
-        runs: shown.runs.iter().map(|view| run_json(view, now_ms)).collect(),
+        runs: shown
+            .runs
+            .iter()
+            .zip(shown.unprotected)
+            .map(|(view, unprotected)| run_json(view, unprotected.as_ref(), now_ms))
+            .collect(),
         held: shown
             .held
             .iter()
@@ -330,13 +346,14 @@ fn print_json(shown: &Shown<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn run_json(view: &RunView, now_ms: u64) -> RunJson<'_> {
+fn run_json<'a>(view: &'a RunView, unprotected: Option<&Unprotected>, now_ms: u64) -> RunJson<'a> {
     let (run, state) = (&view.opened.run, &view.opened.state);
     let report = state.report.as_ref();
     let tally = chunk::tally(&state.parts, None);
     RunJson {
         run: run.id.as_str(),
-        status: wording::standing(state, view.phase),
+        status: wording::standing_of(view, unprotected),
+        unprotected: unprotected.map(|why| why.in_words(now_ms)),
         title: &run.title,
         session: state.owner(run).map(SessionId::as_str),
         project: &run.project,

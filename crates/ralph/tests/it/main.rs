@@ -15,6 +15,7 @@ mod checkpoints;
 mod control;
 mod demo;
 mod detect;
+mod doctor;
 mod faults;
 mod gates;
 mod guard;

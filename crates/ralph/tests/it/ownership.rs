@@ -212,7 +212,7 @@ fn a_transcript_outside_the_hosts_directory_is_not_read() {
 /// R-L4c: without a process to ask about, a day of silence means that nobody is there.
 #[test]
 fn a_run_that_was_silent_for_a_day_is_orphaned() {
-    for (ago_ms, standing) in [(23 * 3_600_000, "armed"), (25 * 3_600_000, "orphaned")] {
+    for (ago_ms, standing) in [(23 * 3_600_000, "unprotected"), (25 * 3_600_000, "orphaned")] {
         let sandbox = Sandbox::new();
         let run = sandbox.start(["--goal-file", "-", "--max-duration", "72h"]);
         let directory = sandbox.ralph_home("runs").join(&run);
@@ -227,6 +227,6 @@ fn a_run_that_was_silent_for_a_day_is_orphaned() {
         }
         assert_eq!(sandbox.standing(&run).0, standing);
         let stop = sandbox.stop(SESSION, "");
-        assert_eq!(stop.is_block(), standing == "armed", "{stop}");
+        assert_eq!(stop.is_block(), standing == "unprotected", "{stop}");
     }
 }

@@ -181,7 +181,7 @@ fn the_status_shows_runs_and_trouble() {
           ? [time]  input trouble: the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)
           `ralph status --clear-trouble` forgets these
         ");
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"not given yet","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)","run":null,"session":null}]}"#);
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"not given yet","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)","run":null,"session":null}]}"#);
     });
 }
 
@@ -310,6 +310,7 @@ fn the_command_reference_is_current() {
         "",
         "init",
         "uninstall",
+        "doctor",
         "start",
         "status",
         "why",

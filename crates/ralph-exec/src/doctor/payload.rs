@@ -1,0 +1,56 @@
+//! What the client would say to a hook at each event.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// One line, as the client writes it.
+pub(super) fn of(event: &str, session: &str, project: &Path) -> Vec<u8> {
+    let mut fields = json!({
+        "session_id": session,
+        "transcript_path": "",
+        "cwd": project.to_string_lossy(),
+        "hook_event_name": event,
+    });
+    if let (Value::Object(all), Value::Object(own)) = (&mut fields, of_event(event)) {
+        all.extend(own);
+    }
+    let mut line = fields.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
+fn of_event(event: &str) -> Value {
+    const SAID: &str = "ralph doctor looks whether this hook answers";
+    match event {
+        "Stop" => json!({
+            "permission_mode": "default", "prompt_id": "doctor", "stop_hook_active": false,
+            "last_assistant_message": SAID, "background_tasks": [], "session_crons": [],
+        }),
+        "SubagentStop" => json!({
+            "permission_mode": "default", "agent_id": "doctor", "agent_type": "ralph-doctor",
+            "stop_hook_active": false, "last_assistant_message": SAID,
+        }),
+        "StopFailure" => json!({"error": "unknown", "error_details": SAID}),
+        "UserPromptSubmit" => json!({"prompt_id": "doctor", "prompt": SAID}),
+        "UserPromptExpansion" => json!({
+            "prompt_id": "doctor", "expansion_type": "slash_command", "command_name": "doctor",
+            "command_args": "", "command_source": "userSettings", "prompt": "/doctor",
+        }),
+        "SessionStart" => json!({"source": "startup"}),
+        "SessionEnd" => json!({"reason": "other"}),
+        "PreCompact" => json!({"trigger": "manual", "custom_instructions": ""}),
+        "PostCompact" => json!({"trigger": "manual", "compact_summary": SAID}),
+        "PreToolUse" => json!({
+            "tool_name": "Bash", "tool_use_id": "doctor",
+            "tool_input": {"command": "ls", "description": SAID},
+        }),
+        "PostToolUse" => json!({
+            "tool_name": "Bash", "tool_use_id": "doctor",
+            "tool_input": {"command": "ls"}, "tool_response": {"stdout": ""},
+        }),
+        "TaskCreated" | "TaskCompleted" => json!({"task_id": "1", "task_subject": SAID}),
+        "TeammateIdle" => json!({"teammate_name": "doctor", "team_name": "doctor"}),
+        _ => json!({}),
+    }
+}

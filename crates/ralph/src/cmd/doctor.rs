@@ -1,0 +1,201 @@
+//! `ralph doctor`: whether ralph would hold an agent here.
+
+use super::simulate::INTERRUPTED;
+use super::{caller, init, print_json, scratch};
+use crate::report::Failure;
+use crate::term::{self, paint};
+use crate::{FAILURE, SUCCESS};
+use clap::Args;
+use ralph_core::text;
+use ralph_exec::control::Caller;
+use ralph_exec::doctor::repair;
+use ralph_exec::doctor::{self, Check, Scene, Standing};
+use ralph_exec::env::{self, Env};
+use ralph_exec::faults::describe;
+use ralph_exec::fs;
+use ralph_exec::paths::Home;
+use ralph_exec::proc::cancel::Cancel;
+use ralph_exec::proc::signals;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph doctor
+  ralph doctor --fix
+  ralph doctor --json | jq '.checks[] | select(.status == \"bad\")'
+
+Every hook of ralph's that the client would call is called, as the client would: through `/bin/sh`,
+with nothing of your profile, at each of its events, and at a stop of a run that is not done. That
+happens in a home of its own; no run of yours is counted or held. Hooks of others are never run.
+
+`--fix` does what is safe: the rights of ralph's home, ralph's own entries in the settings, what
+gates that were killed left behind. All else is for you to do, and the line says how.
+
+Exit codes: 0 nothing is wrong, 1 something is, 130 interrupted")]
+pub(crate) struct Doctor {
+    /// The project; by default the nearest directory upwards that has a policy, or the repository
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Repair what can be repaired safely, then look again
+    #[arg(long)]
+    pub fix: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Serialize)]
+struct DoctorJson<'a> {
+    v: u8,
+    project: String,
+    /// How many checks are `bad`.
+    wrong: usize,
+    /// What `--fix` did.
+    fixed: &'a [String],
+    /// What it could not do.
+    failed: &'a [String],
+    checks: Vec<CheckJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct CheckJson<'a> {
+    name: &'static str,
+    status: Standing,
+    what: String,
+    fix: Option<&'a str>,
+    /// Whether `--fix` would do it.
+    repairable: bool,
+}
+
+/// What was found, and what was done about it.
+struct Found {
+    checks: Vec<Check>,
+    fixed: Vec<String>,
+    failed: Vec<String>,
+}
+
+pub(crate) fn run(env: &Env, args: &Doctor) -> Result<u8, Failure> {
+    if args.fix && caller(env) == Caller::Agent {
+        let hint =
+            "a person does this, in a terminal of their own; without `--fix` nothing changes";
+        return Err(Failure::new("the agent may not repair what judges it", hint));
+    }
+    let hint = "set `HOME`, or `RALPH_HOME` to an absolute path";
+    let unknown = || Failure::new("it is not known where runs are kept", hint);
+    // Whatever is there instead of a directory is for the examination to tell.
+    let home = Home::new(env.ralph_home().ok_or_else(unknown)?);
+    let project = init::project(env, args.project.as_deref())?;
+    let cancel = Cancel::new().map(Arc::new);
+    let cancel = cancel.map_err(|error| Failure::because("cannot wait for hooks", &error))?;
+    signals::wish_on_signals(&cancel)
+        .map_err(|error| Failure::because("cannot listen for signals", &error))?;
+    let root = scratch(env, "ralph-doctor")?;
+    let scene = Scene {
+        env,
+        home: &home,
+        project: &project,
+        program: &env::this_program(),
+        version: env!("CARGO_PKG_VERSION"),
+        scratch: &root,
+        cancel: &cancel,
+    };
+    let found = find(&scene, args.fix);
+    let removed = fs::remove_made_dir(&root);
+    if cancel.is_wished() {
+        return Ok(INTERRUPTED);
+    }
+    removed?;
+    let wrong = found.checks.iter().filter(|check| check.standing == Standing::Bad).count();
+    if args.json {
+        print_json(&json(&found, &project, wrong))?;
+    } else {
+        term::out(&shown(&found, args, wrong))?;
+    }
+    Ok(if wrong == 0 { SUCCESS } else { FAILURE })
+}
+
+fn find(scene: &Scene<'_>, fix: bool) -> Found {
+    let checks = doctor::examine(scene);
+    let mut found = Found { checks, fixed: Vec::new(), failed: Vec::new() };
+    if !fix {
+        return found;
+    }
+    for done in repair::all(scene, &found.checks) {
+        match done {
+            Ok(what) => found.fixed.push(clean(&what)),
+            Err(error) => found.failed.push(clean(&describe(&error))),
+        }
+    }
+    if !found.fixed.is_empty() {
+        found.checks = doctor::examine(scene);
+    }
+    found
+}
+
+fn clean(text: &str) -> String {
+    text::line(text, 1_000)
+}
+
+fn shown(found: &Found, args: &Doctor, wrong: usize) -> String {
+    let mut out = String::new();
+    for what in &found.fixed {
+        out.push_str(&format!("{}: {what}\n", paint(term::GOOD, "fixed")));
+    }
+    for what in &found.failed {
+        out.push_str(&format!("{}: {what}\n", paint(term::BAD, "not fixed")));
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    for check in &found.checks {
+        let mark = match check.standing {
+            Standing::Good => paint(term::GOOD, "✓"),
+            Standing::Bad => paint(term::BAD, "✗"),
+            Standing::Unclear => paint(term::ODD, "?"),
+            Standing::Note => paint(term::DIM, "·"),
+        };
+        out.push_str(&format!("{mark} {:<12}{}\n", check.name, clean(&check.what)));
+        if let Some(fix) = &check.fix {
+            out.push_str(&format!(
+                "{:<14}{}\n",
+                "",
+                paint(term::DIM, &format!("→ {}", clean(fix)))
+            ));
+        }
+    }
+    let is_repairable = |check: &&Check| check.standing == Standing::Bad && check.repair.is_some();
+    let repairable = found.checks.iter().filter(is_repairable).count();
+    let noun = if wrong == 1 { "thing is" } else { "things are" };
+    out.push_str(&match (wrong, repairable, args.fix) {
+        (0, _, _) => format!("\n{}\n", paint(term::GOOD, "nothing is wrong")),
+        (_, 0, _) | (_, _, true) => format!("\n{wrong} {noun} wrong\n"),
+        (_, _, false) if repairable == wrong => {
+            format!("\n{wrong} {noun} wrong; `ralph doctor --fix` repairs that\n")
+        }
+        (_, _, false) => {
+            format!("\n{wrong} {noun} wrong; `ralph doctor --fix` repairs {repairable} of them\n")
+        }
+    });
+    out
+}
+
+fn json<'a>(found: &'a Found, project: &Path, wrong: usize) -> DoctorJson<'a> {
+    let checks = found.checks.iter().map(|check| CheckJson {
+        name: check.name,
+        status: check.standing,
+        what: clean(&check.what),
+        fix: check.fix.as_deref(),
+        repairable: check.repair.is_some(),
+    });
+    DoctorJson {
+        v: 1,
+        project: project.display().to_string(),
+        wrong,
+        fixed: &found.fixed,
+        failed: &found.failed,
+        checks: checks.collect(),
+    }
+}

@@ -1,0 +1,1101 @@
+//! `ralph doctor` before and after each breakage, and `unprotected` in `ralph status`.
+
+use crate::sandbox::{Ended, SESSION, Sandbox, ended, program, write_at};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+const LOCAL: &str = ".claude/settings.local.json";
+const POLICY: &str = "[[gate]]\nname = \"tests\"\nstage = \"correctness\"\nrun = [\"check-all\"]\ntimeout = \"5m\"\n";
+const GOAL: [&str; 2] = ["--goal-file", "-"];
+
+/// A project with an approved gate, and ralph registered by `ralph init`.
+fn healthy() -> Sandbox {
+    healthy_in(Sandbox::new(), &[])
+}
+
+fn healthy_in(sandbox: Sandbox, init: &[&str]) -> Sandbox {
+    let bin = sandbox.root().join("bin");
+    program(&bin.join("check-all"), "#!/bin/sh\nexit 0\n");
+    fs::create_dir_all(sandbox.root().join("other")).unwrap();
+    symlink(env!("CARGO_BIN_EXE_ralph"), bin.join("ralph")).unwrap();
+    sandbox.write("ralph.toml", POLICY);
+    let path =
+        format!("{}:{}:/usr/bin:/bin", bin.display(), sandbox.root().join("other").display());
+    let sandbox = sandbox.env("PATH", &path);
+    sandbox.trust();
+    let done = sandbox.ralph([&["init", "--yes", "--no-gates"], init].concat());
+    assert_eq!(done.code, Some(0), "{done}");
+    sandbox
+}
+
+fn ralph_of(sandbox: &Sandbox) -> PathBuf {
+    sandbox.root().join("bin/ralph")
+}
+
+/// Without what is only so in a sandbox: that ralph is in a directory for what is soon deleted.
+fn tidy(sandbox: &Sandbox, text: &str) -> Vec<String> {
+    let text = sandbox.tidy(text);
+    let mut lines: Vec<String> = Vec::new();
+    let mut is_doubt = false;
+    for line in text.lines() {
+        let is_fix = line.trim_start().starts_with('→');
+        is_doubt = if is_fix { is_doubt } else { line.contains("soon deleted") };
+        if !is_doubt {
+            lines.push(line.to_string());
+        }
+    }
+    lines
+}
+
+fn examined(sandbox: &Sandbox) -> Ended {
+    let ended = sandbox.ralph(["doctor"]);
+    assert_eq!(ended.stderr, "", "{ended}");
+    ended
+}
+
+/// All that is not as it was in `before`: lines that are gone, and new ones.
+fn difference(before: &[String], after: &[String]) -> String {
+    let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}\n"));
+    let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}\n"));
+    gone.chain(new).collect()
+}
+
+/// What `ralph doctor` says differently once something is broken, and its exit code.
+fn broken(sandbox: &Sandbox, break_it: impl FnOnce()) -> String {
+    let before = examined(sandbox);
+    assert_eq!(before.code, Some(0), "{before}");
+    break_it();
+    let after = examined(sandbox);
+    let code = after.code.unwrap();
+    let (before, after) = (tidy(sandbox, &before.stdout), tidy(sandbox, &after.stdout));
+    format!("exit {code}\n{}", difference(&before, &after))
+}
+
+/// What `--fix` says that it did. Afterwards everything is as it was before the breakage.
+fn fixed(sandbox: &Sandbox, healthy: &[String]) -> String {
+    let fixed = sandbox.ralph(["doctor", "--fix"]);
+    let after = tidy(sandbox, &examined(sandbox).stdout);
+    assert_eq!((difference(healthy, &after).as_str(), fixed.code), ("", Some(0)), "{fixed}");
+    difference(healthy, &tidy(sandbox, &fixed.stdout))
+}
+
+fn now(sandbox: &Sandbox) -> Vec<String> {
+    tidy(sandbox, &examined(sandbox).stdout)
+}
+
+fn settings() -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    let version = format!("ralph {}", env!("CARGO_PKG_VERSION").replace('.', "[.]"));
+    settings.add_filter(&version, "ralph [version]");
+    settings.add_filter(r"`(/bin/)?sh: [^`]*`", "`[the shell's words]`");
+    settings
+}
+
+fn edit(sandbox: &Sandbox, path: &str, change: impl FnOnce(&mut Value)) {
+    let path = sandbox.project().join(path);
+    let text = fs::read_to_string(&path).unwrap_or_else(|_| "{}".to_string());
+    let mut value = serde_json::from_str(&text).unwrap();
+    change(&mut value);
+    write_at(&path, serde_json::to_string_pretty(&value).unwrap());
+}
+
+/// R-H2c: where nothing is wrong every command has fired, and a run that is not done was held. R-H3b: with blanks,
+/// quotes and umlauts in the way, too.
+#[test]
+fn a_set_up_that_works_is_said_to() {
+    let sandbox = healthy();
+    settings().bind(|| {
+        assert_snapshot!(now(&sandbox).join("\n"), @"
+        ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is read
+        ✓ registered  13 of 13 events, in the local settings
+        ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+        ✓ holds       it holds a run that is not done
+        ✓ version     `$ROOT/bin/ralph` is ralph [version]
+        ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+        ✓ cap         the client bears 30 blocks in a row
+        ✓ home        `$ROOT/home/.ralph` can be written, by you alone
+        ✓ policy      `$ROOT/project/ralph.toml`, 1 gate
+        ✓ trust       a person approved what the policy runs
+        ✓ tools       every gate's program is there
+        ✓ git         `$ROOT/project` is a repository
+        · client      `claude` is not on the path
+
+        nothing is wrong
+        ");
+    });
+    assert_eq!(examined(&sandbox).code, Some(0));
+    assert!(!sandbox.ralph_home("runs").exists(), "nothing real is charged");
+
+    let before = sandbox.snapshot();
+    sandbox.write(".claude/data/ralph-loops/current/feature_list.json", r#"[{"id": 1}]"#);
+    assert_eq!(examined(&sandbox).code, Some(0), "a loop that waits to be taken up stays free");
+    assert_eq!(sandbox.snapshot(), before);
+
+    let odd = Sandbox::named("it's ä project/$HOME `x`");
+    odd.git(&["init", "--quiet"]);
+    let odd = healthy_in(odd, &[]);
+    let link = odd.root().join("bin/it's ä \"ralph\"");
+    fs::create_dir_all(&link).unwrap();
+    symlink(env!("CARGO_BIN_EXE_ralph"), link.join("ralph")).unwrap();
+    let command = format!(
+        "'{}' hook claude",
+        link.join("ralph").display().to_string().replace('\'', r"'\''")
+    );
+    edit(&odd, LOCAL, |value| {
+        for groups in value["hooks"].as_object_mut().unwrap().values_mut() {
+            groups[0]["hooks"][0]["command"] = json!(command);
+        }
+    });
+    assert_eq!(examined(&odd).code, Some(0), "{}", examined(&odd));
+}
+
+/// R-H2c: a program that moved, or may not be executed, does not fire.
+#[test]
+fn a_program_that_is_not_there() {
+    let sandbox = healthy();
+    let healthy = now(&sandbox);
+    let (here, there) = (ralph_of(&sandbox), sandbox.root().join("other/ralph"));
+    let moved = broken(&sandbox, || fs::rename(&here, &there).unwrap());
+    let repaired = sandbox.ralph(["doctor", "--fix"]);
+    settings().bind(|| {
+        assert_snapshot!(moved, @"
+        exit 1
+        - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+        - ✓ holds       it holds a run that is not done
+        - ✓ version     `$ROOT/bin/ralph` is ralph [version]
+        - nothing is wrong
+        + ✗ hook        not fired: `$ROOT/bin/ralph hook claude` in the local settings (all 13 events): exit code 127, it is not there: `[the shell's words]`
+        +               → `ralph init`
+        + 1 thing is wrong; `ralph doctor --fix` repairs that
+        ");
+        let shown = difference(&healthy, &tidy(&sandbox, &repaired.stdout));
+        assert_snapshot!(format!("exit {}\n{shown}", repaired.code.unwrap()), @"
+        exit 0
+        - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+        - ✓ version     `$ROOT/bin/ralph` is ralph [version]
+        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        + ✓ hook        fired: `$ROOT/other/ralph hook claude` in the local settings, 13 events
+        + ✓ version     `$ROOT/other/ralph` is ralph [version]
+        ");
+    });
+
+    let sandbox = self::healthy();
+    let there = sandbox.root().join("other/ralph");
+    let not_executable = broken(&sandbox, || {
+        fs::rename(ralph_of(&sandbox), &there).unwrap();
+        fs::write(ralph_of(&sandbox), "#!/bin/sh\n").unwrap();
+    });
+    settings().bind(|| assert_snapshot!(not_executable, @"
+    exit 1
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ holds       it holds a run that is not done
+    - ✓ version     `$ROOT/bin/ralph` is ralph [version]
+    - nothing is wrong
+    + ✗ hook        not fired: `$ROOT/bin/ralph hook claude` in the local settings (all 13 events): exit code 126, it cannot be executed: `[the shell's words]`
+    +               → `ralph init`
+    + ? version     `$ROOT/bin/ralph` does not say its version
+    + 1 thing is wrong; `ralph doctor --fix` repairs that
+    "));
+}
+
+/// R-H2c: what a host would misread is the wrong shape.
+#[test]
+fn an_answer_of_the_wrong_shape() {
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let mut shown = String::new();
+    for (what, text) in [
+        ("banner", format!("echo welcome\nexec {ralph} hook claude\n")),
+        ("blocks", "cat > /dev/null; echo no >&2; exit 2 # ralph hook claude\n".to_string()),
+        ("fails", "echo usage: wrong >&2; exit 1 # ralph hook claude\n".to_string()),
+        ("lets go", "cat > /dev/null; exit 0 # ralph hook claude\n".to_string()),
+        ("killed", "kill -9 $$ # ralph hook claude\n".to_string()),
+    ] {
+        let sandbox = healthy();
+        let wrapper = sandbox.root().join("bin/wrapper");
+        program(&wrapper, &format!("#!/bin/sh\n{text}"));
+        shown.push_str(&format!("-- {what}: "));
+        shown.push_str(&broken(&sandbox, || {
+            edit(&sandbox, LOCAL, |value| {
+                value["hooks"]["Stop"][0]["hooks"][0]["command"] = json!(wrapper);
+            });
+        }));
+    }
+    settings().bind(|| assert_snapshot!(shown, @"
+    -- banner: exit 1
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ holds       it holds a run that is not done
+    - nothing is wrong
+    + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
+    + ✗ hook        wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): it prints `welcome` though there is nothing to say
+    +               → take it out of the local settings, then `ralph init`
+    + · path        `$ROOT/bin/wrapper` calls ralph by a detour
+    + 1 thing is wrong
+    -- blocks: exit 1
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ holds       it holds a run that is not done
+    - nothing is wrong
+    + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
+    + ✗ hook        wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): exit code 2, which blocks, in a session that nobody holds: `no`
+    +               → take it out of the local settings, then `ralph init`
+    + · path        `$ROOT/bin/wrapper` calls ralph by a detour
+    + 1 thing is wrong
+    -- fails: exit 1
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ holds       it holds a run that is not done
+    - nothing is wrong
+    + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
+    + ✗ hook        wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): exit code 1, an error to the client: `usage: wrong`
+    +               → take it out of the local settings, then `ralph init`
+    + · path        `$ROOT/bin/wrapper` calls ralph by a detour
+    + 1 thing is wrong
+    -- lets go: exit 1
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ holds       it holds a run that is not done
+    - nothing is wrong
+    + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
+    + ✓ hook        fired: `$ROOT/bin/wrapper` in the local settings, 1 event
+    + ✗ holds       wrong shape: `$ROOT/bin/wrapper` in the local settings at a stop of a run: a run that is not done was let go: exit code 0, ``
+    +               → take it out of the local settings, then `ralph init`
+    + · path        `$ROOT/bin/wrapper` calls ralph by a detour
+    + 1 thing is wrong
+    -- killed: exit 1
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ holds       it holds a run that is not done
+    - nothing is wrong
+    + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
+    + ✗ hook        not fired: `$ROOT/bin/wrapper` in the local settings (Stop): signal 9 ended it
+    +               → take it out of the local settings, then `ralph init`
+    + · path        `$ROOT/bin/wrapper` calls ralph by a detour
+    + 1 thing is wrong
+    "));
+}
+
+/// What a repository brings along is not run before a person trusts it.
+#[test]
+fn a_command_of_the_repository_is_not_run_unasked() {
+    let sandbox = healthy();
+    let shared = ".claude/settings.json";
+    let mut shown = String::new();
+    sandbox.write("ralph", format!("#!/bin/sh\ntouch {}\n", sandbox.root().join("ran").display()));
+    fs::set_permissions(sandbox.project().join("ralph"), fs::Permissions::from_mode(0o755))
+        .unwrap();
+    for command in [
+        "./ralph hook claude".to_string(),
+        format!("{} hook claude", sandbox.project().join("ralph").display()),
+        format!("{} hook claude; ./ralph", ralph_of(&sandbox).display()),
+        "sh -c './ralph; ralph hook claude'".to_string(),
+        "\"$CLAUDE_PROJECT_DIR\"/ralph hook claude".to_string(),
+    ] {
+        let hook = json!({"type": "command", "command": command, "timeout": 600});
+        let settings = json!({"hooks": {"SessionEnd": [{"hooks": [hook]}]}});
+        sandbox.write(shared, settings.to_string());
+        let lines = tidy(&sandbox, &examined(&sandbox).stdout);
+        let lines =
+            lines.iter().filter(|line| line.contains("not tried") || line.contains("not fired"));
+        shown.extend(lines.map(|line| format!("{line}\n")));
+        assert!(!sandbox.root().join("ran").exists(), "{command}");
+    }
+    let wrapper = sandbox.root().join("bin/wrapper");
+    let ran = sandbox.root().join("ran");
+    program(
+        &wrapper,
+        &format!("#!/bin/sh\n[ \"$X\" ] && touch {}\nexit 0 # ralph hook claude\n", ran.display()),
+    );
+    let hook = json!({"type": "command", "command": wrapper, "timeout": 600});
+    let own = json!({"hooks": {"SessionEnd": [{"hooks": [hook]}]}});
+    write_at(&sandbox.home().join(".claude/settings.json"), own.to_string());
+    sandbox.write(shared, r#"{"env": {"X": "1"}}"#);
+    examined(&sandbox);
+    assert!(!ran.exists(), "nor does it set variables");
+    settings().bind(|| assert_snapshot!(shown, @r#"
+    ? hook        not tried: `./ralph hook claude` in the project settings, and the client does not trust this project
+    ? hook        not tried: `$ROOT/project/ralph hook claude` in the project settings, and the client does not trust this project
+    ? hook        not tried: `$ROOT/bin/ralph hook claude; ./ralph` in the project settings, and the client does not trust this project
+    ? hook        not tried: `sh -c './ralph; ralph hook claude'` in the project settings, and the client does not trust this project
+    ? hook        not tried: `"$CLAUDE_PROJECT_DIR"/ralph hook claude` in the project settings, and the client does not trust this project
+    "#));
+    let project = fs::canonicalize(sandbox.project()).unwrap();
+    let trusted =
+        json!({"projects": {project.to_str().unwrap(): {"hasTrustDialogAccepted": true}}});
+    write_at(&sandbox.home().join(".claude.json"), trusted.to_string());
+    examined(&sandbox);
+    assert!(sandbox.root().join("ran").exists(), "then it is");
+}
+
+/// A hook that never answers is not waited for longer than the client would.
+#[test]
+fn a_hook_that_hangs_is_not_waited_for() {
+    let sandbox = healthy();
+    let wrapper = sandbox.root().join("bin/wrapper");
+    program(&wrapper, "#!/bin/sh\nexec sleep 600 # ralph hook claude\n");
+    let shown = broken(&sandbox, || {
+        edit(&sandbox, LOCAL, |value| {
+            let hook = &mut value["hooks"]["SessionEnd"][0]["hooks"][0];
+            hook["command"] = json!(wrapper);
+            hook["timeout"] = json!(0.2);
+        });
+    });
+    settings().bind(|| assert_snapshot!(shown, @"
+    exit 1
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - nothing is wrong
+    + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
+    + ✗ hook        not fired: `$ROOT/bin/wrapper` in the local settings (SessionEnd): it had not answered when its time was over
+    +               → take it out of the local settings, then `ralph init`
+    + · path        `$ROOT/bin/wrapper` calls ralph by a detour
+    + 1 thing is wrong
+    "));
+}
+
+/// R-D3c: a timeout that is missing, in milliseconds, or less than gates and hook need.
+#[test]
+fn a_timeout_that_does_not_fit() {
+    let sandbox = healthy();
+    let healthy = now(&sandbox);
+    let original = fs::read(sandbox.project().join(LOCAL)).unwrap();
+    let mut shown = String::new();
+    for (what, timeout) in [
+        ("missing", Value::Null),
+        ("milliseconds", json!(600_000)),
+        ("too small", json!(60)),
+        ("just too small", json!(570)),
+    ] {
+        shown.push_str(&format!("-- {what}: "));
+        shown.push_str(&broken(&sandbox, || {
+            edit(&sandbox, LOCAL, |value| {
+                let hook = value["hooks"]["Stop"][0]["hooks"][0].as_object_mut().unwrap();
+                hook.remove("timeout");
+                if !timeout.is_null() {
+                    hook.insert("timeout".to_string(), timeout.clone());
+                }
+            });
+        }));
+        shown.push_str(&fixed(&sandbox, &healthy));
+        write_at(&sandbox.project().join(LOCAL), &original);
+    }
+    let slow = broken(&sandbox, || {
+        sandbox.write("ralph.toml", POLICY.replace("5m", "50m"));
+        sandbox.trust();
+    });
+    settings().bind(|| {
+        assert_snapshot!(shown, @"
+        -- missing: exit 1
+        - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+        - nothing is wrong
+        + ✗ timeout     Stop, no timeout is given: `$ROOT/bin/ralph hook claude` in the local settings
+        +               → `ralph init`
+        + 1 thing is wrong; `ralph doctor --fix` repairs that
+        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        -- milliseconds: exit 1
+        - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+        - nothing is wrong
+        + ✗ timeout     Stop, 600000 seconds look like milliseconds: `$ROOT/bin/ralph hook claude` in the local settings
+        +               → `ralph init`
+        + 1 thing is wrong; `ralph doctor --fix` repairs that
+        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        -- too small: exit 1
+        - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+        - nothing is wrong
+        + ✗ timeout     Stop, 60 s, but the hook takes up to 570 s to answer: `$ROOT/bin/ralph hook claude` in the local settings
+        +               → `ralph init`
+        + 1 thing is wrong; `ralph doctor --fix` repairs that
+        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        -- just too small: exit 1
+        - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+        - nothing is wrong
+        + ✗ timeout     Stop, 570 s, but the hook takes up to 570 s to answer: `$ROOT/bin/ralph hook claude` in the local settings
+        +               → `ralph init`
+        + 1 thing is wrong; `ralph doctor --fix` repairs that
+        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        ");
+        assert_snapshot!(slow, @"
+        exit 1
+        - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+        - nothing is wrong
+        + ✗ timeout     Stop, SubagentStop, TaskCompleted, TeammateIdle, 600 s, but the gates need 3030 s: `$ROOT/bin/ralph hook claude` in the local settings
+        +               → `ralph init`
+        + 1 thing is wrong; `ralph doctor --fix` repairs that
+        ");
+    });
+}
+
+/// R-S4d: settings that the client ignores, or that switch hooks off.
+#[test]
+fn settings_that_keep_hooks_from_running() {
+    let sandbox = healthy();
+    let original = fs::read_to_string(sandbox.project().join(LOCAL)).unwrap();
+    let mut shown = String::new();
+    for (what, text) in [
+        ("cut off", original[..original.len() - 4].to_string()),
+        ("comments", original.replacen('{', "{ // ours\n", 1)),
+        ("a wrong type", original.replacen('{', "{\"permissions\": 7,", 1)),
+        ("switched off", original.replacen('{', "{\"disableAllHooks\": true,", 1)),
+        ("ralph off", original.replacen("\"env\": {", "\"env\": {\"RALPH_OFF\": \"1\",", 1)),
+        (
+            "another home",
+            original.replacen("\"env\": {", "\"env\": {\"RALPH_HOME\": \"/srv/x\",", 1),
+        ),
+        ("an odd entry", original.replacen("\"Stop\": [", "\"Stop\": [7, ", 1)),
+    ] {
+        assert_ne!(text, original, "{what}");
+        shown.push_str(&format!("-- {what}: "));
+        shown.push_str(&broken(&sandbox, || {
+            sandbox.write(LOCAL, &text);
+        }));
+        sandbox.write(LOCAL, &original);
+    }
+    shown.push_str("-- overruled: ");
+    shown.push_str(&broken(&sandbox, || {
+        write_at(&sandbox.home().join(".claude/settings.json"), r#"{"disableAllHooks": true}"#);
+        sandbox.write(LOCAL, original.replacen('{', "{\"disableAllHooks\": false,", 1));
+    }));
+    settings().bind(|| assert_snapshot!(shown, @"
+    -- cut off: exit 1
+    - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is read
+    - ✓ registered  13 of 13 events, in the local settings
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ holds       it holds a run that is not done
+    - ✓ version     `$ROOT/bin/ralph` is ralph [version]
+    - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+    - ✓ cap         the client bears 30 blocks in a row
+    - nothing is wrong
+    + ✗ settings    the client loads nothing of `$ROOT/project/.claude/settings.local.json`: line 17, column 10: unterminated object
+    +               → correct `$ROOT/project/.claude/settings.local.json`: the client wants plain JSON, and every type right
+    + ✗ registered  no settings and no plugin call ralph: nobody is held
+    +               → correct the settings that are not loaded, then `ralph init`
+    + 2 things are wrong
+    -- comments: exit 1
+    - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is read
+    - ✓ registered  13 of 13 events, in the local settings
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ holds       it holds a run that is not done
+    - ✓ version     `$ROOT/bin/ralph` is ralph [version]
+    - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+    - ✓ cap         the client bears 30 blocks in a row
+    - nothing is wrong
+    + ✗ settings    the client loads nothing of `$ROOT/project/.claude/settings.local.json`: it has comments or trailing commas
+    +               → correct `$ROOT/project/.claude/settings.local.json`: the client wants plain JSON, and every type right
+    + ✗ registered  no settings and no plugin call ralph: nobody is held
+    +               → correct the settings that are not loaded, then `ralph init`
+    + 2 things are wrong
+    -- a wrong type: exit 1
+    - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is read
+    - ✓ registered  13 of 13 events, in the local settings
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ holds       it holds a run that is not done
+    - ✓ version     `$ROOT/bin/ralph` is ralph [version]
+    - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+    - ✓ cap         the client bears 30 blocks in a row
+    - nothing is wrong
+    + ✗ settings    the client loads nothing of `$ROOT/project/.claude/settings.local.json`: `permissions` is not an object of lists
+    +               → correct `$ROOT/project/.claude/settings.local.json`: the client wants plain JSON, and every type right
+    + ✗ registered  no settings and no plugin call ralph: nobody is held
+    +               → correct the settings that are not loaded, then `ralph init`
+    + 2 things are wrong
+    -- switched off: exit 1
+    - nothing is wrong
+    + ✗ hooks on    `disableAllHooks` in `$ROOT/project/.claude/settings.local.json` keeps every hook from running
+    +               → take `disableAllHooks` out of `$ROOT/project/.claude/settings.local.json`
+    + 1 thing is wrong
+    -- ralph off: exit 1
+    - nothing is wrong
+    + ✗ environment `RALPH_OFF` in `$ROOT/project/.claude/settings.local.json`: nobody is held
+    +               → take `RALPH_OFF` out of `$ROOT/project/.claude/settings.local.json`
+    + 1 thing is wrong
+    -- another home: exit 1
+    - nothing is wrong
+    + ✗ environment `RALPH_HOME` in `$ROOT/project/.claude/settings.local.json` is `/srv/x`: hooks look for runs there
+    +               → `RALPH_HOME=/srv/x ralph doctor`, or take it out of `$ROOT/project/.claude/settings.local.json`
+    + 1 thing is wrong
+    -- an odd entry: exit 0
+    + ? settings    in `$ROOT/project/.claude/settings.local.json`, `hooks.Stop[0]` has no list `hooks`
+    +               → correct it in `$ROOT/project/.claude/settings.local.json`
+    -- overruled: exit 0
+    + ✓ settings    user: `$ROOT/home/.claude/settings.json` is read
+    + · hooks on    `disableAllHooks` in `$ROOT/home/.claude/settings.json` is overruled by stronger settings
+    "));
+}
+
+/// R-D2b: two hooks for one event are named, both of them, wherever they come from.
+#[test]
+fn hooks_that_are_registered_twice() {
+    let sandbox = healthy();
+    let market = sandbox.root().join("market");
+    write_at(
+        &market.join(".claude-plugin/marketplace.json"),
+        r#"{"name": "m", "plugins": [{"name": "ralph", "source": "./plugin"}]}"#,
+    );
+    write_at(
+        &market.join("plugin/hooks/hooks.json"),
+        json!({"hooks": {"Stop": [{"hooks": [{
+            "type": "command", "command": ralph_of(&sandbox), "args": ["hook", "claude"], "timeout": 600,
+        }]}]}})
+        .to_string(),
+    );
+    let user = sandbox.home().join(".claude/settings.json");
+    let plugin = broken(&sandbox, || {
+        let source = json!({"source": {"source": "directory", "path": market}});
+        let settings =
+            json!({"enabledPlugins": {"ralph@m": true}, "extraKnownMarketplaces": {"m": source}});
+        write_at(&user, settings.to_string());
+    });
+    write_at(&user, "{}");
+    let stop = |command: String| {
+        let hook = json!({"type": "command", "command": command, "timeout": 600});
+        json!({"hooks": {"Stop": [{"hooks": [hook]}]}}).to_string()
+    };
+    let same = broken(&sandbox, || {
+        write_at(&user, stop(format!("{} hook claude", ralph_of(&sandbox).display())));
+    });
+    write_at(&user, "{}");
+    let others = broken(&sandbox, || {
+        write_at(&user, stop("/opt/other/stop.sh --loop".to_string()));
+    });
+    settings().bind(|| {
+        assert_snapshot!(plugin, @"
+        exit 1
+        - ✓ registered  13 of 13 events, in the local settings
+        - nothing is wrong
+        + ✓ settings    user: `$ROOT/home/.claude/settings.json` is read
+        + ✓ registered  13 of 13 events, in the local settings, plugin `ralph@m`
+        + ✗ once        two hooks of ralph answer `Stop`: `$ROOT/bin/ralph hook claude` in the local settings and `$ROOT/bin/ralph hook claude` in the plugin `ralph@m`
+        +               → `ralph uninstall --scope local` leaves the other
+        + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the plugin `ralph@m`, 1 event
+        + 1 thing is wrong
+        ");
+        assert_snapshot!(same, @"
+        exit 0
+        - ✓ registered  13 of 13 events, in the local settings
+        + ✓ registered  13 of 13 events, in the user settings, local settings
+        + · once        registered twice, runs once: `Stop`, `$ROOT/bin/ralph hook claude` in the user settings and `$ROOT/bin/ralph hook claude` in the local settings
+        + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the user settings, 1 event
+        ");
+        assert_snapshot!(others, @"
+        exit 0
+        + · others      `/opt/other/stop.sh --loop` in the user settings answers stops too, for itself
+        ");
+    });
+}
+
+/// The plugin of this repository, with the program that it looks for and without.
+#[test]
+fn the_plugin_holds_where_its_program_is() {
+    let sandbox = healthy();
+    let repository = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let source = json!({"source": {"source": "directory", "path": repository}});
+    let enabled = json!({
+        "enabledPlugins": {"ralph@ralph": true},
+        "extraKnownMarketplaces": {"ralph": source},
+    });
+    sandbox.write(LOCAL, r#"{"env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"}}"#);
+    write_at(&sandbox.home().join(".claude/settings.json"), enabled.to_string());
+    let with = now(&sandbox);
+    let without = broken(&sandbox, || fs::remove_file(sandbox.ralph_home("bin/ralph")).unwrap());
+    settings().bind(|| {
+        assert_snapshot!(with.join("\n"), @"
+        ✓ settings    user: `$ROOT/home/.claude/settings.json` is read
+        ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is read
+        ✓ registered  13 of 13 events, in the plugin `ralph@ralph`
+        ✓ hook        fired: `[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude` in the plugin `ralph@ralph`, 13 events
+        ✓ holds       it holds a run that is not done
+        · path        `[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude` calls ralph by a detour
+        ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+        ✓ cap         the client bears 30 blocks in a row
+        ✓ home        `$ROOT/home/.ralph` can be written, by you alone
+        ✓ policy      `$ROOT/project/ralph.toml`, 1 gate
+        ✓ trust       a person approved what the policy runs
+        ✓ tools       every gate's program is there
+        ✓ git         `$ROOT/project` is a repository
+        · client      `claude` is not on the path
+
+        nothing is wrong
+        ");
+        assert_snapshot!(without, @"
+        exit 1
+        - ✓ holds       it holds a run that is not done
+        - nothing is wrong
+        + ✗ holds       wrong shape: `[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude` in the plugin `ralph@ralph` at a stop of a run: a run that is not done was let go: exit code 0, ``
+        +               → `ralph init --plugin`
+        + 1 thing is wrong
+        ");
+    });
+}
+
+/// Events that do not reach ralph, and what is lost with them.
+#[test]
+fn events_that_are_missing() {
+    let sandbox = healthy();
+    let healthy = now(&sandbox);
+    let take_out = |event: &'static str| {
+        edit(&sandbox, LOCAL, |value| {
+            value["hooks"].as_object_mut().unwrap().remove(event);
+        });
+    };
+    let stop = broken(&sandbox, || take_out("Stop"));
+    let stop_fixed = fixed(&sandbox, &healthy);
+    let other = broken(&sandbox, || {
+        take_out("SessionStart");
+        take_out("PreCompact");
+    });
+    let other_fixed = fixed(&sandbox, &healthy);
+    let all = broken(&sandbox, || fs::remove_file(sandbox.project().join(LOCAL)).unwrap());
+    settings().bind(|| {
+        assert_snapshot!(format!("{stop}{stop_fixed}"), @"
+        exit 1
+        - ✓ registered  13 of 13 events, in the local settings
+        - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+        - ✓ holds       it holds a run that is not done
+        - nothing is wrong
+        + ✗ registered  `Stop` is missing in the local settings: nobody is held
+        +               → `ralph init`
+        + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
+        + 1 thing is wrong; `ralph doctor --fix` repairs that
+        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        ");
+        assert_snapshot!(format!("{other}{other_fixed}"), @"
+        exit 0
+        - ✓ registered  13 of 13 events, in the local settings
+        - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+        + ✓ registered  11 of 13 events, in the local settings
+        + · registered  `SessionStart` is not: a session that is resumed or cleared loses its run
+        +               → `ralph init`
+        + · registered  `PreCompact` is not: nothing is saved before the conversation is summed up
+        +               → `ralph init`
+        + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 11 events
+        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        ");
+        assert_snapshot!(all, @"
+        exit 1
+        - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is read
+        - ✓ registered  13 of 13 events, in the local settings
+        - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+        - ✓ holds       it holds a run that is not done
+        - ✓ version     `$ROOT/bin/ralph` is ralph [version]
+        - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+        - ✓ cap         the client bears 30 blocks in a row
+        - nothing is wrong
+        + · settings    the client has no settings for this project
+        + ✗ registered  no settings and no plugin call ralph: nobody is held
+        +               → `ralph init`
+        + 1 thing is wrong
+        ");
+    });
+    let minimal = healthy_in(Sandbox::new(), &["--minimal"]);
+    let before = fs::read(minimal.project().join(LOCAL)).unwrap();
+    let done = minimal.ralph(["doctor", "--fix"]);
+    assert_eq!(done.code, Some(0), "{done}");
+    assert_eq!(fs::read(minimal.project().join(LOCAL)).unwrap(), before, "less was wanted");
+}
+
+/// R-L9b: a cap below what the policy or a run allows.
+#[test]
+fn a_cap_that_is_too_low() {
+    let sandbox = healthy();
+    let healthy = now(&sandbox);
+    let set = |cap: &str| {
+        edit(&sandbox, LOCAL, |value| {
+            value["env"]["CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"] = json!(cap);
+        });
+    };
+    let low = broken(&sandbox, || set("8"));
+    let low_fixed = fixed(&sandbox, &healthy);
+    let run = broken(&sandbox, || {
+        sandbox
+            .start_for(SESSION, [&GOAL[..], &["--max-iterations", "100", "--no-gates"]].concat());
+    });
+    settings().bind(|| {
+        assert_snapshot!(format!("{low}{low_fixed}"), @"
+        exit 1
+        - ✓ cap         the client bears 30 blocks in a row
+        - nothing is wrong
+        + ✗ cap         the client overrides ralph after 8 blocks in a row (in `$ROOT/project/.claude/settings.local.json`), but the policy allows 25
+        +               → `ralph init`
+        + 1 thing is wrong; `ralph doctor --fix` repairs that
+        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        ");
+        assert_snapshot!(run, @r#"
+        exit 1
+        - ✓ cap         the client bears 30 blocks in a row
+        - nothing is wrong
+        + ✗ cap         the client overrides ralph after 30 blocks in a row (in `$ROOT/project/.claude/settings.local.json`), but run [run] allows 100
+        +               → set `CLAUDE_CODE_STOP_HOOK_BLOCK_CAP` to `"105"` under `env` in the settings
+        + ✓ run         [run] (make it work) is going on
+        + 1 thing is wrong
+        "#);
+    });
+}
+
+/// A path that will not be right tomorrow, or not elsewhere. R-H2b: no build and no plugin directory.
+#[test]
+fn a_path_that_will_not_last() {
+    let sandbox = healthy();
+    let original = fs::read(sandbox.project().join(LOCAL)).unwrap();
+    let mut shown = String::new();
+    for directory in ["target/release", "home/.claude/plugins/cache/m/ralph/0.1.0"] {
+        let place = sandbox.root().join(directory);
+        fs::create_dir_all(&place).unwrap();
+        symlink(env!("CARGO_BIN_EXE_ralph"), place.join("ralph")).unwrap();
+    }
+    let real = env!("CARGO_BIN_EXE_ralph");
+    let old = format!("#!/bin/sh\n[ \"$1\" = hook ] && exec {real} \"$@\"\necho ralph 0.0.1\n");
+    program(&sandbox.root().join("old/ralph"), &old);
+    let register = |command: String| {
+        edit(&sandbox, LOCAL, |value| {
+            for groups in value["hooks"].as_object_mut().unwrap().values_mut() {
+                groups[0]["hooks"][0]["command"] = json!(command);
+            }
+        });
+    };
+    let root = sandbox.root().display();
+    for command in [
+        format!("{root}/target/release/ralph hook claude"),
+        format!("{root}/home/.claude/plugins/cache/m/ralph/0.1.0/ralph hook claude"),
+        "ralph hook claude".to_string(),
+        format!("{root}/old/ralph hook claude"),
+        "\"$HOME\"/../bin/ralph hook claude".to_string(),
+    ] {
+        shown.push_str(&broken(&sandbox, || register(command)));
+        write_at(&sandbox.project().join(LOCAL), &original);
+    }
+    settings().bind(|| assert_snapshot!(shown, @r#"
+    exit 1
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ version     `$ROOT/bin/ralph` is ralph [version]
+    - nothing is wrong
+    + ✓ hook        fired: `$ROOT/target/release/ralph hook claude` in the local settings, 13 events
+    + ✗ path        `$ROOT/target/release/ralph` may not be there for long: it is where a build left it, and the next one may remove it
+    +               → install ralph, then `ralph init`
+    + ✓ version     `$ROOT/target/release/ralph` is ralph [version]
+    + 1 thing is wrong
+    exit 1
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ version     `$ROOT/bin/ralph` is ralph [version]
+    - nothing is wrong
+    + ✓ hook        fired: `$ROOT/home/.claude/plugins/cache/m/ralph/0.1.0/ralph hook claude` in the local settings, 13 events
+    + ✗ path        `$ROOT/home/.claude/plugins/cache/m/ralph/0.1.0/ralph` may not be there for long: it is in a plugin's directory, which an upgrade replaces
+    +               → install ralph, then `ralph init`
+    + ✓ version     `$ROOT/home/.claude/plugins/cache/m/ralph/0.1.0/ralph` is ralph [version]
+    + 1 thing is wrong
+    exit 1
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ holds       it holds a run that is not done
+    - ✓ version     `$ROOT/bin/ralph` is ralph [version]
+    - nothing is wrong
+    + ✗ hook        not fired: `ralph hook claude` in the local settings (all 13 events): exit code 127, it is not there: `[the shell's words]`
+    +               → `ralph init`
+    + ✗ path        `ralph` is not an absolute path: elsewhere it is another program
+    +               → `ralph init`
+    + 2 things are wrong; `ralph doctor --fix` repairs that
+    exit 1
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ version     `$ROOT/bin/ralph` is ralph [version]
+    - nothing is wrong
+    + ✓ hook        fired: `$ROOT/old/ralph hook claude` in the local settings, 13 events
+    + ✗ version     `$ROOT/old/ralph` is ralph 0.0.1, and this is ralph [version]
+    +               → `ralph init` registers this one
+    + 1 thing is wrong
+    exit 0
+    - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+    - ✓ version     `$ROOT/bin/ralph` is ralph [version]
+    + ✓ hook        fired: `"$HOME"/../bin/ralph hook claude` in the local settings, 13 events
+    + ✓ version     `$ROOT/home/../bin/ralph` is ralph [version]
+    "#));
+}
+
+/// Ralph's home: whose it is, and what was left in it.
+#[test]
+fn a_home_that_cannot_be_used_or_has_something_to_tell() {
+    let sandbox = healthy();
+    let healthy = now(&sandbox);
+    let home = sandbox.ralph_home("");
+    let mode = |mode| fs::set_permissions(&home, fs::Permissions::from_mode(mode)).unwrap();
+    let open = broken(&sandbox, || mode(0o777));
+    let open_fixed = fixed(&sandbox, &healthy);
+    let switch = broken(&sandbox, || {
+        write_at(&home.join("off"), "");
+    });
+    fs::remove_file(home.join("off")).unwrap();
+    let trouble = broken(&sandbox, || {
+        sandbox.hook("not json");
+        write_at(&home.join("sessions/s1.quarantined-17"), "{");
+    });
+    let old = std::time::SystemTime::now() - std::time::Duration::from_hours(60 * 24);
+    let stale = broken(&sandbox, || {
+        fs::create_dir_all(home.join("scratch/00ff/deep")).unwrap();
+        fs::File::open(home.join("scratch/00ff")).unwrap().set_modified(old).unwrap();
+        fs::create_dir_all(home.join("scratch/fresh")).unwrap();
+    });
+    let cleared = sandbox.ralph(["doctor", "--fix"]);
+    assert_eq!(cleared.code, Some(0), "{cleared}");
+    assert!(!home.join("scratch/00ff").exists() && home.join("scratch/fresh").exists());
+    let elsewhere = sandbox.root().join("elsewhere");
+    let linked = broken(&sandbox, || {
+        fs::rename(&home, &elsewhere).unwrap();
+        symlink(&elsewhere, sandbox.home().join(".ralph")).unwrap();
+    });
+    fs::remove_dir_all(&elsewhere).unwrap();
+    let nowhere = examined(&sandbox);
+    let nowhere: Vec<_> = tidy(&sandbox, &nowhere.stdout);
+    let nowhere: Vec<_> = nowhere.iter().filter(|line| line.contains("leads nowhere")).collect();
+    settings().bind(|| {
+        assert_snapshot!(format!("{open}{open_fixed}"), @"
+        exit 1
+        - ✓ home        `$ROOT/home/.ralph` can be written, by you alone
+        - nothing is wrong
+        + ✗ home        others may look into `$ROOT/home/.ralph` (mode 777)
+        +               → `chmod 700 $ROOT/home/.ralph`
+        + 1 thing is wrong; `ralph doctor --fix` repairs that
+        + fixed: nobody else may look into `$ROOT/home/.ralph`
+        ");
+        assert_snapshot!(switch, @"
+        exit 1
+        - nothing is wrong
+        + ✗ switch      `$ROOT/home/.ralph/off` is there: nobody is held
+        +               → `rm $ROOT/home/.ralph/off`
+        + 1 thing is wrong
+        ");
+        assert_snapshot!(trouble, @"
+        exit 0
+        + ? trouble     ralph had trouble: the event on stdin could not be read: it is not the JSON object of an event (line 1, column 2)
+        +               → `ralph status` shows it, `ralph status --clear-trouble` forgets it
+        + ? quarantine  a file could not be read and was kept as `$ROOT/home/.ralph/sessions/s1.quarantined-17`
+        +               → look at it, then `rm $ROOT/home/.ralph/sessions/s1.quarantined-17`
+        ");
+        assert_snapshot!(stale, @"
+        exit 0
+        + · scratch     1 directory of gates that were killed
+        +               → `ralph doctor --fix` removes them
+        ");
+        assert_snapshot!(linked, @"
+        exit 0
+        + · home        `$ROOT/home/.ralph` leads to `$ROOT/elsewhere`
+        ");
+        assert_snapshot!(format!("{nowhere:?}"), @r#"["✗ home        `$ROOT/home/.ralph` is a link that leads nowhere: no run can be kept"]"#);
+    });
+}
+
+/// The policy: as a person approved it, readable, and with its tools.
+#[test]
+fn a_policy_that_could_not_judge() {
+    let sandbox = healthy();
+    let untrusted = broken(&sandbox, || {
+        sandbox.write("ralph.toml", POLICY.replace("5m", "4m"));
+    });
+    sandbox.write("ralph.toml", POLICY);
+    let tool = broken(&sandbox, || fs::remove_file(sandbox.root().join("bin/check-all")).unwrap());
+    program(&sandbox.root().join("bin/check-all"), "#!/bin/sh\n");
+    let shell = broken(&sandbox, || {
+        sandbox.write(
+            "ralph.toml",
+            POLICY.replace("run = [\"check-all\"]", "shell = \"nosuch --all | tee x\""),
+        );
+        sandbox.trust();
+    });
+    sandbox.write("ralph.toml", POLICY);
+    let garbled = broken(&sandbox, || {
+        sandbox.write("ralph.toml", POLICY.replace("timeout", "timeot"));
+    });
+    settings().bind(|| {
+        assert_snapshot!(untrusted, @"
+        exit 1
+        - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+        - ✓ trust       a person approved what the policy runs
+        - nothing is wrong
+        + ✓ timeout     the client waits long enough for every hook; gates may take 4 min
+        + ✗ trust       nobody approved the policy as it is now: no run can start with it
+        +               → `ralph trust`
+        + 1 thing is wrong
+        ");
+        assert_snapshot!(tool, @"
+        exit 1
+        - ✓ tools       every gate's program is there
+        - nothing is wrong
+        + ✗ tools       not found: `check-all` for gate `tests`
+        +               → install it, then `ralph trust` writes down where it is
+        + 1 thing is wrong
+        ");
+        assert_snapshot!(shell, @"
+        exit 1
+        - ✓ tools       every gate's program is there
+        - nothing is wrong
+        + ✗ tools       not found: `nosuch` for gate `tests`
+        +               → install it, then `ralph trust` writes down where it is
+        + 1 thing is wrong
+        ");
+        assert_snapshot!(garbled, @"
+        exit 1
+        - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+        - ✓ policy      `$ROOT/project/ralph.toml`, 1 gate
+        - ✓ trust       a person approved what the policy runs
+        - ✓ tools       every gate's program is there
+        - nothing is wrong
+        + ✓ timeout     the client waits long enough for every hook
+        + ✗ policy      1 problem in the policy, the first: unknown key `timeot`
+        +               → `ralph config` shows where
+        + 1 thing is wrong
+        ");
+    });
+}
+
+/// Runs that hold nobody: their session or their project is gone.
+#[test]
+fn runs_that_hold_nobody() {
+    let sandbox = healthy();
+    let orphaned = broken(&sandbox, || {
+        let mut owner = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        sandbox.start([&GOAL[..], &["--no-gates"]].concat());
+        let mut command = sandbox.command();
+        command.args(["hook", "claude"]).env("CLAUDE_PID", owner.id().to_string());
+        assert!(ended(&mut command, sandbox.stop_event(SESSION, "").as_bytes()).is_block());
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+    });
+    let run = fs::read_dir(sandbox.ralph_home("runs")).unwrap().next().unwrap().unwrap();
+    sandbox.ralph(["cancel", run.file_name().to_str().unwrap()]);
+    let gone = broken(&sandbox, || {
+        let place = sandbox.root().join("elsewhere");
+        fs::create_dir_all(&place).unwrap();
+        let place_name = place.display().to_string();
+        sandbox.start_for("other", [&GOAL[..], &["--no-gates", "--project", &place_name]].concat());
+        fs::remove_dir_all(&place).unwrap();
+    });
+    settings().bind(|| {
+        assert_snapshot!(orphaned, @"
+        exit 1
+        - nothing is wrong
+        + ✗ run         [run] (make it work) is orphaned: its session is gone
+        +               → `ralph resume [run]` takes it up again, `ralph cancel [run]` ends it
+        + 1 thing is wrong
+        ");
+        assert_snapshot!(gone, @"
+        exit 1
+        - nothing is wrong
+        + ✗ run         [run] (make it work) is about `$ROOT/elsewhere`, which is gone
+        +               → `ralph cancel [run]`
+        + 1 thing is wrong
+        ");
+    });
+}
+
+/// R-S4d, R-H2a: a run is `unprotected` as soon as its hooks are gone, and when nothing is ever heard of its session.
+#[test]
+fn a_run_that_hears_nothing_is_unprotected() {
+    let sandbox = healthy();
+    let run = sandbox.start([&GOAL[..], &["--no-gates"]].concat());
+    assert_eq!(sandbox.standing(&run).0, "armed");
+    assert!(sandbox.stop(SESSION, "").is_block());
+    assert_eq!(sandbox.standing(&run).0, "held");
+    let original = fs::read_to_string(sandbox.project().join(LOCAL)).unwrap();
+    sandbox.write(LOCAL, "{}");
+    let mut shown = sandbox.tidy(&sandbox.ralph(["status"]).stdout);
+    sandbox.write(LOCAL, original.replacen('{', "{\"disableAllHooks\": true,", 1));
+    shown.push_str(&format!("\n{}", sandbox.tidy(&sandbox.ralph(["status"]).stdout)));
+    let status = sandbox.status();
+    let run_json = &status["runs"][0];
+    let told = format!("\n{} {}", run_json["status"], run_json["unprotected"]);
+    shown.push_str(&sandbox.tidy(&told));
+    shown.push_str(&format!("\n{}", tidy(&sandbox, &examined(&sandbox).stdout).join("\n")));
+    sandbox.write(LOCAL, &original);
+    assert!(sandbox.stop(SESSION, "").is_block());
+    assert_eq!(sandbox.standing(&run).0, "held");
+
+    let silent = self::healthy();
+    let run = silent.start([&GOAL[..], &["--no-gates"]].concat());
+    let directory = silent.ralph_home("runs").join(&run);
+    let journal = fs::read_to_string(directory.join("journal.jsonl")).unwrap();
+    let mut first: Value = serde_json::from_str(&journal).unwrap();
+    let then = first["at_ms"].as_u64().unwrap() - 10 * 60_000;
+    first["at_ms"] = then.into();
+    first["change"]["started"]["started_ms"] = then.into();
+    fs::write(directory.join("journal.jsonl"), format!("{first}\n")).unwrap();
+    for made_from_it in ["run.json", "state.json", "count"] {
+        fs::remove_file(directory.join(made_from_it)).unwrap();
+    }
+    shown.push_str(&format!("\n{}", silent.tidy(&silent.ralph(["status"]).stdout)));
+    let mut settings = settings();
+    settings
+        .add_filter(r#"\\?"?`?\$ROOT/project/.claude/settings.local.json`?\\?"?"#, "[settings]");
+    settings.add_filter(r"\d+ (ms|s) of", "[duration] of");
+    settings.bind(|| {
+        assert_snapshot!(shown, @r#"
+        [run]  unprotected  make it work
+              claude 5999882c · iteration 1 of 25 · [duration] of 8 h
+              ✗ nobody is held: no settings and no plugin call ralph at a stop
+                `ralph init` in its project
+              ✗ goal
+        [run]  unprotected  make it work
+              claude 5999882c · iteration 1 of 25 · [duration] of 8 h
+              ✗ nobody is held: `disableAllHooks` in [settings]
+                take `disableAllHooks` out of [settings]
+              ✗ goal
+        "unprotected" "`disableAllHooks` in [settings]
+        ✓ settings    local: [settings] is read
+        ✗ hooks on    `disableAllHooks` in [settings] keeps every hook from running
+                      → take `disableAllHooks` out of [settings]
+        ✓ registered  13 of 13 events, in the local settings
+        ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
+        ✓ holds       it holds a run that is not done
+        ✓ version     `$ROOT/bin/ralph` is ralph [version]
+        ✓ timeout     the client waits long enough for every hook; gates may take 5 min
+        ✓ cap         the client bears 30 blocks in a row
+        ✓ home        `$ROOT/home/.ralph` can be written, by you alone
+        ✗ run         [run] (make it work) is unprotected: `disableAllHooks` in [settings]
+                      → take `disableAllHooks` out of [settings]
+        ✓ policy      `$ROOT/project/ralph.toml`, 1 gate
+        ✓ trust       a person approved what the policy runs
+        ✓ tools       every gate's program is there
+        ✓ git         `$ROOT/project` is a repository
+        · client      `claude` is not on the path
+
+        2 things are wrong
+        [run]  unprotected  make it work
+              claude 5999882c · iteration 0 of 25 · 10 min of 8 h
+              ✗ nobody is held: nothing was ever heard of its session
+                `ralph doctor` in its project tries the hooks
+        "#);
+    });
+}
+
+/// One object, and `--fix` is for people.
+#[test]
+fn as_a_program_reads_it_and_as_an_agent_may_not() {
+    let sandbox = healthy();
+    fs::set_permissions(sandbox.ralph_home(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let found = sandbox.ralph(["doctor", "--json"]);
+    let value: Value = serde_json::from_str(&found.stdout).unwrap();
+    let bad: Vec<_> = value["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["status"] == "bad")
+        .collect();
+    let head = found.stdout.split("\"checks\"").next().unwrap();
+    let shown = format!("exit {}\n{}\n{bad:#?}", found.code.unwrap(), sandbox.tidy(head));
+    let mut agent = sandbox.command();
+    agent.args(["doctor", "--fix"]).env("CLAUDECODE", "1");
+    let refused = ended(&mut agent, b"");
+    settings().bind(|| {
+        assert_snapshot!(sandbox.tidy(&shown), @r#"
+        exit 1
+        {"v":1,"project":"$ROOT/project","wrong":1,"fixed":[],"failed":[],
+        [
+            Object {
+                "fix": String("`chmod 700 $ROOT/home/.ralph`"),
+                "name": String("home"),
+                "repairable": Bool(true),
+                "status": String("bad"),
+                "what": String("others may look into `$ROOT/home/.ralph` (mode 755)"),
+            },
+        ]
+        "#);
+        assert_snapshot!(refused, @"
+        exit 1
+        --- stderr
+        error: the agent may not repair what judges it
+          hint: a person does this, in a terminal of their own; without `--fix` nothing changes
+        ");
+    });
+}
