@@ -1,6 +1,7 @@
 //! What is remembered. These are the only types that reach disk; each carries a version, and a fixture of
 //! every version ever written is a test.
 
+mod mark;
 mod part;
 
 use crate::id::{RunId, SessionId};
@@ -17,6 +18,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use part::{Part, PartKind, PartRule, Who};
+
+pub use mark::Mark;
 
 pub const VERSION: u8 = 1;
 
@@ -349,10 +352,6 @@ pub struct Process {
     pub started: u64,
 }
 
-/// A 64-bit identity, as hexadecimal text: other tools' JSON numbers end at 2^53.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark(pub u64);
-
 impl Observed {
     /// How full the context is, in thousandths; `None` when the transcript does not tell.
     pub fn context_permille(&self) -> Option<u16> {
@@ -415,45 +414,6 @@ impl Rule {
             Self::HoldOnce => "hold-once",
             Self::Block => "block",
         }
-    }
-}
-
-impl Mark {
-    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-
-    /// FNV-1a. It tells states of one run apart; what an agent could gain from a collision is being called stuck.
-    pub fn of(parts: &[&[u8]]) -> Self {
-        let mut hash = Self::BASIS;
-        for part in parts {
-            for byte in part.len().to_le_bytes().iter().chain(part.iter()) {
-                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-            }
-        }
-        Self(hash)
-    }
-
-    pub fn and(self, other: u64) -> Self {
-        Self::of(&[&self.0.to_le_bytes(), &other.to_le_bytes()])
-    }
-
-    /// Seven digits, as people know them from commits.
-    pub fn short(self) -> String {
-        alloc::format!("{:016x}", self.0).chars().take(7).collect()
-    }
-}
-
-impl Serialize for Mark {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{:016x}", self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for Mark {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<str>::deserialize(deserializer)?;
-        u64::from_str_radix(&text, 16)
-            .map(Self)
-            .map_err(|_| D::Error::custom("not 16 hexadecimal digits"))
     }
 }
 

@@ -193,6 +193,7 @@ fn arm(scene: &Scene<'_>, home: &Home, session: &SessionId) -> bool {
         policy: None,
         complexity: None,
         prompt: None,
+        process: None,
     };
     control::start(home, scene.env, &order, &Deadline::after(PATIENCE)).is_ok()
 }
