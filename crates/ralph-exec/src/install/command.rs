@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::link::PLUGIN_HOOK;
 use crate::env::{self, Env};
 use crate::fs;
 
@@ -108,7 +107,7 @@ fn quoted(text: &str) -> String {
 
 /// Whether a hook's command is ralph's own, wherever ralph is or was.
 pub fn is_hook_of_ours(command: &str, args: Option<&[String]>) -> bool {
-    (args.is_none() && command == PLUGIN_HOOK) || is_ours(command, args, &["hook", "claude"])
+    is_ours(command, args, &["hook", "claude"])
 }
 
 pub fn is_status_line_of_ours(command: &str) -> bool {
@@ -174,7 +173,6 @@ mod tests {
         let args = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
         for (command, words, expected) in [
             ("ralph hook claude", None, true),
-            (PLUGIN_HOOK, None, true),
             ("\"/a b/ralph\" hook claude --style json", None, true),
             ("/a\\ b/ralph hook claude", None, true),
             ("/bin/ralph", Some(args(&["hook", "claude"])), true),
