@@ -128,6 +128,7 @@ pub enum CompactionMoment {
 pub struct ToolCall {
     pub session: Option<SessionId>,
     pub cwd: Option<String>,
+    pub transcript: Option<String>,
     /// The subagent that calls, if one does.
     pub agent: Option<String>,
     pub tool: String,

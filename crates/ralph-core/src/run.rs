@@ -305,7 +305,12 @@ impl State {
             (_, phase) => phase,
         };
         match how {
-            Move::Reopened => {}
+            // What was typed and not sent is gone with the process that kept it.
+            Move::Reopened => {
+                if let Some(observed) = &mut self.observed {
+                    observed.queued = 0;
+                }
+            }
             Move::Resumed => self.resumed(),
             Move::Cleared | Move::TakenUp => {
                 self.observed = None;

@@ -103,6 +103,7 @@ fn settle(
             took_ms,
             tampering,
             in_a_row,
+            process: surroundings::owning(world, &now.state),
             ..surroundings::record(world, decision, sight, &redactor)
         };
         Step::Write { change: Change::Decided(Box::new(decided)), durability, answer }

@@ -82,7 +82,8 @@ pub fn transcript(world: &World, stop: &Stop, before: Option<&Observed>, list: A
             Asked::Yes => seen.checklist.take().or(kept.checklist),
             Asked::No => None,
         },
-        queued: seen.queue.len(),
+        // What was waited for once starts the next turn by itself; if it does not, it was never there.
+        queued: if seen.queue.is_waited_for() { 0 } else { seen.queue.len() },
     };
     let queued = if seen.queue.is_waited_for() { Queued::Something } else { Queued::Nothing };
     let delivery = delivery.map(|delivery| Delivery { length: Some(stat.len), ..delivery });

@@ -57,6 +57,21 @@ pub fn is_ancestor(pid: u32) -> bool {
     false
 }
 
+/// Whether that process started us in the way in which a host starts a hook: itself, or by one shell that was told our
+/// name. `None` when it is no ancestor of ours, or nothing tells.
+pub fn is_direct(pid: u32) -> Option<bool> {
+    let parent = std::os::unix::process::parent_id();
+    if parent == pid {
+        return Some(true);
+    }
+    if !is_ancestor(pid) {
+        return None;
+    }
+    let shell = process(parent)?;
+    let said = fs::read(Path::new(&format!("/proc/{parent}/cmdline")), STAT_CAP * 4).ok()?;
+    Some(shell.parent == pid && memchr::memmem::find(&said, b"hook").is_some())
+}
+
 enum Look {
     Running(Stat),
     /// Somebody has this number, and nothing else is known.

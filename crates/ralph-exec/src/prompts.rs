@@ -85,10 +85,17 @@ fn doubt(world: &World, opened: &Opened) -> Option<&'static str> {
     if fs::exists(&world.home.run(&opened.run.id).posed()) {
         return Some("the agent scheduled commands for ralph, so what is typed here could be its");
     }
-    let owner = opened.state.process?;
     let caller = world.env.claude_pid().and_then(owner::mark);
-    (caller != Some(owner) && owner::is_alive(&owner) == Alive::Yes)
-        .then_some("another process of the client has this session open, and the run is its")
+    let is_another = |owner| caller != Some(owner) && owner::is_alive(&owner) == Alive::Yes;
+    if opened.state.process.is_some_and(is_another) {
+        return Some("another process of the client has this session open, and the run is its");
+    }
+    is_roundabout(world).then_some("it did not come from the client itself")
+}
+
+/// Somebody below the client called us, and not the client: a program that an agent runs can say anything.
+pub fn is_roundabout(world: &World) -> bool {
+    world.env.claude_pid().and_then(owner::is_direct) == Some(false)
 }
 
 /// An ordinary prompt. After an interrupt it is a person's word against the run's.

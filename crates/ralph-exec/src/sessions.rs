@@ -9,6 +9,7 @@ use crate::heard;
 use crate::holder::{self, Ended, HolderError, Pointer};
 use crate::observe;
 use crate::owner::{self, Alive};
+use crate::prompts;
 use crate::store::{self, Opened, Step, StoreError};
 use crate::surroundings;
 use crate::world::World;
@@ -38,6 +39,7 @@ pub fn on_start(world: &World, start: &SessionStart) -> Verdict {
     let told = match start.source {
         // A copy is free: the run stays with the session that it was copied from.
         Source::Fork => Ok(Verdict::Allow),
+        Source::Clear if prompts::is_roundabout(world) => Ok(Verdict::Allow),
         Source::Clear => follow(world, session),
         Source::Startup | Source::Resume | Source::Compact | Source::Unknown => {
             match heard::run_of(world, session) {
@@ -171,6 +173,7 @@ fn close(world: &World, end: &SessionEnd, session: &SessionId, run: &RunId) -> R
         return Ok(());
     }
     if end.reason == "clear"
+        && !prompts::is_roundabout(world)
         && let Some(process) = caller(world)
     {
         let path = world.home.cleared(&process);

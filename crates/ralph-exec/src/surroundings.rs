@@ -20,7 +20,7 @@ use ralph_core::record::{
     Change, Decided, Delivered, Entry, Mark, Observed, Origin, Outcome, Process, Run,
 };
 use ralph_core::redact::Redactor;
-use ralph_core::run::{Memory, Phase};
+use ralph_core::run::{Memory, Phase, State};
 use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_core::verdict::Verdict;
@@ -230,6 +230,12 @@ pub fn words(world: &World, opened: &Opened) -> Words {
         )
     });
     Words { goal, adopted }
+}
+
+/// The process to remember: another client that has the session open as well does not make the run its own.
+pub fn owning(world: &World, state: &State) -> Option<Process> {
+    let is_other_alive = state.process.is_some_and(|known| owner::is_alive(&known) == Alive::Yes);
+    if is_other_alive { None } else { process(world) }
 }
 
 pub fn record(world: &World, decision: Decision, sight: &Sight, redactor: &Redactor) -> Decided {

@@ -89,7 +89,11 @@ fn judge(world: &World, call: &ToolCall, held: Option<&Opened>) -> Option<Denied
     let claims = call.session.iter().flat_map(|session| spellings(&world.home.state(session)));
     let claims: Vec<String> = claims.collect();
     let (settings, policies) = match held {
-        Some(opened) => (settings(world, &project), policies(opened, &project)),
+        Some(opened) => {
+            let transcript = call.transcript.iter().flat_map(|path| spellings(Path::new(path)));
+            let settings = settings(world, &project).into_iter().chain(transcript).collect();
+            (settings, policies(opened, &project))
+        }
         None => (Vec::new(), Vec::new()),
     };
     let protected = held

@@ -170,6 +170,7 @@ fn other(name: &str, wire: &Wire<'_>, session: Option<SessionId>) -> Event {
             Some(input) => Event::ToolCall(ToolCall {
                 session,
                 cwd: read(wire.cwd),
+                transcript: read(wire.transcript_path),
                 agent: read(wire.agent_id),
                 tool: read(wire.tool_name).unwrap_or_default(),
                 input: input.to_owned(),

@@ -328,3 +328,34 @@ fn another_hook_that_holds_too_changes_nothing() {
     });
     assert_eq!(answers[0], answers[1]);
 }
+
+/// R-H4a: a second client on the session, which then ends, takes nothing from the one that the run belongs to.
+#[test]
+fn a_second_client_that_ends_orphans_nobody() {
+    let (first, second) = (Client::new(), Client::new());
+    let sandbox = Sandbox::new().env("CLAUDE_PID", &first.id());
+    let run = armed(&sandbox);
+    assert!(sandbox.stop(SESSION, "").is_block());
+    let beside = sandbox.env("CLAUDE_PID", &second.id());
+    begins(&beside, SESSION, "resume");
+    assert!(beside.stop(SESSION, "").is_block());
+    drop(second);
+    let back = beside.env("CLAUDE_PID", &first.id());
+    assert!(back.stop(SESSION, "").is_block());
+    assert_eq!(back.standing(&run), ("held".to_string(), 3));
+}
+
+/// R-L2b: a message that never comes lets one stop go, not every later one.
+#[test]
+fn a_message_that_never_comes_excuses_one_stop() {
+    let sandbox = Sandbox::new();
+    armed(&sandbox);
+    let queued = r#"{"type":"queue-operation","operation":"enqueue","content":"/ralph:status"}"#;
+    let transcript = sandbox.transcript(SESSION, &["{}"]);
+    let path = format!(r#","transcript_path":{}"#, json(&transcript));
+    assert!(sandbox.stop(SESSION, &path).is_block());
+    sandbox.transcript(SESSION, &["{}", queued]);
+    assert!(sandbox.stop(SESSION, &path).is_allow());
+    sandbox.transcript(SESSION, &["{}", queued, "{}"]);
+    assert!(sandbox.stop(SESSION, &path).is_block());
+}
