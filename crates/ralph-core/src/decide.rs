@@ -168,6 +168,7 @@ fn host_trouble(case: &Case<'_>) -> Option<Decision> {
 fn waiting(case: &Case<'_>) -> Option<Decision> {
     if let Some(Declared::Waiting { until_ms, why }) = &case.facts.declared
         && case.facts.now_ms < *until_ms
+        && !is_used_up(case)
     {
         return Some(allow(Rule::Waiting, format!("the agent waits: {}", text::line(why, 120))));
     }
@@ -183,6 +184,13 @@ fn waiting(case: &Case<'_>) -> Option<Decision> {
         }
     };
     Some(allow(Rule::Waiting, format!("{noun} pending: {}", first.what)))
+}
+
+/// The agent's word ends no limit.
+fn is_used_up(case: &Case<'_>) -> bool {
+    let Hold::Run { run, state } = case.hold else { return false };
+    let elapsed_ms = state.elapsed_ms(case.facts.now_ms);
+    run.limits.used_up(state.iteration, elapsed_ms, case.facts.spent_micro_usd).is_some()
 }
 
 fn needs_human(case: &Case<'_>) -> Option<Decision> {

@@ -366,8 +366,13 @@ pub fn cancel(
         Named::Run(run) => {
             by_person(home, run, caller, "cancel")?;
             let opened = store::load(home, run)?;
-            if let Phase::Ended(status) = opened.state.phase {
-                return Err(ControlError::HasEnded { run: run.clone(), status });
+            match opened.state.phase {
+                // A hook that is registered twice asks twice.
+                Phase::Ended(Status::Cancelled) if caller == Caller::Session => return Ok(()),
+                Phase::Ended(status) => {
+                    return Err(ControlError::HasEnded { run: run.clone(), status });
+                }
+                Phase::Active | Phase::Paused { .. } | Phase::Orphaned => {}
             }
             bury(home, run.as_str())?;
             let transaction = Transaction { home, run, deadline: *deadline, seen: None };
@@ -379,7 +384,8 @@ pub fn cancel(
                 }
             });
             match told {
-                Ok(None) => {}
+                // The second: somebody else cancelled it at the same time.
+                Ok(None | Some(Status::Cancelled)) => {}
                 // It came to an end of its own a moment earlier, and that end stands.
                 Ok(Some(status)) => {
                     fs::remove_file(&home.tombstone(run.as_str()))?;

@@ -11,6 +11,7 @@ use crate::store::{self, Opened, Step, StoreError};
 use crate::surroundings;
 use crate::world::World;
 use ralph_core::event::{Prompt, PromptMoment};
+use ralph_core::facts::Declared;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::Change;
 use ralph_core::run::Phase;
@@ -112,6 +113,12 @@ fn word(
     let seen = store::load(&world.home, run)?;
     if seen.state.owner(&seen.run) != Some(session) || seen.state.phase != Phase::Active {
         return Ok(Verdict::Allow);
+    }
+    if let Some(Declared::Waiting { why, .. }) = &seen.state.declared {
+        // Whoever speaks to the agent does not want it to wait.
+        let change = Change::Waits { until_ms: world.arrived_ms, why: why.clone() };
+        let durability = Durability::Cached;
+        store::transact(&world.on(run), |_| Step::Write { change, durability, answer: () })?;
     }
     let news = observe::news(world, prompt.transcript.as_deref(), &seen.state);
     if news.overridden && surroundings::overridden(world, session, run)? {

@@ -652,11 +652,13 @@ fn waits_are_let_go_and_end() {
     let scenario = scenario()
         .stop(at(1).unmet("tests").queued())
         .stop(at(1).unmet("tests").declared(waits(u64::MAX)))
-        .stop(at(1).unmet("tests").declared(waits(0)));
+        .stop(at(1).unmet("tests").declared(waits(0)))
+        .stop(at(2).unmet("tests").declared(waits(u64::MAX)).spent(TWENTY_DOLLARS));
     check!(scenario, @"
     1  allow            rule waiting      0 charged  a message waits for the turn to end
     2  allow            rule waiting      0 charged  the agent waits: the deployment
     3  block            rule block        1 charged  1 not met
+    4  end exhausted    rule limit        1 charged  its $20 are spent, 1 not met
     ");
 }
 

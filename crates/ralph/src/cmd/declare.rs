@@ -9,9 +9,10 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::redact::Redactor;
 use ralph_core::{limits, text};
 use ralph_exec::clock::{self, Deadline};
-use ralph_exec::control::{self, Named};
+use ralph_exec::control::{self, Caller, Named};
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
+use ralph_exec::store;
 use ralph_exec::succession::{self, Declaration};
 use serde::Serialize;
 
@@ -123,7 +124,15 @@ fn run_of(env: &Env, home: &Home, name: Option<&str>) -> Result<RunId, Failure> 
         .or(own.as_deref())
         .ok_or_else(|| Failure::new("it is not said for which run", hint))?;
     match control::named(home, name) {
-        Ok(Named::Run(run)) => Ok(run),
+        Ok(Named::Run(run)) => {
+            let opened = store::load(home, &run)?;
+            let owner = opened.state.owner(&opened.run).map(SessionId::as_str);
+            if super::caller(env) == Caller::Agent && owner != own.as_deref() {
+                let hint = "each agent speaks for its own session";
+                return Err(Failure::new("that run holds another session", hint));
+            }
+            Ok(run)
+        }
         Ok(Named::Session(_)) | Err(control::ControlError::Unknown(_))
             if SessionId::parse(name).is_some() =>
         {

@@ -6,6 +6,7 @@ use crate::report::Failure;
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
 use ralph_core::chunk;
+use ralph_core::facts::Declared;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{Change, Line};
 use ralph_core::run::Phase;
@@ -281,6 +282,11 @@ fn paragraph(view: &RunView, unprotected: Option<&Unprotected>, faults: &[Fault]
         out.push_str(
             "      no stop seen yet; if it stays so, see whether the hook is registered\n",
         );
+    }
+    if let Some(Declared::Waiting { until_ms, why }) = &state.declared
+        && *until_ms > now_ms
+    {
+        out.push_str(&format!("      waits until {}: {}\n", wording::when(*until_ms), safe(why)));
     }
     if view.phase == Phase::Orphaned {
         out.push_str(&format!(

@@ -380,3 +380,49 @@ fn a_forged_event_loosens_nothing() {
     assert!(sandbox.stop(SESSION, "").is_block());
     assert_eq!(sandbox.standing(&run).0, "held");
 }
+
+/// R-L4a, R-D2b: a cancel that is delivered twice at once is one cancel, and both say so.
+#[test]
+fn a_cancel_that_is_heard_twice_is_one() {
+    for _ in 0..5 {
+        let sandbox = Sandbox::new();
+        sandbox.typed(SESSION, "/ralph:goal fix it").told();
+        let run = run_of(&sandbox);
+        let cwd = json(&sandbox.project().display().to_string());
+        let event = format!(
+            r#"{{"session_id":"{SESSION}","hook_event_name":"UserPromptSubmit","cwd":{cwd},"prompt_id":"{PROMPT}","prompt":"/ralph:cancel"}}"#
+        );
+        let spawn = || {
+            let mut command = sandbox.command();
+            crate::sandbox::spawn(command.args(["hook", "claude"]), event.as_bytes())
+        };
+        let both = [spawn(), spawn()];
+        let said = both.map(|child| Ended::from(child.wait_with_output().unwrap()).answer());
+        for said in said {
+            let done = format!(
+                "ralph: run {run} is cancelled; the session is free, and nothing was deleted"
+            );
+            assert!(said == done || said.starts_with("ralph: no run holds this session"), "{said}");
+        }
+        assert!(sandbox.ralph_home("cancelled").join(&run).exists());
+        assert!(sandbox.stop(SESSION, "").is_allow());
+    }
+}
+
+/// R-L11b: a person who speaks ends the agent's wait; another agent cannot wait for it.
+#[test]
+fn a_wait_ends_with_a_persons_word() {
+    let sandbox = Sandbox::new().env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDECODE", "1");
+    sandbox.typed(SESSION, "/ralph:goal fix it").told();
+    let run = run_of(&sandbox);
+    assert_eq!(sandbox.ralph(["wait", "12h", "nothing"]).code, Some(0));
+    assert!(sandbox.stop(SESSION, "").is_allow());
+    let status = sandbox.ralph(["status", &run]).stdout;
+    assert!(status.contains("\n      waits until "), "{status}");
+    assert!(sandbox.typed(SESSION, "go on please").is_allow());
+    assert!(sandbox.stop(SESSION, "").is_block());
+    let other = sandbox.env("CLAUDE_CODE_SESSION_ID", "another");
+    for command in [vec!["wait", "1h", "x", "--run", &run], vec!["ask", "x", "--run", &run]] {
+        assert_eq!(other.ralph(&command).code, Some(1), "{command:?}");
+    }
+}
