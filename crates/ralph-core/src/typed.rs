@@ -88,6 +88,21 @@ pub fn is_ours(prompt: &str) -> bool {
     parse(prompt).is_some()
 }
 
+impl Typed {
+    /// Only a person may say it: it takes something off the run's hold.
+    pub fn loosens(&self) -> bool {
+        match self {
+            Self::Pause | Self::Resume(_) | Self::Cancel => true,
+            Self::Hold(_) | Self::Status | Self::Why | Self::Verify | Self::Ask => false,
+        }
+    }
+}
+
+/// Whether a prompt would be taken for a word that only a person may say.
+pub fn poses(prompt: &str) -> bool {
+    matches!(parse(prompt), Some(Ok(typed)) if typed.loosens())
+}
+
 /// `None` when the prompt is not for ralph.
 pub fn parse(prompt: &str) -> Option<Result<Typed, Mistake>> {
     let prompt = prompt.trim_start();

@@ -51,7 +51,7 @@ fn command(world: &World, call: &Call, spoken: &Spoken<'_>) -> Verdict {
         return Verdict::Allow;
     }
     let run = spoken.run.as_ref().and_then(|run| store::load(&world.home, run).ok());
-    if loosens(&spoken.typed)
+    if spoken.typed.loosens()
         && let Some(opened) = &run
         && let Some(doubt) = doubt(world, opened)
     {
@@ -71,13 +71,6 @@ pub fn is_answered(world: &World, spoken: &Spoken<'_>) -> bool {
     let pointer = holder::pointer(&world.home, spoken.session);
     let Ok(Some(Pointer { run, ended: Ended::No, .. })) = pointer else { return false };
     store::load(&world.home, &run).is_ok_and(|opened| opened.run.prompt.as_ref() == Some(id))
-}
-
-fn loosens(typed: &Typed) -> bool {
-    match typed {
-        Typed::Pause | Typed::Resume(_) | Typed::Cancel => true,
-        Typed::Hold(_) | Typed::Status | Typed::Why | Typed::Verify | Typed::Ask => false,
-    }
 }
 
 /// Why this might not be a person. A prompt that the agent had scheduled, or sent through a client of its own, looks

@@ -144,6 +144,9 @@ pub(super) fn guarded(place: &Place, touch: Touch, ground: &Ground<'_>) -> Optio
     if path == ".git/refs/ralph" || path.starts_with(".git/refs/ralph/") {
         return Some(What::Refs);
     }
+    if touch == Touch::Remove && (path == ".git/hooks" || path.starts_with(".git/hooks/")) {
+        return Some(What::GitHooks);
+    }
     let is_protected = !place.is_open && (ground.is_protected)(&path)
         // `tests/**` matches what is in the directory, not the directory.
         || (place.is_open || touch == Touch::Remove) && (ground.is_protected)(&alloc::format!("{path}/_"));

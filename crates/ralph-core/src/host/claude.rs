@@ -277,7 +277,7 @@ fn pending<'a>(wire: &'a Wire<'_>, agent: Option<&'a str>) -> impl Iterator<Item
         let (when, what) = cron.map_or((None, None), |cron| {
             (read::<String>(cron.schedule), read::<String>(cron.prompt))
         });
-        let poses = what.as_deref().is_some_and(typed::is_ours);
+        let poses = what.as_deref().is_some_and(typed::poses);
         Pending { kind: PendingKind::WakeUp, what: named(when, what, "wake-up"), poses }
     });
     background.chain(wake_ups)

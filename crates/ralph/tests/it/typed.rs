@@ -188,7 +188,7 @@ fn a_command_that_the_agent_scheduled_loosens_nothing() {
     let sandbox = Sandbox::new();
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
     let run = run_of(&sandbox);
-    let crons = r#","session_crons":[{"id":"1","schedule":"* * * * *","recurring":false,"prompt":" /ralph:cancel by cron"}]"#;
+    let crons = r#","session_crons":[{"id":"1","schedule":"* * * * *","recurring":false,"prompt":" /ralph:cancel"}]"#;
     assert!(sandbox.stop(SESSION, crons).is_allow(), "it waits");
     for command in ["/ralph:cancel", "/ralph:pause", "/cancel-ralph"] {
         let answer = sandbox.typed(SESSION, command).answer();
