@@ -29,13 +29,15 @@ pub fn next_step(status: Status, run: &Run) -> String {
                             `ralph gate detect` proposes what could measure it"
             .into(),
         Status::Exhausted => format!(
-            "`ralph why {id}` shows what is open; to go on, `ralph start` with a higher {}",
+            "`ralph why {id}` shows what is open; to go on, `/ralph:goal` in the session with a higher {}",
             limits(&run.limits)
         ),
         Status::Stuck => format!(
-            "`ralph why {id}` shows what it does not get past; help with that, then `ralph start` again"
+            "`ralph why {id}` shows what it does not get past; help with that, then `/ralph:goal` again"
         ),
-        Status::NeedsHuman => "answer in the session, then `ralph start` again".into(),
+        Status::NeedsHuman => {
+            "answer in the session with `/ralph:goal` and what is to be done now".into()
+        }
         Status::NeedsReview if run.seal.is_some() => format!(
             "look at the change before you keep it: `ralph checkpoint diff {id}`, `ralph why {id}`"
         ),
@@ -43,17 +45,17 @@ pub fn next_step(status: Status, run: &Run) -> String {
             format!("look at the change before you keep it; `ralph why {id}` says what was seen")
         }
         Status::GateBroken if run.seal.is_some() => {
-            "repair it until `ralph gate run` gets an answer, then `ralph start` again".into()
+            "repair it until `ralph gate run` gets an answer, then `/ralph:goal` again".into()
         }
         Status::GateBroken => {
-            format!("`ralph why {id}` shows what it was; repair it, then `ralph start` again")
+            format!("`ralph why {id}` shows what it was; repair it, then `/ralph:goal` again")
         }
-        Status::RateLimited => "`ralph start` again when the limit is lifted".into(),
-        Status::Cancelled => "`ralph start` begins anew".into(),
+        Status::RateLimited => "`/ralph:goal` again when the limit is lifted".into(),
+        Status::Cancelled => "`/ralph:goal` begins anew".into(),
         Status::Overridden => "the client let the agent go: raise its cap on blocks \
-                               (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `ralph start` again"
+                               (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `/ralph:goal` again"
             .into(),
-        Status::Crashed => "`ralph status` says what broke; then `ralph start` again".into(),
+        Status::Crashed => "`ralph status` says what broke; then `/ralph:goal` again".into(),
     }
 }
 

@@ -447,6 +447,12 @@ fn is_cancelled(home: &Home, run: &RunId) -> Result<(), ControlError> {
     }
 }
 
+/// Whether nothing has come of the run yet: no stop, no word of its agent.
+pub fn is_untouched(home: &Home, run: &RunId) -> Result<bool, ControlError> {
+    let opened = store::load(home, run)?;
+    Ok(opened.state.seq <= 1 && opened.state.phase == Phase::Active)
+}
+
 /// Refuses what only a person may do to a run, when an agent asks.
 pub fn by_person(
     home: &Home,

@@ -188,7 +188,9 @@ fn promised(promise: &str, stop: &Stop) -> Requirement {
     let standing = if kept {
         Standing::Met(Proof::Claimed)
     } else {
-        Standing::Unmet(Failure::new("not given yet".to_string()))
+        Standing::Unmet(Failure::new(
+            "not given yet as the last line of a message, alone".to_string(),
+        ))
     };
     let promise = text::line(promise, 200);
     let next = format!(

@@ -54,6 +54,13 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
         here: project.clone(),
         project,
     };
+    if let Some(run) = &spoken.run
+        && control::is_untouched(&world.home, run)?
+    {
+        // A prompt that was taken back before its first answer, and is sent again.
+        let named = Named::Run(run.clone());
+        control::cancel(&world.home, &named, Caller::Session, &world.deadline())?;
+    }
     let begun = match start::begin(&world.env, &world.home, &demand) {
         Ok(begun) => begun,
         // A hook that is registered twice was called twice at once, and the other was faster.

@@ -271,7 +271,9 @@ fn hint(error: &ControlError) -> Option<String> {
             "a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`".to_string()
         }
         ControlError::AlreadyHeld { run, .. } => {
-            format!("`ralph cancel {run}` ends it, `ralph why {run}` says how it stands")
+            format!(
+                "`/ralph:cancel` in its session or `ralph cancel {run}` ends it, `ralph why {run}` says how it stands"
+            )
         }
         ControlError::Endless => {
             "give `--max-iterations` or `--max-duration` a number; 0 means without limit".to_string()

@@ -31,28 +31,28 @@ fn every_end_has_a_next_step() {
     assert_snapshot!(told(&run()), @"
     verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
     claimed: nested quotes — because of this (run k7f2); look it over before you rely on it; `ralph gate detect` proposes what could measure it
-    exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `ralph start` again
-    needs_human: nested quotes — because of this (run k7f2); answer in the session, then `ralph start` again
+    exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `/ralph:goal` again
+    needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what is to be done now
     needs_review: nested quotes — because of this (run k7f2); look at the change before you keep it; `ralph why k7f2` says what was seen
-    gate_broken: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it was; repair it, then `ralph start` again
-    rate_limited: nested quotes — because of this (run k7f2); `ralph start` again when the limit is lifted
-    cancelled: nested quotes — because of this (run k7f2); `ralph start` begins anew
-    overridden: nested quotes — because of this (run k7f2); the client let the agent go: raise its cap on blocks (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `ralph start` again
-    crashed: nested quotes — because of this (run k7f2); `ralph status` says what broke; then `ralph start` again
+    gate_broken: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it was; repair it, then `/ralph:goal` again
+    rate_limited: nested quotes — because of this (run k7f2); `/ralph:goal` again when the limit is lifted
+    cancelled: nested quotes — because of this (run k7f2); `/ralph:goal` begins anew
+    overridden: nested quotes — because of this (run k7f2); the client let the agent go: raise its cap on blocks (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `/ralph:goal` again
+    crashed: nested quotes — because of this (run k7f2); `ralph status` says what broke; then `/ralph:goal` again
     ");
     assert_snapshot!(told(&sealed()), @"
     verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
     claimed: nested quotes — because of this (run k7f2); look it over before you rely on it; `ralph gate detect` proposes what could measure it
-    exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `ralph start` again
-    needs_human: nested quotes — because of this (run k7f2); answer in the session, then `ralph start` again
+    exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `/ralph:goal` again
+    needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what is to be done now
     needs_review: nested quotes — because of this (run k7f2); look at the change before you keep it: `ralph checkpoint diff k7f2`, `ralph why k7f2`
-    gate_broken: nested quotes — because of this (run k7f2); repair it until `ralph gate run` gets an answer, then `ralph start` again
-    rate_limited: nested quotes — because of this (run k7f2); `ralph start` again when the limit is lifted
-    cancelled: nested quotes — because of this (run k7f2); `ralph start` begins anew
-    overridden: nested quotes — because of this (run k7f2); the client let the agent go: raise its cap on blocks (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `ralph start` again
-    crashed: nested quotes — because of this (run k7f2); `ralph status` says what broke; then `ralph start` again
+    gate_broken: nested quotes — because of this (run k7f2); repair it until `ralph gate run` gets an answer, then `/ralph:goal` again
+    rate_limited: nested quotes — because of this (run k7f2); `/ralph:goal` again when the limit is lifted
+    cancelled: nested quotes — because of this (run k7f2); `/ralph:goal` begins anew
+    overridden: nested quotes — because of this (run k7f2); the client let the agent go: raise its cap on blocks (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `/ralph:goal` again
+    crashed: nested quotes — because of this (run k7f2); `ralph status` says what broke; then `/ralph:goal` again
     ");
 }
 
@@ -70,9 +70,9 @@ fn the_limits_to_raise_are_those_that_the_run_has() {
         ending::next_step(Status::Exhausted, &Run { limits, ..run() })
     });
     assert_snapshot!(told.join("\n"), @"
-    `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-duration` or `--max-cost-usd`
-    `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-iterations`
+    `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-duration` or `--max-cost-usd`
+    `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`
     ");
 }
 

@@ -496,14 +496,14 @@ fn every_breaker_ends_the_run() {
         out
     });
     check!(said, @"
-    ralph: exhausted: nested quotes — its 1 iteration is used up, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    ralph: exhausted: nested quotes — its 8 h are over, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-duration` or `--max-cost-usd`
-    ralph: exhausted: nested quotes — its $20 are spent, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    ralph: exhausted: nested quotes — `progress.txt` is at 9 of 9, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to go on, `ralph start` with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `ralph start` again
-    ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `ralph start` again
-    ralph: gate_broken: nested quotes — lint could not be told twice running: timed out after 5 min (run k7f2); `ralph why k7f2` shows what it was; repair it, then `ralph start` again
-    ralph: needs_human: nested quotes — which? (run k7f2); answer in the session, then `ralph start` again
+    ralph: exhausted: nested quotes — its 1 iteration is used up, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    ralph: exhausted: nested quotes — its 8 h are over, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-duration` or `--max-cost-usd`
+    ralph: exhausted: nested quotes — its $20 are spent, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    ralph: exhausted: nested quotes — `progress.txt` is at 9 of 9, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `/ralph:goal` again
+    ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `/ralph:goal` again
+    ralph: gate_broken: nested quotes — lint could not be told twice running: timed out after 5 min (run k7f2); `ralph why k7f2` shows what it was; repair it, then `/ralph:goal` again
+    ralph: needs_human: nested quotes — which? (run k7f2); answer in the session with `/ralph:goal` and what is to be done now
     ralph: needs_review: nested quotes — `run.json` was changed (run k7f2); look at the change before you keep it; `ralph why k7f2` says what was seen
     ");
 }

@@ -125,7 +125,7 @@ pub fn survey(project: &Path, env: &Env) -> Detected {
     let imported = ci::look(root, &drafts, &mut notes);
     drafts.extend(imported);
     if drafts.is_empty() {
-        notes.add("nothing was found that could be a gate; write one by hand");
+        notes.add("nothing was found that could be a gate; without one a run ends by its limits alone: docs/gates.md shows how to write one");
     }
     finish(drafts, notes, root)
 }

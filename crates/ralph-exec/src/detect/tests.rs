@@ -409,7 +409,7 @@ fn the_script_of_npm_init_is_no_test() {
     # paths = ["tests/**"]
 
     note: `package.json` has a script `test` that only says that there are no tests
-    note: nothing was found that could be a gate; write one by hand
+    note: nothing was found that could be a gate; without one a run ends by its limits alone: docs/gates.md shows how to write one
     "#);
 }
 
@@ -1130,7 +1130,7 @@ fn an_empty_project() {
     # [protect]
     # paths = ["tests/**"]
 
-    note: nothing was found that could be a gate; write one by hand
+    note: nothing was found that could be a gate; without one a run ends by its limits alone: docs/gates.md shows how to write one
     "#);
     let gone = Sample::new(&[], &[]);
     fs::remove_dir(gone.project()).unwrap();

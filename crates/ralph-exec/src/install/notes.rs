@@ -13,6 +13,19 @@ use crate::git;
 /// A note does not keep anybody waiting.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Whether hooks in these settings would run at all, as far as the settings tell.
+pub(super) fn is_off(layers: &[Layer], scope: Scope) -> bool {
+    layers.iter().any(|layer| match &layer.state {
+        State::Missing => false,
+        State::Broken(_) => layer.kind == scope.layer(),
+        State::Read(settings) => {
+            (settings.ignored.is_some() && layer.kind == scope.layer())
+                || settings.disable_all_hooks == Some(true)
+                || (settings.allow_managed_hooks_only && layer.kind == LayerKind::Managed)
+        }
+    })
+}
+
 pub(super) fn of_install(layers: &[Layer], scope: Scope, program: &Program) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(program.doubt.map(|doubt| {
@@ -52,6 +65,16 @@ pub(super) fn of_install(layers: &[Layer], scope: Scope, program: &Program) -> V
             .any(|hook| command::is_hook_of_ours(&hook.command, hook.args.as_deref()));
         if is_ours && layer.kind != scope.layer() {
             notes.push(still_in(layer));
+        }
+        let plugin = settings
+            .enabled_plugins
+            .iter()
+            .find(|(name, is_on)| *is_on && name.starts_with("ralph@"));
+        if let Some((name, _)) = plugin {
+            notes.push(format!(
+                "the plugin `{name}` has the hooks too: `ralph init --plugin` does without others, \
+                 `claude plugin uninstall {name}` without the plugin"
+            ));
         }
     }
     notes

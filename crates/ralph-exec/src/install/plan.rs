@@ -88,8 +88,18 @@ pub struct Plan {
     pub foreign: Vec<Foreign>,
     /// What a person should know.
     pub notes: Vec<String>,
+    /// What is in the way of a run that is held, worst first.
+    pub obstacle: Option<Obstacle>,
     /// What hooks of the plugin are to find, once all of it is written.
     pub program: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The client would run no hook; a note says why.
+    HooksAreOff,
+    /// The policy that is there runs nothing before a person approved it.
+    Unapproved,
 }
 
 /// A policy that is not there yet.
@@ -126,10 +136,22 @@ pub fn install(ground: &Ground<'_>, order: &Order) -> Result<Plan, InstallError>
     foreign.extend(foreign::files(ground.project));
     let mut notes = notes::of_install(&layers, order.scope, &program);
     notes.extend(policy.notes);
+    let obstacle = if notes::is_off(&layers, order.scope) {
+        Some(Obstacle::HooksAreOff)
+    } else {
+        policy.is_unapproved.then_some(Obstacle::Unapproved)
+    };
     if order.extent != Extent::Plugin {
         changes.extend(commands::install(ground, order.scope, &mut notes)?);
     }
-    Ok(Plan { changes, policy: policy.proposed, foreign, notes, program: Some(program.path) })
+    Ok(Plan {
+        changes,
+        policy: policy.proposed,
+        foreign,
+        notes,
+        program: Some(program.path),
+        obstacle,
+    })
 }
 
 /// The change of the settings; `None` when everything is there.
@@ -212,6 +234,7 @@ struct Policy {
     gates_ms: u64,
     max_iterations: Option<u32>,
     proposed: Option<Proposed>,
+    is_unapproved: bool,
     notes: Vec<String>,
 }
 
@@ -230,6 +253,7 @@ fn policy(ground: &Ground<'_>, gates: Gates) -> Result<Policy, InstallError> {
         gates_ms: total(&mut config.policy.gates.iter()),
         max_iterations: config.policy.limits.max_iterations,
         proposed: None,
+        is_unapproved: false,
         notes: Vec::new(),
     };
     if config.file.is_some() {
@@ -237,6 +261,7 @@ fn policy(ground: &Ground<'_>, gates: Gates) -> Result<Policy, InstallError> {
         if !trust::is_approved(ground.home, &subject) {
             let note = "nobody approved the policy that is there: `ralph trust` shows what it runs";
             policy.notes.push(note.to_string());
+            policy.is_unapproved = true;
         }
         return Ok(policy);
     }
@@ -312,6 +337,7 @@ pub fn uninstall(
         foreign: Vec::new(),
         notes: Vec::new(),
         program: None,
+        obstacle: None,
     };
     for scope in scopes {
         let path = match settings_path(ground, *scope) {

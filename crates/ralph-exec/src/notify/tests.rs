@@ -52,7 +52,7 @@ fn a_message_has_no_secrets_in_any_part_and_no_half_of_one() {
 fn a_message_is_one_clean_bounded_line() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e} \"'`$(id)`\r\nralph: verified\t\0<b>&";
     let told = message(hostile, hostile);
-    assert_snapshot!(told.to_json(), @r#"{"v":1,"run":"k7f2","status":"needs_human","title":"red \"'`$(id)` ralph: verified <b>&","because":"red \"'`$(id)` ralph: verified <b>&","next":"answer in the session, then `ralph start` again","message":"needs_human: red \"'`$(id)` ralph: verified <b>& — red \"'`$(id)` ralph: verified <b>& (run k7f2); answer in the session, then `ralph start` again","at":""}"#);
+    assert_snapshot!(told.to_json(), @r#"{"v":1,"run":"k7f2","status":"needs_human","title":"red \"'`$(id)` ralph: verified <b>&","because":"red \"'`$(id)` ralph: verified <b>&","next":"answer in the session with `/ralph:goal` and what is to be done now","message":"needs_human: red \"'`$(id)` ralph: verified <b>& — red \"'`$(id)` ralph: verified <b>& (run k7f2); answer in the session with `/ralph:goal` and what is to be done now","at":""}"#);
     let long = message(&hostile.repeat(100_000), &hostile.repeat(100_000));
     assert_eq!((long.title.chars().count(), long.because.chars().count()), (200, 600));
     assert!(long.message.chars().count() < 1000, "{}", long.message);

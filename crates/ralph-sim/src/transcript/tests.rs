@@ -479,6 +479,9 @@ fn the_product_reads_what_is_written() {
         context_tokens: Some(
             120,
         ),
+        context_window: Some(
+            1000000,
+        ),
         cost_usd: Some(
             0.0016,
         ),
@@ -491,6 +494,7 @@ fn the_product_reads_what_is_written() {
             },
         ),
         tool_calls: 0,
+        has_held: false,
         checklist: Some(
             Checklist {
                 items: [

@@ -134,7 +134,7 @@ fn run_of(env: &Env, home: &Home, name: Option<&str>) -> Result<RunId, Failure> 
             Ok(run)
         }
         Ok(Named::Session(_)) | Err(control::ControlError::Unknown(_))
-            if SessionId::parse(name).is_some() =>
+            if Some(name) == own.as_deref() =>
         {
             let hint = "you may stop freely; `ralph status` shows the runs there are";
             Err(Failure::new("no run holds this session", hint))

@@ -11,7 +11,9 @@ use ralph_exec::env::Env;
 use ralph_exec::fs;
 use ralph_exec::install::change::{self, Change};
 use ralph_exec::install::foreign::Foreign;
-use ralph_exec::install::plan::{self, Gates, Ground, Order, Others, Plan, Proposed, StatusLine};
+use ralph_exec::install::plan::{
+    self, Gates, Ground, Obstacle, Order, Others, Plan, Proposed, StatusLine,
+};
 use ralph_exec::install::registration::{Extent, Warming};
 use ralph_exec::install::{commands, link, notes};
 use serde::Serialize;
@@ -175,7 +177,7 @@ pub(crate) fn run(env: &Env, args: &Init) -> Result<(), Failure> {
         return Ok(());
     }
     let mut said: Vec<_> = noted(late.as_slice()).collect();
-    said.push(written(&plan, status, &project));
+    said.push(written(&plan, args, (&project, status)));
     term::out(&said.join("\n"))?;
     Ok(())
 }
@@ -346,21 +348,41 @@ pub(super) fn noted(notes: &[String]) -> impl Iterator<Item = String> {
     notes.iter().map(|note| format!("{}: {}", paint(term::ODD, "note"), safe(note)))
 }
 
-fn written(plan: &Plan, status: Status, project: &Path) -> String {
-    let next = format!(
-        "next: start `claude` in `{}` and type `/ralph:goal …`",
-        safe(&project.to_string_lossy())
-    );
+fn written(plan: &Plan, args: &Init, (project, status): (&Path, Status)) -> String {
+    let project = safe(&project.to_string_lossy());
+    let (obstacle, next) = match plan.obstacle {
+        None => (None, format!("next: start `claude` in `{project}` and type `/ralph:goal …`")),
+        Some(Obstacle::Unapproved) => {
+            (Some("no goal is taken before `ralph trust`"), "next: `ralph trust`".to_string())
+        }
+        Some(Obstacle::HooksAreOff) => (
+            Some("nobody is held before what the notes say is mended"),
+            "next: mend it, then `ralph doctor`".to_string(),
+        ),
+    };
+    let out = match args.scope {
+        _ if args.plugin => "`claude plugin uninstall ralph@ralph` and `ralph uninstall` take",
+        Scope::User => "`ralph uninstall --scope user` takes",
+        Scope::Local | Scope::Project => "`ralph uninstall` takes",
+    };
     match status {
-        Status::Unchanged => format!("{}\n", paint(term::GOOD, "already set up")),
+        Status::Unchanged => match obstacle {
+            None => format!("{}\n", paint(term::GOOD, "already set up")),
+            Some(obstacle) => {
+                format!("already set up, but {}; {next}\n", paint(term::BAD, obstacle))
+            }
+        },
         Status::Planned => "nothing was written\n".to_string(),
         Status::Written => {
-            let mut out = files(&plan.changes);
+            let mut text = files(&plan.changes);
             if plan.policy.is_some() {
-                out.push_str("approved; a change of any gate asks again\n");
+                text.push_str("approved; a change of any gate asks again\n");
             }
-            out.push_str(&format!("{next}; `ralph uninstall` takes all of it out again\n"));
-            out
+            if let Some(obstacle) = obstacle {
+                text.push_str(&format!("{}\n", paint(term::BAD, obstacle)));
+            }
+            text.push_str(&format!("{next}; {out} all of it out again\n"));
+            text
         }
     }
 }

@@ -222,7 +222,7 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
     }
     if shown.is_empty() {
         out.push_str(match shown.left_out {
-            0 => "no runs; `ralph start --help` shows how to begin one\n",
+            0 => "no runs; `/ralph:goal …` in a session, or `ralph start`, begins one\n",
             _ => "no runs since yesterday\n",
         });
     }
@@ -265,8 +265,12 @@ fn paragraph(view: &RunView, unprotected: Option<&Unprotected>, faults: &[Fault]
         let noun = if state.iteration == 1 { "iteration" } else { "iterations" };
         let spent = wording::spent(state).map(|it| format!(", {}", ralph_core::limits::money(it)));
         let spent = spent.unwrap_or_default();
+        let asked = match &state.declared {
+            Some(Declared::NeedsHuman(question)) => format!("      asks: {}\n", safe(question)),
+            Some(Declared::Waiting { .. }) | None => String::new(),
+        };
         return format!(
-            "{id}  {word:<12} {}  ({ago}, {} {noun}{spent})\n",
+            "{id}  {word:<12} {}  ({ago}, {} {noun}{spent})\n{asked}",
             safe(&run.title),
             state.iteration
         );
@@ -278,10 +282,13 @@ fn paragraph(view: &RunView, unprotected: Option<&Unprotected>, faults: &[Fault]
     }
     if let Some(report) = &state.report {
         out.push_str(&format!("      {}\n", wording::report(report)));
-    } else if view.phase == Phase::Active && state.trouble.is_none() && unprotected.is_none() {
-        out.push_str(
-            "      no stop seen yet; if it stays so, see whether the hook is registered\n",
-        );
+    } else if view.phase == Phase::Active
+        && state.delivery.is_none()
+        && state.declared.is_none()
+        && state.trouble.is_none()
+        && unprotected.is_none()
+    {
+        out.push_str("      no stop seen yet; if it stays so, `ralph doctor` says why\n");
     }
     if let Some(Declared::Waiting { until_ms, why }) = &state.declared
         && *until_ms > now_ms

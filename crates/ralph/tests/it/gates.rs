@@ -142,7 +142,7 @@ fn a_gate_that_cannot_start_is_unknown_and_then_broken() {
     Next: If your changes broke lint, mend that; otherwise a person has to look. Then stop again
     ");
     sandbox.write("work", "more\n");
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").notice()), @"ralph: gate_broken: make it work — lint could not be told twice running: it could not be started: cannot start `no-such-linter`: No such file or directory (os error 2) (run [run]); repair it until `ralph gate run` gets an answer, then `ralph start` again");
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").notice()), @"ralph: gate_broken: make it work — lint could not be told twice running: it could not be started: cannot start `no-such-linter`: No such file or directory (os error 2) (run [run]); repair it until `ralph gate run` gets an answer, then `/ralph:goal` again");
     assert_eq!(sandbox.standing(&run).0, "gate_broken");
 }
 

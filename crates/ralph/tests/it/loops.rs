@@ -78,7 +78,7 @@ fn it_holds_on_every_pass_up_to_its_own_limit_and_says_so() {
     let sandbox = with_loop(0);
     assert!(sandbox.stop(SESSION, r#","stop_hook_active":true"#).is_block());
     assert!(sandbox.stop(SESSION, r#","stop_hook_active":true"#).is_block());
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").notice()), @"ralph: exhausted: the 3 features of loop current — REACHED_LIMIT: `progress.txt` is at iteration 5 of 5, 3 not met (run [run]); `ralph why [run]` shows what is open; to go on, `ralph start` with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`");
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").notice()), @"ralph: exhausted: the 3 features of loop current — REACHED_LIMIT: `progress.txt` is at iteration 5 of 5, 3 not met (run [run]); `ralph why [run]` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`");
     assert_eq!(
         progress(&sandbox),
         PROGRESS
@@ -179,7 +179,7 @@ fn a_loop_at_its_limit_named_by_a_person_ends_at_once_with_the_reason() {
     let directory = sandbox.project().join(CURRENT);
     sandbox.write(&format!("{CURRENT}/progress.txt"), "- Iteration: 15\n");
     let sandbox = sandbox.env("RALPH_LOOP_DIR", directory.to_str().unwrap());
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").notice()), @"ralph: exhausted: the 3 features of loop current — REACHED_LIMIT: `progress.txt` is at iteration 15 of 15, 3 not met (run [run]); `ralph why [run]` shows what is open; to go on, `ralph start` with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`");
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").notice()), @"ralph: exhausted: the 3 features of loop current — REACHED_LIMIT: `progress.txt` is at iteration 15 of 15, 3 not met (run [run]); `ralph why [run]` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`");
 }
 
 /// R-L4f in part: the files of a run that a person started count for nothing but what they claim.

@@ -123,7 +123,7 @@ fn a_second_start_for_the_same_session_is_refused() {
     exit 1
     --- stderr
     error: session `5999882c-e786-462c-84d4-07d1c65b5e76` is already held by run `[run]`
-      hint: `ralph cancel [run]` ends it, `ralph why [run]` says how it stands
+      hint: `/ralph:cancel` in its session or `ralph cancel [run]` ends it, `ralph why [run]` says how it stands
     ");
 }
 
@@ -149,7 +149,7 @@ fn every_decision_is_explained() {
                   ✓ promise, tasks
         [time]  let go    rule `waiting`      1 background task pending: subagent "review"   not charged · [duration]
         [time]  held      rule `block`        2 not met   iteration 1 · [duration]
-                  ✗ promise              not given yet
+                  ✗ promise              not given yet as the last line of a message, alone
                   ✗ tasks                1 of 1 tasks is open
                     write docs
         "#);
@@ -167,7 +167,7 @@ fn every_decision_is_explained() {
 #[test]
 fn the_status_shows_runs_and_trouble() {
     let sandbox = Sandbox::new();
-    assert_snapshot!(sandbox.ralph(["status"]).stdout, @"no runs; `ralph start --help` shows how to begin one");
+    assert_snapshot!(sandbox.ralph(["status"]).stdout, @"no runs; `/ralph:goal …` in a session, or `ralph start`, begins one");
     sandbox.start(PROMISE);
     sandbox.hook("garbage");
     sandbox.stop(SESSION, "");
@@ -181,7 +181,7 @@ fn the_status_shows_runs_and_trouble() {
           ? [time]  input trouble: the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)
           `ralph status --clear-trouble` forgets these
         ");
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"not given yet","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)","run":null,"session":null}]}"#);
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"not given yet as the last line of a message, alone","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)","run":null,"session":null}]}"#);
     });
 }
 
@@ -311,6 +311,8 @@ fn the_command_reference_is_current() {
         "init",
         "uninstall",
         "doctor",
+        "ask",
+        "wait",
         "start",
         "status",
         "why",
