@@ -4,7 +4,7 @@
 //! and [`conclude`] asked.
 
 use crate::ending;
-use crate::event::{PendingKind, Stop, Trouble};
+use crate::event::{Pending, PendingKind, Stop, Trouble};
 use crate::facts::{
     Cap, Declared, Driver, Evidence, Facts, Off, Owner, Prompt, Queued, Tree, Trust,
 };
@@ -19,6 +19,7 @@ use crate::text;
 use crate::verdict::{Bell, Verdict};
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 /// One stop, and what might be held against it.
 #[derive(Clone, Copy, Debug)]
@@ -166,17 +167,25 @@ fn host_trouble(case: &Case<'_>) -> Option<Decision> {
 }
 
 fn waiting(case: &Case<'_>) -> Option<Decision> {
+    // Nothing that waits ends a limit.
+    if is_used_up(case) {
+        return None;
+    }
     if let Some(Declared::Waiting { until_ms, why }) = &case.facts.declared
         && case.facts.now_ms < *until_ms
-        && !is_used_up(case)
     {
         return Some(allow(Rule::Waiting, format!("the agent waits: {}", text::line(why, 120))));
     }
     if case.facts.queued == Queued::Something {
         return Some(allow(Rule::Waiting, "a message waits for the turn to end".to_string()));
     }
-    let first = case.stop.pending.first()?;
-    let noun = match (first.kind, case.stop.pending.len()) {
+    // What was under way at the last stop, and still is, did not bring the agent back: a server that never ends.
+    let background = case.stop.background();
+    let is_idle = matches!(case.hold, Hold::Run { state, .. } if state.background == background);
+    let excuses = |pending: &&Pending| pending.kind == PendingKind::WakeUp || !is_idle;
+    let pending: Vec<_> = case.stop.pending.iter().filter(excuses).collect();
+    let first = pending.first()?;
+    let noun = match (first.kind, pending.len()) {
         (PendingKind::Background, 1) => "1 background task".to_string(),
         (PendingKind::WakeUp, 1) => "1 wake-up".to_string(),
         (PendingKind::Background | PendingKind::WakeUp, count) => {
@@ -186,7 +195,6 @@ fn waiting(case: &Case<'_>) -> Option<Decision> {
     Some(allow(Rule::Waiting, format!("{noun} pending: {}", first.what)))
 }
 
-/// The agent's word ends no limit.
 fn is_used_up(case: &Case<'_>) -> bool {
     let Hold::Run { run, state } = case.hold else { return false };
     let elapsed_ms = state.elapsed_ms(case.facts.now_ms);

@@ -1,6 +1,7 @@
 //! What happened, in ralph's words. Hosts are translated into this in [`crate::host`].
 
 use crate::id::SessionId;
+use crate::record::Mark;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -225,6 +226,17 @@ pub struct Pending {
     pub what: String,
     /// When it comes due it will look as if a person had typed a command of ralph's.
     pub poses: bool,
+}
+
+impl Stop {
+    /// The work in the background, as one mark; `None` when there is none.
+    pub fn background(&self) -> Option<Mark> {
+        let background = |pending: &&Pending| pending.kind == PendingKind::Background;
+        let mut names: Vec<&[u8]> =
+            self.pending.iter().filter(background).map(|one| one.what.as_bytes()).collect();
+        names.sort_unstable();
+        (!names.is_empty()).then(|| Mark::of(&names))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

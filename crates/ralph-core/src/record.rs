@@ -227,6 +227,9 @@ pub struct Decided {
     /// What had been changed behind ralph's back, whichever rule fired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampering: Option<String>,
+    /// The work in the background that was under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Mark>,
     /// Blocks since the agent last used a tool, this one included.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_a_row: u32,

@@ -60,6 +60,9 @@ pub struct State {
     /// Blocks since the agent last used a tool: the host counts these too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_a_row: u32,
+    /// The work in the background that was under way at the last stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Mark>,
     #[serde(default, skip_serializing_if = "Memory::is_whole")]
     pub memory: Memory,
     /// When the agent was last told where it stands.
@@ -158,6 +161,7 @@ impl State {
             owner: None,
             declared: None,
             in_a_row: 0,
+            background: None,
             memory: Memory::Whole,
             anchored_ms: None,
             heeded: 0,
@@ -350,6 +354,7 @@ impl State {
             }
         }
         self.in_a_row = decided.in_a_row;
+        self.background = decided.background;
         self.odd_stops = self.odd_stops.saturating_add(u32::from(decided.rule == Rule::OddStop));
         self.trouble = None;
         self.remember(decided.mark);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 const SHOWN_GOAL: usize = 16 * 1024;
 const LARGEST_MEMORY: usize = 16 * 1024;
-const MOST_PLANS: usize = 200;
+const MOST_PLANS: usize = 10_000;
 const MOST_MEMORIES: usize = 4;
 
 pub fn text(world: &World, opened: &Opened) -> String {

@@ -252,6 +252,7 @@ pub fn record(world: &World, decision: Decision, sight: &Sight, redactor: &Redac
         process: process(world),
         tampering: None,
         in_a_row: 0,
+        background: None,
         took_ms: 0,
     }
 }

@@ -100,7 +100,16 @@ pub(super) fn judge(call: &Call<'_>, ground: &Ground<'_>) -> Option<Denied> {
 fn string(field: Option<&RawValue>) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    serde_json::from_str(field?.get()).ok().map(|Text(text)| text)
+    let raw = field?.get();
+    match serde_json::from_str(raw) {
+        Ok(Text(text)) => Some(text),
+        // Half of a surrogate pair is no text, and no reason to look away.
+        Err(_) if raw.starts_with('"') => {
+            let whole = raw.replace("\\ud", "\\u00d").replace("\\uD", "\\u00d");
+            serde_json::from_str(&whole).ok().map(|text: String| Cow::Owned(text))
+        }
+        Err(_) => None,
+    }
 }
 
 fn command(script: &str, ground: &Ground<'_>) -> Option<Denied> {

@@ -104,6 +104,8 @@ type Field<'a> = Option<&'a RawValue>;
 #[derive(Deserialize)]
 struct BackgroundTask<'a> {
     #[serde(borrow)]
+    status: Field<'a>,
+    #[serde(borrow)]
     r#type: Field<'a>,
     #[serde(borrow)]
     description: Field<'a>,
@@ -263,6 +265,10 @@ fn malformed(input: &[u8], error: &serde_json::Error) -> Malformed {
 fn pending<'a>(wire: &'a Wire<'_>, agent: Option<&'a str>) -> impl Iterator<Item = Pending> + 'a {
     let background = items(wire.background_tasks).filter_map(move |task| {
         let task: Option<BackgroundTask> = read(Some(task));
+        let status = task.as_ref().and_then(|task| read::<String>(task.status));
+        if matches!(status.as_deref(), Some("completed" | "failed" | "killed" | "stopped")) {
+            return None;
+        }
         let (kind, what) = task.map_or((None, None), |task| {
             (read::<String>(task.r#type), read::<String>(task.description))
         });

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ralph_core::guard::{Call, Denied, Ground, Scope, What, judge};
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 use std::fmt::Write;
 
 const ORDINARY: &str = include_str!("../../../../fixtures/guard/ordinary.txt");
@@ -509,4 +509,12 @@ fn wrapping_changes_no_verdict() {
             assert_eq!(found, what, "{wrapped}");
         }
     }
+}
+
+/// Half of a surrogate pair somewhere in a command does not blind the guard.
+#[test]
+fn what_is_no_text_is_read_all_the_same() {
+    let input = RawValue::from_string(r#"{"command":"rm -rf ~/.ralph #\ud800"}"#.into()).unwrap();
+    let found = judge(&Call { tool: "Bash", input: &input }, &ground(Scope::Run));
+    assert_eq!(found.map(|found| found.what), Some(What::Home));
 }

@@ -166,6 +166,7 @@ impl Scenario {
                 process: at.process,
                 tampering: facts.tampering,
                 in_a_row: facts.in_a_row,
+                background: at.stop.background(),
                 took_ms: 0,
             })));
         }

@@ -131,7 +131,7 @@ fn the_first_row_that_matches_wins() {
     without the switch         block            rule repeat       2 charged  the same stop was delivered again
     without the same delivery  allow            rule host-trouble 2 charged  the turn ended by rate_limit
     without a word we know     allow            rule odd-stop     2 charged  the turn ended by "solar_flare", which this version does not know
-    without trouble            allow            rule waiting      2 charged  1 background task pending: shell "build"
+    without trouble            end needs_human  rule needs-human  2 charged  which licence?
     without pending work       end needs_human  rule needs-human  2 charged  which licence?
     without a question         allow, noting    rule untrusted    2 charged  `ralph.toml`
     without mistrust           end needs_review rule tampered     2 charged  `run.json` was changed after the start
@@ -718,4 +718,33 @@ fn a_context_that_is_nearly_full_is_told_little() {
     assert!((100..=1_500).contains(&full), "{full}");
     let driven = scenario().stop(many.context(800, Driver::Runner));
     check!(driven, @"1  allow            rule hand-over    0 charged  context is 80 % full");
+}
+
+/// R-L5a: work in the background lets a stop go and is looked at again at the next; what has not moved since, like a
+/// server that never ends, excuses nothing. Limits end a run that waits, too.
+#[test]
+fn background_work_excuses_a_stop_while_it_moves() {
+    let stop = |tree, names: &[&str]| {
+        let start = at(tree).unmet("tests");
+        names.iter().fold(start, |at, name| at.pending(PendingKind::Background, name))
+    };
+    let scenario = scenario()
+        .stop(stop(1, &["subagent a", "subagent b"]))
+        .stop(stop(1, &["subagent b"]))
+        .stop(stop(1, &["shell \"npm run dev\""]))
+        .stop(stop(1, &["shell \"npm run dev\""]))
+        .stop(stop(2, &["shell \"npm run dev\""]))
+        .stop(stop(3, &[]))
+        .stop(stop(3, &["shell \"npm run dev\""]))
+        .stop(stop(4, &["subagent c"]).spent(TWENTY_DOLLARS));
+    check!(scenario, @r#"
+    1  allow            rule waiting      0 charged  2 tasks or wake-ups pending: subagent a
+    2  allow            rule waiting      0 charged  1 background task pending: subagent b
+    3  allow            rule waiting      0 charged  1 background task pending: shell "npm run dev"
+    4  block            rule block        1 charged  1 not met
+    5  block            rule block        2 charged  1 not met
+    6  block            rule block        3 charged  1 not met
+    7  allow            rule waiting      3 charged  1 background task pending: shell "npm run dev"
+    8  end exhausted    rule limit        3 charged  its $20 are spent, 1 not met
+    "#);
 }
