@@ -48,6 +48,15 @@ pub struct Run {
     /// The host's id of the prompt that asked for it: a hook that is registered twice starts one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
+    /// How many features each of `features` listed at the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listed: Vec<u32>,
+    /// Whether the agent reports phases in `orchestrator.json`, which then has to be there.
+    #[serde(default, skip_serializing_if = "Asked::is_no")]
+    pub phases: Asked,
+    /// How long the transcript was: what it told before that is not about the run.
+    #[serde(default, skip_serializing_if = "is_nowhere")]
+    pub transcript_length: u64,
     /// The host process that it was asked for in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
@@ -104,11 +113,19 @@ pub enum Origin {
     Adopted,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
     Yes,
+    #[default]
     No,
+}
+
+impl Asked {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn is_no(&self) -> bool {
+        *self == Self::No
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,6 +184,9 @@ pub enum Change {
         /// The host process that it goes on in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         process: Option<Process>,
+        /// How long the transcript was then: an interrupt before that has had its effect.
+        #[serde(default, skip_serializing_if = "is_nowhere")]
+        seen: u64,
     },
     /// The conversation was summed up, and what the agent was told is gone.
     Compacted,
@@ -457,6 +477,11 @@ impl Serialize for SessionId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(crate) fn is_nowhere(offset: &u64) -> bool {
+    *offset == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

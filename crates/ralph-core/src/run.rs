@@ -4,7 +4,7 @@ use crate::facts::{Declared, Delivery};
 use crate::id::SessionId;
 use crate::record::{
     Change, Decided, Delivered, Entry, Mark, Move, Observed, Outcome, Part, PartKind, PartRule,
-    Process, Report, Rule, Run, Who, is_zero,
+    Process, Report, Rule, Run, Who, is_nowhere, is_zero,
 };
 use crate::status::Status;
 use alloc::string::String;
@@ -90,11 +90,6 @@ pub struct PartState {
     pub answer: Option<String>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_nowhere(offset: &u64) -> bool {
-    *offset == 0
-}
-
 /// Whether the agent can still know what it was told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -164,7 +159,7 @@ impl State {
             background: None,
             memory: Memory::Whole,
             anchored_ms: None,
-            heeded: 0,
+            heeded: run.transcript_length,
             parts: Vec::new(),
         }
     }
@@ -226,9 +221,10 @@ impl State {
             Change::Waits { until_ms, why } => {
                 self.declared = Some(Declared::Waiting { until_ms: *until_ms, why: why.clone() });
             }
-            Change::Moved { to, how, process } => {
+            Change::Moved { to, how, process, seen } => {
                 self.moved(to, *how, entry.at_ms);
                 self.process = *process;
+                self.heeded = self.heeded.max(*seen);
             }
             Change::Compacted => self.memory = Memory::Lost,
             Change::Anchored => {

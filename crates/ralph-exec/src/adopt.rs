@@ -242,6 +242,9 @@ impl LoopState {
             ),
             on_tampering: OnTampering::Block,
             prompt: None,
+            listed: Vec::new(),
+            phases: Asked::No,
+            transcript_length: 0,
             process: None,
             seal: None,
         }

@@ -91,6 +91,10 @@ pub struct Order {
     pub prompt: Option<String>,
     /// The host process that it is asked for in, if one is known.
     pub process: Option<Process>,
+    /// Whether the agent is to report phases.
+    pub phases: Asked,
+    /// How long the transcript is, where there is one.
+    pub transcript_length: u64,
 }
 
 /// A policy that a person approved.
@@ -118,10 +122,13 @@ pub fn start(
     {
         return Err(ControlError::NothingToHold);
     }
+    let mut listed = Vec::new();
     for directory in &order.features {
-        if sources::readable(directory)?.features.is_empty() {
+        let features = sources::readable(directory)?.features;
+        if features.is_empty() {
             return Err(ControlError::NoFeatures { path: directory.join(adopt::FEATURES) });
         }
+        listed.push(u32::try_from(features.len()).unwrap_or(u32::MAX));
     }
     let _lock = holder::lock(home, &order.session, deadline).map_err(StoreError::from)?;
     if let Some(pointer) = holder::pointer(home, &order.session)?
@@ -133,7 +140,7 @@ pub fn start(
         return Err(ControlError::AlreadyHeld { session: order.session.clone(), run: pointer.run });
     }
     let run = loop {
-        let mut run = sealed(new_id(home), order);
+        let mut run = sealed(new_id(home), order, &listed);
         if let Some(Approved { config, subject }) = &order.policy {
             let own = home.root().to_path_buf();
             let exclude: Vec<PathBuf> = order.features.iter().cloned().chain([own]).collect();
@@ -162,7 +169,7 @@ pub fn start(
     Ok(run)
 }
 
-fn sealed(id: RunId, order: &Order) -> Run {
+fn sealed(id: RunId, order: &Order, listed: &[u32]) -> Run {
     let names: Vec<_> = order
         .features
         .iter()
@@ -196,6 +203,9 @@ fn sealed(id: RunId, order: &Order) -> Run {
         title: text::line(&Redactor::new(order.secrets.clone()).redact(&title), 80),
         on_tampering: OnTampering::Block,
         prompt: order.prompt.clone(),
+        listed: listed.to_vec(),
+        phases: order.phases,
+        transcript_length: order.transcript_length,
         process: order.process,
         seal: None,
     }
@@ -498,6 +508,8 @@ mod tests {
             complexity: None,
             prompt: None,
             process: None,
+            phases: Asked::No,
+            transcript_length: 0,
         };
         let run = start(&home, &Env::from_process(), &order, &deadline).unwrap().id;
         let remains = || match is_cancelled(&home, &run) {

@@ -65,6 +65,12 @@ fn command(world: &World, call: &Call, spoken: &Spoken<'_>) -> Verdict {
     (call.person)(world, spoken)
 }
 
+/// How long the transcript is: what it told so far is not about what is asked now.
+pub fn transcript_length(prompt: &Prompt) -> u64 {
+    let stat = prompt.transcript.as_deref().and_then(|path| fs::stat(path.as_ref()));
+    stat.map_or(0, |stat| stat.len)
+}
+
 /// A hook that is registered twice, or at both moments, hears of one prompt more than once.
 pub fn is_answered(world: &World, spoken: &Spoken<'_>) -> bool {
     let (Typed::Hold(_), Some(id)) = (&spoken.typed, &spoken.prompt.id) else { return false };

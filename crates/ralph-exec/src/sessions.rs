@@ -70,7 +70,11 @@ fn again(
     let reopened = start.source != Source::Compact && is_left(&seen, caller(world));
     if reopened {
         let to = session.clone();
-        write(world, run, Change::Moved { to, how: Move::Reopened, process: caller(world) })?;
+        write(
+            world,
+            run,
+            Change::Moved { to, how: Move::Reopened, process: caller(world), seen: 0 },
+        )?;
     }
     if let Phase::Paused { .. } = seen.state.phase {
         let notice = format!("ralph: run {run} is paused; `/ralph:resume` holds the agent again");
@@ -133,7 +137,7 @@ fn follow(world: &World, session: &SessionId) -> Result<Verdict, Trouble> {
         Phase::Ended(_) => Step::Leave(None),
         Phase::Active | Phase::Paused { .. } | Phase::Orphaned => {
             let to = session.clone();
-            let change = Change::Moved { to, how: Move::Cleared, process: Some(process) };
+            let change = Change::Moved { to, how: Move::Cleared, process: Some(process), seen: 0 };
             let answer = now.state.owner(&now.run).cloned();
             Step::Write { change, durability: Durability::Synced, answer }
         }

@@ -56,6 +56,9 @@ pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Ev
         GitState::NotARepository
     };
     evidence.requirements.extend(uncommitted(&files, &work));
+    if run.phases == Asked::Yes && files.orchestrator == Present::No {
+        evidence.requirements.push(gone("orchestrator", "`orchestrator.json`"));
+    }
     evidence.requirements.extend(files.requirements);
     match &run.seal {
         Some(seal) => {
@@ -156,6 +159,12 @@ fn feature_list(run: &Run, directory: &Path, evidence: &mut Evidence) {
             adopt::PROGRESS
         ));
     }
+    let at = run.features.iter().position(|known| Path::new(known) == directory);
+    let listed = at.and_then(|at| run.listed.get(at)).copied().unwrap_or(0);
+    if (state.list.features.len() as u64) < u64::from(listed) {
+        let what = format!("`{file}` with the {listed} features that it had");
+        evidence.requirements.push(gone("feature list", &what));
+    }
     let mut requirements = state.list.requirements(&file);
     if requirements.is_empty() && complete {
         requirements.push(requirement(
@@ -175,6 +184,12 @@ fn feature_list(run: &Run, directory: &Path, evidence: &mut Evidence) {
         }
         evidence.requirements.push(one);
     }
+}
+
+/// What the run was begun with, and what somebody took away.
+fn gone(name: &str, what: &str) -> Requirement {
+    let failure = Failure::new(format!("{what} is not there any more"));
+    requirement(name.to_string(), Standing::Unmet(failure), format!("Bring back {what}"))
 }
 
 /// A path as the agent knows it, from the project. It comes from the repository, so it is cleaned like the rest.

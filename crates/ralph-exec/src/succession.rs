@@ -6,9 +6,10 @@ use crate::fs;
 use crate::holder::{self, Ended, Pointer};
 use crate::owner;
 use crate::paths::Home;
+use crate::prompts::{self, Spoken};
 use crate::store::{self, StoreError};
 use crate::world::World;
-use ralph_core::id::{RunId, SessionId};
+use ralph_core::id::RunId;
 use ralph_core::record::{Change, Move, VERSION};
 use ralph_core::run::Phase;
 use std::path::Path;
@@ -34,7 +35,8 @@ pub fn waiting(home: &Home, project: &Path) -> Result<RunId, ControlError> {
 }
 
 /// A person goes on with a run in this session, wherever it was before.
-pub fn take_up(world: &World, run: &RunId, session: &SessionId) -> Result<(), ControlError> {
+pub fn take_up(world: &World, run: &RunId, spoken: &Spoken<'_>) -> Result<(), ControlError> {
+    let (session, seen) = (spoken.session, prompts::transcript_length(spoken.prompt));
     let (home, deadline) = (&world.home, &world.deadline());
     let opened = store::load(home, run)?;
     let owner = opened.state.owner(&opened.run).cloned();
@@ -42,7 +44,7 @@ pub fn take_up(world: &World, run: &RunId, session: &SessionId) -> Result<(), Co
     if owner.as_ref() == Some(session) {
         return change(home, run, deadline, |phase| match phase {
             Phase::Paused { .. } | Phase::Orphaned => {
-                Ok(Change::Moved { to: session.clone(), how: Move::Resumed, process })
+                Ok(Change::Moved { to: session.clone(), how: Move::Resumed, process, seen })
             }
             Phase::Active => {
                 let (run, action) = (run.clone(), "resume");
@@ -66,7 +68,7 @@ pub fn take_up(world: &World, run: &RunId, session: &SessionId) -> Result<(), Co
             session: owner.clone().unwrap_or_else(|| session.clone()),
         }),
         Phase::Paused { .. } | Phase::Orphaned => {
-            Ok(Change::Moved { to: session.clone(), how: Move::TakenUp, process })
+            Ok(Change::Moved { to: session.clone(), how: Move::TakenUp, process, seen })
         }
     })?;
     fs::remove_file(&home.tombstone(session.as_str()))?;

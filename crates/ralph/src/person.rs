@@ -51,6 +51,11 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
         gates: start::Gates::OfThePolicy,
         complexity: wish.complexity,
         prompt: spoken.prompt.id.clone(),
+        phases: match wish.kind {
+            Kind::Goal => Asked::No,
+            Kind::Orchestrator => Asked::Yes,
+        },
+        transcript_length: prompts::transcript_length(spoken.prompt),
         here: project.clone(),
         project,
     };
@@ -144,7 +149,7 @@ fn resume(world: &World, spoken: &Spoken<'_>, name: Option<&str>) -> Result<Verd
         (None, Some(run)) => run.clone(),
         (None, None) => succession::waiting(&world.home, &project(world, spoken)?)?,
     };
-    match succession::take_up(world, &run, spoken.session) {
+    match succession::take_up(world, &run, spoken) {
         Ok(()) | Err(control::ControlError::NothingToDo { .. }) => {}
         Err(error) => return Err(error.into()),
     }

@@ -47,6 +47,9 @@ pub(crate) fn run() -> Run {
         title: "nested quotes".into(),
         on_tampering: OnTampering::Block,
         prompt: None,
+        listed: Vec::new(),
+        phases: Asked::No,
+        transcript_length: 0,
         process: None,
         seal: None,
     }

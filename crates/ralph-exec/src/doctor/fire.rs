@@ -194,6 +194,8 @@ fn arm(scene: &Scene<'_>, home: &Home, session: &SessionId) -> bool {
         complexity: None,
         prompt: None,
         process: None,
+        phases: Asked::No,
+        transcript_length: 0,
     };
     control::start(home, scene.env, &order, &Deadline::after(PATIENCE)).is_ok()
 }

@@ -22,6 +22,9 @@ fn run(title: &str) -> Run {
         title: title.into(),
         on_tampering: OnTampering::Block,
         prompt: None,
+        listed: Vec::new(),
+        phases: Asked::No,
+        transcript_length: 0,
         process: None,
         seal: None,
     }

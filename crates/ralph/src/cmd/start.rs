@@ -58,6 +58,8 @@ pub(crate) struct Demand {
     pub gates: Gates,
     pub complexity: Option<u8>,
     pub prompt: Option<String>,
+    pub phases: Asked,
+    pub transcript_length: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -95,6 +97,8 @@ pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
         gates: if args.no_gates { Gates::LeftOut } else { Gates::OfThePolicy },
         complexity: args.complexity,
         prompt: None,
+        phases: Asked::No,
+        transcript_length: 0,
         here,
     };
     let begun = begin(env, &home, &demand)?;
@@ -141,6 +145,8 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
         complexity: demand.complexity,
         prompt: demand.prompt.clone(),
         process: env.claude_pid().and_then(owner::mark),
+        phases: demand.phases,
+        transcript_length: demand.transcript_length,
     };
     let run = control::start(home, env, &order, &Deadline::after(super::control::PATIENCE))?;
     let notes = notes(env, home, &order, &run);

@@ -426,3 +426,72 @@ fn a_wait_ends_with_a_persons_word() {
         assert_eq!(other.ralph(&command).code, Some(1), "{command:?}");
     }
 }
+
+const PASSING: &str =
+    "[run]\nchange = \"optional\"\n[[gate]]\nname = \"tests\"\nshell = \"echo 1 passed\"\n";
+
+/// R-S4c, R-L3a: what a run was begun with has to be there: without its report of phases nothing is verified.
+#[test]
+fn a_report_of_phases_that_is_taken_away_holds() {
+    for taken in [None, Some("junk")] {
+        let sandbox = Sandbox::new();
+        sandbox.write("ralph.toml", PASSING);
+        sandbox.commit();
+        sandbox.trust();
+        let (context, _) = sandbox.typed(SESSION, "/ralph:orchestrator tidy up").told();
+        let path = sandbox.ralph_home("state").join(SESSION).join("orchestrator.json");
+        assert!(context.contains(&*path.display().to_string()), "{context}");
+        assert!(sandbox.stop(SESSION, "").is_block());
+        match taken {
+            None => fs::remove_file(&path).unwrap(),
+            Some(junk) => fs::write(&path, junk).unwrap(),
+        }
+        let held = sandbox.stop(SESSION, "");
+        assert!(
+            held.is_block() && held.stderr.contains("Bring back `orchestrator.json`"),
+            "{held}"
+        );
+    }
+}
+
+/// R-S4c: a list of features that got shorter holds, however green the rest is.
+#[test]
+fn a_list_of_features_that_got_shorter_holds() {
+    let two =
+        r#"{"features":[{"description":"a","passes":true},{"description":"b","passes":false}]}"#;
+    let one = r#"{"features":[{"description":"a","passes":true}]}"#;
+    for shorter in [one, r#"{"features":[]}"#] {
+        let sandbox = Sandbox::new();
+        sandbox.write("ralph.toml", PASSING);
+        sandbox.write("list/feature_list.json", two);
+        sandbox.commit();
+        sandbox.trust();
+        sandbox.typed(SESSION, "/ralph:goal do them --features list").told();
+        assert!(sandbox.stop(SESSION, "").is_block());
+        sandbox.write("list/feature_list.json", shorter);
+        let held = sandbox.stop(SESSION, "");
+        assert!(held.is_block() && held.stderr.contains("the 2 features that it had"), "{held}");
+    }
+}
+
+/// R-L11a: an interrupt from before the run, or from before it was resumed, is not against it.
+#[test]
+fn an_old_interrupt_pauses_nothing() {
+    let sandbox = Sandbox::new();
+    let cut = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+    let transcript = sandbox.transcript(SESSION, &[cut]);
+    let say = |prompt: &str| {
+        let path = json(&transcript);
+        let more =
+            format!(r#","transcript_path":{path},"prompt_id":"p","prompt":{}"#, json(prompt));
+        sandbox.event("UserPromptSubmit", SESSION, &more)
+    };
+    say("/ralph:goal fix it").told();
+    assert!(say("go on").is_allow());
+    sandbox.transcript(SESSION, &[cut, cut]);
+    say("/ralph:pause").answer();
+    say("/ralph:resume").answer();
+    assert!(say("and on").is_allow());
+    sandbox.transcript(SESSION, &[cut, cut, cut]);
+    assert!(say("but this").notice().contains("is paused, because you interrupted"));
+}
