@@ -167,6 +167,23 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// What the terminal shows in the end.
+    pub fn see(&mut self, screen: &str) {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let screen = words(screen);
+        let mut below = screen.as_str();
+        for (place, part) in self.expect.screen.iter().enumerate() {
+            match below.split_once(&words(part)) {
+                Some((_, rest)) => below = rest,
+                None => self.miss(
+                    format!("screen[{place}]"),
+                    format!("{part:?}"),
+                    "nothing of it".to_owned(),
+                ),
+            }
+        }
+    }
+
     fn files(&mut self, stage: &Stage) {
         for (name, text) in &self.expect.files {
             let found = match fs::read_opt(&stage.project.join(name), LARGEST) {
@@ -293,6 +310,7 @@ mod tests {
             files: [("there.txt".to_owned(), "as it is\n".to_owned())].into(),
             says: BTreeMap::new(),
             absent: vec!["missing.txt".to_owned()],
+            screen: Vec::new(),
         };
         let (counts, missed) = judged(&expect, &story());
         assert_eq!(missed, "");
@@ -318,6 +336,7 @@ mod tests {
                 .into(),
             says: BTreeMap::new(),
             absent: ["there.txt", "sub", "missing.txt"].map(str::to_owned).into(),
+            screen: Vec::new(),
         };
         insta::assert_snapshot!(judged(&expect, &story()).1, @r#"
         reasons[0]: something with "three tests", not "two tests fail\nand the linter"
@@ -373,6 +392,17 @@ mod tests {
         events[5]: "SessionEnd", not nothing more
         reasons[2]: "more", not nothing more
         "#);
+    }
+
+    /// Lines break where the terminal ends, and what is expected stands in its order.
+    #[test]
+    fn the_screen_is_read_from_top_to_bottom() {
+        let screen = texts(&["held: two tests", "verified", "held: two", "verified"]);
+        let expect = Expect { screen, ..Expect::default() };
+        let mut check = Check::new(&expect);
+        check.see("  held:\n   two  tests fail\n● verified\n");
+        let missed: Vec<_> = check.mismatches.iter().map(|missed| missed.what.as_str()).collect();
+        assert_eq!(missed, ["screen[2]", "screen[3]"]);
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Script {
                 }
                 Step::Person(_) if is_first => is_first = false,
                 Step::Person(_) => prompts.push_back(Queue::default()),
-                Step::Session(_) => {}
+                Step::Session(_) | Step::Screen(_) => {}
             }
         }
         let agents = scenario.subagents.iter().map(|agent| {

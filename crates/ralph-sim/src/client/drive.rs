@@ -190,7 +190,7 @@ impl Driver<'_, '_> {
                     };
                     self.talk = Some(start(self.launch, &session, &self.place, &self.sender)?);
                 }
-                Step::Agent(_) => {}
+                Step::Agent(_) | Step::Screen(_) => {}
             }
         }
         Ok(())

@@ -96,7 +96,7 @@ pub fn play<'a>(
     for step in &scenario.steps {
         match step {
             // The script hands them out.
-            Step::Agent(_) => {}
+            Step::Agent(_) | Step::Screen(_) => {}
             Step::Person(text) => {
                 if !is_first {
                     host.script.next_prompt();

@@ -298,7 +298,7 @@ impl Session {
     pub(super) fn into_scenario(self) -> Scenario {
         let prompt = self.steps.iter().find_map(|step| match step {
             Step::Person(text) => Some(text.as_str()),
-            Step::Agent(_) | Step::Session(_) => None,
+            Step::Agent(_) | Step::Session(_) | Step::Screen(_) => None,
         });
         let expect = self.expect();
         let summary = self.summary.as_deref().unwrap_or("The work so far.");
@@ -331,11 +331,11 @@ impl Session {
         let mut steps = self.steps.into_iter();
         let prompt = steps.find_map(|step| match step {
             Step::Person(text) => Some(text),
-            Step::Agent(_) | Step::Session(_) => None,
+            Step::Agent(_) | Step::Session(_) | Step::Screen(_) => None,
         })?;
         let turns = steps.filter_map(|step| match step {
             Step::Agent(turn) => Some(turn),
-            Step::Person(_) | Step::Session(_) => None,
+            Step::Person(_) | Step::Session(_) | Step::Screen(_) => None,
         });
         Some(Subagent { prompt, turns: turns.collect() })
     }

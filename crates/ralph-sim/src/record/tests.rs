@@ -213,6 +213,7 @@ fn a_block_that_was_overridden_held_nobody() {
         files: {},
         says: {},
         absent: [],
+        screen: [],
     }
     "#);
 }

@@ -63,4 +63,6 @@ pub struct Expect {
     pub says: BTreeMap<String, String>,
     /// Files of the project that are not there in the end.
     pub absent: Vec<String>,
+    /// What the terminal shows in the end, from top to bottom. Blanks and breaks of lines count as one blank.
+    pub screen: Vec<String>,
 }

@@ -2,6 +2,7 @@
 
 mod expect;
 mod near;
+mod possible;
 mod raw;
 mod read;
 mod toml_text;
@@ -51,6 +52,8 @@ pub struct Scenario {
 pub enum Player {
     Simulator,
     Client,
+    /// The client with a terminal, in which a person types.
+    Terminal,
 }
 
 /// How the client is started.
@@ -124,6 +127,8 @@ pub enum Step {
     Person(String),
     Agent(AgentTurn),
     Session(SessionStep),
+    /// Waits until the terminal shows this; what is typed next is typed at once, whatever the agent does.
+    Screen(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

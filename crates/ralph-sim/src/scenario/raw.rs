@@ -36,11 +36,12 @@ pub(super) struct File {
     pub(super) expect: Expect,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Player {
     Simulator,
     Client,
+    Terminal,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -100,6 +101,7 @@ pub(super) struct Plugin {
 pub(super) struct Step {
     pub(super) person: Option<String>,
     pub(super) session: Option<SessionStep>,
+    pub(super) screen: Option<String>,
     pub(super) agent: Option<String>,
     #[serde(default)]
     pub(super) tools: Vec<Spanned<Call>>,
@@ -200,4 +202,5 @@ pub(super) struct Expect {
     pub(super) says: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) absent: Vec<Spanned<String>>,
+    pub(super) screen: Option<Spanned<Vec<String>>>,
 }

@@ -3,7 +3,7 @@
 use super::expect::{ENDINGS, EVENTS};
 use super::{
     AgentTurn, ApiError, Client, Expect, Hook, Interrupt, Layer, Player, Plugin, Repeat, Run,
-    Scenario, SessionStep, Settings, Step, Subagent, ToolCall, Usage, near, raw, wording,
+    Scenario, SessionStep, Settings, Step, Subagent, ToolCall, Usage, near, possible, raw, wording,
 };
 use ralph_exec::config::Problem;
 use ralph_exec::fs::{self, FileError};
@@ -73,6 +73,9 @@ impl Reader {
     }
 
     fn scenario(&mut self, file: raw::File) -> Scenario {
+        if file.only != Some(raw::Player::Terminal) {
+            self.nothing_of_a_terminal(&file);
+        }
         let steps = self.steps(file.step);
         let expect = self.expect(file.expect, &steps);
         Scenario {
@@ -80,6 +83,7 @@ impl Reader {
             only: file.only.map(|only| match only {
                 raw::Player::Simulator => Player::Simulator,
                 raw::Player::Client => Player::Client,
+                raw::Player::Terminal => Player::Terminal,
             }),
             client: self.client(file.client),
             env: file.env,
@@ -98,6 +102,15 @@ impl Reader {
             subagents: file.subagent.into_iter().map(|agent| self.subagent(agent)).collect(),
             summary: file.summary.unwrap_or_else(|| SUMMARY.to_owned()),
             expect,
+        }
+    }
+
+    fn nothing_of_a_terminal(&mut self, file: &raw::File) {
+        let waits = file.step.iter().filter(|step| step.as_ref().screen.is_some());
+        let waits = waits.map(Spanned::span);
+        for span in waits.chain(file.expect.screen.as_ref().map(Spanned::span)) {
+            let message = "there is no screen here".to_owned();
+            self.problem(span, message, Some("`only = \"terminal\"` plays it in one"));
         }
     }
 
@@ -204,7 +217,7 @@ impl Reader {
             let span = step.span();
             match self.step(step) {
                 Some(Step::Agent(turn)) => Some(turn),
-                Some(Step::Person(_) | Step::Session(_)) => {
+                Some(Step::Person(_) | Step::Session(_) | Step::Screen(_)) => {
                     let message = "a subagent hears nobody but its agent".to_owned();
                     self.problem(span, message, Some("only `agent` steps belong here"));
                     None
@@ -231,12 +244,16 @@ impl Reader {
             || step.interrupt.is_some()
             || !step.tools.is_empty();
         match (step.person.is_some(), step.session, is_agent) {
-            (true, None, false) => {
+            (false, None, false) if step.screen.is_some() => {
+                self.nothing_of_an_agent(&step, span);
+                step.screen.map(Step::Screen)
+            }
+            (true, None, false) if step.screen.is_none() => {
                 let times = self.times(&step);
                 self.nothing_of_an_agent(&step, span);
                 step.person.map(|text| Step::Person(text.repeat(times)))
             }
-            (false, Some(session), false) => {
+            (false, Some(session), false) if step.screen.is_none() => {
                 self.nothing_of_an_agent(&step, span);
                 Some(Step::Session(match session {
                     raw::SessionStep::Resume => SessionStep::Resume,
@@ -244,7 +261,7 @@ impl Reader {
                     raw::SessionStep::New => SessionStep::New,
                 }))
             }
-            (false, None, true) => Some(Step::Agent(self.turn(step))),
+            (false, None, true) if step.screen.is_none() => Some(Step::Agent(self.turn(step))),
             (is_person, session, is_agent) => {
                 let is_empty = !is_person && session.is_none() && !is_agent;
                 let message =
@@ -397,7 +414,9 @@ impl Reader {
     }
 
     fn expect(&mut self, expect: raw::Expect, steps: &[Step]) -> Expect {
-        self.possible(&expect, steps);
+        for (span, message) in possible::impossible(&expect, steps) {
+            self.problem(span, message, None);
+        }
         let words = |words: Vec<Spanned<String>>| words.into_iter().map(Spanned::into_inner);
         for ending in expect.endings.iter().flatten() {
             self.one_of(ending, &ENDINGS, "ending");
@@ -417,52 +436,7 @@ impl Reader {
             files: self.files(expect.files),
             says: expect.says,
             absent: expect.absent.into_iter().map(|name| self.name(name)).collect(),
-        }
-    }
-
-    /// What no run of any hook could fulfil is a mistake in the scenario, not in the hook.
-    fn possible(&mut self, expect: &raw::Expect, steps: &[Step]) {
-        let mut impossible = Vec::new();
-        let prompts = steps.iter().filter(|step| matches!(step, Step::Person(_))).count();
-        let mut more = |span: Range<usize>, what: &str, [many, few]: [u64; 2]| {
-            let (many_of, few_of) = what.split_once('/').unwrap_or_default();
-            let message = format!("there cannot be more {many_of} ({many}) than {few_of} ({few})");
-            impossible.push((span, message));
-        };
-        let value = |count: &Option<Spanned<u64>>| count.as_ref().map(|count| *count.as_ref());
-        let blocks = value(&expect.blocks);
-        if let (Some(spanned), Some(many), Some(few)) =
-            (&expect.blocks, blocks, value(&expect.stops))
-            && many > few
-        {
-            more(spanned.span(), "blocks/stops", [many, few]);
-        }
-        if let (Some(spanned), Some(many), Some(few)) =
-            (&expect.stops, value(&expect.stops), value(&expect.requests))
-            && many > few
-        {
-            more(spanned.span(), "stops/requests", [many, few]);
-        }
-        if let (Some(reasons), Some(blocks)) = (&expect.reasons, blocks)
-            && reasons.as_ref().len() as u64 > blocks
-        {
-            more(reasons.span(), "reasons/blocks", [reasons.as_ref().len() as u64, blocks]);
-        }
-        if let Some(endings @ [.., last]) = expect.endings.as_deref()
-            && endings.len() > prompts
-            // A background task that ends begins a turn that nobody asked for.
-            && !has_background(steps)
-        {
-            more(last.span(), "endings/prompts", [endings.len() as u64, prompts as u64]);
-        }
-        for path in &expect.absent {
-            if expect.files.keys().any(|name| name.as_ref() == path.as_ref()) {
-                let message = "this file is expected to be there, and not to be".to_owned();
-                impossible.push((path.span(), message));
-            }
-        }
-        for (span, message) in impossible {
-            self.problem(span, message, None);
+            screen: expect.screen.map(Spanned::into_inner).unwrap_or_default(),
         }
     }
 }
@@ -471,20 +445,6 @@ impl Reader {
 fn kinds(tool: &raw::Call) -> usize {
     let named = [&tool.run, &tool.write, &tool.edit, &tool.read, &tool.agent, &tool.tool];
     named.into_iter().flatten().count()
-}
-
-fn has_background(steps: &[Step]) -> bool {
-    let turns = steps.iter().filter_map(|step| match step {
-        Step::Agent(turn) => Some(turn),
-        Step::Person(_) | Step::Session(_) => None,
-    });
-    turns.flat_map(|turn| &turn.tools).any(|tool| match tool {
-        ToolCall::Bash { background, .. } | ToolCall::Agent { background, .. } => *background,
-        ToolCall::Write { .. }
-        | ToolCall::Edit { .. }
-        | ToolCall::Read { .. }
-        | ToolCall::Other { .. } => false,
-    })
 }
 
 fn stem(path: &Path) -> String {

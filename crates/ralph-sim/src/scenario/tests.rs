@@ -255,6 +255,21 @@ fn prompts_directories_and_plugins_have_bounds() {
 }
 
 #[test]
+fn only_a_terminal_has_a_screen() {
+    let text =
+        "[[step]]\nperson = \"Go.\"\n[[step]]\nscreen = \"held\"\n[expect]\nscreen = [\"held\"]\n";
+    insta::assert_snapshot!(mistakes(text), @r#"
+    3: "[[step]]"
+       there is no screen here
+       `only = "terminal"` plays it in one
+    6: "[\"held\"]"
+       there is no screen here
+       `only = "terminal"` plays it in one
+    "#);
+    assert_eq!(mistakes(&format!("only = \"terminal\"\n{text}")), "no mistake");
+}
+
+#[test]
 fn what_cannot_come_true_is_a_mistake() {
     let cases = [
         "stops = 1\nblocks = 2",
@@ -422,7 +437,7 @@ fn rich() -> Scenario {
     let hook = |run| Hook { event: "Stop".to_owned(), run, ..Hook::default() };
     Scenario {
         name: "An agent is held".to_owned(),
-        only: Some(Player::Client),
+        only: Some(Player::Terminal),
         client: Client {
             session: Some("5999882c-e786-462c-84d4-07d1c65b5e76".to_owned()),
             directory: Some("my \"ö\" project".to_owned()),
@@ -495,6 +510,7 @@ fn rich() -> Scenario {
             Step::Agent(AgentTurn { interrupt: Interrupt::Answer, ..turn("") }),
             Step::Session(SessionStep::Fork),
             Step::Session(SessionStep::New),
+            Step::Screen("a \"b\"".to_owned()),
             Step::Agent(AgentTurn {
                 stop_reason: Some("max_tokens".to_owned()),
                 interrupt: Interrupt::Tools,
@@ -518,6 +534,7 @@ fn rich() -> Scenario {
             files: map(&[("src/a.rs", "fn main() {}\n")]),
             says: map(&[("git log | wc -l", "0\n")]),
             absent: vec!["b".to_owned()],
+            screen: vec!["held".to_owned()],
         },
     }
 }
@@ -551,7 +568,7 @@ fn a_scenario_is_written_as_people_write_it() {
 
     # ———
     name = "An agent is held"
-    only = "client"
+    only = "terminal"
     setup = ["git init", "true"]
     summary = "<summary>short</summary>"
 
@@ -666,6 +683,9 @@ fn a_scenario_is_written_as_people_write_it() {
     session = "new"
 
     [[step]]
+    screen = 'a "b"'
+
+    [[step]]
     agent = "cut"
     stop_reason = "max_tokens"
     interrupt = "tools"
@@ -689,6 +709,7 @@ fn a_scenario_is_written_as_people_write_it() {
     events = ["SessionStart", "Stop"]
     exit = -1
     absent = ["b"]
+    screen = ["held"]
 
     [expect.files]
     "src/a.rs" = """

@@ -81,6 +81,7 @@ fn player(only: Player) -> String {
     string(match only {
         Player::Simulator => "simulator",
         Player::Client => "client",
+        Player::Terminal => "terminal",
     })
 }
 
@@ -147,6 +148,7 @@ fn step(out: &mut Text, step: &Step) {
         Step::Session(SessionStep::Resume) => out.set("session", "\"resume\""),
         Step::Session(SessionStep::Fork) => out.set("session", "\"fork\""),
         Step::Session(SessionStep::New) => out.set("session", "\"new\""),
+        Step::Screen(text) => out.set("screen", &string(text)),
         Step::Agent(turn) => agent_turn(out, turn),
     }
 }
@@ -251,6 +253,9 @@ fn expect(out: &mut Text, expect: &Expect) {
     out.maybe("exit", expect.exit.map(|exit| exit.to_string()));
     if !expect.absent.is_empty() {
         out.set("absent", &strings(&expect.absent));
+    }
+    if !expect.screen.is_empty() {
+        out.set("screen", &strings(&expect.screen));
     }
     out.map("expect.files", &expect.files);
     out.map("expect.says", &expect.says);

@@ -154,7 +154,7 @@ fn record(transcript: &Path) -> Result<u8, Failure> {
 fn has_tools(scenario: &Scenario) -> bool {
     scenario.steps.iter().any(|step| match step {
         Step::Agent(turn) => !turn.tools.is_empty(),
-        Step::Person(_) | Step::Session(_) => false,
+        Step::Person(_) | Step::Session(_) | Step::Screen(_) => false,
     })
 }
 

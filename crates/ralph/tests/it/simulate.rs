@@ -189,6 +189,13 @@ fn a_scenario_for_the_client_alone_is_not_simulated() {
     error: only the real client can play this scenario
       hint: `--client` plays it through the one on your PATH
     ");
+    let shown = stage.play(&text.replace("client", "terminal"), &[]);
+    assert_snapshot!(stage.steady(&shown.to_string()), @"
+    exit 1
+    --- stderr
+    error: only a person at the client's terminal can play this scenario
+      hint: `cargo xtask e2e` is one, in a checkout of ralph
+    ");
 }
 
 /// Whoever pastes the example that has every key sees it come true.

@@ -4,6 +4,8 @@
 mod compare;
 mod install;
 mod report;
+mod terminal;
+mod tmux;
 
 use crate::{E2e, disk, say, shell};
 use anyhow::{Context, Result, bail, ensure};
@@ -16,6 +18,8 @@ use std::sync::{Mutex, PoisonError};
 const DIFFERENTIAL: [&str; 4] = ["stop", "tools", "session", "agents"];
 /// Those about ralph itself. What ralph says differs from run to run, so each has to come true, and that is all.
 const OWN: &str = "ralph";
+/// Those that a person plays at the client's terminal, which have to come true there.
+const TERMINAL: &str = "terminal";
 /// How often two tellings may disagree before it counts: the client's own timing is part of some of them.
 const LOOKS: u32 = 3;
 /// How many differences are shown of one scenario.
@@ -38,7 +42,10 @@ enum Found {
 }
 
 pub(crate) fn run(options: &E2e) -> Result<()> {
-    let (own, scenarios) = scenarios(&options.scenarios)?;
+    let Scenarios { differential, own, terminal } = scenarios(&options.scenarios)?;
+    if !terminal.is_empty() {
+        tmux::program()?;
+    }
     // The build that the tests made already.
     let ralph = shell::built("dev", "ralph", "--bin", "ralph")?;
     let pinned = match &options.client {
@@ -46,12 +53,16 @@ pub(crate) fn run(options: &E2e) -> Result<()> {
         None => install::client(install::PINNED).context("differential tests were not run")?,
     };
     let version = version(&pinned)?;
-    say::out(&format!("Claude Code {version}, {} scenarios", scenarios.len()));
-    let played = play(&scenarios, |scenario| look(&ralph, &pinned, scenario));
+    say::out(&format!("Claude Code {version}, {} scenarios", differential.len()));
+    let played = play(&differential, |scenario| look(&ralph, &pinned, scenario));
     let failed = tell(&played);
-    say::out(&format!("Claude Code {version} with ralph, {} scenarios", own.len()));
+    say::out(&format!(
+        "Claude Code {version} with ralph, {} scenarios",
+        own.len() + terminal.len()
+    ));
     let held = play(&own, |scenario| both(&ralph, &pinned, scenario));
-    let untrue = tell(&held);
+    let typed = play(&terminal, |scenario| terminal::play(&ralph, &pinned, scenario));
+    let untrue = tell(&held) + tell(&typed);
     if options.write {
         ensure!(options.scenarios.is_empty(), "the table is about all scenarios");
         report::write(&version, &played)?;
@@ -59,7 +70,7 @@ pub(crate) fn run(options: &E2e) -> Result<()> {
         report::check(&played)?;
     }
     if options.latest {
-        newest(&ralph, &version, &scenarios);
+        newest(&ralph, &version, &differential);
     }
     ensure!(
         failed == 0,
@@ -69,7 +80,7 @@ pub(crate) fn run(options: &E2e) -> Result<()> {
     ensure!(
         untrue == 0,
         "{untrue} of {} scenarios with ralph do not come true with Claude Code {version}",
-        held.len()
+        held.len() + typed.len()
     );
     Ok(())
 }
@@ -104,25 +115,50 @@ fn version(program: &Path) -> Result<String> {
     Ok(said.split_whitespace().next().unwrap_or("?").to_owned())
 }
 
-/// All of them, or the ones that were named: those about ralph, and the others.
-fn scenarios(named: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
-    let all = if named.is_empty() { shipped()? } else { named.to_vec() };
-    let is_own = |path: &PathBuf| path.parent().is_some_and(|above| above.ends_with(OWN));
-    Ok(all.into_iter().partition(is_own))
+#[derive(Default)]
+struct Scenarios {
+    /// About the client.
+    differential: Vec<PathBuf>,
+    /// About ralph.
+    own: Vec<PathBuf>,
+    terminal: Vec<PathBuf>,
+}
+
+/// All of them, or the ones that were named, with those in the directories that were named.
+fn scenarios(named: &[PathBuf]) -> Result<Scenarios> {
+    let all = if named.is_empty() { shipped()? } else { within(named)? };
+    ensure!(!all.is_empty(), "there are no scenarios");
+    let mut found = Scenarios::default();
+    for path in all {
+        let is_in = |name: &str| path.parent().is_some_and(|above| above.ends_with(name));
+        if is_in(OWN) {
+            found.own.push(path);
+        } else if is_in(TERMINAL) {
+            found.terminal.push(path);
+        } else {
+            found.differential.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn within(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for path in named {
+        if path.is_dir() {
+            let files = disk::list(path)?.into_iter();
+            found.extend(files.filter(|file| file.extension().is_some_and(|it| it == "toml")));
+        } else {
+            found.push(path.clone());
+        }
+    }
+    Ok(found)
 }
 
 fn shipped() -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for directory in DIFFERENTIAL.into_iter().chain([OWN]) {
-        let directory = shell::root().join("scenarios").join(directory);
-        let files = disk::list(&directory)?;
-        found.extend(
-            files.into_iter().filter(|file| file.extension().is_some_and(|it| it == "toml")),
-        );
-    }
-    found.sort();
-    ensure!(!found.is_empty(), "there are no scenarios");
-    Ok(found)
+    let directories = DIFFERENTIAL.into_iter().chain([OWN, TERMINAL]);
+    let root = shell::root().join("scenarios");
+    within(&directories.map(|directory| root.join(directory)).collect::<Vec<_>>())
 }
 
 /// As many at once as there are cores.
@@ -176,12 +212,16 @@ fn look(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<Difference>>
     Ok(differences(&compare::read(&simulated), &compare::read(&real)))
 }
 
-/// What it expects comes true, simulated too unless it says that only the client can play it.
+/// What it expects comes true in both, unless it says that only one of them can play it.
 fn both(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<Difference>> {
-    if !disk::text(scenario)?.lines().any(|line| line == "only = \"client\"") {
+    let text = disk::text(scenario)?;
+    let is_for = |player: &str| text.lines().any(|line| line == format!("only = \"{player}\""));
+    if !is_for("client") {
         simulate(ralph, scenario, None)?;
     }
-    simulate(ralph, scenario, Some(client))?;
+    if !is_for("simulator") {
+        simulate(ralph, scenario, Some(client))?;
+    }
     Ok(Vec::new())
 }
 

@@ -23,9 +23,9 @@ use std::sync::Arc;
 
 const LARGEST_SCENARIO: usize = 4 * 1024 * 1024;
 /// As a scenario names them, in the order in which they are documented.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "endings", "results", "stops", "blocks", "requests", "reasons", "events", "exit", "files",
-    "says", "absent",
+    "says", "absent", "screen",
 ];
 /// Without it there are no teammates.
 const TEAMS: &str = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS";
@@ -79,6 +79,10 @@ pub(super) fn one(world: &World<'_>, path: &Path, telling: Telling) -> Result<Pl
         (Some(Player::Simulator), Some(_)) => {
             let what = "the real client cannot play this scenario";
             return Err(Failure::new(what, "without `--client` it is simulated"));
+        }
+        (Some(Player::Terminal), _) => {
+            let what = "only a person at the client's terminal can play this scenario";
+            return Err(Failure::new(what, "`cargo xtask e2e` is one, in a checkout of ralph"));
         }
         (Some(Player::Client | Player::Simulator) | None, _) => {}
     }

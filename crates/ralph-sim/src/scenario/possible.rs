@@ -1,0 +1,62 @@
+//! Expectations that cannot come true together.
+
+use super::{Step, ToolCall, raw};
+use std::ops::Range;
+use toml::Spanned;
+
+/// What no run of any hook could fulfil is a mistake in the scenario, not in the hook.
+pub(super) fn impossible(expect: &raw::Expect, steps: &[Step]) -> Vec<(Range<usize>, String)> {
+    let mut impossible = Vec::new();
+    let prompts = steps.iter().filter(|step| matches!(step, Step::Person(_))).count();
+    let mut more = |span: Range<usize>, what: &str, [many, few]: [u64; 2]| {
+        let (many_of, few_of) = what.split_once('/').unwrap_or_default();
+        let message = format!("there cannot be more {many_of} ({many}) than {few_of} ({few})");
+        impossible.push((span, message));
+    };
+    let value = |count: &Option<Spanned<u64>>| count.as_ref().map(|count| *count.as_ref());
+    let blocks = value(&expect.blocks);
+    if let (Some(spanned), Some(many), Some(few)) = (&expect.blocks, blocks, value(&expect.stops))
+        && many > few
+    {
+        more(spanned.span(), "blocks/stops", [many, few]);
+    }
+    if let (Some(spanned), Some(many), Some(few)) =
+        (&expect.stops, value(&expect.stops), value(&expect.requests))
+        && many > few
+    {
+        more(spanned.span(), "stops/requests", [many, few]);
+    }
+    if let (Some(reasons), Some(blocks)) = (&expect.reasons, blocks)
+        && reasons.as_ref().len() as u64 > blocks
+    {
+        more(reasons.span(), "reasons/blocks", [reasons.as_ref().len() as u64, blocks]);
+    }
+    if let Some(endings @ [.., last]) = expect.endings.as_deref()
+        && endings.len() > prompts
+        // A background task that ends begins a turn that nobody asked for.
+        && !has_background(steps)
+    {
+        more(last.span(), "endings/prompts", [endings.len() as u64, prompts as u64]);
+    }
+    for path in &expect.absent {
+        if expect.files.keys().any(|name| name.as_ref() == path.as_ref()) {
+            let message = "this file is expected to be there, and not to be".to_owned();
+            impossible.push((path.span(), message));
+        }
+    }
+    impossible
+}
+
+fn has_background(steps: &[Step]) -> bool {
+    let turns = steps.iter().filter_map(|step| match step {
+        Step::Agent(turn) => Some(turn),
+        Step::Person(_) | Step::Session(_) | Step::Screen(_) => None,
+    });
+    turns.flat_map(|turn| &turn.tools).any(|tool| match tool {
+        ToolCall::Bash { background, .. } | ToolCall::Agent { background, .. } => *background,
+        ToolCall::Write { .. }
+        | ToolCall::Edit { .. }
+        | ToolCall::Read { .. }
+        | ToolCall::Other { .. } => false,
+    })
+}

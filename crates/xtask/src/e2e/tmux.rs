@@ -1,0 +1,137 @@
+//! A terminal with the client in it: tmux, on a socket of its own, which ends with this.
+
+use crate::{disk, shell};
+use anyhow::{Context, Result, bail};
+use ralph_exec::clock::{self, Deadline};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// High enough for a whole conversation, so that nothing that was shown is gone. In a wide one the client would show
+/// files beside it.
+const SIZE: [&str; 4] = ["-x", "130", "-y", "220"];
+/// What is left of the client stays on the screen when it has ended.
+const SETTINGS: &[u8] = b"set -g remain-on-exit on\nset -g status off\n";
+const LOOK: Duration = Duration::from_millis(60);
+
+pub(super) struct Terminal {
+    program: PathBuf,
+    socket: OsString,
+    /// Where the socket is.
+    directory: PathBuf,
+}
+
+/// What runs in it.
+pub(super) struct Program<'a> {
+    pub(super) argv: &'a [OsString],
+    pub(super) env: &'a [(OsString, OsString)],
+    pub(super) directory: &'a Path,
+}
+
+pub(super) fn program() -> Result<PathBuf> {
+    shell::find("tmux").context(
+        "`tmux` is not here, and the client's terminal cannot be played without it: install it",
+    )
+}
+
+impl Terminal {
+    /// `directory` is there, and nobody else's.
+    pub(super) fn open(directory: &Path, inside: &Program<'_>) -> Result<Self> {
+        let settings = directory.join("tmux.conf");
+        disk::write_here(&settings, SETTINGS)?;
+        let socket = format!("ralph-{:016x}", clock::nonce()).into();
+        let terminal = Self { program: program()?, socket, directory: directory.to_owned() };
+        let mut command = terminal.command();
+        command.arg("-f").arg(&settings).args(["new-session", "-d"]).args(SIZE);
+        command.arg("-c").arg(inside.directory).args(["--", "env", "-i"]);
+        for (name, value) in inside.env {
+            let mut pair = name.clone();
+            pair.push("=");
+            pair.push(value);
+            command.arg(word(&pair));
+        }
+        command.args(inside.argv.iter().map(|argument| word(argument)));
+        shell::output(&mut command)?;
+        Ok(terminal)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = shell::command(&self.program);
+        command.env_clear().env("PATH", shell::path_variable()).env("LANG", "C.UTF-8");
+        command.env("TERM", "xterm-256color").env("HOME", &self.directory);
+        command.env("TMUX_TMPDIR", &self.directory).arg("-L").arg(&self.socket);
+        command
+    }
+
+    pub(super) fn screen(&self) -> Result<String> {
+        let shown = shell::output(self.command().args(["capture-pane", "-p"]))?;
+        Ok(String::from_utf8_lossy(&shown).into_owned())
+    }
+
+    /// As if it was typed, letter by letter.
+    pub(super) fn write(&self, text: &str) -> Result<()> {
+        let text = word(OsStr::new(text));
+        shell::output(self.command().args(["send-keys", "-l", "--"]).arg(text))?;
+        Ok(())
+    }
+
+    /// A key by tmux's name for it.
+    pub(super) fn press(&self, key: &str) -> Result<()> {
+        shell::output(self.command().args(["send-keys", key]))?;
+        Ok(())
+    }
+
+    /// The exit code of what ran in it, if it has ended.
+    pub(super) fn ended(&self) -> Result<Option<i32>> {
+        let format = "#{pane_dead} #{pane_dead_status}";
+        let said = shell::output(self.command().args(["display-message", "-p", format]))?;
+        let said = String::from_utf8_lossy(&said);
+        let code = said.trim().strip_prefix("1 ").map(|code| code.parse().unwrap_or(-1));
+        Ok(code)
+    }
+
+    /// Until it is true of the screen, which is then given back.
+    pub(super) fn until(
+        &self,
+        what: &str,
+        wait: Duration,
+        mut is_true: impl FnMut(&str) -> bool,
+    ) -> Result<String> {
+        let deadline = Deadline::after(wait);
+        loop {
+            let screen = self.screen()?;
+            if is_true(&screen) {
+                return Ok(screen);
+            }
+            if deadline.is_over() {
+                let (after, shown) = (wait.as_secs(), lines(&screen));
+                bail!("the terminal did not show {what} within {after} seconds\n{shown}");
+            }
+            clock::pause(LOOK);
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Nothing is left to end where it did not begin.
+        shell::outcome(self.command().arg("kill-server")).ok();
+    }
+}
+
+/// A word that ends in `;` would end tmux's command.
+fn word(text: &OsStr) -> OsString {
+    let bytes = text.as_encoded_bytes();
+    let Some(before) = bytes.strip_suffix(b";").and_then(|it| str::from_utf8(it).ok()) else {
+        return text.to_owned();
+    };
+    format!("{before}\\;").into()
+}
+
+/// A screen without what is empty on it.
+pub(super) fn lines(screen: &str) -> String {
+    let lines = screen.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    let lines: Vec<_> = lines.map(|line| format!("      | {line}")).collect();
+    lines.join("\n")
+}
