@@ -44,6 +44,12 @@ fn is_what_it_says(line: &[u8], observed: &Line) {
             assert_eq!(value["type"], "cost-state");
             assert_eq!(value["totalCostUSD"].as_f64(), Some(*usd));
         }
+        Line::Interrupted | Line::Held => {
+            assert_eq!(value["type"], "user");
+            assert_ne!(value["isSidechain"], true);
+        }
+        Line::Overridden => assert_eq!(value["subtype"], "informational"),
+        Line::Queued { .. } | Line::Unqueued => assert_eq!(value["type"], "queue-operation"),
         Line::Other => {}
     }
 }
