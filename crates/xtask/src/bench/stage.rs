@@ -68,6 +68,8 @@ impl Stage {
         vec![
             pair("HOME", self.home().into()),
             pair("RALPH_HOME", self.ralph_home().into()),
+            // The same stop is held again and again, which no host would bear.
+            pair("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0".into()),
             pair("CLAUDE_CONFIG_DIR", self.host_directory().into()),
             pair("LOOP_HOME", self.loop_home().into()),
             pair("PATH", shell::path_variable()),
