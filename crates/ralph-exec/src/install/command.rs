@@ -220,7 +220,7 @@ mod tests {
         let env = Env::from_pairs([("TMPDIR", "/scratch")], None, Vec::new());
         for (path, expected) in [
             ("/home/u/.cargo/bin/ralph", None),
-            ("/work/x/target/release/ralph", Some(Doubt::BuildDirectory)),
+            ("/src/x/target/release/ralph", Some(Doubt::BuildDirectory)),
             ("/scratch/ralph", Some(Doubt::TemporaryDirectory)),
             ("/tmp/ralph", Some(Doubt::TemporaryDirectory)),
             ("/home/u/.claude/plugins/cache/x/1.0/ralph", Some(Doubt::PluginDirectory)),
