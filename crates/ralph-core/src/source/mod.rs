@@ -11,6 +11,7 @@ pub mod checklist;
 pub mod features;
 pub(crate) mod fence;
 pub(crate) mod json;
+pub mod list;
 pub mod loop_file;
 pub mod orchestrator;
 pub mod progress;
