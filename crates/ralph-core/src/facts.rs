@@ -89,6 +89,8 @@ pub struct Evidence {
     pub own_limit: Option<String>,
     /// What the run may not change was changed, in one line, and the policy wants a person to look at that.
     pub tampering: Option<String>,
+    /// Lists that did not parse, so that what they said before counted.
+    pub garbled: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,3 +34,4 @@ pub mod text;
 pub mod transcript;
 pub mod typed;
 pub mod verdict;
+pub mod waiver;

@@ -1,5 +1,6 @@
 //! What makes a run finite.
 
+use crate::record::is_zero;
 use alloc::string::String;
 use alloc::{format, vec};
 use core::fmt::{self, Write};
@@ -15,6 +16,9 @@ pub struct Limits {
     pub stuck_after: u32,
     /// Context use, in thousandths, from which a runner starts a fresh session.
     pub handover_at_permille: u16,
+    /// How often the agent is held at least, however good everything is: passes to polish in.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub min_iterations: u32,
 }
 
 /// A limit that was used up, in words for the person.
@@ -40,6 +44,7 @@ impl Limits {
         max_cost_micro_usd: Some(20_000_000),
         stuck_after: 3,
         handover_at_permille: 800,
+        min_iterations: 0,
     };
 
     pub fn check(&self) -> Result<(), Invalid> {

@@ -17,6 +17,11 @@ pub struct Policy {
     /// What came later than the format is left out while it says nothing: a seal of an older ralph keeps its hash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunks: Vec<Chunk>,
+    /// `[[pipeline.chunk]]`: chunks that all have to be done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pipeline: Vec<Chunk>,
+    #[serde(default, skip_serializing_if = "Approver::is_person")]
+    pub plan_approver: Approver,
     pub lines: Lines,
     pub protect: Protect,
     pub tests: TestIntegrity,
@@ -56,6 +61,25 @@ pub struct Chunk {
     pub outputs: Vec<String>,
     /// How often one agent may be held before it is let go, unverified.
     pub max_holds: u32,
+    /// Names of chunks of the pipeline that have to be done before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+}
+
+/// Who may say that a plan is good, in a run that works in phases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approver {
+    #[default]
+    Person,
+    Agent,
+}
+
+impl Approver {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn is_person(&self) -> bool {
+        *self == Self::Person
+    }
 }
 
 /// `[lines]`: instant checks over added lines.
@@ -151,6 +175,26 @@ pub struct Verify {
     pub checkout: Checkout,
     /// Ignored directories that a clean checkout gets a link to: `node_modules`.
     pub link: Vec<String>,
+    #[serde(default, skip_serializing_if = "Claims::are_claims")]
+    pub claims: Claims,
+}
+
+/// What a ticked item without a check of its own is worth when every required gate passes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claims {
+    /// Somebody's word: the run ends `claimed`.
+    #[default]
+    Claimed,
+    /// The person is content with gates beside it: the run ends `verified`.
+    WithGates,
+}
+
+impl Claims {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn are_claims(&self) -> bool {
+        *self == Self::Claimed
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,6 +225,8 @@ impl Default for Policy {
             on_tampering: OnTampering::Block,
             gates: Vec::new(),
             chunks: Vec::new(),
+            pipeline: Vec::new(),
+            plan_approver: Approver::default(),
             lines: Lines::default(),
             protect: Protect::default(),
             tests: TestIntegrity::default(),

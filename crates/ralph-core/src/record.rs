@@ -1,6 +1,7 @@
 //! What is remembered. These are the only types that reach disk; each carries a version, and a fixture of
 //! every version ever written is a test.
 
+mod change;
 mod mark;
 mod part;
 
@@ -17,9 +18,9 @@ use alloc::vec::Vec;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use part::{Part, PartKind, PartRule, Who};
-
+pub use change::{Change, Dispute, Move, Step, Waiver};
 pub use mark::Mark;
+pub use part::{Part, PartKind, PartRule, Who};
 
 pub const VERSION: u8 = 1;
 
@@ -48,9 +49,15 @@ pub struct Run {
     /// The host's id of the prompt that asked for it: a hook that is registered twice starts one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// How many features each of `features` listed at the start.
+    /// How many features each of `features` listed at the start. Runs of today have `lists`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed: Vec<u32>,
+    /// What feature lists and plans said at the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<ListSeal>,
+    /// Whether the client's own task list has to be done.
+    #[serde(default, skip_serializing_if = "Asked::is_no")]
+    pub tasks: Asked,
     /// Whether the agent reports phases in `orchestrator.json`, which then has to be there.
     #[serde(default, skip_serializing_if = "Asked::is_no")]
     pub phases: Asked,
@@ -63,6 +70,27 @@ pub struct Run {
     /// `None` for a run that no policy judges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Box<Seal>>,
+}
+
+/// A list as it was when the run began. A copy of its items is kept beside the run; this tells whether it is that copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListSeal {
+    /// The file.
+    pub path: String,
+    pub kind: ListKind,
+    /// Of all that may not change.
+    pub digest: String,
+    pub count: u32,
+    /// What a person approved of its checks; empty when it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub approval: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListKind {
+    Features,
+    Plan,
 }
 
 /// The policy as it was when the run began. Later edits of its file change nothing but this: they are seen.
@@ -153,75 +181,6 @@ pub struct Entry {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Change {
-    Started(Box<Run>),
-    /// The journal was lost or damaged; this is what was known when it began anew.
-    Restored(Box<Restored>),
-    Decided(Box<Decided>),
-    Trouble {
-        class: String,
-    },
-    Paused,
-    /// A person interrupted the agent and then said something else. That was seen with the transcript this long.
-    Interrupted {
-        seen: u64,
-    },
-    Resumed,
-    Cancelled,
-    /// The agent says that only a person can decide.
-    Asked {
-        question: String,
-    },
-    /// The agent says that it waits for something outside.
-    Waits {
-        until_ms: u64,
-        why: String,
-    },
-    Moved {
-        to: SessionId,
-        how: Move,
-        /// The host process that it goes on in.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        process: Option<Process>,
-        /// How long the transcript was then: an interrupt before that has had its effect.
-        #[serde(default, skip_serializing_if = "is_nowhere")]
-        seen: u64,
-    },
-    /// The conversation was summed up, and what the agent was told is gone.
-    Compacted,
-    /// The agent was told again where it stands.
-    Anchored,
-    /// A tool call was not let through.
-    Denied {
-        tool: String,
-        what: String,
-        /// What was about to be done, shortened.
-        call: String,
-    },
-    /// The host ended a turn that had been held.
-    Overridden {
-        how: String,
-    },
-    /// A subagent, teammate or task was looked at. It never moves what the run itself counts.
-    Part(Box<Part>),
-}
-
-/// How a run came to be somebody else's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Move {
-    /// The same session, opened again.
-    Reopened,
-    /// A new session in the place of one that was cleared. Nobody is held before a person says so.
-    Cleared,
-    /// A person took it up in this session.
-    TakenUp,
-    /// A person resumed it in the session that it is in.
-    Resumed,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Restored {
     pub run: Run,
     pub state: State,
@@ -253,6 +212,9 @@ pub struct Decided {
     /// Blocks since the agent last used a tool, this one included.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_a_row: u32,
+    /// Lists that did not parse, so that what they said before still counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub garbled: Vec<String>,
     pub took_ms: u64,
 }
 

@@ -51,6 +51,8 @@ pub enum Evidence {
     Measured,
     /// Somebody wrote it down.
     Claimed,
+    /// Somebody wrote it down, every required gate passes, and the policy is content with that.
+    Backed,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

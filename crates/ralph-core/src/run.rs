@@ -2,10 +2,12 @@
 
 use crate::facts::{Declared, Delivery};
 use crate::id::SessionId;
+use crate::limits::Limits;
 use crate::record::{
-    Change, Decided, Delivered, Entry, Mark, Move, Observed, Outcome, Part, PartKind, PartRule,
-    Process, Report, Rule, Run, Who, is_nowhere, is_zero,
+    Change, Decided, Delivered, Dispute, Entry, Mark, Move, Observed, Outcome, Part, PartKind,
+    PartRule, Process, Report, Rule, Run, Step, Waiver, Who, is_nowhere, is_zero,
 };
+use crate::source::orchestrator::Condition;
 use crate::status::Status;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,6 +21,10 @@ const REMEMBERED: usize = 4096;
 
 /// How many subagents, teammates and tasks it remembers, the latest.
 const PARTS: usize = 200;
+
+/// How much of what people and agents say is kept, the latest.
+const HINTS: usize = 16;
+const DISPUTES: usize = 64;
 
 /// How many of them may still be asked the same question again.
 const ANSWERED_PARTS: usize = 8;
@@ -74,6 +80,56 @@ pub struct State {
     /// How subagents, teammates and tasks stood when they were last looked at, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartState>,
+    /// What a person said that the agent does not know yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+    /// One for each requirement, the latest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waivers: Vec<Waiver>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disputes: Vec<Dispute>,
+    /// Those that a person set later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    #[serde(default, skip_serializing_if = "Way::is_untrodden")]
+    pub way: Way,
+    /// Lists that did not parse at the last stops, and at how many in a row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub garbled: Vec<Garbling>,
+}
+
+/// How far an orchestrated run says it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Way {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// What the agent says of its own conditions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Condition>,
+    /// From 1 to 10.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complexity: Option<u8>,
+    /// Who approved the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_by: Option<String>,
+    /// Searches of what is on record.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recalled: u32,
+    /// The last thing that was learned, by its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned: Option<String>,
+}
+
+impl Way {
+    fn is_untrodden(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Garbling {
+    pub file: String,
+    pub stops: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,7 +217,18 @@ impl State {
             anchored_ms: None,
             heeded: run.transcript_length,
             parts: Vec::new(),
+            hints: Vec::new(),
+            waivers: Vec::new(),
+            disputes: Vec::new(),
+            limits: None,
+            way: Way::default(),
+            garbled: Vec::new(),
         }
+    }
+
+    /// What bounds the run now.
+    pub fn limits<'a>(&'a self, run: &'a Run) -> &'a Limits {
+        self.limits.as_ref().unwrap_or(&run.limits)
     }
 
     /// The session that the run holds, if it holds one.
@@ -189,7 +256,15 @@ impl State {
             | Change::Anchored
             | Change::Denied { .. }
             | Change::Overridden { .. }
-            | Change::Part(_) => return None,
+            | Change::Part(_)
+            | Change::Told { .. }
+            | Change::Waived(_)
+            | Change::Insisted { .. }
+            | Change::Disputed(_)
+            | Change::Limited(_)
+            | Change::Stepped(_)
+            | Change::Recalled { .. }
+            | Change::Learned { .. } => return None,
         };
         state.apply(first);
         entries.for_each(|entry| state.apply(entry));
@@ -233,6 +308,25 @@ impl State {
             }
             Change::Overridden { .. } => self.phase = Phase::Ended(Status::Overridden),
             Change::Part(part) => self.parted(part, entry.at_ms),
+            Change::Told { text } => self.told(text),
+            Change::Waived(waiver) => {
+                self.waivers.retain(|known| known.requirement != waiver.requirement);
+                self.waivers.push(waiver.clone());
+            }
+            Change::Insisted { requirement } => {
+                self.waivers.retain(|known| known.requirement != *requirement);
+            }
+            Change::Disputed(dispute) => {
+                self.disputes.retain(|known| known.requirement != dispute.requirement);
+                self.disputes.push(dispute.clone());
+                if self.disputes.len() > DISPUTES {
+                    self.disputes.remove(0);
+                }
+            }
+            Change::Limited(limits) => self.limits = Some(limits.clone()),
+            Change::Stepped(step) => self.stepped(step),
+            Change::Recalled { .. } => self.way.recalled = self.way.recalled.saturating_add(1),
+            Change::Learned { id, .. } => self.way.learned = Some(id.clone()),
             Change::Resumed => {
                 self.resumed();
                 // Whoever resumes it is the owner's new process; the next stop tells which.
@@ -274,6 +368,27 @@ impl State {
         }
         for old in self.parts.iter_mut().rev().skip(ANSWERED_PARTS) {
             old.answer = None;
+        }
+    }
+
+    fn told(&mut self, text: &str) {
+        self.hints.push(text.into());
+        if self.hints.len() > HINTS {
+            self.hints.remove(0);
+        }
+        // A person's word is something new.
+        self.stale = 0;
+        self.seen.clear();
+    }
+
+    fn stepped(&mut self, step: &Step) {
+        match step {
+            Step::Phase(phase) => self.way.phase = Some(phase.clone()),
+            Step::Claims(condition) if self.way.claims.contains(condition) => {}
+            Step::Claims(condition) => self.way.claims.push(*condition),
+            Step::Withdraws(condition) => self.way.claims.retain(|known| known != condition),
+            Step::Classified(complexity) => self.way.complexity = Some(*complexity),
+            Step::Approved { by } => self.way.approved_by = Some(by.clone()),
         }
     }
 
@@ -338,6 +453,7 @@ impl State {
                 // It is told everything again, and a wait that was over is over.
                 self.memory = Memory::Whole;
                 self.declared = None;
+                self.hints.clear();
             }
             Outcome::Awaited { reason } => self.answer = Some(reason.clone()),
             Outcome::Orphaned => {
@@ -362,6 +478,7 @@ impl State {
         });
         if decided.report.is_some() {
             self.report.clone_from(&decided.report);
+            self.garbling(&decided.garbled);
         }
         if decided.observed.is_some() {
             self.observed.clone_from(&decided.observed);
@@ -369,6 +486,14 @@ impl State {
         if decided.process.is_some() {
             self.process = decided.process;
         }
+    }
+
+    fn garbling(&mut self, files: &[String]) {
+        let stops = |file: &String| {
+            let known = self.garbled.iter().find(|known| known.file == *file);
+            Garbling { file: file.clone(), stops: known.map_or(0, |known| known.stops) + 1 }
+        };
+        self.garbled = files.iter().map(stops).collect();
     }
 
     fn remember(&mut self, mark: Option<Mark>) {

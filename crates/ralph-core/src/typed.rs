@@ -38,8 +38,11 @@ pub struct Wish {
     pub max_cost_micro_usd: Option<u64>,
     pub stuck_after: Option<u32>,
     pub promise: Option<String>,
+    pub min_iterations: Option<u32>,
     pub features: Vec<String>,
+    pub plans: Vec<String>,
     pub checklist: bool,
+    pub tasks: bool,
     pub complexity: Option<u8>,
 }
 
@@ -58,14 +61,17 @@ pub struct Mistake {
     pub hint: String,
 }
 
-const OPTIONS: [&str; 8] = [
+const OPTIONS: [&str; 11] = [
     "--max-iterations",
+    "--min-iterations",
     "--max-duration",
     "--max-cost-usd",
     "--stuck-after",
     "--completion-promise",
     "--features",
+    "--plan",
     "--checklist",
+    "--tasks",
     "--complexity",
 ];
 
@@ -177,7 +183,8 @@ fn wish(rest: &str) -> Result<Wish, Mistake> {
 
 fn finish(mut wish: Wish, goal: &str) -> Result<Wish, Mistake> {
     wish.goal = goal.to_string();
-    let measured = wish.promise.is_some() || !wish.features.is_empty() || wish.checklist;
+    let lists = !wish.features.is_empty() || !wish.plans.is_empty();
+    let measured = wish.promise.is_some() || lists || wish.checklist || wish.tasks;
     if wish.goal.trim().is_empty() && !measured {
         return Err(Mistake {
             what: "nothing is said to hold this session to".to_string(),
@@ -286,8 +293,9 @@ fn option<'a>(rest: &'a str, wish: &mut Wish) -> Result<&'a str, Mistake> {
         };
         return Err(Mistake { what: format!("unknown option `{}`", text::line(name, 60)), hint });
     }
-    if name == "--checklist" {
-        wish.checklist = true;
+    if let "--checklist" | "--tasks" = name {
+        wish.checklist |= name == "--checklist";
+        wish.tasks |= name == "--tasks";
         return match attached {
             None => Ok(after),
             Some(_) => Err(wrong_value(name, "nothing")),
@@ -312,6 +320,7 @@ fn set(wish: &mut Wish, name: &str, value: &str) -> Result<(), Mistake> {
     let count = |value: &str| value.parse::<u32>().map_err(|_| wrong());
     match name {
         "--max-iterations" => wish.max_iterations = Some(count(value)?),
+        "--min-iterations" => wish.min_iterations = Some(count(value)?),
         "--stuck-after" => wish.stuck_after = Some(count(value)?),
         "--max-duration" => {
             wish.max_duration_ms = Some(match value {
@@ -330,6 +339,7 @@ fn set(wish: &mut Wish, name: &str, value: &str) -> Result<(), Mistake> {
             wish.promise = Some(value.to_string());
         }
         "--features" => wish.features.push(value.to_string()),
+        "--plan" => wish.plans.push(value.to_string()),
         _ => {
             let complexity = value.parse().ok().filter(|complexity| *complexity <= 10);
             wish.complexity = Some(complexity.ok_or_else(wrong)?);
@@ -340,11 +350,12 @@ fn set(wish: &mut Wish, name: &str, value: &str) -> Result<(), Mistake> {
 
 fn wanted(name: &str) -> &'static str {
     match name {
-        "--max-iterations" | "--stuck-after" => "a whole number",
+        "--max-iterations" | "--min-iterations" | "--stuck-after" => "a whole number",
         "--max-duration" => "a duration such as `90m`",
         "--max-cost-usd" => "an amount such as `20` or `1.50`",
         "--completion-promise" => "a phrase without `<` and `>`, in quotes if it has blanks",
         "--features" => "a directory",
+        "--plan" => "a file",
         _ => "a number from 0 to 10",
     }
 }

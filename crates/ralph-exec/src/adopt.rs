@@ -7,13 +7,14 @@ use crate::control;
 use crate::faults::{self, Fault, Kind, describe};
 use crate::fs::{self, Durability, FileError};
 use crate::holder::{self, Ended, Pointer};
-use crate::store::{self, StoreError};
+use crate::store::{self, Papers, StoreError};
 use crate::world::World;
+use crate::{config, lists};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::Limits;
-use ralph_core::record::{Asked, OnTampering, Origin, Run, Seal, VERSION};
+use ralph_core::record::{Asked, ListKind, OnTampering, Origin, Run, Seal, VERSION};
 use ralph_core::run::Phase;
-use ralph_core::source::{features, progress};
+use ralph_core::source::{features, list, progress};
 use ralph_core::text;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -99,11 +100,25 @@ pub fn take(
         }
     };
     let mut run = state.run(&claim, session, project);
+    let mut copies = Vec::new();
     if !fs::exists(&world.home.run(&run.id).journal()) {
-        run.seal = sealed(world, &run);
+        let named = lists::Named { path: directory.join(FEATURES), kind: ListKind::Features };
+        match lists::seal(&config::find_project(project), &named, 0) {
+            Ok(list) => {
+                copies.push(lists::copy(&list.items));
+                run.lists.push(list.seal.clone());
+                run.seal = sealed(world, &run, &list);
+            }
+            Err(error) => {
+                let what = format!("the loop's list is not sealed: {}", describe(&error));
+                faults::record(&world.home, &Fault::new(Kind::File, &what).of_run(&run.id));
+                run.seal = None;
+            }
+        }
     }
     // Also when the claim is ours from before a crash: creating a run that exists changes nothing.
-    store::create(&world.home, &run, b"", &world.deadline())?;
+    let papers = Papers { goal: b"", lists: &copies };
+    store::create(&world.home, &run, &papers, &world.deadline())?;
     let _pointing =
         holder::lock(&world.home, session, &world.deadline()).map_err(StoreError::from)?;
     let pointer = Pointer { v: VERSION, run: claim.run.clone(), ended: Ended::No };
@@ -113,21 +128,23 @@ pub fn take(
 
 /// The project's policy judges the loop too. One that nobody approved is sealed all the same: then nothing of it runs,
 /// and every stop says so.
-fn sealed(world: &World, run: &Run) -> Option<Box<Seal>> {
+fn sealed(world: &World, run: &Run, list: &lists::Sealed) -> Option<Box<Seal>> {
     let sealing = Sealing {
         home: &world.home,
         env: &world.env,
         run: &run.id,
-        exclude: &run
-            .features
-            .iter()
-            .map(PathBuf::from)
-            .chain([world.home.root().to_path_buf()])
-            .collect::<Vec<_>>(),
+        exclude: &lists::excluded(&world.home, run),
         complexity: None,
+        programs: &lists::programs(&list::checks(0, &list.items)),
         deadline: Deadline::after(SEALING).min(world.end),
     };
-    let sealed = contract::policy(&world.home, Path::new(&run.project)).and_then(|policy| {
+    let project = Path::new(&run.project);
+    let policy = contract::policy(&world.home, project).and_then(|policy| match policy {
+        // Its checks need a judge, also where nobody wrote a policy.
+        None if !list.seal.approval.is_empty() => contract::bare(&world.home, project).map(Some),
+        policy => Ok(policy),
+    });
+    let sealed = policy.and_then(|policy| {
         policy.map(|(config, subject)| contract::seal(&sealing, &config, &subject)).transpose()
     });
     match sealed {
@@ -243,6 +260,8 @@ impl LoopState {
             on_tampering: OnTampering::Block,
             prompt: None,
             listed: Vec::new(),
+            lists: Vec::new(),
+            tasks: Asked::No,
             phases: Asked::No,
             transcript_length: 0,
             process: None,

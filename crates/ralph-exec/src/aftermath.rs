@@ -105,6 +105,7 @@ pub fn of_files(world: &World, session: &SessionId, stop: &Stop, decision: &Deci
             process: None,
             tampering: None,
             in_a_row: 0,
+            garbled: Vec::new(),
             background: None,
             took_ms: 0,
         })),

@@ -2,7 +2,7 @@
 //! nothing of what the run itself counts moves.
 
 use crate::clock::{self, Deadline};
-use crate::contract::{self, Contract, Demand};
+use crate::contract::{self, Checks, Contract, Demand};
 use crate::faults::{self, Fault, Kind, describe};
 use crate::fs::{self, Durability, LockError};
 use crate::holder::{self, Ended, Pointer};
@@ -170,7 +170,8 @@ fn looked(
         return Vec::new();
     }
     let (iteration, parts) = (now.state.iteration, now.state.parts.as_slice());
-    let contract = Contract { world: visit.world, run: &now.run, seal, iteration, parts };
+    let checks = &Checks::default();
+    let contract = Contract { world: visit.world, run: &now.run, seal, iteration, parts, checks };
     contract::judge_part(&contract, demand)
 }
 

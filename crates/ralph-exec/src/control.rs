@@ -1,31 +1,23 @@
 //! What a person does to runs: start, pause, resume, cancel. Each says what it changed, or changes nothing.
 
+mod start;
+
 use crate::clock::{self, Deadline};
-use crate::config::Config;
-use crate::contract::{self, SealError, Sealing};
-use crate::env::Env;
+use crate::contract::SealError;
 use crate::fs::{self, Durability, FileError};
 use crate::holder::{self, Ended, HolderError, Pointer};
+use crate::lists::ListError;
 use crate::paths::Home;
-use crate::sources;
 use crate::store::{self, Opened, Step, StoreError, Transaction};
-use crate::trust::Subject;
 use crate::{adopt, owner};
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::limits::{Invalid, Limits};
-use ralph_core::record::{Asked, Change, OnTampering, Origin, Process, Run, VERSION};
-use ralph_core::redact::Redactor;
+use ralph_core::record::Change;
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
 use ralph_core::text;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// Without letters and digits that people confuse when they read an id out.
-const ALPHABET: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
-
-/// Keeping a large tree takes a while, once.
-const SEALING: Duration = Duration::from_mins(5);
+pub use start::{Approved, Order, new_id, start};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
@@ -47,8 +39,10 @@ pub enum ControlError {
     StuckTooSoon(u32),
     #[error("there is nothing to hold the agent to")]
     NothingToHold,
-    #[error("`{}` lists no features", path.display())]
-    NoFeatures { path: PathBuf },
+    #[error(transparent)]
+    List(#[from] ListError),
+    #[error("nobody approved what `{list}` would run, so nothing was started")]
+    Unapproved { list: String },
     #[error("run `{run}` has ended: {status}", status = status.name())]
     HasEnded { run: RunId, status: Status },
     #[error("run `{run}` is {phase}, there is nothing to {action}")]
@@ -69,164 +63,6 @@ pub enum ControlError {
     HalfCancelled { run: RunId, source: StoreError },
     #[error("run `{run}` was cancelled, but `{}` still says otherwise", path.display())]
     NotCancelled { run: String, path: PathBuf },
-}
-
-/// What `ralph start` was asked for.
-#[derive(Clone, Debug)]
-pub struct Order {
-    pub session: SessionId,
-    pub project: PathBuf,
-    pub goal: Vec<u8>,
-    pub limits: Limits,
-    pub features: Vec<PathBuf>,
-    pub promise: Option<String>,
-    pub checklist: Asked,
-    /// Values that must not show up in a title.
-    pub secrets: Vec<String>,
-    /// The policy to seal into the run, if one is to judge it.
-    pub policy: Option<Approved>,
-    /// How complex the work is said to be, from 0 to 10.
-    pub complexity: Option<u8>,
-    /// The host's id of the prompt that asked for it, if one did.
-    pub prompt: Option<String>,
-    /// The host process that it is asked for in, if one is known.
-    pub process: Option<Process>,
-    /// Whether the agent is to report phases.
-    pub phases: Asked,
-    /// How long the transcript is, where there is one.
-    pub transcript_length: u64,
-}
-
-/// A policy that a person approved.
-#[derive(Clone, Debug)]
-pub struct Approved {
-    pub config: Config,
-    pub subject: Subject,
-}
-
-pub fn start(
-    home: &Home,
-    env: &Env,
-    order: &Order,
-    deadline: &Deadline,
-) -> Result<Run, ControlError> {
-    order.limits.check().map_err(|invalid| match invalid {
-        Invalid::NothingEndsIt => ControlError::Endless,
-        Invalid::StuckTooSoon(times) => ControlError::StuckTooSoon(times),
-    })?;
-    if order.goal.is_empty()
-        && order.features.is_empty()
-        && order.promise.is_none()
-        && order.checklist == Asked::No
-        && order.policy.is_none()
-    {
-        return Err(ControlError::NothingToHold);
-    }
-    let mut listed = Vec::new();
-    for directory in &order.features {
-        let features = sources::readable(directory)?.features;
-        if features.is_empty() {
-            return Err(ControlError::NoFeatures { path: directory.join(adopt::FEATURES) });
-        }
-        listed.push(u32::try_from(features.len()).unwrap_or(u32::MAX));
-    }
-    let _lock = holder::lock(home, &order.session, deadline).map_err(StoreError::from)?;
-    if let Some(pointer) = holder::pointer(home, &order.session)?
-        && pointer.ended == Ended::No
-        && let Ok(opened) = store::load(home, &pointer.run)
-        && !matches!(opened.state.phase, Phase::Ended(_))
-        && !fs::exists(&home.tombstone(pointer.run.as_str()))
-    {
-        return Err(ControlError::AlreadyHeld { session: order.session.clone(), run: pointer.run });
-    }
-    let run = loop {
-        let mut run = sealed(new_id(home), order, &listed);
-        if let Some(Approved { config, subject }) = &order.policy {
-            let own = home.root().to_path_buf();
-            let exclude: Vec<PathBuf> = order.features.iter().cloned().chain([own]).collect();
-            let sealing = Sealing {
-                home,
-                env,
-                run: &run.id,
-                exclude: &exclude,
-                complexity: order.complexity,
-                deadline: Deadline::after(SEALING),
-            };
-            run.on_tampering = config.policy.on_tampering;
-            run.seal = Some(Box::new(contract::seal(&sealing, config, subject)?));
-        }
-        if store::create(home, &run, &order.goal, deadline)? {
-            break run;
-        }
-    };
-    // A person arms the session anew: what was buried with it may rise.
-    fs::remove_file(&home.tombstone(order.session.as_str()))?;
-    holder::point(
-        home,
-        &order.session,
-        &Pointer { v: VERSION, run: run.id.clone(), ended: Ended::No },
-    )?;
-    Ok(run)
-}
-
-fn sealed(id: RunId, order: &Order, listed: &[u32]) -> Run {
-    let names: Vec<_> = order
-        .features
-        .iter()
-        .filter_map(|path| path.file_name())
-        .map(|name| name.to_string_lossy())
-        .collect();
-    let first = String::from_utf8_lossy(&order.goal);
-    let first = first.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let title = match (first, names.is_empty()) {
-        ("", false) => format!("the features of {}", names.join(", ")),
-        ("", true) => match (&order.promise, order.checklist) {
-            (Some(promise), _) => format!("promise \"{promise}\""),
-            (None, Asked::Yes) => "the conversation's task list".to_string(),
-            (None, Asked::No) => "the gates of the project".to_string(),
-        },
-        (first, _) => first.to_string(),
-    };
-    Run {
-        v: VERSION,
-        id,
-        owner: Some(order.session.clone()),
-        started_ms: clock::now_ms(),
-        project: order.project.to_string_lossy().into_owned(),
-        origin: Origin::Started,
-        first_iteration: 0,
-        limits: order.limits.clone(),
-        features: order.features.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
-        promise: order.promise.clone(),
-        checklist: order.checklist,
-        goal_bytes: order.goal.len() as u64,
-        title: text::line(&Redactor::new(order.secrets.clone()).redact(&title), 80),
-        on_tampering: OnTampering::Block,
-        prompt: order.prompt.clone(),
-        listed: listed.to_vec(),
-        phases: order.phases,
-        transcript_length: order.transcript_length,
-        process: order.process,
-        seal: None,
-    }
-}
-
-/// Four characters that are not in use.
-pub fn new_id(home: &Home) -> RunId {
-    loop {
-        let mut random = clock::nonce();
-        let mut id = String::new();
-        for _ in 0..4 {
-            id.push(char::from(ALPHABET[usize::try_from(random % 32).unwrap_or_default()]));
-            random /= 32;
-        }
-        if let Some(id) = RunId::parse(&id)
-            && !fs::exists(home.run(&id).directory())
-            && !fs::exists(&home.tombstone(id.as_str()))
-        {
-            return id;
-        }
-    }
 }
 
 /// Everything that loosens a run needs the person: an agent's own shell is refused.
@@ -487,6 +323,7 @@ pub fn absolute(path: &Path, cwd: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::Env;
     use std::time::Duration;
 
     /// R-L4d: every store is read again, and the one that still says otherwise is named.
@@ -495,22 +332,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let home = Home::new(directory.path().join("home"));
         let deadline = Deadline::after(Duration::from_mins(1));
-        let order = Order {
-            session: SessionId::parse("s1").unwrap(),
-            project: directory.path().to_path_buf(),
-            goal: b"goal".to_vec(),
-            limits: Limits::DEFAULT,
-            features: Vec::new(),
-            promise: None,
-            checklist: Asked::No,
-            secrets: Vec::new(),
-            policy: None,
-            complexity: None,
-            prompt: None,
-            process: None,
-            phases: Asked::No,
-            transcript_length: 0,
-        };
+        let session = SessionId::parse("s1").unwrap();
+        let order = Order::of_goal(&session, directory.path(), b"goal");
         let run = start(&home, &Env::from_process(), &order, &deadline).unwrap().id;
         let remains = || match is_cancelled(&home, &run) {
             Err(ControlError::NotCancelled { path, .. }) => Some(path),

@@ -103,6 +103,7 @@ fn settle(
             took_ms,
             tampering,
             in_a_row,
+            garbled: evidence.map(|evidence| evidence.garbled.clone()).unwrap_or_default(),
             background: stop.background(),
             process: surroundings::owning(world, &now.state),
             ..surroundings::record(world, decision, sight, &redactor)

@@ -27,6 +27,7 @@ pub mod held;
 pub mod holder;
 pub mod install;
 pub mod journal;
+pub mod lists;
 pub mod notify;
 pub mod observe;
 pub mod orchestrator;

@@ -179,6 +179,16 @@ impl RunPaths {
         self.0.join("goal.txt")
     }
 
+    /// A list as it was when the run began.
+    pub fn list(&self, number: usize) -> PathBuf {
+        self.0.join("lists").join(format!("{}.json", number + 1))
+    }
+
+    /// The same when it could last be read.
+    pub fn list_now(&self, number: usize) -> PathBuf {
+        self.0.join("lists").join(format!("{}.now.json", number + 1))
+    }
+
     /// Held while gates of the run are at work.
     pub fn working(&self) -> PathBuf {
         self.0.join("working")

@@ -412,11 +412,19 @@ fn write_state(paths: &RunPaths, opened: &Opened, durability: Durability) -> Res
     fs::replace(&paths.state(), &bytes, durability)
 }
 
+/// What lies beside a run from its start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Papers<'a> {
+    pub goal: &'a [u8],
+    /// Copies of its lists.
+    pub lists: &'a [Vec<u8>],
+}
+
 /// Makes the run's directory and its first entry. `false` when the id is taken.
 pub fn create(
     home: &Home,
     run: &Run,
-    goal: &[u8],
+    papers: &Papers<'_>,
     deadline: &Deadline,
 ) -> Result<bool, StoreError> {
     let paths = home.run(&run.id);
@@ -425,7 +433,12 @@ pub fn create(
     if fs::exists(&paths.journal()) {
         return Ok(false);
     }
-    fs::replace(&paths.goal(), goal, Durability::Synced)?;
+    fs::replace(&paths.goal(), papers.goal, Durability::Synced)?;
+    for (number, list) in papers.lists.iter().enumerate() {
+        let path = paths.list(number);
+        path.parent().map_or(Ok(()), fs::create_dir)?;
+        fs::replace(&path, list, Durability::Synced)?;
+    }
     write_run(&paths, run)?;
     let position = Position { head: String::new(), length: 0, last_start: 0 };
     let state = State::new(run);

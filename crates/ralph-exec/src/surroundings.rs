@@ -4,6 +4,7 @@ use crate::clock;
 use crate::faults::{self, Fault, Kind, describe};
 use crate::fs::{self, Durability};
 use crate::journal;
+use crate::lists;
 use crate::notify;
 use crate::observe::{Sight, Tools};
 use crate::owner::{self, Alive};
@@ -68,7 +69,10 @@ fn approval(world: &World, run: &Run) -> Trust {
         Some(seal) if !trust::is_seal_approved(&world.home, seal) => {
             Trust::Missing(format!("the policy of `{}`", seal.project))
         }
-        Some(_) | None => Trust::Approved,
+        Some(_) | None => match lists::are_approved(&world.home, run) {
+            Ok(()) => Trust::Approved,
+            Err(what) => Trust::Missing(what),
+        },
     }
 }
 
@@ -252,6 +256,7 @@ pub fn record(world: &World, decision: Decision, sight: &Sight, redactor: &Redac
         process: process(world),
         tampering: None,
         in_a_row: 0,
+        garbled: Vec::new(),
         background: None,
         took_ms: 0,
     }

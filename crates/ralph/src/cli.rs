@@ -109,8 +109,10 @@ Examples:
   ralph start --session 5999882c-e786-462c-84d4-07d1c65b5e76 --features .claude/data/ralph-loops/csv
   echo 'make the parser handle nested quotes' | ralph start --goal-file - --completion-promise DONE
   ralph start --goal-file goal.md --checklist --max-iterations 10 --max-duration 2h
+  ralph start --plan PLAN.md --tasks
 
 Inside an agent's shell `--session` is known; elsewhere it has to be given.")]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct Start {
     /// The session to hold; inside an agent's shell, its own
     #[arg(long, value_name = "ID")]
@@ -121,6 +123,9 @@ pub(crate) struct Start {
     /// How often the agent may be held; 0 is without limit [default: the policy's, or 25]
     #[arg(long, value_name = "N", value_parser = count)]
     pub max_iterations: Option<u32>,
+    /// Hold the agent at least this often, to polish, even when everything is met
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub min_iterations: Option<u32>,
     /// How long the run may take, such as `90m`; `0s` is without limit [default: the policy's, or 8h]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub max_duration: Option<u64>,
@@ -136,9 +141,15 @@ pub(crate) struct Start {
     /// A directory with `feature_list.json` (and `progress.txt`); may be given more than once
     #[arg(long, value_name = "DIR")]
     pub features: Vec<PathBuf>,
+    /// A Markdown file whose unticked items are to be done; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    pub plan: Vec<PathBuf>,
     /// Every item of the conversation's newest task list must be ticked
     #[arg(long)]
     pub checklist: bool,
+    /// Every task of the client's own task list must be completed
+    #[arg(long)]
+    pub tasks: bool,
     /// Leave the project's policy and its gates out of this run
     #[arg(long)]
     pub no_gates: bool,

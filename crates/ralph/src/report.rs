@@ -267,7 +267,10 @@ fn hint(error: &ControlError) -> Option<String> {
         ControlError::Holder(HolderError::Garbled { .. }) => {
             "the session is free; start a new run for it with `ralph start`".to_string()
         }
-        ControlError::Features(_) | ControlError::NoFeatures { .. } => {
+        ControlError::Unapproved { .. } => {
+            "`ralph trust` shows what would run, and asks".to_string()
+        }
+        ControlError::Features(_) | ControlError::List(_) => {
             "a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`".to_string()
         }
         ControlError::AlreadyHeld { run, .. } => {

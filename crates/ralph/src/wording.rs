@@ -4,7 +4,7 @@ use crate::term::{self, paint};
 use ralph_core::chunk::{self, Tally};
 use ralph_core::gate::{self, GateReport, Steadiness, Unknown};
 use ralph_core::limits::{self, Limits, money};
-use ralph_core::record::{Asked, Decided, Known, Outcome, Part, Report, Run};
+use ralph_core::record::{Asked, Decided, Known, ListKind, Outcome, Part, Report, Run, Step};
 use ralph_core::run::{Phase, State};
 use ralph_exec::clock;
 use ralph_exec::doctor::protection::Unprotected;
@@ -30,6 +30,8 @@ pub(crate) fn limits(limits: &Limits) -> String {
 pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
     let mut lines: Vec<_> =
         run.features.iter().map(|path| ("list", format!("`{}`", safe(path)))).collect();
+    let plans = run.lists.iter().filter(|list| list.kind == ListKind::Plan);
+    lines.extend(plans.map(|list| ("plan", format!("`{}`", safe(&list.path)))));
     if let Some(promise) = &run.promise {
         lines.push((
             "promise",
@@ -38,6 +40,9 @@ pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
     }
     if run.checklist == Asked::Yes {
         lines.push(("tasks", "every item of the newest task list".to_string()));
+    }
+    if run.tasks == Asked::Yes {
+        lines.push(("tasks", "every task of the client's own list".to_string()));
     }
     if let Some(seal) = &run.seal {
         let names: Vec<_> = seal.policy.gates.iter().map(|gate| safe(&gate.name)).collect();
@@ -53,6 +58,17 @@ pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
         }
     }
     lines
+}
+
+/// A step of an orchestrated run.
+pub(crate) fn step(step: &Step) -> String {
+    match step {
+        Step::Phase(phase) => format!("phase \"{}\"", safe(phase)),
+        Step::Claims(condition) => format!("the agent says: {}", condition.name()),
+        Step::Withdraws(condition) => format!("the agent takes back: {}", condition.name()),
+        Step::Classified(complexity) => format!("complexity {complexity} of 10"),
+        Step::Approved { by } => format!("the plan is approved by {}", safe(by)),
+    }
 }
 
 /// One word for how a run stands.

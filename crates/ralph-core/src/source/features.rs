@@ -2,24 +2,24 @@
 
 use super::Garbled;
 use super::json::{self, Json};
-use crate::requirement::{Evidence, Failure, Quote, Requirement, Stage, Standing, Weight};
+use super::list::Item;
+use crate::requirement::Weight;
 use crate::text;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
-use core::fmt::Write as _;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 
 const LONGEST_ID: usize = 40;
 const LONGEST_DESCRIPTION: usize = 2_000;
 const LONGEST_STEP: usize = 4_000;
-const LONGEST_STEPS: usize = 8_000;
 // A feature takes thirty times the memory of the `{},` that declares it.
 const MOST_FEATURES: usize = 20_000;
 const MOST_STEPS: usize = 64;
+const MOST_WORDS: usize = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureList {
@@ -33,6 +33,8 @@ pub struct Feature {
     pub description: String,
     pub steps: Vec<String>,
     pub passes: bool,
+    /// A program and its arguments whose result alone counts.
+    pub verify: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -51,7 +53,12 @@ struct WireFeature<'a> {
     steps: Json<'a, IgnoredAny, Steps>,
     #[serde(borrow, default)]
     passes: Json<'a>,
+    #[serde(borrow, default)]
+    verify: Json<'a, IgnoredAny, Words>,
 }
+
+/// A program and its arguments, each byte of which counts.
+struct Words(Vec<String>);
 
 struct Steps(Vec<String>);
 
@@ -98,7 +105,24 @@ fn feature(position: usize, wire: Json<'_, WireFeature<'_>>) -> Result<Feature, 
             ));
         }
     };
+    let verify = match wire.verify {
+        Json::Null => None,
+        Json::List(Words(words)) if words.first().is_some_and(|program| !program.is_empty()) => {
+            Some(words)
+        }
+        other @ (Json::Flag(_)
+        | Json::Number(_)
+        | Json::Text(_)
+        | Json::List(_)
+        | Json::Object(_)) => {
+            return Err(format!(
+                "\"verify\" of feature {id} is {}, not a list of a program and its arguments",
+                other.kind()
+            ));
+        }
+    };
     Ok(Feature {
+        verify,
         id,
         description: wire.description.word().unwrap_or_default(),
         steps: if let Json::List(steps) = wire.steps {
@@ -137,6 +161,33 @@ impl<'de> Visitor<'de> for FeaturesVisitor {
     }
 }
 
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(WordsVisitor)
+    }
+}
+
+struct WordsVisitor;
+
+impl<'de> Visitor<'de> for WordsVisitor {
+    type Value = Words;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of strings")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Words, A::Error> {
+        let mut words = Vec::new();
+        while let Some(word) = list.next_element::<String>()? {
+            if words.len() == MOST_WORDS || word.len() > LONGEST_STEP || word.contains('\0') {
+                return Err(A::Error::custom("\"verify\" is no command that could be run"));
+            }
+            words.push(word);
+        }
+        Ok(Words(words))
+    }
+}
+
 impl<'de> Deserialize<'de> for Steps {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(StepsVisitor)
@@ -169,62 +220,26 @@ impl FeatureList {
         self.features.iter().find(|feature| !feature.passes)
     }
 
-    /// `file` is how the list is called where the agent is.
-    pub fn requirements(&self, file: &str) -> Vec<Requirement> {
+    /// Every feature in the shape that lists share.
+    pub fn items(&self) -> Vec<Item> {
         let mut names = Names::default();
-        let mut next_is_found = false;
-        let mut requirements = Vec::with_capacity(self.features.len());
-        for feature in &self.features {
-            let name = names.unique(&feature.id);
-            let is_next = !feature.passes && !next_is_found;
-            next_is_found |= is_next;
-            requirements.push(Requirement {
-                stage: Stage::Correctness,
-                standing: if feature.passes {
-                    Standing::Met(Evidence::Claimed)
-                } else {
-                    Standing::Unmet(Failure {
-                        summary: feature.summary(),
-                        findings: Vec::new(),
-                        quote: is_next.then(|| feature.quote(&name)).flatten(),
-                        ..Failure::default()
-                    })
-                },
-                weight: Weight::Required,
-                next: if is_next {
-                    format!("Implement {name}, check it, then set its `passes` to true in `{file}`")
-                } else {
-                    String::new()
-                },
-                name,
-            });
-        }
-        requirements
+        let item = |feature| Feature::item(feature, names.unique(&feature.id));
+        self.features.iter().map(item).collect()
     }
 }
 
 impl Feature {
-    fn summary(&self) -> String {
-        let description = text::line(&self.description, LONGEST_DESCRIPTION);
-        if description.is_empty() {
-            return "it does not pass yet".to_string();
+    fn item(&self, name: String) -> Item {
+        Item {
+            name,
+            text: text::line(&self.description, LONGEST_DESCRIPTION),
+            steps: self.steps.clone(),
+            done: self.passes,
+            check: self.verify.clone(),
+            weight: Weight::Required,
+            line: None,
+            names: Vec::new(),
         }
-        format!("\"{}\" does not pass yet", description.replace('"', "'"))
-    }
-
-    fn quote(&self, name: &str) -> Option<Quote> {
-        let mut text = String::new();
-        for (position, step) in self.steps.iter().enumerate() {
-            if position > 0 {
-                text.push('\n');
-            }
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{}. {}", position + 1, text::line(step, LONGEST_STEP));
-        }
-        (!text.is_empty()).then(|| Quote {
-            label: format!("steps of {name}"),
-            text: text::cut(&text, LONGEST_STEPS),
-        })
     }
 }
 
@@ -254,7 +269,22 @@ impl<'a> Names<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Claims;
+    use crate::record::ListKind;
+    use crate::requirement::{Requirement, Standing};
+    use crate::source::list::{self, Demands, Gates};
     use alloc::vec;
+
+    fn requirements(list: &FeatureList) -> Vec<Requirement> {
+        let demands = Demands {
+            file: "feature_list.json",
+            kind: ListKind::Features,
+            gates: Gates::None,
+            claims: Claims::Claimed,
+            checked: &BTreeMap::new(),
+        };
+        list::requirements(0, &list.items(), &demands)
+    }
 
     fn shown(json: &str) -> Vec<String> {
         match read(json.as_bytes()) {
@@ -345,7 +375,7 @@ mod tests {
         ]}"#;
         let list = read(json).unwrap();
         assert_eq!(list.next().unwrap().id, "4");
-        insta::assert_debug_snapshot!(list.requirements("feature_list.json"), @r#"
+        insta::assert_debug_snapshot!(requirements(&list), @r#"
         [
             Requirement {
                 name: "feature 3",
@@ -414,7 +444,7 @@ mod tests {
         let feature =
             format!(r#"{{"id": 1, "description": {step}, "steps": [{}]}}"#, [&*step; 10].join(","));
         let json = format!("[{}]", vec![feature; 10_000].join(","));
-        let requirements = read(json.as_bytes()).unwrap().requirements("feature_list.json");
+        let requirements = requirements(&read(json.as_bytes()).unwrap());
         let names: BTreeSet<_> = requirements.iter().map(|requirement| &requirement.name).collect();
         assert_eq!(names.len(), 10_000);
         let quoted: Vec<_> = requirements

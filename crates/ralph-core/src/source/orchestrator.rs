@@ -7,7 +7,7 @@ use crate::text;
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 const LONGEST_PHASE: usize = 400;
 
@@ -18,7 +18,8 @@ pub struct Orchestrator {
     pub conditions: [(Condition, Tri); 9],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Condition {
     MemorySearch,
     TaskClassified,

@@ -134,6 +134,7 @@ fn what_was_answered_a_moment_ago_is_answered_again() {
 #[test]
 fn a_chunk_fits_names_by_wildcards() {
     let chunk = |pattern: &str| Chunk {
+        after: Vec::new(),
         name: "a".into(),
         r#match: pattern.into(),
         gates: Vec::new(),
@@ -236,6 +237,7 @@ fn a_reason_is_bounded_whatever_there_is_to_say() {
 #[test]
 fn a_chunk_at_the_stop_of_the_run() {
     let parser = Chunk {
+        after: Vec::new(),
         name: "parser".into(),
         r#match: "*".into(),
         gates: vec!["tests".into()],

@@ -4,10 +4,13 @@ use crate::scenario::{At, Scenario, advisory, at, check, files, requirement, run
 use ralph_core::facts::Tree;
 use ralph_core::id::RunId;
 use ralph_core::limits::Limits;
-use ralph_core::record::{OnTampering, Origin, Run};
+use ralph_core::policy::Claims;
+use ralph_core::record::{ListKind, OnTampering, Origin, Run};
 use ralph_core::requirement::{Failure, Finding, Place, Quote, Requirement, Standing};
+use ralph_core::source::list::{self, Demands, Gates};
 use ralph_core::source::{features, tasks};
 use ralph_core::verdict::Verdict;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const GOAL: &str = "Make the parser handle nested quotes.\n\nKeep the public API as it is.";
@@ -22,7 +25,15 @@ fn csv(passes: bool) -> Vec<Requirement> {
             {{"id": 5, "description": "Undo", "steps": ["Press Ctrl-Z"], "passes": false}}
         ]}}"#
     );
-    features::read(json.as_bytes()).unwrap().requirements("feature_list.json")
+    let items = features::read(json.as_bytes()).unwrap().items();
+    let demands = Demands {
+        file: "feature_list.json",
+        kind: ListKind::Features,
+        gates: Gates::None,
+        claims: Claims::Claimed,
+        checked: &BTreeMap::new(),
+    };
+    list::requirements(0, &items, &demands)
 }
 
 fn open_tasks(labels: &[&str]) -> Requirement {

@@ -48,6 +48,8 @@ pub(crate) fn run() -> Run {
         on_tampering: OnTampering::Block,
         prompt: None,
         listed: Vec::new(),
+        lists: Vec::new(),
+        tasks: Asked::No,
         phases: Asked::No,
         transcript_length: 0,
         process: None,
@@ -170,6 +172,7 @@ impl Scenario {
                 tampering: facts.tampering,
                 in_a_row: facts.in_a_row,
                 background: at.stop.background(),
+                garbled: at.evidence.garbled.clone(),
                 took_ms: 0,
             })));
         }
@@ -287,6 +290,7 @@ pub(crate) fn at(tree: u64) -> At {
         tree: Tree::Known(tree),
         own_limit: None,
         tampering: None,
+        garbled: Vec::new(),
     };
     At { stop, facts: Facts::quiet(0), evidence, observed: None, process: None }
 }

@@ -57,6 +57,7 @@ fn set(policy: &mut Policy, key: &str, value: &Value) {
         ("run.max_cost_usd", Value::MicroUsd(micro)) => {
             policy.limits.max_cost_micro_usd = (*micro > 0).then_some(*micro);
         }
+        ("run.min_iterations", Value::Count(count)) => policy.limits.min_iterations = *count,
         ("run.stuck_after", Value::Count(count)) => policy.limits.stuck_after = *count,
         ("run.handover_at", Value::Permille(permille)) => {
             policy.limits.handover_at_permille = *permille;
@@ -78,6 +79,8 @@ fn set(policy: &mut Policy, key: &str, value: &Value) {
         ("tests.red_first", Value::Text(text)) => choose(&mut policy.tests.red_first, text),
         ("tests.paths", Value::Texts(texts)) => policy.tests.paths.clone_from(texts),
         ("verify.checkout", Value::Text(text)) => choose(&mut policy.verify.checkout, text),
+        ("verify.claims", Value::Text(text)) => choose(&mut policy.verify.claims, text),
+        ("orchestrator.plan", Value::Text(text)) => choose(&mut policy.plan_approver, text),
         ("verify.link", Value::Texts(texts)) => policy.verify.link.clone_from(texts),
         ("environment.pass", Value::Texts(texts)) => policy.environment.pass.clone_from(texts),
         (key, Value::Text(text)) => {
@@ -137,6 +140,7 @@ fn gate(settings: &[Setting]) -> Gate {
 
 fn chunk(entry: &Entry) -> Chunk {
     let mut chunk = Chunk {
+        after: Vec::new(),
         name: entry.name.clone(),
         r#match: String::new(),
         gates: Vec::new(),

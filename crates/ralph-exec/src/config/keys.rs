@@ -88,6 +88,11 @@ pub(super) static ROOT: &[Key] = &[
         about: "What has to happen before a run is called verified.",
     },
     Key {
+        name: "orchestrator",
+        kind: Kind::Table(ORCHESTRATOR),
+        about: "Runs that work in phases.",
+    },
+    Key {
         name: "environment",
         kind: Kind::Table(ENVIRONMENT),
         about: "What gates see of the environment.",
@@ -104,6 +109,11 @@ static RUN: &[Key] = &[
         name: "max_iterations",
         kind: Kind::Count { least: 0, most: 1_000_000 },
         about: "How often the agent may be held; 0 is without limit.",
+    },
+    Key {
+        name: "min_iterations",
+        kind: Kind::Count { least: 0, most: 1_000_000 },
+        about: "How often the agent is held at least, to polish, even when everything is met.",
     },
     Key {
         name: "max_duration",
@@ -314,7 +324,18 @@ static VERIFY: &[Key] = &[
         kind: Kind::Directories,
         about: "Ignored directories that a clean checkout gets a link to, such as `node_modules`.",
     },
+    Key {
+        name: "claims",
+        kind: Kind::Choice(&["claimed", "with_gates"]),
+        about: "Items of lists that are ticked and have no check, when every required gate passes: `claimed` ends the run so, `with_gates` lets it end verified.",
+    },
 ];
+
+static ORCHESTRATOR: &[Key] = &[Key {
+    name: "plan",
+    kind: Kind::Choice(&["person", "agent"]),
+    about: "Who may approve the plan of an orchestrated run.",
+}];
 
 static ENVIRONMENT: &[Key] = &[
     Key {

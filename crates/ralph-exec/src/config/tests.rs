@@ -823,6 +823,7 @@ match = "implementer*"
     assert_eq!(
         fine.policy.chunks,
         [Chunk {
+            after: Vec::new(),
             name: "implementer*".to_string(),
             r#match: "implementer*".to_string(),
             gates: Vec::new(),

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ralph_core::gate::{Gate, GateReport, Outcome, Steadiness};
+use ralph_core::policy::Baseline;
 use ralph_core::requirement::{Failure, Pending, Requirement, Stage, Standing, Weight};
 
 use super::work::{self, Left, Task, Where};
@@ -55,8 +56,21 @@ pub(super) fn told(inquiry: &Inquiry<'_>) -> Vec<Requirement> {
     }
 }
 
+/// What the checks of lists say. They wait for the gates and for nothing else: most of them fail until the end, and no
+/// gate waits for that.
+pub(super) fn checked(gates: &Inquiry<'_>, told: &[Requirement]) -> Vec<Requirement> {
+    let wanted: Vec<&Gate> = gates.contract.checks.due.iter().collect();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    if told.iter().any(Requirement::is_running) {
+        return wanted.into_iter().map(|gate| running(gate, "waits for the gates")).collect();
+    }
+    self::told(&Inquiry { wanted: &wanted, ..*gates })
+}
+
 /// Which gates are asked, and where.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Inquiry<'a> {
     pub contract: &'a Contract<'a>,
     pub wanted: &'a [&'a Gate],
@@ -147,12 +161,21 @@ impl Inquiry<'_> {
     fn lacks_base(&self, cache: &Cache, gate: &Gate, report: &GateReport) -> bool {
         self.site == Where::Tree
             && self.contract.seal.base.is_some()
-            && baseline::is_wanted(gate, report)
+            && self.is_compared(gate, report)
             && work::known_at_base(self.contract, cache, gate).is_none()
     }
 
+    /// What is still to be done fails at the base as well, and that excuses nothing.
+    fn is_compared(&self, gate: &Gate, report: &GateReport) -> bool {
+        self.contract.is_of_policy(gate) && baseline::is_wanted(gate, report)
+    }
+
     fn judged(&self, cache: &Cache, gate: &Gate, report: &GateReport) -> Requirement {
-        let base = baseline::is_wanted(gate, report)
+        if !self.contract.is_of_policy(gate) {
+            return gate.requirement(report, Baseline::Block);
+        }
+        let base = self
+            .is_compared(gate, report)
             .then(|| work::known_at_base(self.contract, cache, gate))
             .flatten();
         let report = baseline::compared(gate, report.clone(), base.as_ref());

@@ -26,6 +26,7 @@ use ralph_core::run::PartState;
 
 use crate::faults::describe;
 use crate::gates::{Content, Place, View};
+use crate::lists;
 use crate::tree::Listing;
 use crate::world::World;
 use gates::Inquiry;
@@ -34,7 +35,7 @@ use part::Chunks;
 use work::Where;
 
 pub use part::{Demand, is_elsewhere, judge_part};
-pub use seal::{SealError, Sealing, policy, seal};
+pub use seal::{SealError, Sealing, bare, policy, seal};
 
 /// How often a tree may change under the judge.
 const ROUNDS: usize = 3;
@@ -52,11 +53,25 @@ pub struct Contract<'a> {
     pub iteration: u32,
     /// Subagents, teammates and tasks that were looked at so far.
     pub parts: &'a [PartState],
+    pub checks: &'a Checks,
+}
+
+/// Checks of lists: each is run like a gate and counts for its item alone.
+#[derive(Clone, Debug, Default)]
+pub struct Checks {
+    /// Those that are run now.
+    pub due: Vec<Gate>,
+    /// One for each program that any of them runs.
+    pub programs: Vec<Gate>,
 }
 
 #[derive(Debug)]
 pub struct Judged {
     pub requirements: Vec<Requirement>,
+    /// What the checks of lists say, by their own names.
+    pub checks: Vec<Requirement>,
+    /// Paths that are not as at the base, from the project.
+    pub touched: Vec<String>,
     /// What was changed that may not be, when the policy wants a person to look at that.
     pub tampering: Option<String>,
     /// `None` when the work tree could not be listed.
@@ -70,7 +85,8 @@ pub struct Judged {
 pub fn judge(contract: &Contract<'_>) -> Judged {
     let mut judged = judge_once(contract);
     for _ in 0..ROUNDS {
-        if judged.requirements.iter().any(Requirement::is_open) || is_current(contract, &judged) {
+        let mut told = judged.requirements.iter().chain(&judged.checks);
+        if told.any(Requirement::is_open) || is_current(contract, &judged) {
             return judged;
         }
         judged = judge_once(contract);
@@ -122,19 +138,22 @@ fn judge_once(contract: &Contract<'_>) -> Judged {
         listing: Some(&listing),
     };
     let told = gates::told(&inquiry);
+    let checks = gates::checked(&inquiry, &told);
     requirements.extend(chunks.weigh(contract, (&listing, &look.touched), told));
     // What comes first is what the agent is told to do next.
     requirements.sort_by_key(|one| one.stage);
-    let (candidate, new_tests) = (look.candidate, look.new_tests);
-    Judged { requirements, new_tests, tampering, mark: Some(listing.mark()), candidate }
+    let (candidate, new_tests, touched) = (look.candidate, look.new_tests, look.touched);
+    let mark = Some(listing.mark());
+    Judged { requirements, checks, touched, tampering, mark, candidate, new_tests }
 }
 
 /// Before the word `verified`, when everything else is met: what takes checkouts to find out.
 pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
     let Some(candidate) = &judged.candidate else { return Vec::new() };
     let has_counted = |gate: &&Gate| judged.requirements.iter().any(|one| one.name == gate.name);
-    let wanted: Vec<_> = contract.seal.policy.gates.iter().filter(has_counted).collect();
+    let mut wanted: Vec<_> = contract.seal.policy.gates.iter().filter(has_counted).collect();
     let mut told = red::requirement(contract, candidate, (&wanted, &judged.new_tests));
+    wanted.extend(&contract.checks.due);
     if contract.seal.policy.verify.checkout == Checkout::Clean {
         told.extend(clean(contract, candidate, &wanted));
     }
@@ -213,7 +232,9 @@ impl Judged {
     }
 
     fn nothing(requirements: Vec<Requirement>) -> Self {
-        Self { requirements, tampering: None, mark: None, candidate: None, new_tests: Vec::new() }
+        let (checks, touched, new_tests) = (Vec::new(), Vec::new(), Vec::new());
+        let (tampering, mark, candidate) = (None, None, None);
+        Self { requirements, checks, touched, tampering, mark, candidate, new_tests }
     }
 }
 
@@ -223,10 +244,14 @@ impl<'a> Contract<'a> {
         Path::new(&self.seal.project)
     }
 
+    /// Whether it is a gate of the policy, not a check of a list.
+    pub(crate) fn is_of_policy(&self, gate: &Gate) -> bool {
+        self.seal.policy.gates.iter().any(|known| known.name == gate.name)
+    }
+
     /// Lists that ralph itself writes to are not part of the work.
     pub(crate) fn exclude(&self) -> Vec<PathBuf> {
-        let home = self.world.home.root().to_path_buf();
-        self.run.features.iter().map(PathBuf::from).chain([home]).collect()
+        lists::excluded(&self.world.home, self.run)
     }
 
     pub(crate) fn place<'b>(&'b self, content: Content<'b>) -> Place<'b> {

@@ -9,7 +9,7 @@ use ralph_core::id::RunId;
 use ralph_core::policy::Baseline;
 
 use super::look::{self, Candidate};
-use super::{Contract, baseline, checkout};
+use super::{Checks, Contract, baseline, checkout};
 use crate::checkpoint::CheckpointError;
 use crate::clock::Deadline;
 use crate::env;
@@ -20,8 +20,8 @@ use crate::paths::Home;
 use crate::proc::cancel::Cancel;
 use crate::proc::worker::{self, SpawnError};
 use crate::store::{self, Opened, StoreError};
-use crate::trust;
 use crate::world::World;
+use crate::{lists, trust};
 
 const LONGEST_MARK: usize = 256;
 
@@ -142,15 +142,21 @@ pub fn perform(
 ) -> Result<(), WorkError> {
     let Opened { run, state, .. } = store::load(&world.home, id)?;
     let seal = run.seal.as_deref().ok_or_else(|| WorkError::NoPolicy(id.clone()))?;
-    if !trust::is_seal_approved(&world.home, seal) {
+    if !trust::is_seal_approved(&world.home, seal)
+        || lists::are_approved(&world.home, &run).is_err()
+    {
         return Err(WorkError::Untrusted(id.clone()));
     }
-    let contract =
-        Contract { world, run: &run, seal, iteration: state.iteration, parts: &state.parts };
+    let none = Checks::default();
+    let (iteration, parts) = (state.iteration, &state.parts);
+    let contract = Contract { world, run: &run, seal, iteration, parts, checks: &none };
     let path = world.home.run(id).working();
     let Some(_working) = slot::take(&path, &|| !cancel.is_wished())? else { return Ok(()) };
     let named = |gate: &&Gate| task.gates.contains(&gate.name);
-    let wanted: Vec<&Gate> = seal.policy.gates.iter().filter(named).collect();
+    let is_check = |name: &String| !seal.policy.gates.iter().any(|gate| gate.name == *name);
+    let checks =
+        if task.gates.iter().any(is_check) { lists::checks(&world.home, &run) } else { Vec::new() };
+    let wanted: Vec<&Gate> = seal.policy.gates.iter().chain(&checks).filter(named).collect();
     match task.site {
         Where::Tree => in_tree(&contract, &wanted, cancel),
         Where::Clean | Where::Red => in_checkout(&contract, task.site, &wanted, cancel),
@@ -163,8 +169,7 @@ fn in_tree(contract: &Contract<'_>, wanted: &[&Gate], cancel: &Cancel) -> Result
     let cache = Cache::open(&contract.world.home)?;
     // Under a ratchet a stage is passed when nothing in it is new, and only the base can tell that.
     let accepts = |ran: &Ran| match contract.seal.policy.baseline {
-        Baseline::Block => ran.passed(),
-        Baseline::Ratchet => {
+        Baseline::Ratchet if contract.is_of_policy(&ran.gate) => {
             if baseline::is_wanted(&ran.gate, &ran.report) {
                 drop(at_base(contract, &[&ran.gate], cancel));
             }
@@ -172,6 +177,7 @@ fn in_tree(contract: &Contract<'_>, wanted: &[&Gate], cancel: &Cancel) -> Result
             let report = baseline::compared(&ran.gate, ran.report.clone(), base.as_ref());
             !ran.gate.requirement(&report, Baseline::Ratchet).is_open()
         }
+        Baseline::Block | Baseline::Ratchet => ran.passed(),
     };
     let ran = gates::run(&Course {
         place,
@@ -184,6 +190,7 @@ fn in_tree(contract: &Contract<'_>, wanted: &[&Gate], cancel: &Cancel) -> Result
     });
     let compared: Vec<&Gate> = ran
         .iter()
+        .filter(|ran| contract.is_of_policy(&ran.gate))
         .filter(|ran| baseline::is_wanted(&ran.gate, &ran.report))
         .map(|ran| &ran.gate)
         .collect();

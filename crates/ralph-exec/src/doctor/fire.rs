@@ -14,8 +14,6 @@ use crate::paths::Home;
 use crate::proc::job::{self, Captured, Errors, Finished, How, Input, Job, Keep};
 use crate::rehearsal;
 use ralph_core::id::SessionId;
-use ralph_core::limits::Limits;
-use ralph_core::record::Asked;
 use ralph_core::text;
 use serde_json::Value;
 
@@ -181,22 +179,8 @@ impl<'a> Rehearsal<'a> {
 
 /// A run with a goal alone is never done.
 fn arm(scene: &Scene<'_>, home: &Home, session: &SessionId) -> bool {
-    let order = Order {
-        session: session.clone(),
-        project: scene.scratch.to_path_buf(),
-        goal: b"see whether the hook holds an agent\n".to_vec(),
-        limits: Limits::DEFAULT,
-        features: Vec::new(),
-        promise: None,
-        checklist: Asked::No,
-        secrets: Vec::new(),
-        policy: None,
-        complexity: None,
-        prompt: None,
-        process: None,
-        phases: Asked::No,
-        transcript_length: 0,
-    };
+    let goal = b"see whether the hook holds an agent\n";
+    let order = Order::of_goal(session, scene.scratch, goal);
     control::start(home, scene.env, &order, &Deadline::after(PATIENCE)).is_ok()
 }
 

@@ -23,6 +23,8 @@ fn run(title: &str) -> Run {
         on_tampering: OnTampering::Block,
         prompt: None,
         listed: Vec::new(),
+        lists: Vec::new(),
+        tasks: Asked::No,
         phases: Asked::No,
         transcript_length: 0,
         process: None,

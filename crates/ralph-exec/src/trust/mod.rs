@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::fs::{self, Durability, FileError};
 use crate::gates::tools;
 use crate::paths::Home;
-use ralph_core::gate::{Command, quoted};
+use ralph_core::gate::{Command, Gate, quoted};
 use ralph_core::record::Seal;
 use ralph_core::text;
 use serde::{Deserialize, Serialize};
@@ -121,6 +121,25 @@ pub fn subject(config: &Config) -> Result<Subject, TrustError> {
     })
 }
 
+/// What a person has to approve before the checks of a list run.
+pub fn checks(project: &Path, list: &Path, checks: &[Gate]) -> Result<Subject, TrustError> {
+    let mut called = called::by_gates(project, checks)?;
+    let name = list.strip_prefix(project).unwrap_or(list).to_string_lossy();
+    let commands: Vec<GateCommand> = checks
+        .iter()
+        .map(|gate| GateCommand { gate: gate.name.clone(), command: literal(&gate.command) })
+        .collect();
+    if !checks.is_empty() {
+        let mut hasher = blake3::Hasher::new();
+        for gate in checks {
+            hasher.update(&serde_json::to_vec(&gate.command).unwrap_or_default());
+        }
+        let hash = hasher.finalize().to_hex().to_string();
+        called.insert(0, Called { name: format!("checks of {name}"), hash });
+    }
+    Ok(Subject { project: project.to_path_buf(), hash: hash(&called), commands, called })
+}
+
 impl Subject {
     /// Whether anything of it comes from the repository.
     pub fn needs_approval(&self) -> bool {
@@ -183,6 +202,12 @@ pub fn seal_approval(home: &Home, seal: &Seal) -> Option<Approval> {
     read(&path).filter(|approval| approval.hash == seal.hash && approval.project == seal.project)
 }
 
+/// Whether this very content of the project may run.
+pub fn is_hash_approved(home: &Home, project: &str, hash: &str) -> bool {
+    let known = read(&home.approval(Path::new(project), hash));
+    known.is_some_and(|approval| approval.hash == hash && approval.project == project)
+}
+
 /// The newest approval of anything in this project.
 pub fn last_approval(home: &Home, project: &Path) -> Result<Option<Approval>, TrustError> {
     let approvals = of_project(home, project)?;
@@ -239,15 +264,20 @@ pub struct SearchPath {
 /// Looks for the program of every gate. Directories of the path that are relative or no UTF-8 are left out: the
 /// first would be other places in other directories, the second cannot be written down.
 pub fn search_path(config: &Config, path: Option<&OsStr>) -> SearchPath {
+    search_path_of(&config.project, &config.policy.gates, path)
+}
+
+/// The same for other gates.
+pub fn search_path_of(project: &Path, gates: &[Gate], path: Option<&OsStr>) -> SearchPath {
     let directories = std::env::split_paths(path.unwrap_or_default())
         .filter(|directory| directory.is_absolute() && directory.to_str().is_some());
     let path = std::env::join_paths(directories).ok().and_then(|path| path.into_string().ok());
-    let programs = config.policy.gates.iter().map(|gate| {
+    let programs = gates.iter().map(|gate| {
         let program = match &gate.command {
             Command::Argv(words) => words.first().cloned().unwrap_or_default(),
             Command::Shell(_) => "/bin/sh".to_string(),
         };
-        let directory = config.project.join(&gate.cwd);
+        let directory = project.join(&gate.cwd);
         let path = OsStr::new(path.as_deref().unwrap_or_default());
         let found = tools::find(OsStr::new(&program), &directory, path);
         let found = found.map(|path| path.to_string_lossy().into_owned());

@@ -91,6 +91,7 @@ fn print(args: &Log, name: &str, entries: &[Entry]) -> Result<Reader, Failure> {
     Ok(Reader::There)
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each thing that can happen")]
 fn line(entry: &Entry) -> String {
     let what = match &entry.change {
         Change::Started(run) => {
@@ -135,6 +136,26 @@ fn line(entry: &Entry) -> String {
         Change::Denied { tool, what, call } => {
             format!("denied     {} ({}): {}", safe(tool), safe(what), safe(call))
         }
+        Change::Told { text } => format!("told       {}", safe(text)),
+        Change::Waived(waiver) => format!(
+            "waived     {} by {} until {}: {}",
+            safe(&waiver.requirement),
+            safe(&waiver.by),
+            wording::when(waiver.until_ms),
+            safe(&waiver.why)
+        ),
+        Change::Insisted { requirement } => {
+            format!("insisted   {} is no longer waived", safe(requirement))
+        }
+        Change::Disputed(dispute) => {
+            format!("disputed   {}: {}", safe(&dispute.requirement), safe(&dispute.why))
+        }
+        Change::Limited(limits) => format!("limits     {}", wording::limits(limits)),
+        Change::Stepped(step) => format!("step       {}", wording::step(step)),
+        Change::Recalled { query, found } => {
+            format!("recalled   \"{}\": {found} found", safe(query))
+        }
+        Change::Learned { title, .. } => format!("learned    {}", safe(title)),
         Change::Overridden { how } => format!("overridden {}", safe(how)),
         Change::Part(part) => format!(
             "{:<10} {}: {} (rule `{}`)",

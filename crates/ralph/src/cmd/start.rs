@@ -7,13 +7,15 @@ use crate::{term, wording};
 use ralph_core::gate::{Command, Gate};
 use ralph_core::id::SessionId;
 use ralph_core::limits::Limits;
-use ralph_core::record::{Asked, Run, Seal};
+use ralph_core::policy::Claims;
+use ralph_core::record::{Asked, ListSeal, Run, Seal};
 use ralph_exec::clock::{self, Deadline};
 use ralph_exec::contract;
 use ralph_exec::control::{self, Approved, Caller, Order};
 use ralph_exec::env::Env;
+use ralph_exec::lists::{self, Named};
 use ralph_exec::paths::Home;
-use ralph_exec::{adopt, fs, owner, sources, stdin};
+use ralph_exec::{adopt, fs, owner, stdin};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -52,9 +54,12 @@ pub(crate) struct Demand {
     pub max_duration: Option<u64>,
     pub max_cost_micro_usd: Option<u64>,
     pub stuck_after: Option<u32>,
+    pub min_iterations: Option<u32>,
     pub features: Vec<PathBuf>,
+    pub plans: Vec<PathBuf>,
     pub promise: Option<String>,
     pub checklist: Asked,
+    pub tasks: Asked,
     pub gates: Gates,
     pub complexity: Option<u8>,
     pub prompt: Option<String>,
@@ -91,7 +96,10 @@ pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
         max_duration: args.max_duration,
         max_cost_micro_usd: args.max_cost_usd,
         stuck_after: args.stuck_after,
+        min_iterations: args.min_iterations,
         features: args.features.clone(),
+        plans: args.plan.clone(),
+        tasks: if args.tasks { Asked::Yes } else { Asked::No },
         promise: args.completion_promise.clone(),
         checklist: if args.checklist { Asked::Yes } else { Asked::No },
         gates: if args.no_gates { Gates::LeftOut } else { Gates::OfThePolicy },
@@ -118,6 +126,13 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
             features.push(named);
         }
     }
+    let mut plans = Vec::new();
+    for named in &demand.plans {
+        let named = plan_file(named, &demand.here)?;
+        if !plans.contains(&named) {
+            plans.push(named);
+        }
+    }
     let policy = policy(home, demand)?;
     let sealed =
         policy.as_ref().map_or(Limits::DEFAULT, |approved| approved.config.policy.limits.clone());
@@ -135,9 +150,12 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
             max_duration_ms: finite(demand.max_duration, sealed.max_duration_ms),
             max_cost_micro_usd: finite(demand.max_cost_micro_usd, sealed.max_cost_micro_usd),
             stuck_after: demand.stuck_after.unwrap_or(sealed.stuck_after),
+            min_iterations: demand.min_iterations.unwrap_or(sealed.min_iterations),
             ..sealed
         },
         features,
+        plans,
+        tasks: demand.tasks,
         promise: promise(demand.promise.as_deref())?,
         checklist: demand.checklist,
         secrets: env.secrets(),
@@ -149,7 +167,7 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
         transcript_length: demand.transcript_length,
     };
     let run = control::start(home, env, &order, &Deadline::after(super::control::PATIENCE))?;
-    let notes = notes(env, home, &order, &run);
+    let notes = notes(env, home, &run);
     Ok(Begun { run, notes })
 }
 
@@ -164,16 +182,12 @@ fn policy(home: &Home, demand: &Demand) -> Result<Option<Approved>, Failure> {
 }
 
 /// What the person would otherwise find out too late.
-fn notes(env: &Env, home: &Home, order: &Order, run: &Run) -> Vec<String> {
+fn notes(env: &Env, home: &Home, run: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(why) = super::off(env, home) {
         notes.push(format!("nobody is held: {why}"));
     }
-    let lists: Vec<_> =
-        order.features.iter().filter_map(|path| sources::readable(path).ok()).collect();
-    if !lists.is_empty() && lists.iter().all(|list| list.next().is_none()) {
-        notes.push("every feature already passes, so the first stop ends the run".to_string());
-    }
+    notes.extend(list_notes(run));
     if let Some(seal) = &run.seal
         && seal.base.is_none()
     {
@@ -184,8 +198,35 @@ fn notes(env: &Env, home: &Home, order: &Order, run: &Run) -> Vec<String> {
         notes.push(gate);
     }
     let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
-    if run.features.is_empty() && run.promise.is_none() && run.checklist == Asked::No && !measured {
+    let listed = !run.lists.is_empty() || run.checklist == Asked::Yes || run.tasks == Asked::Yes;
+    if !listed && run.promise.is_none() && !measured {
         notes.push("nothing measures this goal, so its limits end the run, or stops that bring nothing new".to_string());
+    }
+    notes
+}
+
+/// What lists can come to.
+fn list_notes(run: &Run) -> Vec<String> {
+    let named = |list: &ListSeal| Named { path: PathBuf::from(&list.path), kind: list.kind };
+    let items: Vec<_> =
+        run.lists.iter().filter_map(|list| lists::read(&named(list)).ok()).flatten().collect();
+    let mut notes = Vec::new();
+    if items.is_empty() {
+        return notes;
+    }
+    let unchecked = items.iter().filter(|item| item.check.is_none()).count();
+    let backed = run.seal.as_ref().is_some_and(|seal| {
+        seal.policy.verify.claims == Claims::WithGates && !seal.policy.gates.is_empty()
+    });
+    if items.iter().all(|item| item.done) && unchecked == items.len() {
+        notes.push(
+            "everything listed is said to be done, so the first stop may end the run".to_string(),
+        );
+    } else if unchecked > 0 && !backed {
+        let count = items.len();
+        notes.push(format!(
+            "{unchecked} of {count} items have no check of their own, so the best end is `claimed`"
+        ));
     }
     notes
 }
@@ -266,6 +307,13 @@ fn list_directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
         return directory(path.parent().unwrap_or(Path::new(".")), here);
     }
     directory(path, here)
+}
+
+fn plan_file(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
+    let what = || format!("`{}` is not a file", path.display());
+    let resolved = fs::resolve(&here.join(path)).filter(|path| !fs::is_directory(path));
+    let resolved = resolved.filter(|path| path.to_str().is_some());
+    resolved.ok_or_else(|| Failure::new(&what(), "name a Markdown file with `- [ ]` items"))
 }
 
 pub(crate) fn directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {

@@ -1,0 +1,276 @@
+//! Rows `verified` to `block`, for a run of ours.
+
+use super::{Case, Decision, allow, block, end, plural};
+use crate::facts::{Cap, Driver, Evidence, Tree};
+use crate::limits::{self, Limits};
+use crate::reason::{self, Held, Room, Telling};
+use crate::record::{Known, Line, Mark, OnTampering, Origin, Outcome, Report, Rule, Run};
+use crate::requirement::{Evidence as Proof, Requirement, Standing};
+use crate::run::{State, Tampered};
+use crate::status::Status;
+use crate::waiver;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// One stop of a run, with everything that is known about it.
+#[derive(Clone, Copy)]
+pub(super) struct Ours<'a> {
+    pub case: &'a Case<'a>,
+    pub run: &'a Run,
+    pub state: &'a State,
+    pub evidence: &'a Evidence,
+    pub failures: Mark,
+    pub telling: &'a Telling<'a>,
+}
+
+pub(super) fn conclude(ours: &Ours<'_>) -> Decision {
+    all_met(ours)
+        .or_else(|| tampered(ours))
+        .or_else(|| disputed(ours))
+        .or_else(|| gate_broken(ours))
+        .or_else(|| limit(ours))
+        .or_else(|| stuck(ours))
+        .or_else(|| hand_over(ours))
+        .unwrap_or_else(|| hold(ours))
+}
+
+impl<'a> Ours<'a> {
+    fn limits(&self) -> &'a Limits {
+        self.state.limits(self.run)
+    }
+
+    fn required(&self) -> impl Iterator<Item = &'a Requirement> {
+        self.evidence.requirements.iter().filter(|one| one.is_required())
+    }
+
+    fn open(&self) -> usize {
+        self.required().filter(|one| one.is_open()).count()
+    }
+
+    /// `2 not met, 1 not known yet`
+    fn what_is_open(&self) -> String {
+        let pending = self.required().filter(|one| one.is_pending()).count();
+        match (self.open().saturating_sub(pending), pending) {
+            (open, 0) => format!("{open} not met"),
+            (0, pending) => format!("{pending} not known yet"),
+            (open, pending) => format!("{open} not met, {pending} not known yet"),
+        }
+    }
+
+    /// What a person does without, and is not met.
+    fn waived(&self) -> usize {
+        let now_ms = self.case.facts.now_ms;
+        let is_waived = |one: &&Requirement| {
+            !matches!(one.standing, Standing::Met(_))
+                && waiver::of(one, &self.state.waivers, now_ms).is_some()
+        };
+        self.evidence.requirements.iter().filter(is_waived).count()
+    }
+
+    fn tampering(&self) -> Option<&'a str> {
+        self.case.facts.tampering.as_deref().or(self.evidence.tampering.as_deref())
+    }
+
+    /// Nothing is open but gates at work, and the run has an end all the same.
+    fn only_waits(&self) -> bool {
+        self.open() > 0
+            && self.required().filter(|one| one.is_open()).all(Requirement::is_running)
+            && self.limits().max_duration_ms.is_some()
+            && self.tampering().is_none()
+    }
+
+    fn is_nearly_full(&self) -> bool {
+        let permille = self.case.facts.context_permille.unwrap_or(0);
+        permille >= self.limits().handover_at_permille
+    }
+
+    /// One more block would be overridden by the host, which then calls the turn a success.
+    fn is_capped(&self) -> Option<u32> {
+        match self.case.facts.cap {
+            Cap::At(most) => (self.case.facts.in_a_row >= most).then_some(most),
+            Cap::None => None,
+        }
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.state.elapsed_ms(self.case.facts.now_ms)
+    }
+
+    /// Nothing to compare while a gate is at work: what it will say is something new.
+    fn mark(&self) -> Option<Mark> {
+        match self.evidence.tree {
+            Tree::Known(_) if self.required().any(Requirement::is_running) => None,
+            Tree::Known(tree) => Some(self.failures.and(tree)),
+            Tree::Unknown => None,
+        }
+    }
+}
+
+fn all_met(ours: &Ours<'_>) -> Option<Decision> {
+    let count = ours.required().count();
+    if ours.open() > 0 || count == 0 || ours.tampering().is_some() {
+        return None;
+    }
+    let claimed = ours.required().filter(|one| one.standing == Standing::Met(Proof::Claimed));
+    let claimed = claimed.count();
+    let noun =
+        if count == 1 { "1 requirement is" } else { &format!("all {count} requirements are") };
+    let iterations = plural(ours.state.iteration, "iteration");
+    let how = format!("after {iterations} and {}", limits::duration(ours.elapsed_ms()));
+    let backed = ours.required().filter(|one| one.standing == Standing::Met(Proof::Backed)).count();
+    let waived = ours.waived();
+    let backed = match backed {
+        0 => String::new(),
+        backed => format!(", {backed} of them by claims beside gates that pass"),
+    };
+    let waived = match waived {
+        0 => String::new(),
+        waived => format!(", {waived} waived by a person"),
+    };
+    Some(match (ours.state.tampered, claimed) {
+        (Tampered::Yes, _) => {
+            let because =
+                format!("{noun} met {how}, but ralph's own files were changed on the way");
+            end(Rule::Tampered, Status::NeedsReview, ours.run, because)
+        }
+        (Tampered::No, 0) => {
+            let because = format!("{noun} met {how}{backed}{waived}");
+            end(Rule::Verified, Status::Verified, ours.run, because)
+        }
+        (Tampered::No, claimed) => {
+            let because = if claimed == count {
+                format!("{noun} said to be met {how}; nothing measured it")
+            } else {
+                let claims = if claimed == 1 { "a claim" } else { "claims" };
+                format!("{noun} met {how}, {claimed} of them only by {claims}{waived}")
+            };
+            end(Rule::Claimed, Status::Claimed, ours.run, because)
+        }
+    })
+}
+
+fn tampered(ours: &Ours<'_>) -> Option<Decision> {
+    match (ours.tampering()?, ours.run.on_tampering) {
+        (what, OnTampering::EndInReview) => {
+            let what = reason::say(what, 300, ours.telling.redactor);
+            Some(end(Rule::Tampered, Status::NeedsReview, ours.run, what))
+        }
+        (_, OnTampering::Block) => None,
+    }
+}
+
+/// All that is left is what the agent says is wrong. Only a person can settle that.
+fn disputed(ours: &Ours<'_>) -> Option<Decision> {
+    if ours.open() == 0 || ours.tampering().is_some() {
+        return None;
+    }
+    let redactor = ours.telling.redactor;
+    let dispute = |one: &Requirement| {
+        let name = reason::name(one, redactor);
+        ours.state.disputes.iter().find(|dispute| dispute.requirement == name)
+    };
+    let disputes: Option<Vec<_>> =
+        ours.required().filter(|one| one.is_open()).map(dispute).collect();
+    let disputes = disputes?;
+    let first = disputes.first()?;
+    let why = reason::say(&first.why, 200, redactor);
+    let more = match disputes.len() {
+        1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    let because = format!("the agent says that {} is wrong: {why}{more}", first.requirement);
+    Some(end(Rule::NeedsHuman, Status::NeedsHuman, ours.run, because))
+}
+
+fn gate_broken(ours: &Ours<'_>) -> Option<Decision> {
+    let redactor = ours.telling.redactor;
+    ours.required().find_map(|one| match &one.standing {
+        Standing::Unknown(why) if was_unknown(ours.state, &reason::name(one, redactor)) => {
+            let (name, why) = (reason::name(one, redactor), reason::say(why, 160, redactor));
+            let because = format!("{name} could not be told twice running: {why}");
+            Some(end(Rule::GateBroken, Status::GateBroken, ours.run, because))
+        }
+        Standing::Unknown(_) | Standing::Pending(_) | Standing::Met(_) | Standing::Unmet(_) => None,
+    })
+}
+
+fn limit(ours: &Ours<'_>) -> Option<Decision> {
+    let spent = ours.case.facts.spent_micro_usd;
+    let own = ours.limits().used_up(ours.state.iteration, ours.elapsed_ms(), spent);
+    let adopted = ours.evidence.own_limit.as_ref().filter(|_| ours.run.origin == Origin::Adopted);
+    let what = match (adopted, own, ours.is_capped()) {
+        (Some(limit), ..) => reason::say(limit, 120, ours.telling.redactor),
+        (None, Some(used_up), _) => used_up.to_string(),
+        (None, None, Some(cap)) => {
+            format!("held {cap} times in a row without a tool call, which is all the host bears")
+        }
+        (None, None, None) => return None,
+    };
+    let because = format!("{what}, {}", ours.what_is_open());
+    Some(end(Rule::Limit, Status::Exhausted, ours.run, because))
+}
+
+fn stuck(ours: &Ours<'_>) -> Option<Decision> {
+    let mark = ours.mark()?;
+    let times = ours.state.staleness(Some(mark)).saturating_add(1);
+    if times < ours.limits().stuck_after {
+        return None;
+    }
+    let because = format!(
+        "the last {} stops brought nothing new (state {}), {}",
+        times.saturating_sub(1),
+        mark.short(),
+        ours.what_is_open()
+    );
+    Some(Decision { mark: Some(mark), ..end(Rule::Stuck, Status::Stuck, ours.run, because) })
+}
+
+fn hand_over(ours: &Ours<'_>) -> Option<Decision> {
+    let permille = ours.case.facts.context_permille?;
+    (ours.is_nearly_full() && ours.case.facts.driver == Driver::Runner)
+        .then(|| allow(Rule::HandOver, format!("context is {} % full", permille / 10)))
+}
+
+fn hold(ours: &Ours<'_>) -> Decision {
+    let mark = ours.mark();
+    let (rule, because) = match ours.tampering() {
+        Some(what) => {
+            let what = reason::say(what, 200, ours.telling.redactor);
+            (Rule::Tampered, format!("{what}; {}", ours.what_is_open()))
+        }
+        None => (Rule::Block, ours.what_is_open()),
+    };
+    let held = Held {
+        hold: ours.case.hold,
+        requirements: &ours.evidence.requirements,
+        failures: ours.failures,
+        mark,
+        tampering: ours.tampering(),
+        room: if ours.is_nearly_full() { Room::Little } else { Room::Plenty },
+    };
+    let reason = reason::held(&held, ours.telling);
+    let decision = Decision { mark, ..block(rule, because, reason.clone()) };
+    if ours.only_waits() {
+        Decision { outcome: Outcome::Awaited { reason }, ..decision }
+    } else {
+        decision
+    }
+}
+
+/// Whether it could not be told the last time that it was told at all.
+fn was_unknown(state: &State, name: &str) -> bool {
+    let lines = state.report.as_ref().map_or(&[][..], |report| &report.lines);
+    let is_unknown =
+        |line: &Line| line.standing == Known::Unknown || line.was == Some(Known::Unknown);
+    lines.iter().any(|line| line.name == name && is_unknown(line))
+}
+
+/// A gate that is being run again is what it was until it says something else.
+pub(super) fn remember_unknown(report: &mut Report, state: &State) {
+    for line in report.lines.iter_mut().filter(|line| line.standing == Known::Pending) {
+        if was_unknown(state, &line.name) {
+            line.was = Some(Known::Unknown);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Feature lists and plans of a run: what was sealed at its start, ticked as the files are now. A file that is being
+//! written at this very moment counts as it was when it could last be read.
+
+use crate::adopt;
+use crate::faults::describe;
+use crate::fs::{self, FileError};
+use crate::paths::{Home, RunPaths};
+use crate::store::Opened;
+use crate::trust::{self, TrustError};
+use crate::world::World;
+use ralph_core::gate::{Command, Gate};
+use ralph_core::record::{ListKind, ListSeal, Run};
+use ralph_core::requirement::{Failure, Requirement, Stage, Standing, Weight};
+use ralph_core::source::features;
+use ralph_core::source::list::{self, Difference, Item};
+use ralph_core::text;
+use std::path::{Path, PathBuf};
+
+/// At how many stops in a row a list may be unreadable before that is held for.
+const PATIENCE: u32 = 3;
+
+/// A list that a run is to be held to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    pub path: PathBuf,
+    pub kind: ListKind,
+}
+
+/// A list as it goes into a run.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    pub seal: ListSeal,
+    pub items: Vec<Item>,
+}
+
+/// A list of a run, as it stands.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// How the file is called where the agent is.
+    pub file: String,
+    pub kind: ListKind,
+    /// What was sealed, ticked as it is now, and what was added.
+    pub items: Vec<Item>,
+}
+
+/// All lists of a run.
+#[derive(Debug, Default)]
+pub struct Lists {
+    pub lists: Vec<Listed>,
+    /// What is wrong with the files themselves.
+    pub requirements: Vec<Requirement>,
+    /// Files that did not parse.
+    pub garbled: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("cannot read `{}`: {why}", path.display())]
+    Garbled { path: PathBuf, why: String },
+    #[error("`{}` lists nothing to do", path.display())]
+    Empty { path: PathBuf },
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+}
+
+/// What a file says.
+pub fn read(named: &Named) -> Result<Vec<Item>, ListError> {
+    let path = &named.path;
+    let bytes = fs::read(path, adopt::LARGEST_LIST)?;
+    let items = match named.kind {
+        ListKind::Features => features::read(&bytes).map(|list| list.items()),
+        ListKind::Plan => features::read(&bytes).map(|list| list.items()),
+    };
+    items.map_err(|garbled| ListError::Garbled { path: path.clone(), why: garbled.why })
+}
+
+/// What goes into a run.
+pub fn seal(project: &Path, named: &Named, number: usize) -> Result<Sealed, ListError> {
+    let items = read(named)?;
+    if items.is_empty() {
+        return Err(ListError::Empty { path: named.path.clone() });
+    }
+    let checks = list::checks(number, &items);
+    let subject = trust::checks(project, &named.path, &checks)?;
+    let seal = ListSeal {
+        path: named.path.to_string_lossy().into_owned(),
+        kind: named.kind,
+        digest: digest(&items),
+        count: u32::try_from(items.len()).unwrap_or(u32::MAX),
+        approval: if checks.is_empty() { String::new() } else { subject.hash },
+    };
+    Ok(Sealed { seal, items })
+}
+
+fn digest(items: &[Item]) -> String {
+    blake3::hash(&list::sealed_bytes(items)).to_hex().to_string()
+}
+
+/// What is not part of the work: lists that are ticked, and ralph's own files.
+pub fn excluded(home: &Home, run: &Run) -> Vec<PathBuf> {
+    let plans = run.lists.iter().filter(|list| list.kind == ListKind::Plan).map(|list| &list.path);
+    let paths = run.features.iter().chain(plans).map(PathBuf::from);
+    paths.chain([home.root().to_path_buf()]).collect()
+}
+
+/// Every check of the lists that a run was sealed with.
+pub fn checks(home: &Home, run: &Run) -> Vec<Gate> {
+    let paths = home.run(&run.id);
+    let of = |(number, seal): (usize, &ListSeal)| match sealed_items(&paths, number, seal) {
+        Some(items) if !seal.approval.is_empty() => list::checks(number, &items),
+        Some(_) | None => Vec::new(),
+    };
+    run.lists.iter().enumerate().flat_map(of).collect()
+}
+
+/// One check for each program that checks run.
+pub fn programs(checks: &[Gate]) -> Vec<Gate> {
+    let mut programs: Vec<Gate> = Vec::new();
+    let program = |gate: &Gate| match &gate.command {
+        Command::Argv(words) => words.first().cloned(),
+        Command::Shell(_) => None,
+    };
+    for check in checks {
+        if !programs.iter().any(|known| program(known) == program(check)) {
+            programs.push(check.clone());
+        }
+    }
+    programs
+}
+
+/// The copy that was made at the start, if it still is that.
+fn sealed_items(paths: &RunPaths, number: usize, seal: &ListSeal) -> Option<Vec<Item>> {
+    let bytes = fs::read(&paths.list(number), adopt::LARGEST_LIST).ok()?;
+    let items: Vec<Item> = serde_json::from_slice(&bytes).ok()?;
+    (digest(&items) == seal.digest).then_some(items)
+}
+
+/// Reads every list of a run.
+pub fn of_run(world: &World, opened: &Opened) -> Lists {
+    let run = &opened.run;
+    let mut lists = Lists::default();
+    for (number, seal) in run.lists.iter().enumerate() {
+        lists.add((world, opened), number, seal);
+    }
+    if run.lists.is_empty() {
+        for directory in &run.features {
+            lists.unsealed(run, Path::new(directory));
+        }
+    }
+    let many = lists.lists.len() > 1;
+    if many {
+        lists.tell_apart();
+    }
+    lists
+}
+
+impl Lists {
+    fn add(&mut self, (world, opened): (&World, &Opened), number: usize, seal: &ListSeal) {
+        let paths = world.home.run(&opened.run.id);
+        let named = Named { path: PathBuf::from(&seal.path), kind: seal.kind };
+        let file = shown(&opened.run, &named.path);
+        let now = match read(&named) {
+            Ok(items) => {
+                keep(&paths, number, &items);
+                items
+            }
+            Err(error) => {
+                self.unreadable(opened, &file, &error);
+                kept(&paths, number)
+                    .or_else(|| sealed_items(&paths, number, seal))
+                    .unwrap_or_default()
+            }
+        };
+        let (items, difference) = if digest(&now) == seal.digest {
+            (now, Difference::default())
+        } else if let Some(sealed) = sealed_items(&paths, number, seal) {
+            list::merged(&sealed, &now)
+        } else {
+            // Without the copy nothing of the list can be relied upon.
+            let why = format!("the copy of `{file}` that the run began with is gone or edited");
+            self.requirements.push(of_file(&file, Standing::Unknown(why), String::new()));
+            (now, Difference::default())
+        };
+        self.requirements.extend(difference.requirement(&file));
+        self.lists.push(Listed { file, kind: seal.kind, items });
+    }
+
+    /// A run of an older ralph: what the file says is all there is.
+    fn unsealed(&mut self, run: &Run, directory: &Path) {
+        let named = Named { path: directory.join(adopt::FEATURES), kind: ListKind::Features };
+        let file = shown(run, &named.path);
+        match read(&named) {
+            Ok(items) => {
+                let items = items.into_iter().map(|item| Item { check: None, ..item }).collect();
+                self.lists.push(Listed { file, kind: named.kind, items });
+            }
+            Err(error) => {
+                let next = format!("Make `{file}` valid again");
+                let why = describe(&error);
+                self.requirements.push(of_file(&file, Standing::Unknown(why), next));
+            }
+        }
+    }
+
+    /// The agent may be writing it right now; that is nobody's fault, but not for ever.
+    fn unreadable(&mut self, opened: &Opened, file: &str, error: &ListError) {
+        let is_gone = matches!(error, ListError::File(error) if error.is_missing());
+        let why = match error {
+            ListError::Garbled { why, .. } => format!("`{file}` does not parse: {why}"),
+            ListError::File(_) if is_gone => format!("`{file}` is not there any more"),
+            ListError::File(_) | ListError::Empty { .. } | ListError::Trust(_) => describe(error),
+        };
+        self.garbled.push(file.to_string());
+        let known = opened.state.garbled.iter().find(|known| known.file == file);
+        let stops = known.map_or(0, |known| known.stops) + 1;
+        let next = if is_gone { "Bring back" } else { "Make valid again:" };
+        let next = format!("{next} `{file}`");
+        let mut one = of_file(file, Standing::Unmet(Failure::new(why.clone())), next);
+        if !is_gone && stops < PATIENCE {
+            let so = format!("{why}; what it said when it last did counts");
+            one.standing = Standing::Unmet(Failure::new(so));
+            one.weight = Weight::Advisory;
+        }
+        self.requirements.push(one);
+    }
+
+    /// Items of different lists may have the same name.
+    fn tell_apart(&mut self) {
+        for list in &mut self.lists {
+            let path = Path::new(&list.file);
+            let name = match list.kind {
+                ListKind::Features => path.parent().and_then(Path::file_name),
+                ListKind::Plan => path.file_name(),
+            };
+            let name = text::line(&name.unwrap_or_default().to_string_lossy(), 60);
+            for item in &mut list.items {
+                item.name = format!("{name}: {}", item.name);
+            }
+        }
+    }
+
+    /// A requirement that is called by the name of a check, called by that of its item.
+    pub fn named(&self, mut requirement: Requirement) -> Requirement {
+        for (number, list) in self.lists.iter().enumerate() {
+            for (position, item) in list.items.iter().enumerate() {
+                let check = list::check_name(number, position);
+                let rest = requirement.name.strip_prefix(&check);
+                if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with(' ')) {
+                    requirement.next = requirement.next.replace(&check, &item.name);
+                    requirement.name = format!("{}{rest}", item.name);
+                    return requirement;
+                }
+            }
+        }
+        requirement
+    }
+
+    /// Checks to be run now.
+    pub fn due(&self) -> Vec<Gate> {
+        self.lists.iter().enumerate().flat_map(|(at, list)| list::due(at, &list.items)).collect()
+    }
+
+    pub fn programs(&self) -> Vec<Gate> {
+        let all: Vec<Gate> = self
+            .lists
+            .iter()
+            .enumerate()
+            .flat_map(|(at, list)| list::checks(at, &list.items))
+            .collect();
+        programs(&all)
+    }
+}
+
+/// What the file says now, for the time when it cannot be read.
+fn keep(paths: &RunPaths, number: usize, items: &[Item]) {
+    let Ok(bytes) = serde_json::to_vec(items) else { return };
+    let path = paths.list_now(number);
+    let known = fs::read_opt(&path, adopt::LARGEST_LIST).ok().flatten();
+    if known.as_deref() != Some(&bytes) {
+        // It is a convenience: without it the sealed list counts.
+        drop(fs::overwrite(&path, &bytes));
+    }
+}
+
+fn kept(paths: &RunPaths, number: usize) -> Option<Vec<Item>> {
+    let bytes = fs::read(&paths.list_now(number), adopt::LARGEST_LIST).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+fn of_file(file: &str, standing: Standing, next: String) -> Requirement {
+    let (stage, weight) = (Stage::Planning, Weight::Required);
+    Requirement { name: format!("`{file}`"), stage, standing, weight, next }
+}
+
+/// A path as the agent knows it, from the project. It comes from the repository, so it is cleaned like the rest.
+pub fn shown(run: &Run, path: &Path) -> String {
+    let path = path.strip_prefix(&run.project).unwrap_or(path);
+    text::line(&path.to_string_lossy(), 200).replace('`', "'")
+}
+
+/// The bytes of a sealed list as they are kept beside a run.
+pub fn copy(items: &[Item]) -> Vec<u8> {
+    serde_json::to_vec(items).unwrap_or_default()
+}
+
+/// Whether a person approved every check of the lists.
+pub fn are_approved(home: &Home, run: &Run) -> Result<(), String> {
+    let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
+    let missing = run.lists.iter().find(|list| {
+        !list.approval.is_empty() && !trust::is_hash_approved(home, project, &list.approval)
+    });
+    match missing {
+        None => Ok(()),
+        Some(list) => Err(format!("what `{}` would run", shown(run, Path::new(&list.path)))),
+    }
+}

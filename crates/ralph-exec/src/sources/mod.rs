@@ -1,0 +1,256 @@
+//! Gathers the evidence: every source of requirements is read here and nowhere else.
+
+mod progress;
+mod session;
+
+use crate::adopt::{self, LoopState};
+use crate::contract::{self, Checks, Contract, Judged};
+use crate::faults::{self, Fault, Kind};
+use crate::git::{self, GitState};
+use crate::lists::{self, Lists};
+use crate::observe::Sight;
+use crate::store::Opened;
+use crate::tree::{self, Survey};
+use crate::world::World;
+use ralph_core::claim;
+use ralph_core::event::Stop;
+use ralph_core::facts::{Evidence, Tree};
+use ralph_core::gate::{Gate, Moment};
+use ralph_core::id::SessionId;
+use ralph_core::policy::Claims;
+use ralph_core::record::{Asked, ListKind, Origin, Run};
+use ralph_core::requirement::{Evidence as Proof, Failure, Requirement, Stage, Standing, Weight};
+use ralph_core::run::State;
+use ralph_core::source::list::{self, Demands, Gates};
+use ralph_core::source::{checklist, features};
+use ralph_core::text;
+use session::{Present, session_files, uncommitted};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub use progress::{advance, finish};
+
+/// What a run demands, on the tree as it is now.
+pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Evidence {
+    let run = &opened.run;
+    let lists = lists::of_run(world, opened);
+    let checks = Checks { due: lists.due(), programs: lists.programs() };
+    let contract = run.seal.as_deref().map(|seal| {
+        let State { iteration, parts, .. } = &opened.state;
+        Contract { world, run, seal, iteration: *iteration, parts, checks: &checks }
+    });
+    let judged = contract.as_ref().map(contract::judge);
+    let mut requirements = of_lists(run, &lists, judged.as_ref());
+    if let Some(promise) = &run.promise {
+        requirements.push(promised(promise, stop));
+    }
+    if run.checklist == Asked::Yes {
+        requirements.push(ticked(stop, sight));
+    }
+    requirements.extend(of_session(world, opened));
+    let tree = match &judged {
+        Some(judged) => judged.tree(),
+        None => tree_of(world, run),
+    };
+    let mut evidence = Evidence {
+        requirements,
+        tree,
+        own_limit: own_limit(run),
+        tampering: None,
+        garbled: lists.garbled.clone(),
+    };
+    if let (Some(contract), Some(judged)) = (&contract, judged) {
+        sealed(contract, judged, &lists, &mut evidence);
+    }
+    if !is_measured(run, &evidence) {
+        evidence.requirements.push(unmeasured());
+    }
+    evidence
+}
+
+/// What the policy demands comes last: a clean checkout is dear, and only worth it when nothing else is open.
+fn sealed(contract: &Contract<'_>, judged: Judged, lists: &Lists, evidence: &mut Evidence) {
+    evidence.requirements.extend(judged.requirements.iter().cloned());
+    if !evidence.requirements.iter().any(Requirement::is_open) && judged.tampering.is_none() {
+        let confirmed = contract::confirm(contract, &judged);
+        evidence.requirements.extend(confirmed.into_iter().map(|one| lists.named(one)));
+    }
+    evidence.tampering = judged.tampering;
+}
+
+/// What guards the judge does not measure the work, and what subagents are held to is not all of it.
+fn is_measured(run: &Run, evidence: &Evidence) -> bool {
+    let counts_here = |gate: &Gate| gate.on.contains(&Moment::Stop);
+    match &run.seal {
+        Some(seal) if !seal.policy.gates.iter().any(counts_here) => {
+            !run.features.is_empty()
+                || !run.lists.is_empty()
+                || run.promise.is_some()
+                || run.checklist == Asked::Yes
+        }
+        Some(_) => true,
+        None => evidence.requirements.iter().any(|one| one.weight == Weight::Required),
+    }
+}
+
+/// Features and steps of plans. What is only said to be done counts while the gates pass.
+fn of_lists(run: &Run, lists: &Lists, judged: Option<&Judged>) -> Vec<Requirement> {
+    let checked: BTreeMap<String, Requirement> = judged
+        .map(|judged| judged.checks.iter().map(|one| (one.name.clone(), one.clone())).collect())
+        .unwrap_or_default();
+    let claims = run.seal.as_ref().map_or(Claims::default(), |seal| seal.policy.verify.claims);
+    let gates = gates(run, judged);
+    let mut requirements = lists.requirements.clone();
+    for (number, list) in lists.lists.iter().enumerate() {
+        let demands =
+            Demands { file: &list.file, kind: list.kind, gates, claims, checked: &checked };
+        let mut told = list::requirements(number, &list.items, &demands);
+        if is_called_complete(run, list.kind) {
+            told.iter_mut().zip(&list.items).for_each(|(one, item)| {
+                if item.check.is_none() && gates != Gates::Open {
+                    one.standing = Standing::Met(Proof::Claimed);
+                }
+            });
+        }
+        requirements.append(&mut told);
+    }
+    requirements
+}
+
+fn gates(run: &Run, judged: Option<&Judged>) -> Gates {
+    let (Some(seal), Some(judged)) = (&run.seal, judged) else { return Gates::None };
+    let counts = |gate: &Gate| gate.on.contains(&Moment::Stop) && gate.weight == Weight::Required;
+    if !seal.policy.gates.iter().any(counts) {
+        return Gates::None;
+    }
+    if judged.requirements.iter().any(Requirement::is_open) { Gates::Open } else { Gates::Pass }
+}
+
+/// A loop that was adopted says in `progress.txt` that it is done: that is a claim like any other.
+fn is_called_complete(run: &Run, kind: ListKind) -> bool {
+    run.origin == Origin::Adopted
+        && kind == ListKind::Features
+        && adopted_state(run).is_some_and(|state| state.is_complete())
+}
+
+fn own_limit(run: &Run) -> Option<String> {
+    let state = adopted_state(run).filter(|_| run.origin == Origin::Adopted)?;
+    let (iteration, limit) = (state.progress.iteration, state.limit());
+    (iteration >= limit).then(|| {
+        format!("REACHED_LIMIT: `{}` is at iteration {iteration} of {limit}", adopt::PROGRESS)
+    })
+}
+
+fn adopted_state(run: &Run) -> Option<LoopState> {
+    LoopState::read(Path::new(run.features.first()?)).ok()
+}
+
+/// What other tools wrote about the session that the run holds.
+fn of_session(world: &World, opened: &Opened) -> Vec<Requirement> {
+    let run = &opened.run;
+    let owner = opened.state.owner(run);
+    let files = owner.map(|session| session_files(world, session)).unwrap_or_default();
+    let work = if files.asks_git() {
+        let exclude = lists::excluded(&world.home, run);
+        git::status(Path::new(&run.project), &exclude, &world.deadline())
+    } else {
+        GitState::NotARepository
+    };
+    let mut requirements: Vec<Requirement> = uncommitted(&files, &work).into_iter().collect();
+    if run.phases == Asked::Yes && files.orchestrator == Present::No {
+        requirements.push(gone("orchestrator", "`orchestrator.json`"));
+    }
+    requirements.extend(files.requirements);
+    requirements
+}
+
+fn tree_of(world: &World, run: &Run) -> Tree {
+    let exclude = lists::excluded(&world.home, run);
+    let project = Path::new(&run.project);
+    let listed = tree::list(&Survey {
+        project,
+        exclude: &exclude,
+        cache: Some(&tree::cache(&world.home, project)),
+        deadline: &world.deadline(),
+    });
+    match listed {
+        Ok(listing) => Tree::Known(listing.mark()),
+        Err(error) => {
+            // Without the tree nobody can be called stuck; only the limits end the run.
+            let what = format!(
+                "the state of `{}` could not be told: {}",
+                run.project,
+                faults::describe(&error)
+            );
+            faults::record(&world.home, &Fault::new(Kind::File, &what).of_run(&run.id));
+            Tree::Unknown
+        }
+    }
+}
+
+/// What other tools wrote about a session that no run of ours owns.
+pub fn for_files(world: &World, session: &SessionId, project: Option<&Path>) -> Evidence {
+    let files = session_files(world, session);
+    let work = match project {
+        Some(project) if files.asks_git() => git::status(project, &[], &world.deadline()),
+        Some(_) | None => GitState::NotARepository,
+    };
+    let uncommitted = uncommitted(&files, &work);
+    let mut requirements = files.requirements;
+    requirements.extend(uncommitted);
+    Evidence {
+        requirements,
+        tree: Tree::Unknown,
+        own_limit: None,
+        tampering: None,
+        garbled: Vec::new(),
+    }
+}
+
+/// What the run was begun with, and what somebody took away.
+fn gone(name: &str, what: &str) -> Requirement {
+    let failure = Failure::new(format!("{what} is not there any more"));
+    requirement(name.to_string(), Standing::Unmet(failure), format!("Bring back {what}"))
+}
+
+fn promised(promise: &str, stop: &Stop) -> Requirement {
+    let kept = stop.said.as_deref().is_some_and(|said| claim::promised(said, promise));
+    let standing = if kept {
+        Standing::Met(Proof::Claimed)
+    } else {
+        Standing::Unmet(Failure::new(
+            "not given yet as the last line of a message, alone".to_string(),
+        ))
+    };
+    let promise = text::line(promise, 200);
+    let next = format!(
+        "When, and only when, the goal is really reached, end your message with the line <promise>{promise}</promise>"
+    );
+    requirement("promise".to_string(), standing, next)
+}
+
+fn ticked(stop: &Stop, sight: &Sight) -> Requirement {
+    let said = stop.said.as_deref().and_then(checklist::from_markdown);
+    let known = sight.observed.as_ref().and_then(|observed| observed.checklist.clone());
+    if let Some(list) = said.or(known) {
+        return list.requirement();
+    }
+    let why = "no task list was found in the conversation".to_string();
+    let next = "Write the task list as `- [ ]` lines and tick what is done".to_string();
+    requirement("checklist".to_string(), Standing::Unmet(Failure::new(why)), next)
+}
+
+fn unmeasured() -> Requirement {
+    let why = "nothing measures this goal; its limits end the run, or stops that bring nothing new"
+        .to_string();
+    let next = "Go on with the goal and improve what is there".to_string();
+    requirement("goal".to_string(), Standing::Unmet(Failure::new(why)), next)
+}
+
+fn requirement(name: String, standing: Standing, next: String) -> Requirement {
+    Requirement { name, stage: Stage::Correctness, standing, weight: Weight::Required, next }
+}
+
+pub fn readable(directory: &Path) -> Result<features::FeatureList, adopt::AdoptError> {
+    LoopState::read(directory).map(|state| state.list)
+}
