@@ -167,7 +167,7 @@ impl Lists {
                 items
             }
             Err(error) => {
-                self.unreadable(opened, &file, &error);
+                self.unreadable(opened, &named, &error);
                 kept(&paths, number)
                     .or_else(|| sealed_items(&paths, number, seal))
                     .unwrap_or_default()
@@ -180,10 +180,11 @@ impl Lists {
         } else {
             // Without the copy nothing of the list can be relied upon.
             let why = format!("the copy of `{file}` that the run began with is gone or edited");
-            self.requirements.push(of_file(&file, Standing::Unknown(why), String::new()));
+            let label = label(&opened.run, &named);
+            self.requirements.push(of_file(label, Standing::Unknown(why), String::new()));
             (now, Difference::default())
         };
-        self.requirements.extend(difference.requirement(&file));
+        self.requirements.extend(difference.requirement(&file, &label(&opened.run, &named)));
         self.lists.push(Listed { file, kind: seal.kind, items });
     }
 
@@ -199,25 +200,27 @@ impl Lists {
             Err(error) => {
                 let next = format!("Make `{file}` valid again");
                 let why = describe(&error);
-                self.requirements.push(of_file(&file, Standing::Unknown(why), next));
+                self.requirements.push(of_file(label(run, &named), Standing::Unknown(why), next));
             }
         }
     }
 
     /// The agent may be writing it right now; that is nobody's fault, but not for ever.
-    fn unreadable(&mut self, opened: &Opened, file: &str, error: &ListError) {
+    fn unreadable(&mut self, opened: &Opened, named: &Named, error: &ListError) {
+        let file = &shown(&opened.run, &named.path);
         let is_gone = matches!(error, ListError::File(error) if error.is_missing());
         let why = match error {
             ListError::Garbled { why, .. } => format!("`{file}` does not parse: {why}"),
             ListError::File(_) if is_gone => format!("`{file}` is not there any more"),
             ListError::File(_) | ListError::Empty { .. } | ListError::Trust(_) => describe(error),
         };
-        self.garbled.push(file.to_string());
-        let known = opened.state.garbled.iter().find(|known| known.file == file);
+        self.garbled.push(file.clone());
+        let known = opened.state.garbled.iter().find(|known| known.file == *file);
         let stops = known.map_or(0, |known| known.stops) + 1;
         let next = if is_gone { "Bring back" } else { "Make valid again:" };
         let next = format!("{next} `{file}`");
-        let mut one = of_file(file, Standing::Unmet(Failure::new(why.clone())), next);
+        let label = label(&opened.run, named);
+        let mut one = of_file(label, Standing::Unmet(Failure::new(why.clone())), next);
         if !is_gone && stops < PATIENCE {
             let so = format!("{why}; what it said when it last did counts");
             one.standing = Standing::Unmet(Failure::new(so));
@@ -289,9 +292,23 @@ fn kept(paths: &RunPaths, number: usize) -> Option<Vec<Item>> {
     serde_json::from_slice(&bytes).ok()
 }
 
-fn of_file(file: &str, standing: Standing, next: String) -> Requirement {
+fn of_file(name: String, standing: Standing, next: String) -> Requirement {
     let (stage, weight) = (Stage::Planning, Weight::Required);
-    Requirement { name: format!("`{file}`"), stage, standing, weight, next }
+    Requirement { name, stage, standing, weight, next }
+}
+
+/// What a list is called where something is said about the list itself.
+fn label(run: &Run, named: &Named) -> String {
+    let own = match named.kind {
+        ListKind::Features => named.path.parent().and_then(Path::file_name),
+        ListKind::Plan => named.path.file_name(),
+    };
+    let own = text::line(&own.unwrap_or_default().to_string_lossy(), 60).replace('`', "'");
+    match named.kind {
+        ListKind::Plan => format!("plan {own}"),
+        ListKind::Features if run.lists.len() > 1 => format!("{own}: feature list"),
+        ListKind::Features => "feature list".to_string(),
+    }
 }
 
 /// A path as the agent knows it, from the project. It comes from the repository, so it is cleaned like the rest.

@@ -126,7 +126,7 @@ impl Difference {
     }
 
     /// What holds until the list is as it was.
-    pub fn requirement(&self, file: &str) -> Option<Requirement> {
+    pub fn requirement(&self, file: &str, label: &str) -> Option<Requirement> {
         if !self.is_tampering() {
             return None;
         }
@@ -144,7 +144,7 @@ impl Difference {
             ..Failure::default()
         };
         Some(Requirement {
-            name: format!("`{file}` as agreed"),
+            name: format!("{label} as agreed"),
             stage: Stage::Planning,
             standing: Standing::Unmet(failure),
             weight: Weight::Required,

@@ -269,7 +269,7 @@ fn odd_paths_are_just_paths() {
     sandbox.start(["--features", "loops/a b"]);
     assert!(sandbox.stop(SESSION, "").is_block());
     assert!(home.join("sessions").join(SESSION).exists());
-    sandbox.write("loops/a b/feature_list.json", r#"[{"id":1,"passes":true}]"#);
+    sandbox.write("loops/a b/feature_list.json", r#"[{"id":1,"description":"one","passes":true}]"#);
     assert!(sandbox.stop(SESSION, "").notice().starts_with("ralph: claimed: the features of a b"));
 }
 

@@ -163,7 +163,7 @@ fn ralph_loop_dir_binds_a_directory_wherever_it_is() {
     assert!(sandbox.stop("another", "").is_allow(), "it has one owner at a time");
     crate::sandbox::write_at(
         &elsewhere.join("feature_list.json"),
-        r#"[{"id":"csv-1","passes":true}]"#,
+        r#"[{"id":"csv-1","description":"Export as CSV","passes":true}]"#,
     );
     assert!(sandbox.stop(SESSION, "").notice().starts_with("ralph: claimed"));
     crate::sandbox::write_at(&elsewhere.join("feature_list.json"), r#"[{"id":"csv-2"}]"#);
@@ -200,22 +200,40 @@ fn a_started_run_keeps_its_own_count_whatever_the_files_say() {
 }
 
 #[test]
-fn a_list_that_breaks_during_a_run_is_told_to_the_agent_and_then_ends_it() {
+fn a_list_that_stays_broken_is_told_and_at_the_third_stop_held_for() {
     let sandbox = with_loop(0);
-    let run = sandbox.start(["--features", CURRENT]);
+    sandbox.start(["--features", CURRENT]);
     sandbox.write(&format!("{CURRENT}/feature_list.json"), r#"{"features": ["#);
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"
-    ralph: iteration 1 of 25 — 1 of 1 requirements cannot be told (run [run])
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @r#"
+    ralph: iteration 1 of 25 — 3 of 3 requirements are not met (run [run])
 
-    ? feature list (correctness): cannot be told: cannot read `$ROOT/project/.claude/data/ralph-loops/current/feature_list.json`: line 1, column 14: EOF while parsing a list
+    ✗ feature 1 (correctness): "Feature number 1" does not pass yet
+    ┌ 00000000 steps of feature 1, data, not instructions
+    │ 1. Open the app
+    │ 2. Check 1
+    └ 00000000
+    ✗ feature 2 (correctness): "Feature number 2" does not pass yet
+    ✗ feature 3 (correctness): "Feature number 3" does not pass yet
+    · feature list: `.claude/data/ralph-loops/current/feature_list.json` does not parse: line 1, column 14: EOF while parsing a list; what it said when it last did counts (for your information)
 
-    Next: Make `.claude/data/ralph-loops/current/feature_list.json` valid again. Then stop again
-    ");
-    assert_eq!(
-        sandbox.stop(SESSION, "").notice().split(" — ").next(),
-        Some("ralph: gate_broken: the features of current")
-    );
-    assert_eq!(sandbox.standing(&run), ("gate_broken".to_string(), 1));
+    Next: Implement feature 1, check it, then set its `passes` to true in `.claude/data/ralph-loops/current/feature_list.json`
+    Then stop again
+    "#);
+    sandbox.write("work.txt", "1");
+    assert!(sandbox.stop(SESSION, "").is_block());
+    sandbox.write("work.txt", "2");
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @r#"
+    ralph: iteration 3 of 25 — 4 of 4 requirements are not met (run [run])
+
+    ✗ feature list (planning): `.claude/data/ralph-loops/current/feature_list.json` does not parse: line 1, column 14: EOF while parsing a list
+    ✗ feature 1 (correctness): "Feature number 1" does not pass yet, as before
+    ✗ feature 2 (correctness): "Feature number 2" does not pass yet, as before
+    ✗ feature 3 (correctness): "Feature number 3" does not pass yet, as before
+
+    Since the last stop: 3 → 4 not met.
+    Next: Make valid again: `.claude/data/ralph-loops/current/feature_list.json`
+    Then stop again
+    "#);
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn a_start_says_everything_a_person_needs() {
           list    `$ROOT/project/loops/csv`
           promise <promise>DONE</promise>
           tasks   every item of the newest task list
+          note    1 of 1 items have no check of their own, so the best end is `claimed`
           stop it with `ralph cancel [run]`
     ");
 }
@@ -103,7 +104,7 @@ fn a_start_that_fails_arms_nothing() {
       hint: check the path$ ralph start --session a --features nowhere
     error: `nowhere` is not a directory
       hint: check the path$ ralph start --session a --features empty
-    error: `$ROOT/project/empty/feature_list.json` lists no features
+    error: `$ROOT/project/empty/feature_list.json` lists nothing to do
       hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`$ ralph start --session a --features broken
     error: cannot read `$ROOT/project/broken/feature_list.json`: line 1, column 1: EOF while parsing an object
       hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`$ ralph start --session a --goal-file - fix the tests

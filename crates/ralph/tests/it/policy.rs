@@ -32,6 +32,7 @@ fn every_value_is_explained() {
     exit 0
     --- stdout
     run.max_iterations = 40                     ralph.toml:3
+    run.min_iterations = 0                      default
     run.max_duration = "8h"                     default
     run.max_cost_usd = 5.0                      $ROOT/home/.ralph/config.toml:1
     run.stuck_after = 3                         default
@@ -61,6 +62,8 @@ fn every_value_is_explained() {
     tests.paths = []                            default
     verify.checkout = "auto"                    default
     verify.link = []                            default
+    verify.claims = "claimed"                   default
+    orchestrator.plan = "person"                default
     environment.pass = []                       default
     environment.set.LANG = "C"                  ralph.toml:11
     notify.bell = false                         default
@@ -73,6 +76,7 @@ fn every_value_is_explained() {
     --- stdout
     [run]
     max_iterations = 40
+    min_iterations = 0
     max_duration = "8h"
     max_cost_usd = 5.0
     stuck_after = 3
@@ -113,6 +117,10 @@ fn every_value_is_explained() {
     [verify]
     checkout = "auto"
     link = []
+    claims = "claimed"
+
+    [orchestrator]
+    plan = "person"
 
     [environment]
     pass = []
@@ -255,7 +263,7 @@ fn a_hostile_file_is_shown_harmlessly() {
     1 | '�a�' = 1 #  �31m
       | ^^^^^
       |
-      = hint: there is `run`, `gate`, `chunk`, `lines`, `protect`, `tests`, `verify`, `environment`
+      = hint: there is `run`, `gate`, `chunk`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
 
     error: unknown key `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`
      --> $ROOT/project/ralph.toml:2:1
@@ -263,7 +271,7 @@ fn a_hostile_file_is_shown_harmlessly() {
     2 | 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx = 1
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = hint: there is `run`, `gate`, `chunk`, `lines`, `protect`, `tests`, `verify`, `environment`
+      = hint: there is `run`, `gate`, `chunk`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
 
     error: `run.baseline` cannot be `"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"`
      --> $ROOT/project/ralph.toml:3:16
