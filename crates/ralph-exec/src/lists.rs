@@ -217,8 +217,11 @@ impl Lists {
         self.garbled.push(file.clone());
         let known = opened.state.garbled.iter().find(|known| known.file == *file);
         let stops = known.map_or(0, |known| known.stops) + 1;
-        let next = if is_gone { "Bring back" } else { "Make valid again:" };
-        let next = format!("{next} `{file}`");
+        let next = if is_gone {
+            format!("Bring back `{file}`")
+        } else {
+            format!("Make `{file}` valid again")
+        };
         let label = label(&opened.run, named);
         let mut one = of_file(label, Standing::Unmet(Failure::new(why.clone())), next);
         if !is_gone && stops < PATIENCE {

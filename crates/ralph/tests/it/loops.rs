@@ -231,8 +231,7 @@ fn a_list_that_stays_broken_is_told_and_at_the_third_stop_held_for() {
     ✗ feature 3 (correctness): "Feature number 3" does not pass yet, as before
 
     Since the last stop: 3 → 4 not met.
-    Next: Make valid again: `.claude/data/ralph-loops/current/feature_list.json`
-    Then stop again
+    Next: Make `.claude/data/ralph-loops/current/feature_list.json` valid again. Then stop again
     "#);
 }
 
