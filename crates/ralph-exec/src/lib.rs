@@ -25,6 +25,7 @@ pub mod git;
 pub mod heard;
 pub mod held;
 pub mod holder;
+pub mod import;
 pub mod install;
 pub mod journal;
 pub mod lists;

@@ -48,6 +48,8 @@ enum Command {
     Uninstall(cmd::uninstall::Uninstall),
     /// See whether ralph would hold an agent here: settings, hooks, state, gates; repair what is safe
     Doctor(cmd::doctor::Doctor),
+    /// Make a loop of another tool's files one of ralph's: what is to be done, checks, limits, notes
+    Import(cmd::import::Import),
     /// Hold a session to what is agreed, until it is met, out of limits or stuck
     Start(Start),
     /// Show the runs there are and how they stand
@@ -449,6 +451,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Statusline(cmd::statusline::Statusline {}) => return cmd::statusline::run(env),
         Command::Doctor(doctor) => return ended(cmd::doctor::run(env, &doctor)),
         Command::Init(init) => cmd::init::run(env, &init),
+        Command::Import(import) => cmd::import::run(env, &import),
         Command::Uninstall(uninstall) => cmd::uninstall::run(env, &uninstall),
         Command::Start(start) => cmd::start::run(env, &start),
         Command::Status(status) => cmd::status::run(env, &status),

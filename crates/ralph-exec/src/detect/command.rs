@@ -353,7 +353,7 @@ pub(super) fn directory(root: &Place<'_>, cwd: &str, to: &str) -> Option<String>
     (is_inside && root.at(&path).is_some()).then_some(path)
 }
 
-fn is_setup(words: &[&str]) -> bool {
+pub(super) fn is_setup(words: &[&str]) -> bool {
     let program = words.first().copied().map(basename).unwrap_or_default();
     let second = words.get(1).copied().unwrap_or_default();
     SETUP_PROGRAMS.contains(&program)

@@ -16,7 +16,7 @@ mod place;
 mod python;
 mod shell;
 pub mod write;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::path::{Path, PathBuf};
 
@@ -77,6 +77,16 @@ pub struct MissingTool {
     pub for_what: String,
 }
 
+/// A command that was written down as a check of the whole, for another tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declared {
+    /// The file that says so, relative to the project.
+    pub source: String,
+    /// What its author calls it; may be empty.
+    pub label: String,
+    pub command: String,
+}
+
 /// How projects below a project of the same kind are taken.
 #[derive(Clone, Copy)]
 enum Nesting {
@@ -128,6 +138,44 @@ pub fn survey(project: &Path, env: &Env) -> Detected {
         notes.add("nothing was found that could be a gate; without one a run ends by its limits alone: docs/gates.md shows how to write one");
     }
     finish(drafts, notes, root)
+}
+
+/// What such commands come to as gates, and the numbers of those that are not wholly among them: what prepares or
+/// publishes, what cannot stand alone, what another says already.
+pub fn declared(project: &Path, env: &Env, commands: &[Declared]) -> (Detected, Vec<usize>) {
+    let project = Project::open(project, env);
+    let mut notes = Notes::default();
+    let Some(root) = project.place(String::new(), &mut notes) else {
+        return (Detected::default(), (0..commands.len()).collect());
+    };
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut without = Vec::new();
+    for (number, declared) in commands.iter().enumerate() {
+        let script = command::Script {
+            source: declared.source.clone(),
+            text: declared.command.clone(),
+            cwd: String::new(),
+            label: Some(declared.label.clone()).filter(|label| !label.is_empty()),
+            origin: command::Origin::Declared,
+        };
+        let new = command::import(&root, vec![script], &drafts, &mut Notes::default());
+        let parts = shell::commands(&declared.command).unwrap_or_default();
+        let parts = parts.iter().filter(|part| !part.starts_with("cd ")).count();
+        if new.is_empty() || new.len() < parts {
+            without.push(number);
+        }
+        drafts.extend(new);
+    }
+    (finish(drafts, notes, &root), without)
+}
+
+/// The words of a command that needs no shell, hides nothing and changes nothing outside; `None` for any other.
+pub(crate) fn simple(command: &str) -> Option<Vec<String>> {
+    let shell::Shape::Words(words) = shell::shape(command.trim()) else { return None };
+    let names: Vec<&str> = words.iter().map(String::as_str).collect();
+    let only_looks = matches!(names.first(), Some(&("cat" | "ls")));
+    let is_check = command::is_seen(command.trim()) && (only_looks || !command::is_setup(&names));
+    is_check.then_some(words)
 }
 
 /// A gate of this sort and this stack was found in a directory above.

@@ -103,7 +103,7 @@ impl Project {
         places
     }
 
-    fn place(&self, cwd: String, notes: &mut Notes) -> Option<Place<'_>> {
+    pub(super) fn place(&self, cwd: String, notes: &mut Notes) -> Option<Place<'_>> {
         let listed = match fs::list(&self.root.join(&cwd), MOST_ENTRIES) {
             Ok(listed) => listed,
             Err(error) => {

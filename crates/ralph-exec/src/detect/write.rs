@@ -17,7 +17,23 @@ const PROTECT: &str = "\
 
 /// The proposal as TOML. Gates whose tool is missing are there as comments, with the reason.
 pub fn render(detected: &Detected) -> String {
-    let mut out = String::from(HEAD);
+    render_under(HEAD, detected)
+}
+
+/// The same under another first line, which is a comment.
+pub fn render_under(head: &str, detected: &Detected) -> String {
+    let mut out = String::from(head);
+    out.push_str(&gates(detected));
+    if detected.gates.is_empty() {
+        out.push_str(EXAMPLE);
+    }
+    out.push_str(&settings(detected));
+    out
+}
+
+/// Only the gates, to be added to a policy that is there.
+pub fn gates(detected: &Detected) -> String {
+    let mut out = String::new();
     for proposal in &detected.gates {
         out.push('\n');
         match &proposal.tool {
@@ -38,9 +54,11 @@ pub fn render(detected: &Detected) -> String {
             }
         }
     }
-    if detected.gates.is_empty() {
-        out.push_str(EXAMPLE);
-    }
+    out
+}
+
+fn settings(detected: &Detected) -> String {
+    let mut out = String::new();
     let forbid: Vec<String> = LineCheck::ALL.iter().map(|check| check.name().to_string()).collect();
     out.push_str("\n[lines]\n");
     out.push_str(&format!("forbid = {}\n", list(&forbid)));

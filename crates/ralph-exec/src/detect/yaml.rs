@@ -13,7 +13,7 @@ const DEEPEST: usize = 64;
 const BUDGET: usize = 2 * 1024 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Node {
+pub(crate) enum Node {
     Text(String),
     List(Vec<Node>),
     Map(Vec<(String, Node)>),
@@ -31,25 +31,25 @@ struct Open {
 }
 
 impl Node {
-    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
             Self::List(_) | Self::Map(_) => None,
         }
     }
 
-    pub(super) fn entries(&self) -> &[(String, Self)] {
+    pub(crate) fn entries(&self) -> &[(String, Self)] {
         match self {
             Self::Map(entries) => entries,
             Self::Text(_) | Self::List(_) => &[],
         }
     }
 
-    pub(super) fn items(&self) -> &[Self] {
+    pub(crate) fn items(&self) -> &[Self] {
         match self {
             Self::List(items) => items,
             Self::Text(_) | Self::Map(_) => &[],
@@ -57,7 +57,7 @@ impl Node {
     }
 
     /// The text of a scalar, or of every scalar in a list of them, however deep.
-    pub(super) fn texts(&self) -> Vec<&str> {
+    pub(crate) fn texts(&self) -> Vec<&str> {
         match self {
             Self::Text(text) => vec![text],
             Self::List(items) => items.iter().flat_map(Self::texts).collect(),
@@ -67,7 +67,7 @@ impl Node {
 }
 
 /// The first document, or why it is not read.
-pub(super) fn read(text: &str) -> Result<Node, &'static str> {
+pub(crate) fn read(text: &str) -> Result<Node, &'static str> {
     if text.len() > LARGEST_TEXT {
         return Err("it is too large");
     }

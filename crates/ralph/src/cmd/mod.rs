@@ -8,6 +8,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod gate;
 pub(crate) mod generate;
+pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod model;

@@ -1,0 +1,85 @@
+//! What ended a loop of another tool, as ralph can say it.
+
+use ralph_core::{limits, text};
+
+use super::tree::{Fields, Node};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub iterations: Option<u32>,
+    pub duration_ms: Option<u64>,
+    pub micro_usd: Option<u64>,
+    pub stuck_after: Option<u32>,
+    pub promise: Option<String>,
+}
+
+const LONGEST_PROMISE: usize = 200;
+
+/// A phrase that `--completion-promise` takes.
+pub(super) fn promise(said: &str) -> Option<String> {
+    let said = said.trim();
+    let is_one = !said.is_empty()
+        && said != "null"
+        && said.chars().count() <= LONGEST_PROMISE
+        // It stands in a command that somebody copies into a shell.
+        && said.chars().all(|char| char.is_alphanumeric() || " _-.,:/".contains(char))
+        && text::clean(said) == said;
+    is_one.then(|| said.to_string())
+}
+
+pub(super) fn money(said: &str) -> Option<u64> {
+    limits::parse_micro_usd(said.trim()).filter(|amount| *amount > 0)
+}
+
+impl Limits {
+    /// What a map of settings says. What it says and ralph cannot is left there.
+    pub(super) fn take(&mut self, fields: &mut Fields<'_>) {
+        self.iterations = fields.number(&["maxIterations", "maxLoops"]).or(self.iterations);
+        let seconds = fields.number(&["maxRuntimeSeconds", "maxRuntime"]);
+        self.duration_ms = seconds.map(|seconds| u64::from(seconds) * 1000).or(self.duration_ms);
+        if let Some(promise) = fields.pick(&["completionPromise"], promise) {
+            self.promise = Some(promise);
+        }
+        if let Some(amount) = fields.pick(&["maxCostUsd", "maxCost"], money) {
+            self.micro_usd = Some(amount);
+        }
+    }
+
+    /// What is not said here is taken from there.
+    pub(super) fn or(self, other: &Self) -> Self {
+        Self {
+            iterations: self.iterations.or(other.iterations),
+            duration_ms: self.duration_ms.or(other.duration_ms),
+            micro_usd: self.micro_usd.or(other.micro_usd),
+            stuck_after: self.stuck_after.or(other.stuck_after),
+            promise: self.promise.or_else(|| other.promise.clone()),
+        }
+    }
+
+    /// As options of `ralph start` and `/ralph:goal`.
+    pub fn options(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        out.extend(self.iterations.map(|count| format!("--max-iterations {count}")));
+        out.extend(self.duration_ms.map(|ms| format!("--max-duration {}s", ms / 1000)));
+        out.extend(self.micro_usd.map(|amount| {
+            let cents = amount.div_ceil(10_000);
+            format!("--max-cost-usd {}.{:02}", cents / 100, cents % 100)
+        }));
+        out.extend(self.stuck_after.map(|count| format!("--stuck-after {count}")));
+        out.extend(self.promise.as_ref().map(|promise| {
+            let is_word = promise.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            let quote = if is_word { "" } else { "\"" };
+            format!("--completion-promise {quote}{promise}{quote}")
+        }));
+        out
+    }
+}
+
+impl Fields<'_> {
+    /// An entry by one of these names whose text means something to `read`; any other stays.
+    fn pick<T>(&mut self, names: &[&str], read: fn(&str) -> Option<T>) -> Option<T> {
+        let value = self.peek(names).and_then(Node::text).and_then(read)?;
+        self.take(names);
+        Some(value)
+    }
+}

@@ -1,0 +1,454 @@
+//! `ralph import`: a loop of another tool becomes one of ours, after a person saw what was understood.
+
+use super::init::{Asking, Status, confirm};
+use super::print_json;
+use crate::report::Failure;
+use crate::term::{self, paint};
+use crate::wording::safe;
+use clap::Args;
+use ralph_core::gate::Command;
+use ralph_exec::detect::{self, Detected, Proposal, Tool};
+use ralph_exec::env::Env;
+use ralph_exec::import::write::{self, New, Unfinished};
+use ralph_exec::import::{self, Merged, Source, Understood};
+use ralph_exec::{config, fs};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// So many keys are named; how many more there are is told.
+const MOST_NAMED: usize = 6;
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph import
+  ralph import --dry-run
+  ralph import prd.json --name checkout
+  ralph import --yes --json | jq '.next'
+
+Read are prd.json, feature_list.json, features.json, fix_plan.md, IMPLEMENTATION_PLAN.md, tasks.md,
+tasks.yaml, .ralph/ralph-tasks.md, .ralph/tasks.yml, RALPH_TASK.md, plan-state.json, docs/plans/*.md
+with validation commands, .claude/ralph-loop.local.md, .ralphrc, ralph.yml, .ralphy/config.yaml and
+progress.txt. They stay as they are, and nothing is run. What has no place in the new loop is kept in
+its NOTES.md. That something is done is taken over as a claim.")]
+pub(crate) struct Import {
+    /// The project, or one file [default: the current directory]
+    #[arg(value_name = "PATH")]
+    pub path: Option<PathBuf>,
+    /// What the loop is called, in letters, digits and `-` [default: what the files call it]
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub name: Option<String>,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Only show what was understood and what would be made
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Print one JSON object, and do not ask
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let slug = import::slug(text).filter(|slug| slug == text);
+    slug.ok_or_else(|| "small letters, digits and `-` are needed, and not `current`, which the first session to stop would take over".to_string())
+}
+
+/// All that is shown, and made.
+struct Planned {
+    project: PathBuf,
+    name: String,
+    /// What the loop would be called, were there not one already.
+    wished: String,
+    sources: Vec<Source>,
+    merged: Merged,
+    detected: Detected,
+    without_gate: usize,
+    /// The policy that is there; then gates are only shown.
+    policy: Option<PathBuf>,
+    files: Vec<New>,
+}
+
+pub(crate) fn run(env: &Env, args: &Import) -> Result<(), Failure> {
+    let planned = plan(env, args)?;
+    let status = if args.dry_run { Status::Planned } else { Status::Written };
+    if !args.json {
+        term::out(&shown(&planned))?;
+    }
+    if status == Status::Written {
+        confirm(
+            &Asking { yes: args.yes, json: args.json, command: "import" },
+            "make this? [y/N] ",
+        )?;
+        write::make(&planned.project, &planned.files)?;
+    }
+    if args.json {
+        print_json(&json(&planned, status))?;
+        return Ok(());
+    }
+    let mut out = String::new();
+    match status {
+        Status::Planned | Status::Unchanged => out.push_str("nothing was made\n"),
+        Status::Written => {
+            for file in &planned.files {
+                out.push_str(&format!("created `{}`\n", safe(&file.path.to_string_lossy())));
+            }
+        }
+    }
+    for step in next(&planned) {
+        out.push_str(&format!("next: {step}\n"));
+    }
+    term::out(&out)?;
+    Ok(())
+}
+
+fn plan(env: &Env, args: &Import) -> Result<Planned, Failure> {
+    let (project, from) = places(env, args.path.as_deref())?;
+    let sources = import::gather(&project, &from);
+    if sources.is_empty() {
+        let what = format!("nothing of a loop was found in `{}`", from.display());
+        return Err(Failure::new(
+            &what,
+            "`ralph import --help` lists the files that are looked for",
+        ));
+    }
+    let merged = import::merge(&sources);
+    if sources.iter().all(|source| source.said.is_err()) {
+        let lines: Vec<_> = sources.iter().map(source_shown).collect();
+        term::err(&format!("{}\n", lines.concat().trim_start_matches('\n')));
+        let what = "none of the files that were found could be read";
+        return Err(Failure::new(what, "nothing was made; mend one of them, then try again"));
+    }
+    let wished = args.name.clone().or_else(|| merged.name.clone());
+    let wished = wished.or_else(|| {
+        let of_file = from.file_stem().filter(|_| from != project);
+        import::slug(&of_file.or(project.file_name())?.to_string_lossy())
+    });
+    let wished = wished.unwrap_or_else(|| "imported".to_string());
+    let name = write::free_name(&project, &wished).ok_or_else(|| {
+        let what = format!("there are too many loops called `{wished}`");
+        Failure::new(&what, "choose another name with `--name`")
+    })?;
+    let (detected, without_gate) = detect::declared(&project, env, &write::declared(&merged));
+    let mut paths = config::NAMES.iter().map(|name| project.join(name));
+    let policy = paths.find(|path| fs::stat_link(path).is_some());
+    let notes = write::notes(&sources, &merged, &without_gate);
+    let mut files = write::files(&name, &merged, &notes);
+    if policy.is_none() && !detected.gates.is_empty() {
+        let text = write::policy(detected.clone(), &merged);
+        files.push(New { path: PathBuf::from(config::NAMES[0]), text });
+    }
+    let without_gate = without_gate.len();
+    Ok(Planned { project, name, wished, sources, merged, detected, without_gate, policy, files })
+}
+
+/// The project, and what in it is read.
+fn places(env: &Env, path: Option<&Path>) -> Result<(PathBuf, PathBuf), Failure> {
+    let here = env.current_dir().ok_or_else(|| {
+        Failure::new("the current directory is gone", "change to a directory that exists")
+    })?;
+    let named = path.map_or_else(|| here.clone(), |path| here.join(path));
+    let missing = || Failure::new(&format!("`{}` is not there", named.display()), "check the path");
+    if fs::is_directory(&named) {
+        let project = fs::resolve(&named).ok_or_else(missing)?;
+        return Ok((project.clone(), project));
+    }
+    let above = named.parent().and_then(fs::resolve).ok_or_else(missing)?;
+    let file = named.file_name().ok_or_else(missing)?;
+    let from = above.join(file);
+    if fs::stat_link(&from).is_none() {
+        return Err(missing());
+    }
+    let here = fs::resolve(&here).unwrap_or(here);
+    let inside = if above.starts_with(&here) { here } else { above };
+    Ok((config::find_project(&inside), from))
+}
+
+fn shown(planned: &Planned) -> String {
+    let mut out = format!("{}\n", paint(term::BOLD, &safe(&planned.project.to_string_lossy())));
+    for source in &planned.sources {
+        out.push_str(&source_shown(source));
+    }
+    out.push('\n');
+    let total = planned.merged.features.len();
+    let done = planned.merged.features.iter().filter(|feature| feature.passes).count();
+    if done > 0 {
+        out.push_str(&format!("{done} of {total} said to pass: claims until their checks pass\n"));
+    }
+    if planned.without_gate > 0 {
+        let what = plural(planned.without_gate, "command has no gate", "commands have no gate");
+        out.push_str(&format!("{what} of its own: kept as notes\n"));
+    }
+    let troubles = planned.merged.troubles.iter().chain(&planned.detected.notes);
+    for trouble in troubles {
+        out.push_str(&format!("{}: {}\n", paint(term::ODD, "note"), safe(trouble)));
+    }
+    for missing in &planned.detected.missing {
+        let (tool, gates) = (safe(&missing.tool), safe(&missing.for_what));
+        out.push_str(&format!("{}: `{tool}`, for {gates}\n", paint(term::ODD, "missing")));
+    }
+    if planned.name != planned.wished {
+        let (wished, name) = (&planned.wished, &planned.name);
+        let what = format!("there is a loop `{wished}` already, so this one is `{name}`");
+        out.push_str(&format!("{}: {what}\n", paint(term::ODD, "note")));
+    }
+    out.push_str(&made_shown(planned));
+    out
+}
+
+fn made_shown(planned: &Planned) -> String {
+    let mut out = "\n".to_string();
+    let policy = Path::new(config::NAMES[0]);
+    for file in &planned.files {
+        let lines = plural(file.text.lines().count(), "line", "lines");
+        let path = safe(&file.path.to_string_lossy());
+        out.push_str(&format!("{} `{path}`, {lines}\n", paint(term::GOOD, "create")));
+    }
+    let gates = match (&planned.policy, planned.detected.gates.is_empty()) {
+        (_, true) => String::new(),
+        (None, false) => {
+            let file = planned.files.iter().find(|file| file.path == policy);
+            file.map(|file| format!("\n{}", file.text)).unwrap_or_default()
+        }
+        (Some(path), false) => format!(
+            "\n`{}` is there and stays as it is; these gates could be added:\n{}",
+            safe(&path.to_string_lossy()),
+            detect::write::gates(&planned.detected)
+        ),
+    };
+    for line in gates.lines() {
+        out.push_str(&format!("{}\n", paint(term::DIM, &ralph_core::text::reveal(line))));
+    }
+    out.push('\n');
+    out
+}
+
+/// What one file came to: understood, kept as notes, left out.
+fn source_shown(source: &Source) -> String {
+    let path = safe(&source.path);
+    let said = match &source.said {
+        Ok(said) => said,
+        Err(why) => {
+            return format!("\n{} `{path}` was not read: {}\n", paint(term::BAD, "✗"), safe(why));
+        }
+    };
+    let mut out = format!("\n{} `{path}` ({})\n", paint(term::GOOD, "✓"), source.family.name());
+    out.push_str(&format!("    understood  {}\n", understood(said)));
+    if !said.kept.is_empty() {
+        let keys = said.kept.iter().map(|kept| match kept.line {
+            Some(line) => format!("{} (line {line})", safe(&kept.key)),
+            None => safe(&kept.key),
+        });
+        out.push_str(&format!("    as notes    {}\n", named(keys)));
+    }
+    if !said.ignored.is_empty() {
+        let why = said.ignored.first().map(|ignored| ignored.why).unwrap_or_default();
+        let keys = said.ignored.iter().map(|ignored| safe(&ignored.key));
+        out.push_str(&format!("    left out    {}: {why}\n", named(keys)));
+    }
+    out
+}
+
+fn named(keys: impl Iterator<Item = String>) -> String {
+    let keys: Vec<_> = keys.collect();
+    let mut shown = keys.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if keys.len() > MOST_NAMED {
+        shown.push_str(&format!(" and {} more", keys.len().saturating_sub(MOST_NAMED)));
+    }
+    shown
+}
+
+fn understood(said: &Understood) -> String {
+    let mut parts = Vec::new();
+    if !said.features.is_empty() {
+        let done = said.features.iter().filter(|feature| feature.passes).count();
+        let checks = said.features.iter().filter(|feature| feature.verify.is_some()).count();
+        parts.push(plural(said.features.len(), "item", "items"));
+        parts.push(format!("{done} done"));
+        parts.push(plural(checks, "check", "checks"));
+    }
+    if !said.commands.is_empty() {
+        parts.push(plural(said.commands.len(), "command", "commands"));
+    }
+    let limits = said.limits.options();
+    if !limits.is_empty() {
+        parts.push(safe(&limits.join(" ")));
+    }
+    if !said.goal.is_empty() {
+        parts.push("the goal".to_string());
+    }
+    if !said.protect.is_empty() {
+        parts.push(plural(said.protect.len(), "path to protect", "paths to protect"));
+    }
+    if said.progress.is_some() {
+        parts.push("progress so far".to_string());
+    }
+    if parts.is_empty() {
+        parts.extend(said.name.as_ref().map(|name| format!("its name, {}", safe(name))));
+    }
+    if parts.is_empty() { "nothing".to_string() } else { parts.join(" · ") }
+}
+
+fn plural(count: usize, one: &str, many: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
+}
+
+/// What to do with it.
+fn next(planned: &Planned) -> Vec<String> {
+    let mut steps = Vec::new();
+    let has_checks = planned.merged.features.iter().any(|feature| feature.verify.is_some());
+    if has_checks || !planned.detected.gates.is_empty() {
+        steps.push("`ralph trust`, after reading what it would run".to_string());
+    }
+    let directory = format!("{}/{}", write::DIRECTORY, planned.name);
+    let mut options = planned.merged.limits.options();
+    options.insert(0, String::new());
+    let options = options.join(" ");
+    let options = options.trim_end();
+    steps.push(if planned.merged.features.is_empty() {
+        format!("`ralph start --session ID --goal-file {directory}/RALPH_PROMPT.md{options}`")
+    } else {
+        format!("`/ralph:goal --features {directory}{options}` in the agent's session")
+    });
+    steps
+}
+
+#[derive(Serialize)]
+struct ImportJson<'a> {
+    v: u8,
+    project: String,
+    name: &'a str,
+    status: Status,
+    features: usize,
+    done: usize,
+    sources: Vec<SourceJson<'a>>,
+    gates: Vec<GateJson<'a>>,
+    limits: LimitsJson<'a>,
+    notes: Vec<&'a str>,
+    files: Vec<FileJson<'a>>,
+    next: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct SourceJson<'a> {
+    path: &'a str,
+    family: &'static str,
+    error: Option<&'a str>,
+    items: usize,
+    done: usize,
+    checks: usize,
+    commands: usize,
+    kept: Vec<KeptJson<'a>>,
+    ignored: Vec<IgnoredJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct KeptJson<'a> {
+    key: &'a str,
+    line: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct IgnoredJson<'a> {
+    key: &'a str,
+    why: &'static str,
+}
+
+#[derive(Serialize)]
+struct GateJson<'a> {
+    name: &'a str,
+    run: Option<&'a [String]>,
+    shell: Option<&'a str>,
+    source: String,
+    active: bool,
+}
+
+#[derive(Serialize)]
+struct LimitsJson<'a> {
+    max_iterations: Option<u32>,
+    max_duration_ms: Option<u64>,
+    max_cost_usd: Option<f64>,
+    stuck_after: Option<u32>,
+    completion_promise: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct FileJson<'a> {
+    path: String,
+    text: &'a str,
+}
+
+fn json(planned: &Planned, status: Status) -> ImportJson<'_> {
+    let merged = &planned.merged;
+    let notes = merged.troubles.iter().chain(&planned.detected.notes);
+    ImportJson {
+        v: 1,
+        project: planned.project.display().to_string(),
+        name: &planned.name,
+        status,
+        features: merged.features.len(),
+        done: merged.features.iter().filter(|feature| feature.passes).count(),
+        sources: planned.sources.iter().map(source_json).collect(),
+        gates: planned.detected.gates.iter().map(gate_json).collect(),
+        limits: LimitsJson {
+            max_iterations: merged.limits.iterations,
+            max_duration_ms: merged.limits.duration_ms,
+            max_cost_usd: merged.limits.micro_usd.map(crate::wording::usd),
+            stuck_after: merged.limits.stuck_after,
+            completion_promise: merged.limits.promise.as_deref(),
+        },
+        notes: notes.map(String::as_str).collect(),
+        files: planned
+            .files
+            .iter()
+            .map(|file| FileJson { path: file.path.display().to_string(), text: &file.text })
+            .collect(),
+        next: next(planned),
+    }
+}
+
+fn source_json(source: &Source) -> SourceJson<'_> {
+    let said = source.said.as_ref().ok();
+    let features = said.map(|said| said.features.as_slice()).unwrap_or_default();
+    let kept = said.map(|said| said.kept.as_slice()).unwrap_or_default();
+    let ignored = said.map(|said| said.ignored.as_slice()).unwrap_or_default();
+    SourceJson {
+        path: &source.path,
+        family: source.family.name(),
+        error: source.said.as_ref().err().map(String::as_str),
+        items: features.len(),
+        done: features.iter().filter(|feature| feature.passes).count(),
+        checks: features.iter().filter(|feature| feature.verify.is_some()).count(),
+        commands: said.map_or(0, |said| said.commands.len()),
+        kept: kept.iter().map(|kept| KeptJson { key: &kept.key, line: kept.line }).collect(),
+        ignored: ignored
+            .iter()
+            .map(|ignored| IgnoredJson { key: &ignored.key, why: ignored.why })
+            .collect(),
+    }
+}
+
+fn gate_json(proposal: &Proposal) -> GateJson<'_> {
+    let (run, shell) = match &proposal.gate.command {
+        Command::Argv(words) => (Some(words.as_slice()), None),
+        Command::Shell(line) => (None, Some(line.as_str())),
+    };
+    GateJson {
+        name: &proposal.gate.name,
+        run,
+        shell,
+        source: proposal.source.display().to_string(),
+        active: matches!(proposal.tool, Tool::Found(_)),
+    }
+}
+
+impl From<Unfinished> for Failure {
+    fn from(error: Unfinished) -> Self {
+        let made: Vec<_> = error.made.iter().map(|path| format!("`{}`", path.display())).collect();
+        let failure = Self::from(error.source);
+        if made.is_empty() {
+            return failure;
+        }
+        failure.with_hint(&format!("made so far, and left: {}", made.join(", ")))
+    }
+}
