@@ -1,4 +1,10 @@
 //! Files as their tools write them, good, odd and broken; what each comes to, and that nothing of it is lost.
+#![expect(
+    clippy::format_collect,
+    clippy::needless_for_each,
+    clippy::too_many_lines,
+    reason = "a snapshot is as long as what it shows, and made as briefly as it goes"
+)]
 
 use std::path::Path;
 

@@ -86,18 +86,13 @@ pub(crate) fn run(env: &Env, args: &Import) -> Result<(), Failure> {
         print_json(&json(&planned, status))?;
         return Ok(());
     }
-    let mut out = String::new();
-    match status {
-        Status::Planned | Status::Unchanged => out.push_str("nothing was made\n"),
+    let out = match status {
+        Status::Planned | Status::Unchanged => "nothing was made\n".to_string(),
         Status::Written => {
-            for file in &planned.files {
-                out.push_str(&format!("created `{}`\n", safe(&file.path.to_string_lossy())));
-            }
+            let steps = next(&planned).into_iter().map(|step| format!("next: {step}\n"));
+            std::iter::once(made(&planned)).chain(steps).collect()
         }
-    }
-    for step in next(&planned) {
-        out.push_str(&format!("next: {step}\n"));
-    }
+    };
     term::out(&out)?;
     Ok(())
 }
@@ -169,7 +164,17 @@ fn shown(planned: &Planned) -> String {
     for source in &planned.sources {
         out.push_str(&source_shown(source));
     }
-    out.push('\n');
+    let remarks = remarks(planned);
+    if !remarks.is_empty() {
+        out.push_str(&format!("\n{remarks}"));
+    }
+    out.push_str(&made_shown(planned));
+    out
+}
+
+/// What a person should know of the whole.
+fn remarks(planned: &Planned) -> String {
+    let mut out = String::new();
     let total = planned.merged.features.len();
     let done = planned.merged.features.iter().filter(|feature| feature.passes).count();
     if done > 0 {
@@ -179,8 +184,7 @@ fn shown(planned: &Planned) -> String {
         let what = plural(planned.without_gate, "command has no gate", "commands have no gate");
         out.push_str(&format!("{what} of its own: kept as notes\n"));
     }
-    let troubles = planned.merged.troubles.iter().chain(&planned.detected.notes);
-    for trouble in troubles {
+    for trouble in planned.merged.troubles.iter().chain(&planned.detected.notes) {
         out.push_str(&format!("{}: {}\n", paint(term::ODD, "note"), safe(trouble)));
     }
     for missing in &planned.detected.missing {
@@ -192,7 +196,6 @@ fn shown(planned: &Planned) -> String {
         let what = format!("there is a loop `{wished}` already, so this one is `{name}`");
         out.push_str(&format!("{}: {what}\n", paint(term::ODD, "note")));
     }
-    out.push_str(&made_shown(planned));
     out
 }
 
@@ -223,6 +226,19 @@ fn made_shown(planned: &Planned) -> String {
     out
 }
 
+/// How much was made, and how to be rid of it.
+fn made(planned: &Planned) -> String {
+    let policy = config::NAMES[0];
+    let is_policy = planned.files.iter().any(|file| file.path == Path::new(policy));
+    let more = if is_policy { format!(" {policy}") } else { String::new() };
+    format!(
+        "created {}; `rm -r {}/{}{more}` takes all of it out again\n",
+        plural(planned.files.len(), "file", "files"),
+        write::DIRECTORY,
+        planned.name
+    )
+}
+
 /// What one file came to: understood, kept as notes, left out.
 fn source_shown(source: &Source) -> String {
     let path = safe(&source.path);
@@ -233,7 +249,10 @@ fn source_shown(source: &Source) -> String {
         }
     };
     let mut out = format!("\n{} `{path}` ({})\n", paint(term::GOOD, "✓"), source.family.name());
-    out.push_str(&format!("    understood  {}\n", understood(said)));
+    let understood = understood(said);
+    if !understood.is_empty() {
+        out.push_str(&format!("    understood  {understood}\n"));
+    }
     if !said.kept.is_empty() {
         let keys = said.kept.iter().map(|kept| match kept.line {
             Some(line) => format!("{} (line {line})", safe(&kept.key)),
@@ -286,7 +305,7 @@ fn understood(said: &Understood) -> String {
     if parts.is_empty() {
         parts.extend(said.name.as_ref().map(|name| format!("its name, {}", safe(name))));
     }
-    if parts.is_empty() { "nothing".to_string() } else { parts.join(" · ") }
+    parts.join(" · ")
 }
 
 fn plural(count: usize, one: &str, many: &str) -> String {

@@ -21,6 +21,7 @@ mod gates;
 mod guard;
 mod hook;
 mod hostile;
+mod import;
 mod init;
 mod loops;
 mod model;

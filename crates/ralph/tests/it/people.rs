@@ -310,6 +310,7 @@ fn the_command_reference_is_current() {
     let commands = [
         "",
         "init",
+        "import",
         "uninstall",
         "doctor",
         "ask",
