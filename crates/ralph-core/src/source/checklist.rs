@@ -23,15 +23,52 @@ pub struct Item {
     pub done: bool,
 }
 
+/// A box at the beginning of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub done: bool,
+    pub weight: Weight,
+    /// Of the box, in bytes.
+    pub length: usize,
+}
+
+/// `[ ]` and `[x]`, what people write for work in progress, and `[ ]*`, which is how Kiro says optional.
+pub fn mark(text: &str) -> Option<Mark> {
+    let mut chars = text.chars();
+    let (open, mark, close) = (chars.next()?, chars.next()?, chars.next()?);
+    if (open, close) != ('[', ']') {
+        return None;
+    }
+    let done = match mark {
+        'x' | 'X' | '✓' | '✔' | '✅' => true,
+        ' ' | '\u{a0}' | '/' | '-' | '~' | '>' | '!' | '?' => false,
+        _ => return None,
+    };
+    let rest = chars.as_str();
+    let starred = rest.strip_prefix('*').or_else(|| rest.strip_prefix("\\*"));
+    let weight = if starred.is_some() { Weight::Advisory } else { Weight::Required };
+    let rest = starred.unwrap_or(rest);
+    // `[x](address)` is a link.
+    let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
+    ends.then(|| Mark { done, weight, length: text.len() - rest.len() })
+}
+
 /// The last task list of the text: a later list is the later claim.
 pub fn from_markdown(markdown: &str) -> Option<Checklist> {
     let mut items = Vec::new();
     let mut fence = Fence::default();
+    let mut comment = Comment::Closed;
     let mut list_goes_on = false;
+    // Also of plain items: what is indented below one is no code.
+    let mut any_list_goes_on = false;
     for line in markdown.lines() {
-        if fence.covers(line) {
-            list_goes_on &= is_inside_list(line);
-        } else if let Some(item) = task_item(line) {
+        if comment == Comment::Open || !fence.is_open() && line.trim_start().starts_with("<!--") {
+            // Nobody sees it, so it parts no list either.
+            comment = if line.contains("-->") { Comment::Closed } else { Comment::Open };
+            continue;
+        }
+        let is_shown = fence.covers(line) || !any_list_goes_on && is_indented_code(line);
+        if !is_shown && let Some(item) = task_item(line) {
             if !list_goes_on {
                 items.clear();
             }
@@ -40,8 +77,21 @@ pub fn from_markdown(markdown: &str) -> Option<Checklist> {
         } else {
             list_goes_on &= is_inside_list(line);
         }
+        any_list_goes_on &= is_inside_list(line);
+        any_list_goes_on |= !is_shown && after_marker(line.trim_start()).is_some();
     }
     (!items.is_empty()).then_some(Checklist { items })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Comment {
+    Open,
+    Closed,
+}
+
+fn is_indented_code(line: &str) -> bool {
+    let rest = line.trim_start_matches(' ');
+    line.len() - rest.len() >= 4 || rest.starts_with('\t')
 }
 
 /// From pairs of content and status.
@@ -55,14 +105,8 @@ pub fn from_todos<'a>(todos: impl IntoIterator<Item = (&'a str, &'a str)>) -> Ch
 
 fn task_item(line: &str) -> Option<Item> {
     let rest = after_marker(line.trim_start())?;
-    let (done, rest) = if let Some(rest) = rest.strip_prefix("[ ]") {
-        (false, rest)
-    } else {
-        (true, rest.strip_prefix("[x]").or_else(|| rest.strip_prefix("[X]"))?)
-    };
-    // `[x](address)` is a link.
-    (rest.is_empty() || rest.starts_with(char::is_whitespace))
-        .then(|| Item { text: text::line(rest, LONGEST_ITEM), done })
+    let mark = mark(rest).filter(|mark| mark.weight == Weight::Required)?;
+    Some(Item { text: text::line(&rest[mark.length..], LONGEST_ITEM), done: mark.done })
 }
 
 /// What follows `- `, `* `, `+ `, `1. ` or `1) `.
@@ -146,6 +190,20 @@ mod tests {
             ("1234567890. [ ] a\n. [ ] b", ""),
             ("- [ ] a \u{1b}[31m b\u{202e}", "-a b"),
             ("-\u{a0}[ ] ä", "-ä"),
+            ("- [/] a\n- [-] b\n- [~] c\n- [✓] d\n- [>] e", "-a -b -c +d -e"),
+            ("- [x] a\n- [ ]* optional\n- [x]\\* too", "+a"),
+            ("- [1] a\n- [a] b\n- [✗] c", ""),
+            ("<!--\n- [ ] hidden\n\n- [ ] hidden\n-->\n- [x] a", "+a"),
+            ("- [ ] a\n<!-- remark -->\n- [x] b", "-a +b"),
+            ("- [x] a\n\n<!-- - [ ] hidden -->", "+a"),
+            ("- [x] a\n<!-- never closed\n- [ ] hidden", "+a"),
+            ("```\n<!--\n```\n- [ ] a", "-a"),
+            ("- [ ] a <!-- remark", "-a <!-- remark"),
+            ("Code:\n\n    - [ ] code\n\n- [x] a", "+a"),
+            ("- [x] a\n\nCode:\n\n\t- [ ] code", "+a"),
+            ("- plain\n    - [ ] a", "-a"),
+            ("1. plain\n\n   more\n\n    - [ ] a", "-a"),
+            ("   - [ ] a", "-a"),
         ] {
             assert_eq!(shown(markdown), expected, "{markdown:?}");
         }

@@ -13,6 +13,10 @@ struct Marker {
 }
 
 impl Fence {
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Whether this line is code or one of the fences around it.
     pub(crate) fn covers(&mut self, line: &str) -> bool {
         let found = marker(line);
