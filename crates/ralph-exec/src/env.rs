@@ -112,6 +112,11 @@ impl Env {
         self.path("CLAUDE_CONFIG_DIR").or_else(|| Some(self.home()?.join(".claude")))
     }
 
+    /// The task list that the client was told to use, instead of one for each session.
+    pub fn claude_task_list(&self) -> Option<String> {
+        self.get("CLAUDE_CODE_TASK_LIST_ID")?.into_string().ok()
+    }
+
     pub fn claude_pid(&self) -> Option<u32> {
         self.get("CLAUDE_PID")?.to_str()?.parse().ok()
     }

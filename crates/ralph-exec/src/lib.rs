@@ -48,6 +48,7 @@ pub mod store;
 pub mod succession;
 pub mod surroundings;
 pub mod tail;
+pub mod tasks;
 pub mod tools;
 pub mod tree;
 pub mod trust;

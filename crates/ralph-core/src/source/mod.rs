@@ -8,6 +8,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 pub mod checklist;
+pub mod client_tasks;
 pub mod features;
 pub(crate) mod fence;
 pub(crate) mod json;
