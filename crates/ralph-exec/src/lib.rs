@@ -36,6 +36,7 @@ pub mod overview;
 pub mod owner;
 pub mod paths;
 pub mod pipeline;
+pub mod plan;
 pub mod proc;
 pub mod prompts;
 pub mod rehearsal;

@@ -1,0 +1,104 @@
+//! Where a plan and the work differ: items that were ticked while nothing that they name changed.
+
+use ralph_core::requirement::{
+    Failure, Finding, Place, Requirement, Severity, Stage, Standing, Weight,
+};
+use ralph_core::source::list::Item;
+use ralph_core::text;
+use std::collections::HashMap;
+
+const MOST_FINDINGS: usize = 50;
+const MOST_SHOWN: usize = 4;
+
+/// One list, when the run began and now.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared<'a> {
+    /// As people know it, from the project.
+    pub file: &'a str,
+    pub then: &'a [Item],
+    pub now: &'a [Item],
+}
+
+/// Told, never held for: paths in prose are a guess. `touched` are the paths that changed since the run began, from
+/// the project. A name fits a path that it is, that it ends, or that is below it.
+pub fn discrepancies(lists: &[Compared<'_>], touched: &[String]) -> Option<Requirement> {
+    let ticked: Vec<(&str, &Item)> = lists.iter().flat_map(newly_ticked).collect();
+    if ticked.is_empty() {
+        return None;
+    }
+    let ends = Ends::of(touched);
+    let mut untouched =
+        ticked.into_iter().filter(|(_, item)| !item.names.iter().any(|name| ends.have(name)));
+    let findings: Vec<Finding> =
+        untouched.by_ref().take(MOST_FINDINGS).map(|(file, item)| finding(file, item)).collect();
+    let unlisted = untouched.count();
+    let summary = match findings.len() + unlisted {
+        0 => return None,
+        1 => "1 item is ticked, but nothing that it names changed".to_string(),
+        count => format!("{count} items are ticked, but nothing that they name changed"),
+    };
+    Some(Requirement {
+        name: "plan and work".to_string(),
+        stage: Stage::Planning,
+        standing: Standing::Unmet(Failure { findings, unlisted, ..Failure::new(summary) }),
+        weight: Weight::Advisory,
+        next: "Do what these items say, or take their ticks back".to_string(),
+    })
+}
+
+fn newly_ticked<'a>(list: &Compared<'a>) -> impl Iterator<Item = (&'a str, &'a Item)> {
+    let then: HashMap<&str, bool> =
+        list.then.iter().map(|item| (item.name.as_str(), item.done)).collect();
+    let file = list.file;
+    // One that was not there cannot have been ticked: it is new, with its tick.
+    let is_new = move |item: &Item| !then.get(item.name.as_str()).copied().unwrap_or(false);
+    list.now
+        .iter()
+        .filter(move |item| item.done && !item.names.is_empty() && is_new(item))
+        .map(move |item| (file, item))
+}
+
+fn finding(file: &str, item: &Item) -> Finding {
+    let mut names: Vec<String> =
+        item.names.iter().take(MOST_SHOWN).map(|name| quoted(name)).collect();
+    if item.names.len() > MOST_SHOWN {
+        names.push(format!("{} more", item.names.len() - MOST_SHOWN));
+    }
+    let message = format!(
+        "{}: ticked, but nothing it names changed: {}",
+        text::line(&item.name, 120),
+        names.join(", ")
+    );
+    let place = Place { file: text::line(file, 200), line: item.line, column: None };
+    Finding { place: Some(place), severity: Severity::Warning, ..Finding::new(message) }
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", text::line(name, 80).replace('`', "'"))
+}
+
+/// What paths end in, whole parts only, sorted: `src/a.rs` and `a.rs`.
+struct Ends<'a>(Vec<&'a str>);
+
+impl<'a> Ends<'a> {
+    fn of(paths: &'a [String]) -> Self {
+        let mut ends: Vec<&str> = Vec::new();
+        for path in paths {
+            ends.push(path);
+            ends.extend(path.match_indices('/').map(|(at, _)| &path[at + 1..]));
+        }
+        ends.sort_unstable();
+        Self(ends)
+    }
+
+    fn have(&self, name: &str) -> bool {
+        let name = name.strip_prefix("./").unwrap_or(name).trim_end_matches('/');
+        let below = format!("{name}/");
+        self.first_from(name) == Some(name)
+            || self.first_from(&below).is_some_and(|end| end.starts_with(&below))
+    }
+
+    fn first_from(&self, name: &str) -> Option<&'a str> {
+        self.0.get(self.0.partition_point(|end| *end < name)).copied()
+    }
+}

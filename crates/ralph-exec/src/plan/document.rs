@@ -1,0 +1,138 @@
+//! Bytes to lines that a Markdown parser can take: one kind of line end, no front matter, nothing that would make it slow.
+
+use super::{LARGEST, Note, garbled};
+use ralph_core::source::Garbled;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// Every line is compared with every list that is open above it. Real plans nest five deep.
+const DEEPEST: usize = 64;
+/// Indentation is what keeps lists open, so it is bounded too.
+const WIDEST_INDENT: usize = 4 * DEEPEST;
+const TAB: usize = 4;
+const LONGEST_FRONT_MATTER: usize = 500;
+
+pub(super) struct Document {
+    /// Lines end in `\n`, all of them.
+    pub(super) text: String,
+    /// Where each line begins.
+    starts: Vec<usize>,
+    pub(super) notes: Vec<Note>,
+}
+
+impl Document {
+    /// The line at a byte, counted from 1.
+    pub(super) fn line(&self, at: usize) -> u32 {
+        let line = self.starts.partition_point(|start| *start <= at);
+        u32::try_from(line.max(1)).unwrap_or(u32::MAX)
+    }
+}
+
+pub(super) fn prepare(bytes: &[u8]) -> Result<Document, Garbled> {
+    if bytes.len() > LARGEST {
+        return Err(garbled("it is larger than 4 MiB"));
+    }
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err(garbled("it is UTF-16, not UTF-8"));
+    }
+    if let Some(at) = memchr::memchr(0, bytes) {
+        return Err(garbled(&format!("it is not text: there is a zero at byte {at}")));
+    }
+    let foreign = String::from_utf8_lossy(bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes));
+    let mut notes = Vec::new();
+    if matches!(foreign, std::borrow::Cow::Owned(_)) {
+        notes.push(Note { line: None, what: "it is not UTF-8; what is not is read as `�`" });
+    }
+    let lines: Vec<&str> = lines(&foreign).collect();
+    let hidden = front_matter(&lines);
+    let mut document =
+        Document { text: String::with_capacity(foreign.len() + 1), starts: Vec::new(), notes };
+    for (index, line) in lines.into_iter().enumerate() {
+        document.starts.push(document.text.len());
+        if index >= hidden {
+            push_bounded(&mut document.text, line, index + 1)?;
+        }
+        document.text.push('\n');
+    }
+    Ok(document)
+}
+
+/// Ends of lines are those of Unix, Windows and old Macs, mixed as they come.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
+}
+
+fn push_bounded(text: &mut String, line: &str, number: usize) -> Result<(), Garbled> {
+    if markers(line) > DEEPEST && !is_rule(line) {
+        let why = format!("line {number} begins with more than {DEEPEST} lists in each other");
+        return Err(garbled(&why));
+    }
+    let rest = line.trim_start_matches([' ', '\t']);
+    let indent = &line[..line.len() - rest.len()];
+    let width: usize = indent.bytes().map(|byte| if byte == b'\t' { TAB } else { 1 }).sum();
+    if width > WIDEST_INDENT {
+        text.extend(std::iter::repeat_n(' ', WIDEST_INDENT));
+        text.push_str(rest);
+    } else {
+        text.push_str(line);
+    }
+    Ok(())
+}
+
+/// How many lists and quotes a line opens or goes on with.
+fn markers(line: &str) -> usize {
+    let mut count = 0;
+    let mut rest = line.trim_start_matches([' ', '\t']);
+    while count <= DEEPEST {
+        let Some(after) = after_marker(rest) else { break };
+        count += 1;
+        rest = after.trim_start_matches([' ', '\t']);
+    }
+    count
+}
+
+fn after_marker(line: &str) -> Option<&str> {
+    if let Some(after) = line.strip_prefix('>') {
+        return Some(after);
+    }
+    let digits = line.bytes().take(10).take_while(u8::is_ascii_digit).count();
+    let after = match digits {
+        0 => line.strip_prefix(['-', '*', '+'])?,
+        1..=9 => line[digits..].strip_prefix(['.', ')'])?,
+        _ => return None,
+    };
+    (after.is_empty() || after.starts_with([' ', '\t'])).then_some(after)
+}
+
+/// A line across the page, drawn with spaces.
+fn is_rule(line: &str) -> bool {
+    ['-', '*'].iter().any(|mark| line.chars().all(|char| char == *mark || char.is_whitespace()))
+}
+
+/// How many lines at the top are settings of a tool, between `---` or `+++`. A rule at the top of a plan is not their
+/// beginning: the line after it would have to set something.
+fn front_matter(lines: &[&str]) -> usize {
+    let mut ends = lines.iter().map(|line| line.trim_end());
+    let (close, setter): (&[&str], char) = match ends.next() {
+        Some("---") => (&["---", "..."], ':'),
+        Some("+++") => (&["+++"], '='),
+        Some(_) | None => return 0,
+    };
+    let sets = |line: &str| {
+        line.split_once(setter).is_some_and(|(key, _)| {
+            let key = key.trim();
+            !key.is_empty()
+                && key.chars().all(|char| char.is_alphanumeric() || "_-.\"' ".contains(char))
+                && !key.starts_with('-')
+        })
+    };
+    if !lines.get(1).is_some_and(|line| sets(line)) {
+        return 0;
+    }
+    let end = ends.take(LONGEST_FRONT_MATTER).position(|line| close.contains(&line));
+    let length = end.map_or(0, |end| end + 2);
+    // Between two rules something may look like a setting; where there are boxes it is a plan.
+    let has_box = |line: &&str| {
+        after_marker(line.trim_start()).is_some_and(|it| it.trim_start().starts_with('['))
+    };
+    if lines.iter().take(length).any(has_box) { 0 } else { length }
+}
