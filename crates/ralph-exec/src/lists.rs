@@ -5,6 +5,7 @@ use crate::adopt;
 use crate::faults::describe;
 use crate::fs::{self, FileError};
 use crate::paths::{Home, RunPaths};
+use crate::plan::{self, Compared};
 use crate::store::Opened;
 use crate::trust::{self, TrustError};
 use crate::world::World;
@@ -41,6 +42,8 @@ pub struct Listed {
     pub kind: ListKind,
     /// What was sealed, ticked as it is now, and what was added.
     pub items: Vec<Item>,
+    /// Items of a plan as they were sealed, ticks included.
+    pub then: Vec<Item>,
 }
 
 /// All lists of a run.
@@ -71,7 +74,7 @@ pub fn read(named: &Named) -> Result<Vec<Item>, ListError> {
     let bytes = fs::read(path, adopt::LARGEST_LIST)?;
     let items = match named.kind {
         ListKind::Features => features::read(&bytes).map(|list| list.items()),
-        ListKind::Plan => features::read(&bytes).map(|list| list.items()),
+        ListKind::Plan => plan::read(&bytes).map(|plan| plan.items),
     };
     items.map_err(|garbled| ListError::Garbled { path: path.clone(), why: garbled.why })
 }
@@ -185,7 +188,11 @@ impl Lists {
             (now, Difference::default())
         };
         self.requirements.extend(difference.requirement(&file, &label(&opened.run, &named)));
-        self.lists.push(Listed { file, kind: seal.kind, items });
+        let then = match seal.kind {
+            ListKind::Plan => sealed_items(&paths, number, seal).unwrap_or_default(),
+            ListKind::Features => Vec::new(),
+        };
+        self.lists.push(Listed { file, kind: seal.kind, items, then });
     }
 
     /// A run of an older ralph: what the file says is all there is.
@@ -195,7 +202,7 @@ impl Lists {
         match read(&named) {
             Ok(items) => {
                 let items = items.into_iter().map(|item| Item { check: None, ..item }).collect();
-                self.lists.push(Listed { file, kind: named.kind, items });
+                self.lists.push(Listed { file, kind: named.kind, items, then: Vec::new() });
             }
             Err(error) => {
                 let next = format!("Make `{file}` valid again");
@@ -241,7 +248,7 @@ impl Lists {
                 ListKind::Plan => path.file_name(),
             };
             let name = text::line(&name.unwrap_or_default().to_string_lossy(), 60);
-            for item in &mut list.items {
+            for item in list.items.iter_mut().chain(&mut list.then) {
                 item.name = format!("{name}: {}", item.name);
             }
         }
@@ -261,6 +268,15 @@ impl Lists {
             }
         }
         requirement
+    }
+
+    /// Where plans say more than the work shows.
+    pub fn discrepancies(&self, touched: &[String]) -> Option<Requirement> {
+        let plans = self.lists.iter().filter(|list| list.kind == ListKind::Plan);
+        let compared: Vec<Compared<'_>> = plans
+            .map(|list| Compared { file: &list.file, then: &list.then, now: &list.items })
+            .collect();
+        plan::discrepancies(&compared, touched)
     }
 
     /// Checks to be run now.

@@ -10,6 +10,7 @@ use crate::git::{self, GitState};
 use crate::lists::{self, Lists};
 use crate::observe::Sight;
 use crate::store::Opened;
+use crate::tasks;
 use crate::tree::{self, Survey};
 use crate::world::World;
 use ralph_core::claim;
@@ -41,12 +42,18 @@ pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Ev
     });
     let judged = contract.as_ref().map(contract::judge);
     let mut requirements = of_lists(run, &lists, judged.as_ref());
+    // Without a base nobody knows what was touched.
+    if run.seal.as_ref().is_some_and(|seal| seal.base.is_some()) {
+        let touched = judged.as_ref().map_or(&[][..], |judged| &judged.touched);
+        requirements.extend(lists.discrepancies(touched));
+    }
     if let Some(promise) = &run.promise {
         requirements.push(promised(promise, stop));
     }
     if run.checklist == Asked::Yes {
         requirements.push(ticked(stop, sight));
     }
+    requirements.extend(of_client(world, opened));
     requirements.extend(of_session(world, opened));
     let tree = match &judged {
         Some(judged) => judged.tree(),
@@ -87,6 +94,7 @@ fn is_measured(run: &Run, evidence: &Evidence) -> bool {
                 || !run.lists.is_empty()
                 || run.promise.is_some()
                 || run.checklist == Asked::Yes
+                || run.tasks == Asked::Yes
         }
         Some(_) => true,
         None => evidence.requirements.iter().any(|one| one.weight == Weight::Required),
@@ -143,6 +151,19 @@ fn own_limit(run: &Run) -> Option<String> {
 
 fn adopted_state(run: &Run) -> Option<LoopState> {
     LoopState::read(Path::new(run.features.first()?)).ok()
+}
+
+fn of_client(world: &World, opened: &Opened) -> Option<Requirement> {
+    let Opened { run, state, .. } = opened;
+    if run.tasks == Asked::No {
+        return None;
+    }
+    let known = state.owner(run).and_then(|session| tasks::of_client(world, session));
+    Some(known.unwrap_or_else(|| {
+        let why = "the client has no task list of this session".to_string();
+        let next = "Make a task for each part of the work, and complete them".to_string();
+        requirement("client tasks".to_string(), Standing::Unmet(Failure::new(why)), next)
+    }))
 }
 
 /// What other tools wrote about the session that the run holds.
