@@ -247,6 +247,9 @@ fn failure(open: &[&Requirement], agents: Tally) -> Failure {
 
 impl core::fmt::Display for Tally {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        if self.all == 0 {
+            return write!(out, "no agent had it yet");
+        }
         let noun = if self.all == 1 { "agent" } else { "agents" };
         write!(out, "{} of {} {noun} verified", self.verified, self.all)
     }

@@ -22,6 +22,7 @@ pub mod guard;
 pub mod host;
 pub mod id;
 pub mod limits;
+pub mod pipeline;
 pub mod policy;
 pub mod reason;
 pub mod record;

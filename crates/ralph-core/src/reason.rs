@@ -444,7 +444,10 @@ pub fn report(requirements: &[Requirement], redactor: &Redactor) -> Report {
             .iter()
             .filter(|one| one.is_required() && matches!(one.standing, Standing::Met(_)))
             .map(|one| name(one, redactor))
-            .take(KEPT_NAMES)
+            .enumerate()
+            // How far a pipeline is can only be told from all of its chunks.
+            .filter(|(at, name)| *at < KEPT_NAMES || name.starts_with("chunk "))
+            .map(|(_, name)| name)
             .collect(),
     }
 }

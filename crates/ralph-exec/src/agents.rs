@@ -19,7 +19,7 @@ use ralph_core::reason::{self, Telling};
 use ralph_core::record::{Change, Delivered, Mark, Part, PartKind, PartRule, Seal, Who};
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::{Requirement, Stage, Standing, Weight};
-use ralph_core::run::Phase;
+use ralph_core::run::{Phase, State};
 use ralph_core::text;
 use ralph_core::verdict::Verdict;
 use std::path::{Path, PathBuf};
@@ -169,9 +169,9 @@ fn looked(
     if visit.cwd.as_deref().is_some_and(|cwd| contract::is_elsewhere(project, cwd)) {
         return Vec::new();
     }
-    let (iteration, parts) = (now.state.iteration, now.state.parts.as_slice());
-    let checks = &Checks::default();
-    let contract = Contract { world: visit.world, run: &now.run, seal, iteration, parts, checks };
+    let State { iteration, parts, waivers, .. } = &now.state;
+    let (world, run, checks) = (visit.world, &now.run, &Checks::default());
+    let contract = Contract { world, run, seal, iteration: *iteration, parts, checks, waivers };
     contract::judge_part(&contract, demand)
 }
 
@@ -237,7 +237,8 @@ fn demand<'a>(visit: &Visit<'_>, opened: &'a Opened) -> Option<(Demand<'a>, &'a 
 }
 
 fn demanded<'a>(visit: &Visit<'_>, policy: &'a Policy) -> Option<Demand<'a>> {
-    let chunk = policy.chunks.iter().find(|chunk| chunk.fits(visit.called));
+    let mut chunks = policy.pipeline.iter().chain(&policy.chunks);
+    let chunk = chunks.find(|chunk| chunk.fits(visit.called));
     let demand = Demand { moment: visit.moment, chunk };
     match visit.moment {
         // An agent that no chunk is about is nobody's business, whatever gates are there for others.

@@ -156,6 +156,16 @@ impl Env {
         self.get("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
     }
 
+    /// Whether the locale, where one is set, can show more than ASCII.
+    pub fn speaks_utf8(&self) -> bool {
+        let set = |name: &str| self.get(name).filter(|value| !value.is_empty());
+        let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+        locale.is_none_or(|locale| {
+            let locale = locale.to_string_lossy().to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        })
+    }
+
     pub fn no_color(&self) -> bool {
         self.get("NO_COLOR").is_some()
     }

@@ -71,6 +71,9 @@ enum Command {
     /// Run the gates by hand or in CI, list them, explain them, propose them
     #[command(subcommand, arg_required_else_help = true, after_help = GATE_EXAMPLES)]
     Gate(cmd::gate::args::Gate),
+    /// Show the pipeline of a run: its chunks, what comes after what, and how far each is
+    #[command(subcommand, arg_required_else_help = true, after_help = cmd::pipeline::EXAMPLES)]
+    Pipeline(cmd::pipeline::Pipeline),
     /// Show the policy in force, and where each of its values comes from
     Config(Config),
     /// Approve the commands of the project's policy; nothing of it runs before
@@ -463,6 +466,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Ask(args) => cmd::declare::ask(env, &args),
         Command::Wait(args) => cmd::declare::wait(env, &args),
         Command::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
+        Command::Pipeline(asked) => cmd::pipeline::run(env, &asked),
         Command::Config(config) => cmd::config::run(env, &config),
         Command::Trust(trust) => cmd::trust::run(env, &trust),
         Command::Model(model) => cmd::model::run(env, &model),

@@ -4,6 +4,7 @@ use crate::term::{self, paint};
 use ralph_core::chunk::{self, Tally};
 use ralph_core::gate::{self, GateReport, Steadiness, Unknown};
 use ralph_core::limits::{self, Limits, money};
+use ralph_core::policy::Chunk;
 use ralph_core::record::{Asked, Decided, Known, ListKind, Outcome, Part, Report, Run, Step};
 use ralph_core::run::{Phase, State};
 use ralph_exec::clock;
@@ -56,8 +57,20 @@ pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
         if !chunks.is_empty() {
             lines.push(("chunks", chunks.join(", ")));
         }
+        if !seal.policy.pipeline.is_empty() {
+            lines.push(("chunks", pipeline(&seal.policy.pipeline)));
+        }
     }
     lines
+}
+
+/// `plan → parser, docs → review`: layer by layer.
+fn pipeline(chunks: &[Chunk]) -> String {
+    let layer = |members: &Vec<&Chunk>| {
+        members.iter().map(|chunk| safe(&chunk.name)).collect::<Vec<_>>().join(", ")
+    };
+    let layers: Vec<_> = ralph_core::pipeline::layers(chunks).iter().map(layer).collect();
+    safe(&layers.join(" → "))
 }
 
 /// A step of an orchestrated run.

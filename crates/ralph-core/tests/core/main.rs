@@ -19,6 +19,8 @@ mod laws;
 #[cfg(test)]
 mod lines;
 #[cfg(test)]
+mod pipeline;
+#[cfg(test)]
 mod reason;
 #[cfg(test)]
 mod scenario;

@@ -1,6 +1,6 @@
 //! Settings become the policy. What they may be was checked when they were read.
 
-use super::read::{Entry, Setting};
+use super::read::{Entry, PIPELINE, Setting};
 use super::value::Value;
 use crate::notify::{Notify, Way};
 use ralph_core::gate::{Command, Format, Gate, MinTests, Moment, Rerun};
@@ -21,6 +21,7 @@ pub(super) fn policy(settings: &[Setting], entries: &[Entry]) -> Policy {
         match entry.table {
             "gate" => policy.gates.push(gate(&entry.settings)),
             "chunk" => policy.chunks.push(chunk(entry)),
+            PIPELINE => policy.pipeline.push(chunk(entry)),
             _ => policy.lines.patterns.push(pattern(&entry.settings)),
         }
     }
@@ -138,11 +139,12 @@ fn gate(settings: &[Setting]) -> Gate {
     gate
 }
 
-fn chunk(entry: &Entry) -> Chunk {
+pub(super) fn chunk(entry: &Entry) -> Chunk {
     let mut chunk = Chunk {
         after: Vec::new(),
         name: entry.name.clone(),
-        r#match: String::new(),
+        // A chunk of a pipeline may leave it out.
+        r#match: entry.name.clone(),
         gates: Vec::new(),
         outputs: Vec::new(),
         max_holds: 0,
@@ -153,6 +155,7 @@ fn chunk(entry: &Entry) -> Chunk {
             ("gates", Value::Texts(texts)) => chunk.gates.clone_from(texts),
             ("outputs", Value::Texts(texts)) => chunk.outputs.clone_from(texts),
             ("max_holds", Value::Count(count)) => chunk.max_holds = *count,
+            ("after", Value::Texts(names)) => chunk.after.clone_from(names),
             _ => {}
         }
     }

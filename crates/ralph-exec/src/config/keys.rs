@@ -76,6 +76,11 @@ pub(super) static ROOT: &[Key] = &[
         about: "What a subagent or teammate has to have done before it may stop. It needs `match`; the first one that fits counts.",
     },
     Key {
+        name: "pipeline",
+        kind: Kind::Table(PIPELINE),
+        about: "Chunks that all have to be done before the run is, some of them after others.",
+    },
+    Key {
         name: "lines",
         kind: Kind::Table(LINES),
         about: "Instant checks over the lines that were added, and only over those.",
@@ -261,6 +266,45 @@ static CHUNK: &[Key] = &[
     },
 ];
 
+static PIPELINE: &[Key] = &[Key {
+    name: "chunk",
+    kind: Kind::Named(PIPELINE_CHUNK),
+    about: "One chunk. It needs `name`. Agents are held to the first one that fits them, before any `[[chunk]]`.",
+}];
+
+static PIPELINE_CHUNK: &[Key] = &[
+    Key {
+        name: "name",
+        kind: Kind::Name,
+        about: "Unique, also among `[[chunk]]`; 1 to 60 of `A-Z a-z 0-9 . _ -`.",
+    },
+    Key {
+        name: "match",
+        kind: Kind::Wildcard,
+        about: "The type of the subagents, or the name of the teammate; `*` is anything, `?` one character. Without it, the name.",
+    },
+    Key {
+        name: "gates",
+        kind: Kind::Names,
+        about: "Gates that have to pass, by name, whatever their `on` says.",
+    },
+    Key {
+        name: "outputs",
+        kind: Kind::Globs,
+        about: "Of each, a file has to be there that is not empty and was made or changed since the run began.",
+    },
+    Key {
+        name: "max_holds",
+        kind: Kind::Count { least: 1, most: 100 },
+        about: "How often one agent is held in a row; then it is let go, unverified.",
+    },
+    Key {
+        name: "after",
+        kind: Kind::Names,
+        about: "Chunks of the pipeline that have to be done before, by name.",
+    },
+];
+
 static LINES: &[Key] = &[
     Key {
         name: "forbid",
@@ -381,7 +425,7 @@ static NOTIFY: &[Key] = &[
     },
 ];
 
-/// The keys of the table at `path` (`gate`, `lines.pattern`).
+/// The keys of the table at `path` (`gate`, `pipeline.chunk`).
 pub(super) fn table(path: &str) -> &'static [Key] {
     path.split('.').fold(ROOT, |keys, name| {
         keys.iter().find(|key| key.name == name).map_or(&[], |key| key.kind.keys())
@@ -448,7 +492,7 @@ impl Kind {
                 "a duration such as `\"90m\"` or `\"8h\"` is needed".to_string()
             }
             Self::Name => "1 to 60 letters, digits, `.`, `_` and `-` are needed".to_string(),
-            Self::Names => "a list of names of gates is needed: `[\"tests\"]`".to_string(),
+            Self::Names => "a list of names is needed: `[\"tests\"]`".to_string(),
             Self::Wildcard => {
                 "1 to 200 bytes on one line are needed, such as `\"implementer*\"`".to_string()
             }

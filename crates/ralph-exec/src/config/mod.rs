@@ -4,6 +4,7 @@
 //! whole lists; gates and patterns are replaced one by one, by name.
 
 mod apply;
+mod chunks;
 mod keys;
 mod read;
 mod schema;
@@ -14,13 +15,11 @@ use crate::notify::Notify;
 use crate::paths::Home;
 use keys::Kind;
 use ralph_core::policy::Policy;
-use ralph_core::text;
 use read::{Entry, Problems, Setting, Sheet};
 use serde::Serialize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use value::Value;
 
 pub use keys::LONGEST_GATE_MS;
 pub use schema::schema;
@@ -284,55 +283,7 @@ impl Merged {
                 "give `max_iterations` or `max_duration` a number; 0 is without limit".to_string();
             problems.add(source, setting.span.clone(), (says, Some(hint)));
         }
-        for chunk in self.entries.iter().filter(|entry| entry.table == "chunk") {
-            self.check_chunk(chunk, sources, problems);
-        }
-    }
-
-    /// A chunk names gates that there are, and demands something.
-    fn check_chunk(&self, chunk: &Entry, sources: &[Source], problems: &mut Problems) {
-        let list = |key: &str| {
-            let setting = chunk.settings.iter().find(|setting| setting.key == key);
-            match setting.map(|setting| &setting.value) {
-                Some(Value::Texts(texts)) => texts.as_slice(),
-                _ => &[],
-            }
-        };
-        let mut tell = |key: &str, says: String, hint: String| {
-            let setting = chunk.settings.iter().find(|setting| setting.key == key);
-            let source = |layer| sources.iter().find(|source| source.layer == layer);
-            if let Some(setting) = setting
-                && let Some(source) = source(setting.place.layer)
-            {
-                problems.add(source, setting.span.clone(), (says, Some(hint)));
-            }
-        };
-        let gates = || self.entries.iter().filter(|entry| entry.table == "gate");
-        for name in list("gates") {
-            if !gates().any(|gate| gate.name == *name) {
-                let near = text::nearest(name, gates().map(|gate| gate.name.as_str()));
-                let known = gates().map(|gate| format!("`{}`", gate.name)).collect::<Vec<_>>();
-                let hint = match near {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None if known.is_empty() => "there is no `[[gate]]`".to_string(),
-                    None => format!("there is {}", known.join(", ")),
-                };
-                tell("gates", format!("there is no gate named `{name}`"), hint);
-            }
-        }
-        let is_for_agents = |gate: &Entry| {
-            gate.settings.iter().any(|setting| match (&*setting.key, &setting.value) {
-                ("on", Value::Texts(on)) => {
-                    on.iter().any(|moment| matches!(&**moment, "subagent" | "teammate"))
-                }
-                _ => false,
-            })
-        };
-        if list("gates").is_empty() && list("outputs").is_empty() && !gates().any(is_for_agents) {
-            let says = format!("chunk `{}` demands nothing", text::line(&chunk.name, 60));
-            let hint = "add `gates = [\"tests\"]` or `outputs = [\"docs/parser.md\"]`".to_string();
-            tell("match", says, hint);
-        }
+        chunks::check(&self.entries, sources, problems);
     }
 
     fn origins(&self) -> Vec<Origin> {

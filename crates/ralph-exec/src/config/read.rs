@@ -26,6 +26,8 @@ const OWN_NAMES: [&str; 9] = [
     "tasks",
     "tools",
 ];
+pub(super) const PIPELINE: &str = "pipeline.chunk";
+const PATTERN: &str = "lines.pattern";
 /// `max_cost` may stand for `max_cost_usd`, `m` for too much.
 const SHORTEST_BEGINNING: usize = 3;
 
@@ -39,10 +41,10 @@ pub(super) struct Setting {
     pub(super) span: Range<usize>,
 }
 
-/// One `[[gate]]`, `[[chunk]]` or `[[lines.pattern]]`.
+/// One `[[gate]]`, `[[chunk]]`, `[[pipeline.chunk]]` or `[[lines.pattern]]`.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// `gate`, `chunk` or `lines.pattern`.
+    /// `gate`, `chunk`, `pipeline.chunk` or `lines.pattern`.
     pub(super) table: &'static str,
     pub(super) name: String,
     pub(super) settings: Vec<Setting>,
@@ -142,7 +144,8 @@ impl Reader<'_> {
             let Some(key) = self.known(section.kind.keys(), section.name, name) else { continue };
             let path = format!("{}.{}", section.name, key.name);
             if let Kind::Named(keys) = key.kind {
-                self.entries("lines.pattern", keys, found);
+                let within = if section.name == "pipeline" { PIPELINE } else { PATTERN };
+                self.entries(within, keys, found);
             } else if let Kind::Variables = key.kind {
                 self.variables(&path, found);
             } else if let Some(setting) = self.setting(&key.kind, (&path, &path), found) {
@@ -163,11 +166,10 @@ impl Reader<'_> {
         };
         if items.len() > MOST_ENTRIES {
             let says = format!("there are more than {MOST_ENTRIES} `[[{table}]]`");
-            return self.problem(
-                found.span(),
-                says,
-                "one program can check many things".to_string(),
-            );
+            let is_chunks = table.ends_with("chunk");
+            let hint =
+                if is_chunks { "put more into each" } else { "one program can check many things" };
+            return self.problem(found.span(), says, hint.to_string());
         }
         for item in items {
             if let DeValue::Table(fields) = item.get_ref() {
@@ -249,7 +251,7 @@ impl Reader<'_> {
             ("chunk", ..) if !has("match") => {
                 missing("match", "say which agents are meant: `match = \"implementer*\"`");
             }
-            ("lines.pattern", ..) if !has("pattern") => {
+            (PATTERN, ..) if !has("pattern") => {
                 missing("pattern", "add the regular expression: `pattern = \"console\\\\.log\"`");
             }
             _ => {}

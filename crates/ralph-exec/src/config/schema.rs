@@ -66,6 +66,8 @@ fn kind(kind: &Kind, path: &str, defaults: &Sheet) -> Value {
                     item.insert("oneOf".to_string(), either);
                 } else if path == "chunk" {
                     item.insert("required".to_string(), json!(["match"]));
+                } else if path == read::PIPELINE {
+                    item.insert("required".to_string(), json!(["name"]));
                 } else {
                     item.insert("required".to_string(), json!(["name", "pattern"]));
                 }

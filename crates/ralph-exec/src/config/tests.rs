@@ -105,12 +105,15 @@ fn saying(heading: &str, key: Option<&Key>) -> String {
         "[[gate]]" if name == Some("shell") => &[("name", "\"a\"")],
         "[[gate]]" => &[("name", "\"a\""), ("run", "[\"true\"]")],
         "[[chunk]]" => &[("match", "\"a\""), ("outputs", "[\"a\"]")],
+        "[[pipeline.chunk]]" => &[("name", "\"a\"")],
         "[[lines.pattern]]" => &[("name", "\"a\""), ("pattern", "\"a\"")],
         _ => &[],
     };
     let mut text = format!("{heading}\n");
-    if heading == "[[chunk]]" {
-        // It names one.
+    // What it names.
+    if name == Some("after") {
+        text.insert_str(0, "[[pipeline.chunk]]\nname = \"other\"\n");
+    } else if heading.ends_with("chunk]]") {
         text.insert_str(0, "[[gate]]\nname = \"other\"\nrun = [\"true\"]\n");
     }
     for (other, value) in beside.iter().filter(|(other, _)| Some(*other) != name) {
@@ -762,6 +765,14 @@ fn the_schema_and_the_reader_refuse_the_same() {
         ("[[chunk]]\nmatch = 'a'\noutputs = ['/a']", false),
         ("[[chunk]]\nmatch = 'a'\noutputs = ['a']\nmax_holds = 0", false),
         ("[[chunk]]\nmatch = 'a'\noutputs = ['a']\ngates = ['a b']", false),
+        ("[[pipeline.chunk]]\nname = 'a'", true),
+        ("[[pipeline.chunk]]\nname = 'a b'", false),
+        ("[[pipeline.chunk]]\nmatch = 'a'", false),
+        ("[[pipeline.chunk]]\nname = 'a'\nafter = 'b'", false),
+        ("[[pipeline.chunk]]\nname = 'a'\nafter = ['b c']", false),
+        ("[[pipeline.chunk]]\nname = 'a'\n[[pipeline.chunk]]\nname = 'b'\nafter = ['a']", true),
+        ("[pipeline]\nchunks = []", false),
+        ("[[chunk]]\nmatch = 'a'\noutputs = ['a']\nafter = []", false),
         ("[[lines.pattern]]\nname = 'a'", false),
         ("[[lines.pattern]]\nname = 'a'\npattern = 'a'", true),
     ] {
@@ -838,6 +849,132 @@ match = "implementer*"
     "#);
 }
 
+/// A pipeline has a beginning, and whoever it names is in it.
+#[test]
+fn a_pipeline_has_an_order_and_names_of_its_own() {
+    let error = project(
+        r#"
+[[gate]]
+name = "tests"
+run = ["true"]
+[[chunk]]
+name = "docs"
+match = "writer"
+outputs = ["a"]
+[[pipeline.chunk]]
+name = "types"
+gates = ["test"]
+after = ["parser"]
+[[pipeline.chunk]]
+name = "parser"
+match = "implementer*"
+after = ["typs", "docs", "nobody"]
+[[pipeline.chunk]]
+name = "types"
+[[pipeline.chunk]]
+name = "docs"
+[[pipeline.chunk]]
+match = "a"
+[[pipeline.chunk]]
+name = "b"
+atfer = []
+"#,
+    )
+    .unwrap_err();
+    assert_snapshot!(told(&error), @r#"
+    18: there is another `[[pipeline.chunk]]` named `types`  ["types"]
+         names are unique in a file
+    21: `[[pipeline.chunk]]` without `name`  [[[pipeline.chunk]]]
+         give it a short name, such as `name = "tests"`
+    25: unknown key `atfer`  [atfer]
+         did you mean `after`?
+    16: there is no `[[pipeline.chunk]]` named `typs`  [["typs", "docs", "nobody"]]
+         did you mean `types`?
+    16: there is no `[[pipeline.chunk]]` named `nobody`  [["typs", "docs", "nobody"]]
+         there is `types`, `docs`, `a`, `b`
+    20: there is a `[[chunk]]` named `docs` too  ["docs"]
+         what is demanded of a chunk is told by its name: rename one of them
+    "#);
+}
+
+#[test]
+fn a_pipeline_that_goes_round_is_no_order() {
+    let chain = |edges: &[(&str, &str)]| {
+        let mut text = String::new();
+        for (name, after) in edges {
+            text.push_str(&format!("[[pipeline.chunk]]\nname = \"{name}\"\nafter = [{after}]\n"));
+        }
+        told(&project(&text).unwrap_err())
+    };
+    assert_snapshot!(chain(&[("a", "\"a\"")]), @r#"
+    3: chunk `a` comes after itself  [["a"]]
+         take its own name out of `after`
+    "#);
+    assert_snapshot!(chain(&[("a", "\"b\""), ("b", "\"a\"")]), @r#"
+    3: the pipeline goes round in a circle: `a → b → a`  [["b"]]
+         each comes after the next: take one name out of an `after`
+    "#);
+    assert_snapshot!(
+        chain(&[("x", ""), ("a", "\"c\""), ("b", "\"x\", \"a\""), ("c", "\"b\""), ("d", "\"a\"")]),
+        @r#"
+    6: the pipeline goes round in a circle: `a → c → b → a`  [["c"]]
+         each comes after the next: take one name out of an `after`
+    "#
+    );
+    let names: Vec<String> = (0..30).map(|at| format!("c{at}")).collect();
+    let ring: Vec<(&str, String)> =
+        (0..30).map(|at| (names[at].as_str(), format!("\"{}\"", names[(at + 1) % 30]))).collect();
+    let ring: Vec<(&str, &str)> = ring.iter().map(|(name, after)| (*name, &**after)).collect();
+    assert_snapshot!(chain(&ring), @r#"
+    3: the pipeline goes round in a circle: `c0 → c1 → c2 → c3 → c4 → c5 → c6 → c7 → c8 → c9 → … → c0`  [["c1"]]
+         each comes after the next: take one name out of an `after`
+    "#);
+}
+
+#[test]
+fn a_pipeline_is_as_long_as_it_says() {
+    let chunk = |at: usize| {
+        let after = if at == 0 { String::new() } else { format!("\"c{}\"", at - 1) };
+        format!("[[pipeline.chunk]]\nname = \"c{at}\"\nafter = [{after}]\n")
+    };
+    let many = |count: usize| project((0..count).map(chunk).collect::<String>());
+    assert_eq!(many(200).unwrap().policy.pipeline.len(), 200);
+    assert_snapshot!(told(&many(201).unwrap_err()), @"
+    1: there are more than 200 `[[pipeline.chunk]]`  [[[pipeline.chunk]]]
+         put more into each
+    ");
+
+    let fine = project(
+        "[[pipeline.chunk]]\nname = \"a\"\n[[pipeline.chunk]]\nname = \"b\"\nmatch = \"b*\"\nafter = [\"a\"]\n",
+    );
+    let chunk = |name: &str, fits: &str, after: &[&str]| Chunk {
+        after: after.iter().map(ToString::to_string).collect(),
+        name: name.to_string(),
+        r#match: fits.to_string(),
+        gates: Vec::new(),
+        outputs: Vec::new(),
+        max_holds: 3,
+    };
+    assert_eq!(fine.unwrap().policy.pipeline, [chunk("a", "a", &[]), chunk("b", "b*", &["a"])]);
+}
+
+/// The person's own chunks and the project's are one pipeline.
+#[test]
+fn a_pipeline_is_checked_over_all_layers() {
+    let place = Place::new();
+    place.write("home/config.toml", "[[chunk]]\nname = \"docs\"\nmatch = \"w\"\noutputs = [\"a\"]\n[[pipeline.chunk]]\nname = \"a\"\nafter = [\"b\"]\n");
+    place.write(
+        "project/ralph.toml",
+        "[[pipeline.chunk]]\nname = \"b\"\nafter = [\"a\"]\n[[pipeline.chunk]]\nname = \"docs\"\n",
+    );
+    assert_snapshot!(told(&place.load().unwrap_err()), @r#"
+    5: there is a `[[chunk]]` named `docs` too  ["docs"]
+         what is demanded of a chunk is told by its name: rename one of them
+    7: the pipeline goes round in a circle: `a → b → a`  [["b"]]
+         each comes after the next: take one name out of an `after`
+    "#);
+}
+
 /// A file that says everything.
 fn everything() -> String {
     let mut text = String::new();
@@ -850,7 +987,7 @@ fn everything() -> String {
             }
         }
     }
-    for heading in ["gate", "chunk", "lines.pattern"] {
+    for heading in ["gate", "chunk", "pipeline.chunk", "lines.pattern"] {
         let keys = keys::table(heading);
         text.push_str(&format!("[[{heading}]]\n"));
         for key in keys.iter().filter(|key| !matches!(key.kind, Kind::Shell)) {

@@ -58,12 +58,12 @@ pub(super) fn told(inquiry: &Inquiry<'_>) -> Vec<Requirement> {
 
 /// What the checks of lists say. They wait for the gates and for nothing else: most of them fail until the end, and no
 /// gate waits for that.
-pub(super) fn checked(gates: &Inquiry<'_>, told: &[Requirement]) -> Vec<Requirement> {
+pub(super) fn checked(gates: &Inquiry<'_>, is_busy: bool) -> Vec<Requirement> {
     let wanted: Vec<&Gate> = gates.contract.checks.due.iter().collect();
     if wanted.is_empty() {
         return Vec::new();
     }
-    if told.iter().any(Requirement::is_running) {
+    if is_busy {
         return wanted.into_iter().map(|gate| running(gate, "waits for the gates")).collect();
     }
     self::told(&Inquiry { wanted: &wanted, ..*gates })
@@ -248,7 +248,7 @@ fn flaky(gate: &Gate, report: &GateReport) -> Option<Requirement> {
     })
 }
 
-fn running(gate: &Gate, how: &str) -> Requirement {
+pub(super) fn running(gate: &Gate, how: &str) -> Requirement {
     let why = format!("{how}; its result is there at the next stop");
     gate.standing(Standing::Pending(Pending::Running(why)))
 }

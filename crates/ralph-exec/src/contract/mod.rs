@@ -10,6 +10,7 @@ mod checks;
 mod gates;
 mod look;
 mod part;
+mod pipeline;
 mod red;
 mod seal;
 pub mod work;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use ralph_core::facts::Tree;
 use ralph_core::gate::{Gate, Moment};
 use ralph_core::policy::{Change, Checkout};
-use ralph_core::record::{OnTampering, Run, Seal};
+use ralph_core::record::{OnTampering, Run, Seal, Waiver};
 use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Stage, Standing, Weight};
 use ralph_core::run::PartState;
 
@@ -32,6 +33,7 @@ use crate::world::World;
 use gates::Inquiry;
 use look::Candidate;
 use part::Chunks;
+use pipeline::{Site, Weighed};
 use work::Where;
 
 pub use part::{Demand, is_elsewhere, judge_part};
@@ -54,6 +56,8 @@ pub struct Contract<'a> {
     /// Subagents, teammates and tasks that were looked at so far.
     pub parts: &'a [PartState],
     pub checks: &'a Checks,
+    /// What a person does without.
+    pub waivers: &'a [Waiver],
 }
 
 /// Checks of lists: each is run like a gate and counts for its item alone.
@@ -138,7 +142,10 @@ fn judge_once(contract: &Contract<'_>) -> Judged {
         listing: Some(&listing),
     };
     let told = gates::told(&inquiry);
-    let checks = gates::checked(&inquiry, &told);
+    let site = Site { inquiry: &inquiry, listing: &listing, touched: &look.touched };
+    let Weighed { requirements: mut weighed, is_busy } = pipeline::weigh(&site, &told);
+    let checks = gates::checked(&inquiry, is_busy);
+    requirements.append(&mut weighed);
     requirements.extend(chunks.weigh(contract, (&listing, &look.touched), told));
     // What comes first is what the agent is told to do next.
     requirements.sort_by_key(|one| one.stage);
@@ -150,11 +157,15 @@ fn judge_once(contract: &Contract<'_>) -> Judged {
 /// Before the word `verified`, when everything else is met: what takes checkouts to find out.
 pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
     let Some(candidate) = &judged.candidate else { return Vec::new() };
-    let has_counted = |gate: &&Gate| judged.requirements.iter().any(|one| one.name == gate.name);
-    let mut wanted: Vec<_> = contract.seal.policy.gates.iter().filter(has_counted).collect();
+    let policy = &contract.seal.policy;
+    let has_counted = |gate: &Gate| {
+        judged.requirements.iter().any(|one| one.name == gate.name)
+            || policy.pipeline.iter().any(|chunk| chunk.gates.contains(&gate.name))
+    };
+    let mut wanted = gates::wanted(contract, &judged.touched, &has_counted);
     let mut told = red::requirement(contract, candidate, (&wanted, &judged.new_tests));
     wanted.extend(&contract.checks.due);
-    if contract.seal.policy.verify.checkout == Checkout::Clean {
+    if policy.verify.checkout == Checkout::Clean {
         told.extend(clean(contract, candidate, &wanted));
     }
     if !told.is_empty() && !is_current(contract, judged) {
@@ -194,7 +205,9 @@ fn something_changed(contract: &Contract<'_>, listing: &Listing) -> Option<Requi
     } else {
         Standing::Met(Evidence::Measured)
     };
-    let next = if matches!(standing, Standing::Met(_)) { "" } else { "Do the work" };
+    // What has to be done, a pipeline says better.
+    let is_said = !contract.seal.policy.pipeline.is_empty();
+    let next = if is_said || matches!(standing, Standing::Met(_)) { "" } else { "Do the work" };
     Some(requirement("a change", standing, next))
 }
 

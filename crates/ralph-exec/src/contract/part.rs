@@ -10,6 +10,7 @@ use ralph_core::record::PartKind;
 use ralph_core::requirement::{Evidence, Failure, Requirement, Standing};
 
 use super::gates::{self, Inquiry};
+use super::pipeline::{self, Site};
 use super::work::Where;
 use super::{Contract, LINES, ROUNDS, look, requirement, untold};
 use crate::faults::describe;
@@ -93,6 +94,11 @@ fn once(contract: &Contract<'_>, demand: &Demand<'_>) -> (Vec<Requirement>, Opti
         listing: Some(&listing),
     };
     requirements.extend(gates::told(&inquiry));
+    if let Some(chunk) = demand.chunk.filter(|chunk| !chunk.after.is_empty()) {
+        let site = Site { inquiry: &inquiry, listing: &listing, touched: &look.touched };
+        // Whoever came too early should know that first.
+        requirements.splice(0..0, pipeline::earlier(&site, chunk, &requirements));
+    }
     requirements.sort_by_key(|one| one.stage);
     (requirements, Some(listing))
 }
@@ -106,11 +112,7 @@ impl<'a> Chunks<'a> {
         let had_agents = |chunk: &'a Chunk| {
             let is_its = |name: &Option<String>| name.as_deref() == Some(chunk.name.as_str());
             let last = contract.parts.iter().rev().find(|part| is_its(&part.chunk))?;
-            let moment = match last.who.kind {
-                PartKind::Subagent => Moment::Subagent,
-                PartKind::Teammate => Moment::Teammate,
-                PartKind::Task => Moment::Task,
-            };
+            let moment = moment(last.who.kind);
             let tally = chunk::tally(contract.parts, Some(&chunk.name));
             Some((Demand { moment, chunk: Some(chunk) }, tally))
         };
@@ -154,7 +156,15 @@ impl<'a> Chunks<'a> {
     }
 }
 
-fn briefly(one: &Requirement) -> Requirement {
+pub(super) fn moment(kind: PartKind) -> Moment {
+    match kind {
+        PartKind::Subagent => Moment::Subagent,
+        PartKind::Teammate => Moment::Teammate,
+        PartKind::Task => Moment::Task,
+    }
+}
+
+pub(super) fn briefly(one: &Requirement) -> Requirement {
     let standing = match &one.standing {
         Standing::Unmet(failure) => Standing::Unmet(Failure::new(failure.summary.clone())),
         standing @ (Standing::Met(_) | Standing::Unknown(_) | Standing::Pending(_)) => {
@@ -173,7 +183,7 @@ enum Near {
     There,
 }
 
-fn outputs(
+pub(super) fn outputs(
     contract: &Contract<'_>,
     chunk: &Chunk,
     (listing, touched): (&Listing, &[String]),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ralph_core::gate::{Gate, GateReport};
 use ralph_core::id::RunId;
 use ralph_core::policy::Baseline;
+use ralph_core::run::State;
 
 use super::look::{self, Candidate};
 use super::{Checks, Contract, baseline, checkout};
@@ -148,14 +149,15 @@ pub fn perform(
         return Err(WorkError::Untrusted(id.clone()));
     }
     let none = Checks::default();
-    let (iteration, parts) = (state.iteration, &state.parts);
-    let contract = Contract { world, run: &run, seal, iteration, parts, checks: &none };
+    let State { iteration, parts, waivers, .. } = &state;
+    let (run, iteration, checks) = (&run, *iteration, &none);
+    let contract = Contract { world, run, seal, iteration, parts, checks, waivers };
     let path = world.home.run(id).working();
     let Some(_working) = slot::take(&path, &|| !cancel.is_wished())? else { return Ok(()) };
     let named = |gate: &&Gate| task.gates.contains(&gate.name);
     let is_check = |name: &String| !seal.policy.gates.iter().any(|gate| gate.name == *name);
     let checks =
-        if task.gates.iter().any(is_check) { lists::checks(&world.home, &run) } else { Vec::new() };
+        if task.gates.iter().any(is_check) { lists::checks(&world.home, run) } else { Vec::new() };
     let wanted: Vec<&Gate> = seal.policy.gates.iter().chain(&checks).filter(named).collect();
     match task.site {
         Where::Tree => in_tree(&contract, &wanted, cancel),

@@ -37,8 +37,8 @@ pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Ev
     let lists = lists::of_run(world, opened);
     let checks = Checks { due: lists.due(), programs: lists.programs() };
     let contract = run.seal.as_deref().map(|seal| {
-        let State { iteration, parts, .. } = &opened.state;
-        Contract { world, run, seal, iteration: *iteration, parts, checks: &checks }
+        let State { iteration, parts, waivers, .. } = &opened.state;
+        Contract { world, run, seal, iteration: *iteration, parts, checks: &checks, waivers }
     });
     let judged = contract.as_ref().map(contract::judge);
     let mut requirements = of_lists(run, &lists, judged.as_ref());
@@ -85,12 +85,13 @@ fn sealed(contract: &Contract<'_>, judged: Judged, lists: &Lists, evidence: &mut
     evidence.tampering = judged.tampering;
 }
 
-/// What guards the judge does not measure the work, and what subagents are held to is not all of it.
+/// What guards the judge does not measure the work, and what subagents are held to is not all of it. A pipeline is.
 fn is_measured(run: &Run, evidence: &Evidence) -> bool {
     let counts_here = |gate: &Gate| gate.on.contains(&Moment::Stop);
     match &run.seal {
         Some(seal) if !seal.policy.gates.iter().any(counts_here) => {
-            !run.features.is_empty()
+            !seal.policy.pipeline.is_empty()
+                || !run.features.is_empty()
                 || !run.lists.is_empty()
                 || run.promise.is_some()
                 || run.checklist == Asked::Yes

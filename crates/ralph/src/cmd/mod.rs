@@ -13,6 +13,7 @@ pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod model;
 pub(crate) mod notify;
+pub(crate) mod pipeline;
 pub(crate) mod replay;
 pub(crate) mod simulate;
 pub(crate) mod start;

@@ -124,6 +124,7 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
     let held = if args.name.is_none() { overview::held(&home) } else { Vec::new() };
     let off = super::off(env, &home);
     let shown = Shown {
+        home: &home,
         off,
         runs: &runs,
         unprotected: &unprotected,
@@ -141,7 +142,8 @@ pub(crate) fn of_run(home: &Home, run: &RunId) -> Result<String, Failure> {
     let opened = store::load(home, run)?;
     let view = RunView { phase: control::phase(home, &opened), opened };
     // Whoever asks in the session is heard there.
-    Ok(paragraph(&view, None, &faults::all(home)))
+    let pipeline = super::pipeline::line(home, &view.opened);
+    Ok(paragraph(&view, None, (&faults::all(home), pipeline)))
 }
 
 fn clear(home: &Home, args: &Status) -> Result<(), Failure> {
@@ -171,6 +173,7 @@ fn is_old(view: &RunView, now_ms: u64) -> bool {
 }
 
 struct Shown<'a> {
+    home: &'a Home,
     off: Option<&'static str>,
     runs: &'a [RunView],
     /// One for each run.
@@ -211,7 +214,8 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
         out.push_str(&format!("{} nobody is held: {why}\n\n", paint(term::ODD, "?")));
     }
     for (view, unprotected) in shown.runs.iter().zip(shown.unprotected) {
-        out.push_str(&paragraph(view, unprotected.as_ref(), shown.faults));
+        let pipeline = super::pipeline::line(shown.home, &view.opened);
+        out.push_str(&paragraph(view, unprotected.as_ref(), (shown.faults, pipeline)));
     }
     for one in shown.unreadable {
         let id = paint(term::BOLD, one.run.as_str());
@@ -255,7 +259,11 @@ fn held_line(view: &HeldView) -> String {
     format!("no run  session {session} {how} ({ago}); `ralph cancel {session}` lets it go\n")
 }
 
-fn paragraph(view: &RunView, unprotected: Option<&Unprotected>, faults: &[Fault]) -> String {
+fn paragraph(
+    view: &RunView,
+    unprotected: Option<&Unprotected>,
+    (faults, pipeline): (&[Fault], Option<String>),
+) -> String {
     let (run, state) = (&view.opened.run, &view.opened.state);
     let now_ms = clock::now_ms();
     let id = paint(term::BOLD, run.id.as_str());
@@ -289,6 +297,9 @@ fn paragraph(view: &RunView, unprotected: Option<&Unprotected>, faults: &[Fault]
         && unprotected.is_none()
     {
         out.push_str("      no stop seen yet; if it stays so, `ralph doctor` says why\n");
+    }
+    if let Some(pipeline) = pipeline {
+        out.push_str(&format!("      {}\n", safe(&pipeline)));
     }
     if let Some(Declared::Waiting { until_ms, why }) = &state.declared
         && *until_ms > now_ms

@@ -39,7 +39,7 @@ forbid = ["debug-print"]
 "#;
 
 /// A payload of the client, of this session and project, with `changes`.
-fn payload(sandbox: &Sandbox, name: &str, changes: &Value) -> Vec<u8> {
+pub fn payload(sandbox: &Sandbox, name: &str, changes: &Value) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fixtures/hosts/claude-code/2.1.325/stdin")
         .join(name);

@@ -28,6 +28,7 @@ mod model;
 mod notify;
 mod ownership;
 mod people;
+mod pipeline;
 mod plugin;
 mod policy;
 mod real_projects;

@@ -263,7 +263,7 @@ fn a_hostile_file_is_shown_harmlessly() {
     1 | '�a�' = 1 #  �31m
       | ^^^^^
       |
-      = hint: there is `run`, `gate`, `chunk`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
+      = hint: there is `run`, `gate`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
 
     error: unknown key `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`
      --> $ROOT/project/ralph.toml:2:1
@@ -271,7 +271,7 @@ fn a_hostile_file_is_shown_harmlessly() {
     2 | 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx = 1
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = hint: there is `run`, `gate`, `chunk`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
+      = hint: there is `run`, `gate`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
 
     error: `run.baseline` cannot be `"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"`
      --> $ROOT/project/ralph.toml:3:16
@@ -327,6 +327,7 @@ fn the_policy_reference_is_current() {
         "run",
         "gate",
         "chunk",
+        "pipeline.chunk",
         "lines",
         "lines.pattern",
         "protect",

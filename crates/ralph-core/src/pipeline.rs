@@ -1,0 +1,218 @@
+//! Chunks that all have to be done, some of them after others: in which order they can be, what each of them amounts to
+//! on the tree as it is, and what comes next.
+
+mod progress;
+
+use crate::chunk;
+use crate::policy::Chunk;
+use crate::record::{PartKind, PartRule};
+use crate::requirement::{Evidence, Failure, Pending, Requirement, Stage, Standing, Weight};
+use crate::run::PartState;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+pub use progress::{History, Node, Summary, Where, nodes, summary};
+
+/// How many chunks are named where all of them could be meant.
+const NAMED: usize = 6;
+
+/// What a requirement of a chunk is called.
+pub fn name(chunk: &Chunk) -> String {
+    format!("chunk {}", chunk.name)
+}
+
+/// Chunks by what they wait for: those of a layer wait for earlier ones only. Each layer is in the order of the file.
+/// What is in a circle, or behind one, is the last layer; names that nobody has are left out of account.
+pub fn layers(chunks: &[Chunk]) -> Vec<Vec<&Chunk>> {
+    let names: BTreeSet<&str> = chunks.iter().map(|chunk| chunk.name.as_str()).collect();
+    let mut placed: BTreeSet<&str> = BTreeSet::new();
+    let mut rest: Vec<&Chunk> = chunks.iter().collect();
+    let mut layers = Vec::new();
+    while !rest.is_empty() {
+        let is_free = |chunk: &&Chunk| {
+            let before = chunk.after.iter().map(String::as_str);
+            before.filter(|name| names.contains(name)).all(|name| placed.contains(name))
+        };
+        let (free, bound): (Vec<&Chunk>, Vec<&Chunk>) = rest.into_iter().partition(is_free);
+        if free.is_empty() {
+            layers.push(bound);
+            break;
+        }
+        placed.extend(free.iter().map(|chunk| chunk.name.as_str()));
+        layers.push(free);
+        rest = bound;
+    }
+    layers
+}
+
+/// The first circle, from a chunk over what it comes after back to itself.
+pub fn circle(chunks: &[Chunk]) -> Option<Vec<&Chunk>> {
+    let mut bound: BTreeMap<&str, &Chunk> =
+        chunks.iter().map(|chunk| (chunk.name.as_str(), chunk)).collect();
+    loop {
+        let free: Vec<&str> = bound
+            .iter()
+            .filter(|(_, chunk)| !chunk.after.iter().any(|name| bound.contains_key(name.as_str())))
+            .map(|(name, _)| *name)
+            .collect();
+        if free.is_empty() {
+            break;
+        }
+        bound.retain(|name, _| !free.contains(name));
+    }
+    // Whoever is left waits for somebody who is left, so that following them comes round.
+    let mut at = *chunks.iter().find_map(|chunk| bound.get(chunk.name.as_str()))?;
+    let mut way: Vec<&Chunk> = Vec::new();
+    loop {
+        if let Some(start) = way.iter().position(|seen| seen.name == at.name) {
+            let mut circle = way.split_off(start);
+            circle.push(at);
+            return Some(circle);
+        }
+        way.push(at);
+        at = at.after.iter().find_map(|name| bound.get(name.as_str()))?;
+    }
+}
+
+/// All that a chunk comes after, near and far, without itself.
+pub fn before<'a>(chunks: &'a [Chunk], chunk: &Chunk) -> Vec<Chunk> {
+    let known: BTreeMap<&str, &'a Chunk> =
+        chunks.iter().map(|chunk| (chunk.name.as_str(), chunk)).collect();
+    let mut found: BTreeSet<&str> = BTreeSet::new();
+    let mut open: Vec<&str> = chunk.after.iter().map(String::as_str).collect();
+    while let Some(name) = open.pop() {
+        if let Some(next) = known.get(name)
+            && next.name != chunk.name
+            && found.insert(next.name.as_str())
+        {
+            open.extend(next.after.iter().map(String::as_str));
+        }
+    }
+    chunks.iter().filter(|chunk| found.contains(chunk.name.as_str())).cloned().collect()
+}
+
+/// What a chunk amounts to whose turn has come. One that nothing measures is done when an agent of its own was seen to
+/// finish, and that is its word.
+pub fn requirement(chunk: &Chunk, demands: &[Requirement], parts: &[PartState]) -> Requirement {
+    let tally = chunk::tally(parts, Some(&chunk.name));
+    let is_own = |one: &Requirement| {
+        let is_output = |glob: &String| one.name.strip_prefix("output ") == Some(glob);
+        chunk.gates.contains(&one.name) || chunk.outputs.iter().any(is_output)
+    };
+    let is_measured = demands.iter().any(|one| one.is_required() && is_own(one));
+    match chunk::requirement(chunk, demands, tally) {
+        Some(told) if is_measured || told.is_open() => told,
+        Some(_) | None => by_agent(chunk, parts),
+    }
+}
+
+fn by_agent(chunk: &Chunk, parts: &[PartState]) -> Requirement {
+    let has_finished = |part: &PartState| {
+        part.chunk.as_ref() == Some(&chunk.name)
+            && part.who.kind != PartKind::Task
+            && matches!(part.rule, PartRule::Verified | PartRule::Unmeasured)
+    };
+    if parts.iter().any(has_finished) {
+        return stands(chunk, Standing::Met(Evidence::Claimed), String::new());
+    }
+    let why = "nothing measures it, and no agent of its own has finished yet";
+    let next = format!("Give chunk `{}` to {}", chunk.name, agent(chunk));
+    stands(chunk, Standing::Unmet(Failure::new(why.to_string())), next)
+}
+
+/// What a chunk amounts to whose turn has not come.
+pub fn waits(chunk: &Chunk, undone: &[&str]) -> Requirement {
+    let why = format!("comes after {}", named(undone, ToString::to_string));
+    stands(chunk, Standing::Pending(Pending::NotReached(why)), String::new())
+}
+
+/// What an agent is told of a chunk that its own comes after.
+pub fn after(chunk: &Chunk, (earlier, told): (&Chunk, &Requirement)) -> Requirement {
+    let (this, that) = (&chunk.name, &earlier.name);
+    let undone = |why: &str| {
+        let summary = format!("`{this}` comes after `{that}`, which is not done: {why}");
+        Standing::Unmet(Failure::new(summary))
+    };
+    let standing = match &told.standing {
+        Standing::Met(evidence) => Standing::Met(*evidence),
+        Standing::Unmet(failure) => undone(&failure.summary),
+        Standing::Pending(Pending::NotReached(why)) => undone(&format!("it {why}")),
+        Standing::Pending(Pending::Running(why)) => {
+            Standing::Pending(Pending::Running(format!("`{that}`: {why}")))
+        }
+        Standing::Unknown(why) => Standing::Unknown(format!("`{that}`: {why}")),
+    };
+    let next = match &standing {
+        Standing::Unmet(_) if told.next.is_empty() => format!("Let chunk `{that}` be done first"),
+        Standing::Unmet(_) => format!("Let chunk `{that}` be done first: {}", told.next),
+        Standing::Met(_) | Standing::Unknown(_) | Standing::Pending(_) => String::new(),
+    };
+    Requirement { name: format!("after {that}"), ..stands(chunk, standing, next) }
+}
+
+/// All chunks, the first that is not done with what comes next: which can be begun, and by whom at once.
+pub fn guided(weighed: Vec<(&Chunk, Requirement)>) -> Vec<Requirement> {
+    let open: Vec<&Chunk> =
+        weighed.iter().filter(|(_, told)| told.is_unmet()).map(|(chunk, _)| *chunk).collect();
+    let mut said = match open.as_slice() {
+        [] | [_] => None,
+        several => Some(side_by_side(several)),
+    };
+    let tell = |(chunk, told): (&Chunk, Requirement)| match (&told.standing, said.take()) {
+        (Standing::Unmet(_), Some(all)) => Requirement { next: all, ..told },
+        (Standing::Unmet(_), None) => Requirement { next: alone(chunk, &told.next), ..told },
+        (_, all) => {
+            said = all;
+            told
+        }
+    };
+    weighed.into_iter().map(tell).collect()
+}
+
+fn side_by_side(open: &[&Chunk]) -> String {
+    let chunks = named(open, |chunk| format!("`{}`", chunk.name));
+    let agents = named(open, |chunk| format!("`{}`", chunk.r#match));
+    let types =
+        if open.len() <= NAMED { format!(" (their types: {agents})") } else { String::new() };
+    format!(
+        "Do chunks {chunks}. None of them waits for another: give each to a subagent of its own, all at once{types}"
+    )
+}
+
+fn alone(chunk: &Chunk, next: &str) -> String {
+    if next.starts_with("Give chunk") || next.is_empty() {
+        return next.to_string();
+    }
+    format!("Do chunk `{}`, by yourself or by {}: {next}", chunk.name, agent(chunk))
+}
+
+fn agent(chunk: &Chunk) -> String {
+    let how = if chunk.r#match.contains(['*', '?']) { "whose type fits" } else { "of type" };
+    format!("a subagent {how} `{}`", chunk.r#match)
+}
+
+/// `a, b and c`; beyond a few `a, b, c and 4 more`.
+fn named<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
+    let mut names: Vec<String> = all.iter().take(NAMED).map(name).collect();
+    let more = all.len().saturating_sub(NAMED);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    match names.split_last() {
+        None => String::new(),
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+fn stands(chunk: &Chunk, standing: Standing, next: String) -> Requirement {
+    Requirement {
+        name: name(chunk),
+        stage: Stage::Correctness,
+        standing,
+        weight: Weight::Required,
+        next,
+    }
+}
