@@ -83,6 +83,11 @@ pub fn rfc3339(ms: u64) -> String {
     format!("{:.3}", timestamp(ms))
 }
 
+/// What [`rfc3339`] wrote, or another program did; `None` for anything else, and for times before 1970.
+pub fn parse_rfc3339(text: &str) -> Option<u64> {
+    u64::try_from(text.parse::<Timestamp>().ok()?.as_millisecond()).ok()
+}
+
 /// `14:02:11` where the user is. Reads the zone database, so it is for commands that people run.
 pub fn local_time(ms: u64) -> String {
     let local = timestamp(ms).to_zoned(TimeZone::system());

@@ -130,6 +130,29 @@ impl Home {
         self.install().join(short_hash(file))
     }
 
+    /// What past runs, learnings and memory are searched by: made of them, and made again when it is gone.
+    pub fn index(&self) -> PathBuf {
+        self.0.join("index")
+    }
+
+    pub fn recall_index(&self) -> PathBuf {
+        self.index().join("recall.sqlite")
+    }
+
+    /// Held by whoever has the index open.
+    pub fn recall_lock(&self) -> PathBuf {
+        self.index().join("lock")
+    }
+
+    pub fn learnings(&self) -> PathBuf {
+        self.0.join("learnings")
+    }
+
+    /// What was learned in a project.
+    pub fn learnings_of(&self, project: &Path) -> PathBuf {
+        self.learnings().join(short_hash(project))
+    }
+
     pub fn faults(&self) -> PathBuf {
         self.0.join("faults")
     }

@@ -68,6 +68,10 @@ enum Command {
     Ask(cmd::declare::Ask),
     /// Say that you wait for something outside; stops are let go until then (for agents)
     Wait(cmd::declare::Wait),
+    /// Search what is on record: past runs, learnings and memory of this project
+    Recall(cmd::recall::Recall),
+    /// Write down what was learned, so that `ralph recall` finds it
+    Learn(cmd::learn::Learn),
     /// Run the gates by hand or in CI, list them, explain them, propose them
     #[command(subcommand, arg_required_else_help = true, after_help = GATE_EXAMPLES)]
     Gate(cmd::gate::args::Gate),
@@ -465,6 +469,8 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Cancel(run) => cmd::control::cancel(env, &run),
         Command::Ask(args) => cmd::declare::ask(env, &args),
         Command::Wait(args) => cmd::declare::wait(env, &args),
+        Command::Recall(args) => cmd::recall::run(env, &args),
+        Command::Learn(args) => cmd::learn::run(env, &args),
         Command::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
         Command::Pipeline(asked) => cmd::pipeline::run(env, &asked),
         Command::Config(config) => cmd::config::run(env, &config),

@@ -2,7 +2,7 @@
 
 /// Follows a text line by line.
 #[derive(Debug, Default)]
-pub(crate) struct Fence {
+pub struct Fence {
     open: Option<Marker>,
 }
 
@@ -18,7 +18,7 @@ impl Fence {
     }
 
     /// Whether this line is code or one of the fences around it.
-    pub(crate) fn covers(&mut self, line: &str) -> bool {
+    pub fn covers(&mut self, line: &str) -> bool {
         let found = marker(line);
         match (self.open, found) {
             (None, None) => false,

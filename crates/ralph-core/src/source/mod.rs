@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 pub mod checklist;
 pub mod client_tasks;
 pub mod features;
-pub(crate) mod fence;
+pub mod fence;
 pub(crate) mod json;
 pub mod list;
 pub mod loop_file;

@@ -117,7 +117,7 @@ fn said(env: &Env, words: &str, most: usize) -> String {
 }
 
 /// The run that was named, or that of the session whose shell this is.
-fn run_of(env: &Env, home: &Home, name: Option<&str>) -> Result<RunId, Failure> {
+pub(super) fn run_of(env: &Env, home: &Home, name: Option<&str>) -> Result<RunId, Failure> {
     let own = env.claude_session();
     let hint = "inside an agent's shell it is known; elsewhere give `--run RUN`";
     let name = name

@@ -316,6 +316,8 @@ fn the_command_reference_is_current() {
         "doctor",
         "ask",
         "wait",
+        "recall",
+        "learn",
         "start",
         "status",
         "why",

@@ -1,0 +1,47 @@
+//! Where somebody asks from.
+
+use ralph_core::redact::Redactor;
+use ralph_core::text;
+use ralph_exec::env::Env;
+use ralph_exec::fs;
+use ralph_exec::paths::Home;
+use std::path::{Path, PathBuf};
+
+/// Built once for a command and passed on.
+#[derive(Debug)]
+pub struct Ground {
+    pub home: Home,
+    /// Without symbolic links, where it is there.
+    pub project: PathBuf,
+    /// Where the agent's client keeps what it remembers of each project.
+    client: Option<PathBuf>,
+    redactor: Redactor,
+}
+
+impl Ground {
+    pub fn new(env: &Env, home: Home, project: &Path) -> Self {
+        Self {
+            home,
+            project: fs::resolve(project).unwrap_or_else(|| project.to_path_buf()),
+            client: env.claude_config_dir(),
+            redactor: Redactor::new(env.secrets()),
+        }
+    }
+
+    /// The project as it is written in records.
+    pub fn project_name(&self) -> String {
+        self.project.display().to_string()
+    }
+
+    /// The client's own memory of a project.
+    pub(crate) fn client_memory(&self, project: &Path) -> Option<PathBuf> {
+        let plain = |char: char| if char.is_ascii_alphanumeric() { char } else { '-' };
+        let slug: String = project.to_str()?.chars().map(plain).collect();
+        Some(self.client.as_ref()?.join("projects").join(slug).join("memory"))
+    }
+
+    /// Whatever somebody wrote, without what hides, steers or must stay secret.
+    pub(crate) fn safe(&self, foreign: &[u8]) -> String {
+        self.redactor.redact(&text::clean(&String::from_utf8_lossy(foreign)))
+    }
+}

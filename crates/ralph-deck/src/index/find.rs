@@ -1,0 +1,223 @@
+//! What the index answers.
+
+use super::{Asked, Scope};
+use crate::ground::Ground;
+use crate::record::Kind;
+use crate::words::Words;
+use rusqlite::{Connection, params};
+use std::path::Path;
+
+/// A word in the title says more about a record than one in its text.
+const RANK: &str = "bm25(words, 3.0, 1.0)";
+/// No text has these: control characters are cleaned away before it is kept.
+const BEGIN: char = '\u{1}';
+const END: char = '\u{2}';
+/// How many words around what was found.
+const AROUND: usize = 24;
+/// A run and what was kept of it are one thing to whoever asks.
+const SPARE: usize = 2;
+
+/// How much of the question a record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Match {
+    EveryWord,
+    SomeWords,
+}
+
+/// Part of a text, as it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    Plain(String),
+    Found(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    pub kind: Kind,
+    pub run: Option<String>,
+    pub project: String,
+    pub at_ms: u64,
+    pub title: Vec<Piece>,
+    pub path: String,
+    pub line: Option<u32>,
+    pub snippet: Vec<Piece>,
+    pub matched: Match,
+    /// Higher is better; comparable within one answer only.
+    pub score: f64,
+}
+
+/// How much there was to search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Searched {
+    pub runs: u32,
+    pub handoffs: u32,
+    pub learnings: u32,
+    pub memory: u32,
+}
+
+impl Searched {
+    pub fn all(self) -> u32 {
+        let Self { runs, handoffs, learnings, memory } = self;
+        [handoffs, learnings, memory].into_iter().fold(runs, u32::saturating_add)
+    }
+}
+
+/// Which projects count: `NULL` is all of them.
+const OF_PROJECT: &str = "project IN (SELECT id FROM project
+    WHERE ?1 IS NULL OR path = ?1 OR substr(path, 1, length(?2)) = ?2)";
+
+/// The project, and how everything below it begins.
+fn bounds(ground: &Ground, scope: Scope) -> (Option<String>, String) {
+    match scope {
+        Scope::Everywhere => (None, String::new()),
+        Scope::Project => {
+            let name = ground.project_name();
+            let below = format!("{}/", name.trim_end_matches('/'));
+            (Some(name), below)
+        }
+    }
+}
+
+pub(super) fn hits(
+    connection: &Connection,
+    ground: &Ground,
+    asked: &Asked<'_>,
+    words: &Words,
+) -> rusqlite::Result<Vec<Hit>> {
+    let mut hits: Vec<Hit> = Vec::new();
+    if words.is_empty() {
+        return Ok(hits);
+    }
+    let mut seen = Vec::new();
+    let all = (words.all(), Match::EveryWord);
+    let any = (words.len() > 1).then(|| (words.any(), Match::SomeWords));
+    for (expression, matched) in std::iter::once(all).chain(any) {
+        for (id, rank) in ranked(connection, ground, asked, &expression)? {
+            if hits.len() >= asked.limit {
+                return Ok(hits);
+            }
+            if seen.contains(&id) {
+                continue;
+            }
+            seen.push(id);
+            let hit = hit(connection, id, &expression)?;
+            let is_told = |told: &Hit| is_of_run(told) && is_of_run(&hit) && told.run == hit.run;
+            if !hits.iter().any(is_told) {
+                hits.push(Hit { matched, score: -rank, ..hit });
+            }
+        }
+    }
+    Ok(hits)
+}
+
+fn is_of_run(hit: &Hit) -> bool {
+    match hit.kind {
+        Kind::Run | Kind::Handoff => true,
+        Kind::Learning | Kind::Memory => false,
+    }
+}
+
+/// The best records for an expression; the lower the rank, the better.
+fn ranked(
+    connection: &Connection,
+    ground: &Ground,
+    asked: &Asked<'_>,
+    expression: &str,
+) -> rusqlite::Result<Vec<(i64, f64)>> {
+    let (project, below) = bounds(ground, asked.scope);
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT words.rowid, {RANK} AS rank FROM words JOIN record ON record.id = words.rowid
+         WHERE words MATCH ?3 AND {OF_PROJECT} AND (?4 IS NULL OR kind = ?4)
+         ORDER BY rank, at_ms DESC, words.rowid LIMIT ?5"
+    ))?;
+    let most = i64::try_from(asked.limit.saturating_mul(SPARE)).unwrap_or(i64::MAX);
+    let kind = asked.kind.map(Kind::name);
+    let rows = statement.query_map(params![project, below, expression, kind, most], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    rows.collect()
+}
+
+/// A record, with what fits the expression marked.
+fn hit(connection: &Connection, id: i64, expression: &str) -> rusqlite::Result<Hit> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT kind, run, project.path, at_ms, record.path, line,
+             highlight(words, 0, ?3, ?4), snippet(words, 1, ?3, ?4, '…', {AROUND})
+         FROM words JOIN record ON record.id = words.rowid
+         JOIN project ON project.id = record.project
+         WHERE words MATCH ?1 AND words.rowid = ?2"
+    ))?;
+    let marks = params![expression, id, BEGIN.to_string(), END.to_string()];
+    statement.query_row(marks, |row| {
+        let kind: String = row.get(0)?;
+        Ok(Hit {
+            kind: Kind::parse(&kind).unwrap_or(Kind::Memory),
+            run: row.get(1)?,
+            project: row.get(2)?,
+            at_ms: row.get::<_, i64>(3)?.cast_unsigned(),
+            path: row.get(4)?,
+            line: row.get(5)?,
+            title: pieces(&row.get::<_, String>(6)?),
+            snippet: pieces(&row.get::<_, String>(7)?),
+            matched: Match::SomeWords,
+            score: 0.0,
+        })
+    })
+}
+
+/// On one line, cut where what was found begins and ends.
+fn pieces(marked: &str) -> Vec<Piece> {
+    let line = marked.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut pieces = Vec::new();
+    for part in line.split(BEGIN) {
+        let (found, plain) = part.split_once(END).map_or(("", part), |(found, rest)| (found, rest));
+        if !found.is_empty() {
+            pieces.push(Piece::Found(found.to_string()));
+        }
+        if !plain.is_empty() {
+            pieces.push(Piece::Plain(plain.to_string()));
+        }
+    }
+    pieces
+}
+
+pub(super) fn searched(
+    connection: &Connection,
+    ground: &Ground,
+    scope: Scope,
+) -> rusqlite::Result<Searched> {
+    let (project, below) = bounds(ground, scope);
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT kind, count(*) FROM record WHERE {OF_PROJECT} GROUP BY kind"
+    ))?;
+    let mut searched = Searched::default();
+    let mut rows = statement.query(params![project, below])?;
+    while let Some(row) = rows.next()? {
+        let count = row.get(1)?;
+        match Kind::parse(&row.get::<_, String>(0)?) {
+            Some(Kind::Run) => searched.runs = count,
+            Some(Kind::Handoff) => searched.handoffs = count,
+            Some(Kind::Learning) => searched.learnings = count,
+            Some(Kind::Memory) => searched.memory = count,
+            None => {}
+        }
+    }
+    Ok(searched)
+}
+
+/// Whether a question of these words finds what is at that path.
+pub(super) fn leads_to(
+    connection: &Connection,
+    words: &Words,
+    path: &Path,
+) -> rusqlite::Result<bool> {
+    if words.is_empty() {
+        return Ok(false);
+    }
+    connection.query_row(
+        "SELECT count(*) > 0 FROM words JOIN record ON record.id = words.rowid
+         WHERE words MATCH ?1 AND record.path = ?2",
+        params![words.all(), path.display().to_string()],
+        |row| row.get(0),
+    )
+}

@@ -1,0 +1,133 @@
+//! Who has the index, and what happens when it cannot be had.
+
+use super::schema::{self, Layout};
+use crate::ground::Ground;
+use ralph_exec::clock::Deadline;
+use ralph_exec::fs::{self, Durability, Lock};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// For another process that has it: after that we go without.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// For somebody who looks into the file with another program.
+const BUSY: Duration = Duration::from_millis(500);
+const ALL_PAGES: i32 = -1;
+
+/// Where the index was that was searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    OnDisk,
+    /// It could not be written, or others had it for too long: the work was done, and is gone.
+    InMemory,
+}
+
+/// Lets `work` have the index. It may be called again, with another connection, when the first was no good.
+pub(super) fn with<T>(
+    ground: &Ground,
+    work: impl Fn(&mut Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<(T, Kept)> {
+    if let Some(lock) = lock(ground) {
+        let done = on_disk(&ground.home.recall_index(), &work);
+        drop(lock);
+        if let Ok(done) = done {
+            return Ok((done, Kept::OnDisk));
+        }
+    }
+    if let Ok(mut connection) = copied(&ground.home.recall_index())
+        && let Ok(done) = work(&mut connection)
+    {
+        return Ok((done, Kept::InMemory));
+    }
+    let mut connection = Connection::open_in_memory()?;
+    schema::make(&mut connection)?;
+    Ok((work(&mut connection)?, Kept::InMemory))
+}
+
+fn lock(ground: &Ground) -> Option<Lock> {
+    fs::create_dir(&ground.home.index()).ok()?;
+    fs::lock(&ground.home.recall_lock(), &Deadline::after(PATIENCE)).ok()
+}
+
+fn on_disk<T>(
+    path: &Path,
+    work: impl Fn(&mut Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let attempt = || work(&mut opened(path)?);
+    match attempt() {
+        Err(error) if is_damage(&error) && remove(path) => attempt(),
+        done => done,
+    }
+}
+
+fn opened(path: &Path) -> rusqlite::Result<Connection> {
+    // Made by us, so that nobody else may read it; SQLite makes its journal after its likeness.
+    if fs::stat_link(path).is_none() {
+        fs::append(path, b"", Durability::Cached).map_err(|_| cannot_open())?;
+    }
+    if fs::stat_link(path).is_none_or(|stat| stat.kind != fs::Kind::File) {
+        return Err(cannot_open());
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    schema::manner(&connection)?;
+    match schema::layout(&connection)? {
+        Layout::Ours => Ok(connection),
+        Layout::Absent => schema::make(&mut connection).map(|()| connection),
+        Layout::Other => Err(not_ours()),
+    }
+}
+
+/// What is on disk, in memory, where it can be changed.
+fn copied(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let disk = Connection::open_with_flags(path, flags)?;
+    disk.busy_timeout(BUSY)?;
+    if schema::layout(&disk)? != Layout::Ours {
+        return Err(not_ours());
+    }
+    let mut memory = Connection::open_in_memory()?;
+    let copied = Backup::new(&disk, &mut memory)?.step(ALL_PAGES)?;
+    if copied == StepResult::Done { Ok(memory) } else { Err(failure(rusqlite::ffi::SQLITE_BUSY)) }
+}
+
+/// Whether making it anew would help: a page that is none, a table that is missing, a row of the wrong shape.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    !matches!(
+        error.sqlite_error_code(),
+        Some(
+            ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::PermissionDenied
+                | ErrorCode::OutOfMemory
+                | ErrorCode::ReadOnly
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::DiskFull
+                | ErrorCode::CannotOpen
+        )
+    )
+}
+
+fn remove(path: &Path) -> bool {
+    let beside = |ending: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let paths = ["-journal", "-wal", "-shm", ""].map(beside);
+    paths.iter().all(|path| fs::stat_link(path).is_none() || fs::remove_file(path).is_ok())
+}
+
+fn cannot_open() -> rusqlite::Error {
+    failure(rusqlite::ffi::SQLITE_CANTOPEN)
+}
+
+fn not_ours() -> rusqlite::Error {
+    failure(rusqlite::ffi::SQLITE_NOTADB)
+}
+
+fn failure(code: i32) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None)
+}

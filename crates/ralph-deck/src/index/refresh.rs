@@ -1,0 +1,367 @@
+//! Brings the index up to date: what is new or has changed is read, what is gone is dropped, the rest is left alone.
+
+use super::{Scope, schema};
+use crate::ground::Ground;
+use crate::learning::{self, Learning};
+use crate::past::memory::{self, Note};
+use crate::past::runs::Past;
+use crate::record::{Kind, Record};
+use ralph_core::id::RunId;
+use ralph_exec::clock::{self, Deadline};
+use ralph_exec::fs::{self, Stat};
+use ralph_exec::store;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+/// Searched everywhere, the memory of so many projects is read.
+const MOST_PROJECTS: usize = 200;
+/// A file that was changed this recently may be changed again without its time telling.
+const UNSETTLED_NS: u64 = 100_000_000;
+/// An end is final: the journal of a run that ended this long ago is not looked at again.
+const QUIET_NS: u64 = 3600 * 1_000_000_000;
+/// After so many new records it pays to put the index in order.
+const MANY: usize = 500;
+
+/// Whether all there is was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coverage {
+    Whole,
+    /// There is so much that reading it goes on at the next question.
+    Partial,
+}
+
+/// A source as it was when it was last read.
+struct Known {
+    id: i64,
+    stamp: Stamp,
+    /// Whose memory it is; empty for what lies in ralph's home.
+    owner: String,
+    has_ended: bool,
+}
+
+/// What tells whether a file has changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    length: i64,
+    modified_ns: i64,
+    inode: i64,
+    /// When the file that belongs to it was changed; 0 without one.
+    beside_ns: i64,
+}
+
+enum Place {
+    Run(RunId),
+    Learning(PathBuf),
+    Note { project: PathBuf, note: Note },
+}
+
+struct Stale {
+    name: String,
+    stamp: Stamp,
+    place: Place,
+}
+
+struct Changes {
+    stale: Vec<Stale>,
+    gone: Vec<i64>,
+    /// How many of those that are known are among them.
+    replaced: usize,
+}
+
+pub(super) fn refresh(
+    connection: &mut Connection,
+    ground: &Ground,
+    (scope, deadline): (Scope, &Deadline),
+) -> rusqlite::Result<Coverage> {
+    let known = known(connection)?;
+    let projects = projects(connection, ground, scope)?;
+    let mut changes = changes(ground, &projects, &known);
+    if changes.stale.is_empty() && changes.gone.is_empty() {
+        return Ok(Coverage::Whole);
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if changes.replaced > MANY && changes.replaced > known.len() / 2 {
+        schema::clear(&transaction)?;
+        changes = self::changes(ground, &projects, &HashMap::new());
+    }
+    let mut writer = Writer { transaction, projects: HashMap::new(), added: 0 };
+    for source in changes.gone {
+        writer.drop_source(source)?;
+    }
+    let mut coverage = Coverage::Whole;
+    for stale in &changes.stale {
+        if deadline.is_over() {
+            coverage = Coverage::Partial;
+            break;
+        }
+        writer.read(ground, stale)?;
+    }
+    writer.finish()?;
+    Ok(coverage)
+}
+
+fn known(connection: &Connection) -> rusqlite::Result<HashMap<String, Known>> {
+    let columns = "name, id, owner, length, modified_ns, inode, beside_ns, has_ended";
+    let mut statement = connection.prepare(&format!("SELECT {columns} FROM source"))?;
+    let rows = statement.query_map([], |row| {
+        let stamp = Stamp {
+            length: row.get(3)?,
+            modified_ns: row.get(4)?,
+            inode: row.get(5)?,
+            beside_ns: row.get(6)?,
+        };
+        let (id, owner, has_ended) = (row.get(1)?, row.get(2)?, row.get(7)?);
+        Ok((row.get(0)?, Known { id, stamp, owner, has_ended }))
+    })?;
+    rows.collect()
+}
+
+/// Whose memory is read.
+fn projects(
+    connection: &Connection,
+    ground: &Ground,
+    scope: Scope,
+) -> rusqlite::Result<Vec<PathBuf>> {
+    let mut projects = vec![ground.project.clone()];
+    if scope == Scope::Everywhere {
+        let mut statement = connection.prepare("SELECT path FROM project ORDER BY id DESC")?;
+        for path in statement.query_map([], |row| row.get::<_, String>(0))? {
+            let path = PathBuf::from(path?);
+            if projects.len() < MOST_PROJECTS && path.is_absolute() && !projects.contains(&path) {
+                projects.push(path);
+            }
+        }
+    }
+    Ok(projects)
+}
+
+/// The newest first, in case there is too much.
+fn changes(ground: &Ground, projects: &[PathBuf], known: &HashMap<String, Known>) -> Changes {
+    let mut stale = Vec::new();
+    let mut seen = HashSet::new();
+    let mut replaced = 0;
+    let mut look = |name: String, place: Place, stamp: &dyn Fn(Option<&Known>) -> Option<Stamp>| {
+        let before = known.get(&name);
+        let Some(stamp) = stamp(before) else { return };
+        seen.extend(before.map(|before| before.id));
+        if before.is_none_or(|before| before.stamp != stamp || !stamp.is_settled()) {
+            replaced += usize::from(before.is_some());
+            stale.push(Stale { name, stamp, place });
+        }
+    };
+    // Without the list of runs it is not known which are gone; then all are kept.
+    let runs = store::list(&ground.home).ok();
+    for run in runs.iter().flatten() {
+        let stamp = |before: Option<&Known>| stamp_of_run(ground, run, before);
+        look(format!("runs/{run}"), Place::Run(run.clone()), &stamp);
+    }
+    for path in learning::directories(ground).iter().flat_map(|path| learning::files(path)) {
+        let stamp = |_: Option<&Known>| fs::stat(&path).map(|stat| settled(&stat));
+        look(path.display().to_string(), Place::Learning(path.clone()), &stamp);
+    }
+    for project in projects {
+        for note in memory::notes(ground, project) {
+            let stamp = settled(&note.stat);
+            let name = format!("{}\n{}", project.display(), note.path.display());
+            let place = Place::Note { project: project.clone(), note };
+            look(name, place, &|_| Some(stamp));
+        }
+    }
+    stale.sort_by_key(|stale| std::cmp::Reverse(stale.stamp.modified_ns));
+    let owners: Vec<_> = projects.iter().map(|project| project.display().to_string()).collect();
+    let is_gone = |(name, known): (&String, &Known)| {
+        let is_looked_at = if known.owner.is_empty() {
+            runs.is_some() || !name.starts_with("runs/")
+        } else {
+            owners.contains(&known.owner)
+        };
+        (is_looked_at && !seen.contains(&known.id)).then_some(known.id)
+    };
+    let gone: Vec<_> = known.iter().filter_map(is_gone).collect();
+    let replaced = replaced + gone.len();
+    Changes { stale, gone, replaced }
+}
+
+fn stamp_of_run(ground: &Ground, run: &RunId, before: Option<&Known>) -> Option<Stamp> {
+    let ended = before.filter(|before| before.has_ended);
+    if let Some(ended) = ended.filter(|ended| ended.stamp.is_older_than(QUIET_NS)) {
+        return Some(ended.stamp);
+    }
+    let paths = ground.home.run(run);
+    let mut stamp = Stamp::of(&fs::stat(&paths.journal())?);
+    // What is kept for whoever goes on is written no more once a run has ended.
+    stamp.beside_ns = match ended {
+        Some(ended) if ended.stamp.length == stamp.length => ended.stamp.beside_ns,
+        Some(_) | None => {
+            fs::stat(&paths.handoff()).map_or(0, |stat| stat.modified_ns.cast_signed())
+        }
+    };
+    Some(stamp)
+}
+
+/// A time that is too fresh to be relied on becomes none: the file is read at this look and at the next.
+fn settled(stat: &Stat) -> Stamp {
+    let stamp = Stamp::of(stat);
+    let is_fresh = stat.modified_ns.saturating_add(UNSETTLED_NS) > clock::now_ns();
+    if is_fresh { Stamp { modified_ns: 0, ..stamp } } else { stamp }
+}
+
+impl Stamp {
+    fn of(stat: &Stat) -> Self {
+        Self {
+            length: stat.len.cast_signed(),
+            modified_ns: stat.modified_ns.cast_signed(),
+            inode: stat.inode.cast_signed(),
+            beside_ns: 0,
+        }
+    }
+
+    fn is_settled(self) -> bool {
+        self.modified_ns != 0
+    }
+
+    fn is_older_than(self, age_ns: u64) -> bool {
+        self.modified_ns.cast_unsigned().saturating_add(age_ns) < clock::now_ns()
+    }
+}
+
+struct Writer<'a> {
+    transaction: Transaction<'a>,
+    projects: HashMap<String, i64>,
+    added: usize,
+}
+
+impl Writer<'_> {
+    fn read(&mut self, ground: &Ground, stale: &Stale) -> rusqlite::Result<()> {
+        match &stale.place {
+            Place::Run(run) => {
+                let past = self.past(stale)?.follow(ground, &ground.home.run(run).journal());
+                let records = past.records(ground, run);
+                // Strings and numbers only: serialising them cannot fail.
+                let kept = serde_json::to_string(&past).unwrap_or_default();
+                let source = self.source(stale, "", past.has_ended())?;
+                let put = "INSERT INTO past (source, told) VALUES (?1, ?2)";
+                self.transaction.prepare_cached(put)?.execute(params![source, kept])?;
+                self.add(source, &records)
+            }
+            Place::Learning(path) => {
+                let source = self.source(stale, "", false)?;
+                let record = learning::read(ground, path).map(record);
+                self.add(source, record.as_slice())
+            }
+            Place::Note { project, note } => {
+                let source = self.source(stale, &project.display().to_string(), false)?;
+                self.add(source, &memory::records(ground, project, note))
+            }
+        }
+    }
+
+    /// What is known of a run that only grew; nothing of one that was changed otherwise.
+    fn past(&self, stale: &Stale) -> rusqlite::Result<Past> {
+        let mut statement = self.transaction.prepare_cached(
+            "SELECT told, length, modified_ns, inode FROM source JOIN past ON source = id WHERE name = ?1",
+        )?;
+        let found = statement
+            .query_row([&stale.name], |row| {
+                let before = (row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?);
+                Ok((row.get::<_, String>(0)?, before))
+            })
+            .optional()?;
+        let Some((told, (length, modified_ns, inode))) = found else {
+            return Ok(Past::default());
+        };
+        let now = &stale.stamp;
+        let is_same = length == now.length && modified_ns == now.modified_ns;
+        let only_grew = inode == now.inode && (length < now.length || is_same);
+        let past = only_grew.then(|| serde_json::from_str(&told).ok()).flatten();
+        Ok(past.unwrap_or_default())
+    }
+
+    /// The row of a source, with nothing that was read of it before.
+    fn source(
+        &mut self,
+        Stale { name, stamp, .. }: &Stale,
+        owner: &str,
+        has_ended: bool,
+    ) -> rusqlite::Result<i64> {
+        let put =
+            "INSERT INTO source (name, owner, length, modified_ns, inode, beside_ns, has_ended)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (name) DO UPDATE SET owner = ?2, length = ?3, modified_ns = ?4, inode = ?5,
+             beside_ns = ?6, has_ended = ?7
+             RETURNING id";
+        let Stamp { length, modified_ns, inode, beside_ns } = stamp;
+        let id = self.transaction.prepare_cached(put)?.query_row(
+            params![name, owner, length, modified_ns, inode, beside_ns, has_ended],
+            |row| row.get(0),
+        )?;
+        self.clear(id)?;
+        Ok(id)
+    }
+
+    fn clear(&mut self, source: i64) -> rusqlite::Result<()> {
+        for sql in [
+            "DELETE FROM words WHERE rowid IN (SELECT id FROM record WHERE source = ?1)",
+            "DELETE FROM record WHERE source = ?1",
+            "DELETE FROM past WHERE source = ?1",
+        ] {
+            self.transaction.prepare_cached(sql)?.execute([source])?;
+        }
+        Ok(())
+    }
+
+    fn drop_source(&mut self, source: i64) -> rusqlite::Result<()> {
+        self.clear(source)?;
+        self.transaction.prepare_cached("DELETE FROM source WHERE id = ?1")?.execute([source])?;
+        Ok(())
+    }
+
+    fn add(&mut self, source: i64, records: &[Record]) -> rusqlite::Result<()> {
+        for record in records {
+            let project = self.project(&record.project)?;
+            let Record { kind, run, at_ms, title, body, path, line, .. } = record;
+            let put = "INSERT INTO record (source, kind, run, project, at_ms, path, line)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            self.transaction.prepare_cached(put)?.execute(params![
+                source,
+                kind.name(),
+                run,
+                project,
+                at_ms.cast_signed(),
+                path,
+                line
+            ])?;
+            let id = self.transaction.last_insert_rowid();
+            let put = "INSERT INTO words (rowid, title, body) VALUES (?1, ?2, ?3)";
+            self.transaction.prepare_cached(put)?.execute(params![id, title, body])?;
+            self.added += 1;
+        }
+        Ok(())
+    }
+
+    fn project(&mut self, path: &str) -> rusqlite::Result<i64> {
+        if let Some(id) = self.projects.get(path) {
+            return Ok(*id);
+        }
+        let put = "INSERT INTO project (path) VALUES (?1)
+             ON CONFLICT (path) DO UPDATE SET path = ?1 RETURNING id";
+        let id = self.transaction.prepare_cached(put)?.query_row([path], |row| row.get(0))?;
+        self.projects.insert(path.to_string(), id);
+        Ok(id)
+    }
+
+    fn finish(self) -> rusqlite::Result<()> {
+        if self.added >= MANY {
+            self.transaction.execute("INSERT INTO words (words) VALUES ('optimize')", [])?;
+        }
+        self.transaction.commit()
+    }
+}
+
+fn record(learning: Learning) -> Record {
+    let Learning { path, project, run, title, at_ms, text, .. } = learning;
+    let path = path.display().to_string();
+    let run = run.map(|run| run.to_string());
+    Record { kind: Kind::Learning, run, project, at_ms, title, body: text, path, line: None }
+}

@@ -1,0 +1,91 @@
+//! How the index is laid out.
+
+use rusqlite::{Connection, Transaction};
+
+/// Raised by every change of the layout or of what is put in: an index of another version is made anew.
+const FORMAT: i64 = 1;
+
+/// Words are stemmed, so that `failing` finds `failed`; letters lose their accents.
+const LAYOUT: &str = "
+CREATE TABLE project (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
+CREATE TABLE source (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    length INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    beside_ns INTEGER NOT NULL,
+    has_ended INTEGER NOT NULL
+);
+CREATE TABLE past (source INTEGER PRIMARY KEY REFERENCES source (id), told TEXT NOT NULL);
+CREATE TABLE record (
+    id INTEGER PRIMARY KEY,
+    source INTEGER NOT NULL REFERENCES source (id),
+    kind TEXT NOT NULL,
+    run TEXT,
+    project INTEGER NOT NULL REFERENCES project (id),
+    at_ms INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    line INTEGER
+);
+CREATE INDEX record_of_source ON record (source);
+CREATE INDEX record_by_kind ON record (project, kind);
+CREATE VIRTUAL TABLE words USING fts5 (title, body, tokenize = 'porter unicode61 remove_diacritics 2');
+INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
+";
+
+/// Everything, in an order that leaves nothing without what it belongs to.
+const DROP: &str = "
+DROP TABLE words;
+DROP TABLE record;
+DROP TABLE past;
+DROP TABLE source;
+DROP TABLE project;
+";
+
+/// What is forgotten is not left behind in a page that nobody uses.
+const MANNER: &str = "
+PRAGMA secure_delete = ON;
+PRAGMA journal_mode = TRUNCATE;
+PRAGMA synchronous = NORMAL;
+PRAGMA temp_store = MEMORY;
+PRAGMA trusted_schema = OFF;
+";
+
+/// Whether an index can be used as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    Ours,
+    Absent,
+    /// Of another version, or nothing of ours.
+    Other,
+}
+
+pub(super) fn manner(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(MANNER)
+}
+
+pub(super) fn layout(connection: &Connection) -> rusqlite::Result<Layout> {
+    let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(match (format, tables) {
+        (FORMAT, 1..) => Layout::Ours,
+        (0, 0) => Layout::Absent,
+        _ => Layout::Other,
+    })
+}
+
+/// Makes it empty. Dropping all of it at once is far cheaper than one record after the other.
+pub(super) fn clear(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(DROP)?;
+    transaction.execute_batch(LAYOUT)
+}
+
+pub(super) fn make(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(LAYOUT)?;
+    transaction.pragma_update(None, "user_version", FORMAT)?;
+    transaction.commit()
+}

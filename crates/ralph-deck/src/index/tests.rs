@@ -1,0 +1,127 @@
+use super::*;
+use crate::learning::{Draft, Novelty};
+use ralph_core::id::RunId;
+use ralph_exec::env::Env;
+use ralph_exec::fs::{self, Durability};
+use ralph_exec::paths::Home;
+use std::path::Path;
+use tempfile::TempDir;
+
+fn ground(directory: &TempDir) -> Ground {
+    let root = fs::resolve(directory.path()).unwrap();
+    let project = root.join("project");
+    fs::create_dir(&project).unwrap();
+    let env = Env::from_pairs([("HOME", root.join("home"))], None, Vec::new());
+    Ground::new(&env, Home::new(root.join("ralph")), &project)
+}
+
+fn asked(query: &str) -> Asked<'_> {
+    Asked { query, scope: Scope::Project, kind: None, limit: 8 }
+}
+
+fn titles(ground: &Ground, query: &str) -> Vec<String> {
+    let title = |hit: &Hit| {
+        let text = |piece: &Piece| match piece {
+            Piece::Plain(text) | Piece::Found(text) => text.clone(),
+        };
+        hit.title.iter().map(text).collect()
+    };
+    search(ground, &asked(query)).unwrap().hits.iter().map(title).collect()
+}
+
+#[test]
+fn a_learning_is_found_until_it_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let ground = ground(&directory);
+    let run = RunId::parse("k7f2").unwrap();
+    let draft = Draft { text: "ports are taken at random\n\nmore", title: None, run: Some(&run) };
+    let (saved, novelty) = learning::save(&ground, &draft).unwrap();
+    assert_eq!((novelty, saved.title.as_str()), (Novelty::New, "ports are taken at random"));
+    assert_eq!(learning::list(&ground), std::slice::from_ref(&saved));
+    assert_eq!(learning::save(&ground, &draft).unwrap(), (saved.clone(), Novelty::Known));
+    assert!(finds(&ground, &saved.id).unwrap());
+    for id in ["", "../ralph", "20260101-000000-other", "x\0y"] {
+        assert!(!finds(&ground, id).unwrap(), "{id:?}");
+    }
+
+    // One that says nothing is not found by anything.
+    let silent = saved.path.with_file_name("silent.md");
+    fs::replace(&silent, b"---\nv: 1\n---\n?!\n", Durability::Cached).unwrap();
+    assert!(!finds(&ground, "silent").unwrap());
+
+    learning::forget(&ground, &saved.id).unwrap();
+    assert!(!finds(&ground, &saved.id).unwrap());
+    assert_eq!(titles(&ground, "ports"), [""; 0]);
+}
+
+#[test]
+fn what_has_every_word_comes_before_what_has_some() {
+    let directory = tempfile::tempdir().unwrap();
+    let ground = ground(&directory);
+    let text = "# Rare\nzebra zebra zebra\n# Both\nthe zebra of the parser, among many other words\n\
+                # One\nparser\n# Two\nparser\n";
+    let memory = ground.project.join("MEMORY.md");
+    fs::replace(&memory, text.as_bytes(), Durability::Cached).unwrap();
+    assert_eq!(titles(&ground, "parser zebra"), ["Both", "Rare", "One", "Two"]);
+    assert_eq!(titles(&ground, "zebras"), ["Rare", "Both"]);
+    assert_eq!(titles(&ground, "zeb"), ["Rare", "Both"]);
+    assert_eq!(titles(&ground, "zeb parser"), ["One", "Two", "Both"]);
+}
+
+#[test]
+fn an_index_that_others_hold_is_copied_and_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let ground = ground(&directory);
+    let memory = ground.project.join("MEMORY.md");
+    fs::replace(&memory, b"giraffe", Durability::Cached).unwrap();
+    assert_eq!(search(&ground, &asked("giraffe")).unwrap().kept, Kept::OnDisk);
+    fs::replace(&memory, b"elephant", Durability::Cached).unwrap();
+
+    let held = rusqlite::Connection::open(ground.home.recall_index()).unwrap();
+    held.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let answer = search(&ground, &asked("elephant")).unwrap();
+    assert_eq!((answer.hits.len(), answer.kept), (1, Kept::InMemory));
+    assert_eq!(search(&ground, &asked("giraffe")).unwrap().hits, []);
+    held.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(search(&ground, &asked("elephant")).unwrap().kept, Kept::OnDisk);
+}
+
+#[test]
+fn a_journal_that_only_grew_is_read_from_where_it_ended() {
+    use crate::past::runs::Past;
+    let directory = tempfile::tempdir().unwrap();
+    let ground = ground(&directory);
+    let path = directory.path().join("journal.jsonl");
+    let fixture =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/state/v1/journal.jsonl");
+    let lines = chained(&fs::read(&fixture, 1 << 20).unwrap());
+    let mut past = Past::default();
+    for end in 1..=lines.len() {
+        fs::replace(&path, &lines[..end].concat(), Durability::Cached).unwrap();
+        past = past.follow(&ground, &path);
+        assert_eq!(past, Past::default().follow(&ground, &path), "{end} lines");
+    }
+    // Half a line is left for later, and what does not follow from the rest has everything read anew.
+    fs::append(&path, b"{\"v\":1", Durability::Cached).unwrap();
+    assert_eq!(past.clone().follow(&ground, &path), past);
+    fs::replace(&path, &lines[..1].concat(), Durability::Cached).unwrap();
+    fs::append(&path, &lines[2], Durability::Cached).unwrap();
+    assert_eq!(
+        past.follow(&ground, &path).follow(&ground, &path),
+        Past::default().follow(&ground, &path)
+    );
+}
+
+/// The fixture's lines with the hashes that they would have.
+fn chained(fixture: &[u8]) -> Vec<Vec<u8>> {
+    let mut head = String::new();
+    let lines = fixture.split_inclusive(|byte| *byte == b'\n');
+    let link = |line: &[u8]| {
+        let mut entry: serde_json::Value = serde_json::from_slice(line).unwrap();
+        entry["prev"] = std::mem::take(&mut head).into();
+        let line = format!("{entry}\n").into_bytes();
+        head = ralph_exec::journal::hash(&line);
+        line
+    };
+    lines.map(link).collect()
+}

@@ -1,0 +1,227 @@
+//! Learnings: what somebody found out and wrote down for whoever comes next. Each is a small Markdown file.
+
+use crate::ground::Ground;
+use ralph_core::id::RunId;
+use ralph_core::text;
+use ralph_exec::clock;
+use ralph_exec::fs::{self, FileError};
+use std::path::{Path, PathBuf};
+
+pub const LARGEST: usize = 16 * 1024;
+const LONGEST_TITLE: usize = 200;
+const LONGEST_SLUG: usize = 40;
+const LONGEST_ID: usize = 128;
+/// With what stands around the text.
+const LARGEST_FILE: usize = 4 * LARGEST;
+const MOST: usize = 100_000;
+const MOST_PROJECTS: usize = 10_000;
+/// Two that are saved in the same second under the same title.
+const NAME_ATTEMPTS: usize = 100;
+const VERSION: &str = "1";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Learning {
+    /// The file's name without its ending.
+    pub id: String,
+    pub path: PathBuf,
+    pub project: String,
+    pub run: Option<RunId>,
+    pub title: String,
+    pub at_ms: u64,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Draft<'a> {
+    pub text: &'a str,
+    /// The first line of the text, where none is given.
+    pub title: Option<&'a str>,
+    /// The run that it comes from.
+    pub run: Option<&'a RunId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Novelty {
+    New,
+    /// The same text was saved before; nothing was written.
+    Known,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LearnError {
+    #[error("there is nothing in it")]
+    Empty,
+    #[error("a learning has at most {LARGEST} bytes, and this one has {0}")]
+    TooLong(usize),
+    #[error("no learning has the id `{0}`")]
+    Unknown(String),
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// Keeps a learning of the project.
+pub fn save(ground: &Ground, draft: &Draft<'_>) -> Result<(Learning, Novelty), LearnError> {
+    if draft.text.len() > LARGEST {
+        return Err(LearnError::TooLong(draft.text.len()));
+    }
+    let body = ground.safe(draft.text.as_bytes()).trim().to_string();
+    let named = draft.title.unwrap_or_default();
+    let title = [named, body.as_str()].into_iter().map(|text| heading(ground, text));
+    let Some(title) = title.into_iter().find(|title| !title.is_empty()) else {
+        return Err(LearnError::Empty);
+    };
+    if body.is_empty() {
+        return Err(LearnError::Empty);
+    }
+    let directory = ground.home.learnings_of(&ground.project);
+    let known = files(&directory).into_iter().filter_map(|path| read(ground, &path));
+    if let Some(known) = known.into_iter().find(|one| one.text == body && one.title == title) {
+        return Ok((known, Novelty::Known));
+    }
+    let mut learning = Learning {
+        id: String::new(),
+        path: PathBuf::new(),
+        project: ground.project_name(),
+        run: draft.run.cloned(),
+        title,
+        at_ms: clock::now_ms(),
+        text: body,
+    };
+    fs::create_dir(&directory)?;
+    let bytes = written(&learning);
+    let stem = format!("{}-{}", stamp(learning.at_ms), slug(&learning.title));
+    for attempt in 1..=NAME_ATTEMPTS {
+        let id = if attempt == 1 { stem.clone() } else { format!("{stem}-{attempt}") };
+        let path = directory.join(format!("{id}.md"));
+        if fs::create_new(&path, bytes.as_bytes())? {
+            (learning.id, learning.path) = (id, path);
+            return Ok((learning, Novelty::New));
+        }
+    }
+    let path = directory.join(format!("{stem}.md"));
+    Err(FileError::refused(&path, "there are too many of that name").into())
+}
+
+/// What was learned in the project, the newest first.
+pub fn list(ground: &Ground) -> Vec<Learning> {
+    let files = files(&ground.home.learnings_of(&ground.project));
+    let mut found: Vec<_> = files.iter().filter_map(|path| read(ground, path)).collect();
+    found.sort_by(|a, b| b.at_ms.cmp(&a.at_ms).then_with(|| a.id.cmp(&b.id)));
+    found
+}
+
+/// Deletes a learning of the project.
+pub fn forget(ground: &Ground, id: &str) -> Result<Learning, LearnError> {
+    let unknown = || LearnError::Unknown(text::line(id, LONGEST_ID));
+    let path = path_of(ground, id).ok_or_else(unknown)?;
+    let learning = read(ground, &path).ok_or_else(unknown)?;
+    fs::remove_file(&path)?;
+    Ok(learning)
+}
+
+/// Where a learning of the project would be; `None` for what cannot be an id.
+pub(crate) fn path_of(ground: &Ground, id: &str) -> Option<PathBuf> {
+    let is_id = !id.is_empty()
+        && id.len() <= LONGEST_ID
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    is_id.then(|| ground.home.learnings_of(&ground.project).join(format!("{id}.md")))
+}
+
+/// The directories that hold the learnings of projects.
+pub(crate) fn directories(ground: &Ground) -> Vec<PathBuf> {
+    let root = ground.home.learnings();
+    let names = fs::list(&root, MOST_PROJECTS).unwrap_or_default();
+    names.into_iter().map(|name| root.join(name)).collect()
+}
+
+pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
+    let names = fs::list(directory, MOST).unwrap_or_default();
+    let paths = names.into_iter().map(|name| directory.join(name));
+    paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect()
+}
+
+/// Whatever is in the file: people may write learnings by hand.
+pub(crate) fn read(ground: &Ground, path: &Path) -> Option<Learning> {
+    let id = path.file_stem()?.to_str()?.to_string();
+    let bytes = fs::read(path, LARGEST_FILE).ok()?;
+    let text = ground.safe(&bytes);
+    let (front, body) = front_matter(&text);
+    let value = |key: &str| front.iter().find(|(found, _)| *found == key).map(|(_, value)| *value);
+    let body = body.trim();
+    let title = value("title").map(unquoted).unwrap_or_default();
+    let title = [title.as_str(), body].map(|text| heading(ground, text));
+    let modified_ms = || fs::stat(path).map_or(0, |stat| stat.modified_ns / 1_000_000);
+    Some(Learning {
+        project: value("project").map(unquoted).unwrap_or_default(),
+        run: value("run").and_then(RunId::parse),
+        title: title.into_iter().find(|title| !title.is_empty())?,
+        at_ms: value("at").and_then(clock::parse_rfc3339).unwrap_or_else(modified_ms),
+        text: body.to_string(),
+        path: path.to_path_buf(),
+        id,
+    })
+}
+
+fn written(learning: &Learning) -> String {
+    let mut out = format!("---\nv: {VERSION}\nproject: {}\n", quoted(&learning.project));
+    if let Some(run) = &learning.run {
+        out.push_str(&format!("run: {run}\n"));
+    }
+    out.push_str(&format!("title: {}\n", quoted(&learning.title)));
+    out.push_str(&format!("at: {}\n---\n\n{}\n", clock::rfc3339(learning.at_ms), learning.text));
+    out
+}
+
+/// `key: value` lines between `---` at the very beginning, and what follows them.
+fn front_matter(text: &str) -> (Vec<(&str, &str)>, &str) {
+    let Some((front, body)) =
+        text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"))
+    else {
+        return (Vec::new(), text);
+    };
+    let pairs = front.lines().filter_map(|line| line.split_once(':'));
+    (pairs.map(|(key, value)| (key.trim(), value.trim())).collect(), body)
+}
+
+fn quoted(text: &str) -> String {
+    // Serialising a string cannot fail.
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+fn unquoted(value: &str) -> String {
+    serde_json::from_str(value).unwrap_or_else(|_| value.to_string())
+}
+
+/// The first line that says something, without the marks of a heading.
+fn heading(ground: &Ground, text: &str) -> String {
+    let lines = text.lines().map(|line| line.trim().trim_start_matches('#').trim_start());
+    let first = lines.into_iter().find(|line| !line.is_empty()).unwrap_or_default();
+    text::line(&ground.safe(first.as_bytes()), LONGEST_TITLE)
+}
+
+/// `20261115-133802`
+fn stamp(at_ms: u64) -> String {
+    let digits = clock::rfc3339(at_ms);
+    let digits = digits.chars().filter(char::is_ascii_digit).take(14).enumerate();
+    digits.fold(String::new(), |mut out, (at, digit)| {
+        if at == 8 {
+            out.push('-');
+        }
+        out.push(digit);
+        out
+    })
+}
+
+fn slug(title: &str) -> String {
+    let mut out = String::new();
+    for word in title.to_lowercase().split(|char: char| !char.is_ascii_alphanumeric()) {
+        if out.len() + word.len() > LONGEST_SLUG {
+            break;
+        }
+        if !word.is_empty() && !out.is_empty() {
+            out.push('-');
+        }
+        out.push_str(word);
+    }
+    if out.is_empty() { "learning".to_string() } else { out }
+}

@@ -1,0 +1,107 @@
+//! A file of notes in pieces that are about one thing each.
+
+use ralph_core::source::fence::Fence;
+use ralph_core::text;
+
+/// A longer piece says too much for any word in it to count.
+const LARGEST: usize = 8 * 1024;
+const MOST: usize = 5_000;
+const LONGEST_TITLE: usize = 200;
+const DEEPEST: usize = 6;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    /// The heading and those above it; empty before the first.
+    pub title: String,
+    /// Where it begins, counted from 1.
+    pub line: u32,
+    pub body: String,
+}
+
+pub(crate) fn split(text: &str) -> Vec<Section> {
+    let mut sections = Vec::new();
+    let mut headings: Vec<(usize, String)> = Vec::new();
+    let mut fence = Fence::default();
+    let mut open = Section { title: String::new(), line: 1, body: String::new() };
+    for (number, line) in (1_u32..).zip(text.lines()) {
+        if sections.len() >= MOST {
+            return sections;
+        }
+        let found = if fence.covers(line) { None } else { heading(line) };
+        if let Some((depth, name)) = found {
+            let is_below = headings.last().is_some_and(|(above, _)| *above < depth);
+            headings.retain(|(above, _)| *above < depth);
+            headings.push((depth, name));
+            let names: Vec<_> = headings.iter().map(|(_, name)| name.as_str()).collect();
+            let title = text::line(&names.join(" › "), LONGEST_TITLE);
+            let next = Section { title, line: number, body: String::new() };
+            let before = std::mem::replace(&mut open, next);
+            // A heading with nothing but others below it is part of their titles.
+            if !is_below || !before.body.trim().is_empty() {
+                close(before, &mut sections);
+            }
+            continue;
+        }
+        let line = &text::cut(line, LARGEST);
+        if open.body.len() + line.len() > LARGEST && !open.body.trim().is_empty() {
+            let next = Section { title: open.title.clone(), line: number, body: String::new() };
+            close(std::mem::replace(&mut open, next), &mut sections);
+        }
+        open.body.push_str(line);
+        open.body.push('\n');
+    }
+    close(open, &mut sections);
+    sections
+}
+
+fn close(section: Section, sections: &mut Vec<Section>) {
+    if !section.title.is_empty() || !section.body.trim().is_empty() {
+        sections.push(section);
+    }
+}
+
+fn heading(line: &str) -> Option<(usize, String)> {
+    let rest = line.trim_start_matches('#');
+    let depth = line.len() - rest.len();
+    let name = rest.trim().trim_end_matches('#').trim_end();
+    let is_one = (1..=DEEPEST).contains(&depth) && rest.starts_with(' ') && !name.is_empty();
+    is_one.then(|| (depth, name.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_begin_sections_and_code_does_not() {
+        let text = "before\n# One\na\n```\n# no heading\n```\n## Below ##\nb\n#no\n####### no\n# Two\n#\n# Three\n## A\n## B\n";
+        let found: Vec<_> = split(text)
+            .into_iter()
+            .map(|Section { title, line, body }| format!("{line} {title:?} {body:?}"))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                r#"1 "" "before\n""#,
+                r#"2 "One" "a\n```\n# no heading\n```\n""#,
+                r#"7 "One › Below" "b\n#no\n####### no\n""#,
+                r##"11 "Two" "#\n""##,
+                r#"14 "Three › A" """#,
+                r#"15 "Three › B" """#,
+            ]
+        );
+        assert_eq!(split(""), []);
+        assert_eq!(split("\n \n"), []);
+    }
+
+    #[test]
+    fn what_is_long_is_cut_between_lines_and_hostile_files_end() {
+        let long =
+            (0..2000).map(|number| number.to_string()).collect::<Vec<_>>().join(" line\n") + "\n";
+        let cut = split(&long);
+        assert!(cut.iter().all(|section| section.body.len() <= LARGEST));
+        assert_eq!(cut.iter().map(|section| section.body.as_str()).collect::<String>(), long);
+        assert_eq!(cut.iter().map(|section| section.line).collect::<Vec<_>>(), [1, 923, 1750]);
+        assert_eq!(split(&"# x\n".repeat(100_000)).len(), MOST);
+    }
+}
