@@ -58,6 +58,20 @@ enum Bench {
         after_help = "Examples:\n  cargo xtask bench gates\n  cargo xtask bench gates --only fingerprint --rounds 30\n  cargo xtask bench gates --check"
     )]
     Gates(Gates),
+    /// Time `ralph recall` over 10,000 past records next to `/bin/true`, and ask it twenty questions
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench recall\n  cargo xtask bench recall --rounds 200 --markdown\n  cargo xtask bench recall --check"
+    )]
+    Recall(Recall),
+}
+
+#[derive(Args)]
+struct Recall {
+    /// How often each command runs
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(5..))]
+    rounds: u32,
+    #[command(flatten)]
+    manner: Manner,
 }
 
 #[derive(Args)]
@@ -134,6 +148,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Bench(Bench::Hook(options)) => bench::hook(&options),
         Verb::Bench(Bench::Gates(options)) => bench::gates(&options),
+        Verb::Bench(Bench::Recall(options)) => bench::recall(&options),
         Verb::E2e(options) => e2e::run(&options),
         Verb::Fuzz(options) => fuzz::run(&options),
         Verb::Picture(options) => picture::run(&options),

@@ -5,11 +5,12 @@ mod course;
 mod fingerprint;
 mod gates;
 mod race;
+mod recall;
 mod stage;
 mod table;
 mod transcript;
 
-use crate::{Gates, Hook, Manner, Part, say, shell};
+use crate::{Gates, Hook, Manner, Part, Recall, say, shell};
 use anyhow::{Result, bail};
 use budget::Judged;
 use race::Racer;
@@ -52,6 +53,14 @@ pub(crate) fn gates(options: &Gates) -> Result<()> {
         judged.extend(hold(stage.contest(*rounds)?, manner)?);
     }
     settle(&judged, manner)
+}
+
+pub(crate) fn recall(options: &Recall) -> Result<()> {
+    let stage = recall::Stage::new(shell::built("release", "ralph", "--bin", "ralph")?)?;
+    say::out(&stage.build()?);
+    let mut judged = hold(stage.contest(options.rounds)?, &options.manner)?;
+    judged.push(stage.questions()?);
+    settle(&judged, &options.manner)
 }
 
 fn hold(mut contest: Contest, manner: &Manner) -> Result<Vec<Judged>> {

@@ -1,0 +1,128 @@
+//! What a question about the past costs, and whether it is answered.
+
+#[path = "../../../ralph/tests/it/past.rs"]
+mod past;
+
+use super::Contest;
+use super::budget::Judged;
+use super::race::{Before, Proof, Racer};
+use crate::disk;
+use crate::shell::{self, Errand};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const RECORDS: usize = 10_000;
+const LIMIT_MS: f64 = 50.0;
+/// Every other question has its answer first; this one may have it second.
+const MOST_SECOND: f64 = 1.0;
+
+const TRUE: &str = "/bin/true";
+const TELLING: &str = "ralph recall, a question";
+const COMMON: &str = "ralph recall, words that half of the records have";
+const NOTHING: &str = "ralph recall, a word that none has";
+const GROWN: &str = "ralph recall, after a journal grew";
+
+/// The fastest of the rounds: whatever else the machine does adds to a time, and there is no ratio to take it out again.
+fn judge(racers: &[Racer]) -> Vec<Judged> {
+    let judged =
+        |racer: &Racer| Judged::new(&format!("{}, ms", racer.name), racer.percentile(0), LIMIT_MS);
+    let is_judged = |racer: &&Racer| [TELLING, COMMON, NOTHING].contains(&racer.name.as_str());
+    racers.iter().filter(is_judged).map(judged).collect()
+}
+
+pub(crate) struct Stage {
+    directory: TempDir,
+    ralph: PathBuf,
+}
+
+impl Stage {
+    pub(crate) fn new(ralph: PathBuf) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("ralph-bench-").tempdir()?;
+        let stage = Self { directory, ralph };
+        let long_ago = shell::now() - Duration::from_hours(24);
+        for (path, bytes) in
+            past::files(&stage.path("home/.ralph"), &stage.path("project"), RECORDS)
+        {
+            disk::write(&path, &bytes)?;
+            disk::set_modified(&path, long_ago)?;
+        }
+        disk::write(&stage.path("nothing"), b"")?;
+        Ok(stage)
+    }
+
+    /// The first question makes the index.
+    pub(crate) fn build(&self) -> Result<String> {
+        let (took, code) = shell::time(&self.errand("anything"))?;
+        ensure!(code == 0, "it exited with {code}");
+        let searched = &self.asked("anything")?["searched"];
+        let index = disk::length(&self.path("home/.ralph/index/recall.sqlite"))?;
+        let mib = index / (1 << 20);
+        Ok(format!("made an index of {mib} MiB in {} ms: {searched}", took.as_millis()))
+    }
+
+    pub(crate) fn contest(&self, rounds: u32) -> Result<Contest> {
+        let nothing = self.path("nothing");
+        let idle = Errand { program: TRUE.into(), args: vec![], env: self.env(), stdin: nothing };
+        let ask = |name: &str, query: &str| Racer::new(name, self.errand(query), Proof::Exit(0));
+        let (question, _) = past::QUESTIONS[0];
+        let mut grown = ask(GROWN, question);
+        grown.before = Before::Append(self.some_journal()?, b"{}\n".to_vec());
+        let racers = vec![
+            Racer::new(TRUE, idle, Proof::Exit(0)),
+            ask(TELLING, question),
+            ask(COMMON, "tests of the queue that failed in staging"),
+            ask(NOTHING, "xyzzy"),
+            grown,
+        ];
+        Ok(Contest { racers, rounds, base: TRUE.to_owned(), judge })
+    }
+
+    /// How many answers are not the first hit; one that is not the second either is an error.
+    pub(crate) fn questions(&self) -> Result<Judged> {
+        let mut second = 0.0;
+        for (question, title) in past::QUESTIONS {
+            let answer = self.asked(question)?;
+            let hits = answer["hits"].as_array().context("there are no hits")?;
+            match hits.iter().position(|hit| hit["title"] == title) {
+                Some(0) => {}
+                Some(1) => second += 1.0,
+                place => anyhow::bail!("`{question}` finds `{title}` at {place:?}: {answer}"),
+            }
+        }
+        let what = format!("answers of {} that are the second hit", past::QUESTIONS.len());
+        Ok(Judged::new(&what, second, MOST_SECOND))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn some_journal(&self) -> Result<PathBuf> {
+        let runs = disk::list(&self.path("home/.ralph/runs"))?;
+        Ok(runs.first().context("there is no run")?.join("journal.jsonl"))
+    }
+
+    fn env(&self) -> Vec<(OsString, OsString)> {
+        vec![("HOME".into(), self.path("home").into()), ("PATH".into(), shell::path_variable())]
+    }
+
+    fn args(&self, query: &str) -> Vec<OsString> {
+        let project = self.path("project").into_os_string();
+        vec!["recall".into(), "--project".into(), project, query.into()]
+    }
+
+    fn errand(&self, query: &str) -> Errand {
+        let (program, stdin) = (self.ralph.clone(), self.path("nothing"));
+        Errand { program, args: self.args(query), env: self.env(), stdin }
+    }
+
+    fn asked(&self, query: &str) -> Result<Value> {
+        let mut command = shell::command(Path::new(&self.ralph));
+        command.env_clear().envs(self.env()).args(self.args(query)).arg("--json");
+        Ok(serde_json::from_slice(&shell::output(&mut command)?)?)
+    }
+}
