@@ -83,8 +83,23 @@ pub fn take_up(world: &World, run: &RunId, spoken: &Spoken<'_>) -> Result<(), Co
 /// What an agent says about itself before it stops.
 #[derive(Clone, Debug)]
 pub enum Declaration {
-    Asks { question: String },
-    Waits { until_ms: u64, why: String },
+    Asks {
+        question: String,
+    },
+    Waits {
+        until_ms: u64,
+        why: String,
+    },
+    /// It searched what is on record.
+    Recalled {
+        query: String,
+        found: u32,
+    },
+    /// It saved something learned.
+    Learned {
+        id: String,
+        title: String,
+    },
 }
 
 pub fn declare(
@@ -98,6 +113,8 @@ pub fn declare(
         Phase::Active | Phase::Paused { .. } | Phase::Orphaned => Ok(match declaration {
             Declaration::Asks { question } => Change::Asked { question },
             Declaration::Waits { until_ms, why } => Change::Waits { until_ms, why },
+            Declaration::Recalled { query, found } => Change::Recalled { query, found },
+            Declaration::Learned { id, title } => Change::Learned { id, title },
         }),
     })
 }

@@ -91,6 +91,14 @@ impl Past {
             Change::Denied { tool, what, call } => {
                 return vec![format!("denied {tool}, {what}: {call}")];
             }
+            Change::Told { text } => return vec![format!("a person said: {text}")],
+            Change::Waived(waiver) => {
+                let (what, by, why) = (&waiver.requirement, &waiver.by, &waiver.why);
+                return vec![format!("{what} was waived by {by}: {why}")];
+            }
+            Change::Disputed(dispute) => {
+                return vec![format!("disputed {}: {}", dispute.requirement, dispute.why)];
+            }
             Change::Overridden { how } => return vec![format!("overridden: {how}")],
             Change::Trouble { .. }
             | Change::Paused
@@ -98,7 +106,12 @@ impl Past {
             | Change::Resumed
             | Change::Moved { .. }
             | Change::Compacted
-            | Change::Anchored => {}
+            | Change::Anchored
+            | Change::Insisted { .. }
+            | Change::Limited(_)
+            | Change::Stepped(_)
+            | Change::Recalled { .. }
+            | Change::Learned { .. } => {}
         }
         Vec::new()
     }

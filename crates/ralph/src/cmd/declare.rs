@@ -116,6 +116,15 @@ fn said(env: &Env, words: &str, most: usize) -> String {
     Redactor::new(env.secrets()).redact(&clean)
 }
 
+/// What an agent did on the way. A run that has ended has no more to be told.
+pub(super) fn on_record(home: &Home, run: &RunId, done: Declaration) -> Result<(), Failure> {
+    let deadline = Deadline::after(super::control::PATIENCE);
+    match succession::declare(home, run, done, &deadline) {
+        Ok(()) | Err(control::ControlError::HasEnded { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The run that was named, or that of the session whose shell this is.
 pub(super) fn run_of(env: &Env, home: &Home, name: Option<&str>) -> Result<RunId, Failure> {
     let own = env.claude_session();

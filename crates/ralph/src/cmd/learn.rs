@@ -11,6 +11,7 @@ use ralph_deck::learning::{self, Draft, LearnError, Learning, Novelty};
 use ralph_exec::control::{self, Caller, Named};
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
+use ralph_exec::succession::Declaration;
 use ralph_exec::{clock, owner, stdin, store};
 use serde::Serialize;
 use std::io::IsTerminal;
@@ -71,6 +72,10 @@ fn save(env: &Env, ground: &Ground, args: &Learn) -> Result<(), Failure> {
     let text = text(args)?;
     let draft = Draft { text: &text, title: args.title.as_deref(), run: run.as_ref() };
     let (learning, novelty) = learning::save(ground, &draft)?;
+    if let Some(run) = &run {
+        let (id, title) = (learning.id.clone(), learning.title.clone());
+        super::declare::on_record(&ground.home, run, Declaration::Learned { id, title })?;
+    }
     if args.json {
         super::print_json(&Saved {
             v: 1,
@@ -105,7 +110,7 @@ fn text(args: &Learn) -> Result<String, Failure> {
 }
 
 /// The run that was named, or that of the session whose shell this is, if it has one.
-fn run_of(env: &Env, home: &Home, name: Option<&str>) -> Result<Option<RunId>, Failure> {
+pub(super) fn run_of(env: &Env, home: &Home, name: Option<&str>) -> Result<Option<RunId>, Failure> {
     if name.is_some() {
         return super::declare::run_of(env, home, name).map(Some);
     }

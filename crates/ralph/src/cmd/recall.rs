@@ -5,16 +5,21 @@ use crate::report::Failure;
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
 use clap::Args;
+use ralph_core::redact::Redactor;
+use ralph_core::text;
 use ralph_deck::{
     Answer, Asked, Coverage, Ground, Hit, Kept, Kind, MEMORY_FILES, Match, Piece, RecallError,
     Scope, Searched,
 };
 use ralph_exec::clock;
 use ralph_exec::env::Env;
+use ralph_exec::succession::Declaration;
 use serde::Serialize;
 use std::path::PathBuf;
 
 const MOST_HITS: u16 = 1000;
+/// As much of a question as is put on record.
+const LONGEST_QUERY: usize = 200;
 /// Room for the kind of a hit, and the margin of what follows it.
 const MARGIN: usize = 10;
 
@@ -61,6 +66,11 @@ pub(crate) fn run(env: &Env, args: &Recall) -> Result<(), Failure> {
         limit: usize::from(args.limit),
     };
     let answer = ralph_deck::search(&ground, &asked)?;
+    if let Some(run) = super::learn::run_of(env, &ground.home, None)? {
+        let query = Redactor::new(env.secrets()).redact(&text::line(&query, LONGEST_QUERY));
+        let found = u32::try_from(answer.hits.len()).unwrap_or(u32::MAX);
+        super::declare::on_record(&ground.home, &run, Declaration::Recalled { query, found })?;
+    }
     if args.json {
         super::print_json(&json(&ground, &asked, &answer))?;
     } else {
