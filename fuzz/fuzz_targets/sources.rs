@@ -4,7 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use ralph_core::claim;
+use ralph_core::policy::Approver;
+use ralph_core::record::Step;
 use ralph_core::requirement::{Evidence, Requirement, Standing};
+use ralph_core::run::Way;
 use ralph_core::source::{
     Garbled, checklist, features, loop_file, orchestrator, progress, quality_gate, tasks,
 };
@@ -16,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     match choice % 8 {
-        0 => read(orchestrator::read(bytes), |it| is_a_claim(&it.requirement())),
+        0 => read(orchestrator::read(bytes), |it| orchestrated(&it)),
         1 => read(loop_file::read(bytes), |it| it.requirement().iter().for_each(is_a_claim)),
         2 => read(quality_gate::read(bytes), |it| it.requirement().iter().for_each(is_a_claim)),
         3 => read(tasks::read(bytes), |task| {
@@ -62,6 +65,18 @@ fn is_a_claim(requirement: &Requirement) {
         Standing::Unknown(why) => is_clean(why),
         Standing::Pending(pending) => is_clean(pending.why()),
     }
+}
+
+fn orchestrated(file: &orchestrator::Orchestrator) {
+    file.requirement().iter().for_each(is_a_claim);
+    let edits = orchestrator::edits(file, None, (&Way::default(), Approver::Person));
+    for step in &edits.steps {
+        if let Step::Phase(phase) = step {
+            assert!(phase.chars().count() <= 60);
+            is_clean(phase);
+        }
+    }
+    orchestrator::ignored(&edits.ignored).iter().for_each(is_a_claim);
 }
 
 fn feature_list(list: &features::FeatureList) {

@@ -388,7 +388,13 @@ impl State {
             Step::Claims(condition) => self.way.claims.push(*condition),
             Step::Withdraws(condition) => self.way.claims.retain(|known| known != condition),
             Step::Classified(complexity) => self.way.complexity = Some(*complexity),
-            Step::Approved { by } => self.way.approved_by = Some(by.clone()),
+            Step::Approved { by } => {
+                self.way.approved_by = Some(by.clone());
+                // What the agent waited for is there, and a person's word is something new.
+                self.declared.take_if(|declared| matches!(declared, Declared::Waiting { .. }));
+                self.stale = 0;
+                self.seen.clear();
+            }
         }
     }
 

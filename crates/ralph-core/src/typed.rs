@@ -26,6 +26,8 @@ pub enum Typed {
     Cancel,
     /// The agent is to put its question to the person.
     Ask,
+    /// The plan of an orchestrated run is good.
+    Approve,
 }
 
 /// What a person wants the session to be held to.
@@ -75,7 +77,7 @@ const OPTIONS: [&str; 11] = [
     "--complexity",
 ];
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "goal",
     "loop",
     "orchestrator",
@@ -86,6 +88,7 @@ const COMMANDS: [&str; 11] = [
     "resume",
     "cancel",
     "ask",
+    "approve",
     "ralph-loop",
 ];
 
@@ -98,7 +101,7 @@ impl Typed {
     /// Only a person may say it: it takes something off the run's hold.
     pub fn loosens(&self) -> bool {
         match self {
-            Self::Pause | Self::Resume(_) | Self::Cancel => true,
+            Self::Pause | Self::Resume(_) | Self::Cancel | Self::Approve => true,
             Self::Hold(_) | Self::Status | Self::Why | Self::Verify | Self::Ask => false,
         }
     }
@@ -135,6 +138,7 @@ fn command(name: &str, rest: &str) -> Result<Typed, Mistake> {
         "why" => alone(name, rest, Typed::Why),
         "verify" => alone(name, rest, Typed::Verify),
         "pause" => alone(name, rest, Typed::Pause),
+        "approve" => alone(name, rest, Typed::Approve),
         "cancel" | "cancel-ralph" => alone("cancel", rest, Typed::Cancel),
         // What follows is for the agent.
         "ask" => Ok(Typed::Ask),
@@ -150,7 +154,7 @@ fn command(name: &str, rest: &str) -> Result<Typed, Mistake> {
             what: format!("there is no command `/ralph:{}`", text::line(other, 60)),
             hint: match text::nearest(other, COMMANDS.into_iter()) {
                 Some(near) => format!("did you mean `/ralph:{near}`?"),
-                None => format!("there are {}", COMMANDS[..10].join(", ")),
+                None => format!("there are {}", COMMANDS[..11].join(", ")),
             },
         }),
     }

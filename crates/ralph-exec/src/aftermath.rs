@@ -6,7 +6,7 @@ use crate::fs::{self, Durability, FileError};
 use crate::holder;
 use crate::store::Opened;
 use crate::world::World;
-use crate::{clock, journal, notify, sources, stages, surroundings};
+use crate::{clock, journal, notify, orchestrator, sources, stages, surroundings};
 use ralph_core::decide::Decision;
 use ralph_core::event::Stop;
 use ralph_core::id::{RunId, SessionId};
@@ -56,7 +56,7 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
                 )
         }
     };
-    if let Err(error) = done {
+    if let Err(error) = done.and(orchestrator::refresh(world, run)) {
         let fault = Fault::new(Kind::File, &faults::describe(&error)).of_run(&run.id);
         faults::record(&world.home, &fault);
     }

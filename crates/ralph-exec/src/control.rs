@@ -47,6 +47,8 @@ pub enum ControlError {
     HasEnded { run: RunId, status: Status },
     #[error("run `{run}` is {phase}, there is nothing to {action}")]
     NothingToDo { run: RunId, phase: &'static str, action: &'static str },
+    #[error("run `{run}` does not work in phases")]
+    WithoutPhases { run: RunId },
     #[error("`{0}` is neither a run nor a session that ralph knows")]
     Unknown(String),
     #[error("`{name}` could be `{first}` or `{second}`")]

@@ -246,6 +246,11 @@ impl RunPaths {
         self.0.join("posed")
     }
 
+    /// The last view of an orchestrated run that ralph wrote, to tell what was edited since.
+    pub fn orchestrator(&self) -> PathBuf {
+        self.0.join("orchestrator.json")
+    }
+
     /// What the agent has to know again when the conversation was summed up.
     pub fn handoff(&self) -> PathBuf {
         self.0.join("handoff.md")

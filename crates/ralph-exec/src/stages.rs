@@ -6,6 +6,7 @@ use ralph_core::decide::Decision;
 use ralph_core::id::SessionId;
 use ralph_core::record::{Known, Line, Report, Run};
 use ralph_core::requirement::Stage;
+use ralph_core::source::orchestrator::Condition;
 use ralph_core::source::quality_gate;
 use ralph_core::text;
 use serde::Serialize;
@@ -68,7 +69,10 @@ pub fn view(
 }
 
 fn of_stage(stage: Stage, report: &Report) -> StageView {
-    let lines: Vec<&Line> = report.lines.iter().filter(|line| line.stage == stage.name()).collect();
+    // What a condition says of a stage, its gates say in more words.
+    let is_of_gates = |line: &&Line| Condition::ALL.iter().all(|it| it.name() != line.name);
+    let lines = report.lines.iter().filter(|line| line.stage == stage.name()).filter(is_of_gates);
+    let lines: Vec<&Line> = lines.collect();
     let first = |standing: Known| lines.iter().find(|line| line.standing == standing);
     let (status, line) = match (first(Known::Unmet), first(Known::Unknown), first(Known::Pending)) {
         (Some(line), ..) => ("failed", Some(line)),

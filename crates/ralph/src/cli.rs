@@ -72,6 +72,9 @@ enum Command {
     Recall(cmd::recall::Recall),
     /// Write down what was learned, so that `ralph recall` finds it
     Learn(cmd::learn::Learn),
+    /// Hold a session through phases: start, show what is missing, say what is done, approve the plan
+    #[command(subcommand, arg_required_else_help = true, after_help = cmd::orchestrator::EXAMPLES)]
+    Orchestrator(cmd::orchestrator::Orchestrator),
     /// Run the gates by hand or in CI, list them, explain them, propose them
     #[command(subcommand, arg_required_else_help = true, after_help = GATE_EXAMPLES)]
     Gate(cmd::gate::args::Gate),
@@ -471,6 +474,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Wait(args) => cmd::declare::wait(env, &args),
         Command::Recall(args) => cmd::recall::run(env, &args),
         Command::Learn(args) => cmd::learn::run(env, &args),
+        Command::Orchestrator(asked) => cmd::orchestrator::run(env, &asked),
         Command::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
         Command::Pipeline(asked) => cmd::pipeline::run(env, &asked),
         Command::Config(config) => cmd::config::run(env, &config),

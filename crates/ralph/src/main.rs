@@ -7,6 +7,7 @@ mod excerpt;
 mod hook;
 mod live;
 mod person;
+mod phases;
 mod report;
 mod story;
 mod term;

@@ -28,6 +28,7 @@ pub(crate) fn answer(world: &World, spoken: &Spoken<'_>) -> Verdict {
         Typed::Resume(name) => resume(world, spoken, name.as_deref()),
         Typed::Cancel => cancel(world, spoken).map(|text| said(&text)),
         Typed::Ask => Ok(Verdict::Allow),
+        Typed::Approve => approve(world, spoken),
     };
     done.unwrap_or_else(|failure| said(&format!("ralph: {}", failure.told())))
 }
@@ -79,8 +80,12 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
     let phases = match wish.kind {
         Kind::Goal => String::new(),
         Kind::Orchestrator => {
-            let path = orchestrator::begin(world, spoken.session, run)?;
-            format!("Say in `{}` how far you are.\n", path.display())
+            let path = orchestrator::path(&world.home, spoken.session);
+            format!(
+                "It goes in phases: `ralph orchestrator show` tells what is missing and whose it is, `ralph orchestrator set …` \
+                 says what of yours is done, and so does `{}`. The person approves the plan with `/ralph:approve`.\n",
+                path.display()
+            )
         }
     };
     let terms = term::plain(&start::terms(run));
@@ -167,6 +172,18 @@ fn cancel(world: &World, spoken: &Spoken<'_>) -> Result<String, Failure> {
     let named = Named::Run(run.clone());
     control::cancel(&world.home, &named, Caller::Session, &world.deadline())?;
     Ok(format!("ralph: run {run} is cancelled; the session is free, and nothing was deleted"))
+}
+
+/// The agent hears of it too: it is what it waited for.
+fn approve(world: &World, spoken: &Spoken<'_>) -> Result<Verdict, Failure> {
+    let run = held(spoken)?;
+    orchestrator::approve(&world.home, run, Caller::Session, &world.deadline())?;
+    Ok(Verdict::Tell {
+        context: format!(
+            "ralph: the person approved the plan of run {run}. Go on with the work.\n"
+        ),
+        notice: Some(format!("ralph: the plan of run {run} is approved")),
+    })
 }
 
 fn held<'a>(spoken: &'a Spoken<'_>) -> Result<&'a RunId, Failure> {

@@ -293,6 +293,9 @@ fn hint(error: &ControlError) -> Option<String> {
         }
         ControlError::HasEnded { .. } => "start a new run with `ralph start`".to_string(),
         ControlError::NothingToDo { run, .. } => format!("`ralph why {run}` says how it stands"),
+        ControlError::WithoutPhases { .. } => {
+            "`ralph orchestrator start` begins one that does".to_string()
+        }
         ControlError::Ambiguous { .. } => "give more of its beginning".to_string(),
         ControlError::HalfCancelled { run, .. } => {
             format!("`ralph cancel {run}` in a moment finishes it")

@@ -45,6 +45,9 @@ pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
     if run.tasks == Asked::Yes {
         lines.push(("tasks", "every task of the client's own list".to_string()));
     }
+    if run.phases == Asked::Yes {
+        lines.push(("phases", "nine conditions, from clarify to retrospect".to_string()));
+    }
     if let Some(seal) = &run.seal {
         let names: Vec<_> = seal.policy.gates.iter().map(|gate| safe(&gate.name)).collect();
         let gates = if names.is_empty() {

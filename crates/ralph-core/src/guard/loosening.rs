@@ -81,7 +81,14 @@ pub(super) fn ralph(args: &[Arg<'_>]) -> Option<Denied> {
     }
     let mut operands =
         args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-'));
-    let command = operands.next()?;
+    let command = match operands.next()? {
+        // Its own commands are those of a run.
+        "orchestrator" => match operands.next()? {
+            "approve" => return Some(denied(What::Loosening, "ralph orchestrator approve", "")),
+            command => command,
+        },
+        command => command,
+    };
     let is_loosening = match command {
         // `hook` answers for the host: what is piped into it counts as said by the person.
         "cancel" | "pause" | "resume" | "trust" | "uninstall" | "init" | "hook" => true,
@@ -136,7 +143,8 @@ pub(super) fn is_persons(command: &str) -> bool {
     match command.split_once(':') {
         Some(("ralph", name)) => matches!(
             name,
-            "cancel"
+            "approve"
+                | "cancel"
                 | "pause"
                 | "resume"
                 | "goal"

@@ -1,4 +1,11 @@
-//! `orchestrator.json`, as the `/orchestrator` skill writes it.
+//! `orchestrator.json`, as the `/orchestrator` skill writes it, and what an orchestrated run demands.
+//!
+//! Without a run of ours the file is a claim like any other. For a run that works in phases it is a view that ralph
+//! writes: the journal has what counts, and only what the agent edits of its own conditions is taken from the file.
+
+mod condition;
+mod demands;
+mod edits;
 
 use super::json::{self, Json};
 use super::{Garbled, findings};
@@ -7,29 +14,25 @@ use crate::text;
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+
+pub use condition::{Condition, Owner, Phase};
+pub use demands::{
+    ADVERSARIAL_FROM, Gauge, Gauges, Ground, Learned, Seen, Shown, conditions, current, picture,
+};
+pub use edits::{Edits, edits, ignored};
 
 const LONGEST_PHASE: usize = 400;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orchestrator {
-    pub phase: String,
+    pub phase: Option<String>,
     pub verified_done: bool,
     pub conditions: [(Condition, Tri); 9],
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Condition {
-    MemorySearch,
-    TaskClassified,
-    MustHaveAnswered,
-    PlanApproved,
-    ImplementationComplete,
-    CorrectnessPassed,
-    QualityPassed,
-    AdversarialPassed,
-    RetrospectiveDone,
+    /// From 1 to 10; anything else says nothing.
+    pub complexity: Option<u8>,
+    /// The run whose view this file is, where ralph wrote it.
+    pub ralph_run: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,10 @@ struct Wire<'a> {
     verified_done: Json<'a>,
     #[serde(borrow, default)]
     conditions: Json<'a, WireConditions<'a>>,
+    #[serde(borrow, default)]
+    complexity: Json<'a>,
+    #[serde(borrow, default)]
+    ralph_run: Json<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -76,8 +83,10 @@ pub fn read(bytes: &[u8]) -> Result<Orchestrator, Garbled> {
     let wire: Wire<'_> = json::read_object(bytes)?;
     let conditions = wire.conditions.object("conditions")?.unwrap_or_default();
     Ok(Orchestrator {
-        phase: wire.phase.text("phase")?.unwrap_or("unknown").to_owned(),
+        phase: wire.phase.text("phase")?.map(ToOwned::to_owned),
         verified_done: wire.verified_done.flag("verified_done")?.unwrap_or(false),
+        complexity: complexity(&wire.complexity),
+        ralph_run: wire.ralph_run.text("ralph_run")?.map(ToOwned::to_owned),
         conditions: [
             answer(Condition::MemorySearch, &conditions.memory_search)?,
             answer(Condition::TaskClassified, &conditions.task_classified)?,
@@ -104,8 +113,27 @@ fn answer(condition: Condition, found: &Json<'_>) -> Result<(Condition, Tri), Ga
     Ok((condition, tri))
 }
 
+/// Other tools keep other things under this name.
+fn complexity(found: &Json<'_>) -> Option<u8> {
+    let count = found.count("complexity").ok()??;
+    u8::try_from(count).ok().filter(|complexity| (1..=10).contains(complexity))
+}
+
 impl Orchestrator {
-    pub fn requirement(&self) -> Requirement {
+    pub fn is_ours(&self) -> bool {
+        self.ralph_run.is_some()
+    }
+
+    pub fn says(&self, condition: Condition) -> Tri {
+        let found = self.conditions.iter().find(|(known, _)| *known == condition);
+        found.map_or(Tri::Unknown, |(_, tri)| *tri)
+    }
+
+    /// `None` when the file is ralph's own view of a run, not somebody's claim.
+    pub fn requirement(&self) -> Option<Requirement> {
+        if self.is_ours() {
+            return None;
+        }
         let (standing, next) = if self.verified_done {
             (Standing::Met(Evidence::Claimed), "")
         } else {
@@ -114,13 +142,13 @@ impl Orchestrator {
                 "Finish what is open in `orchestrator.json`, then set its `verified_done` to true",
             )
         };
-        Requirement {
+        Some(Requirement {
             name: "orchestrator".to_owned(),
             stage: Stage::Planning,
             standing,
             weight: Weight::Required,
             next: next.to_owned(),
-        }
+        })
     }
 
     fn failure(&self) -> Failure {
@@ -132,26 +160,11 @@ impl Orchestrator {
         Failure {
             summary: format!(
                 "phase \"{}\" is not complete",
-                text::line(&self.phase, LONGEST_PHASE).replace('"', "'")
+                text::line(self.phase.as_deref().unwrap_or("unknown"), LONGEST_PHASE)
+                    .replace('"', "'")
             ),
             findings: findings(open),
             ..Failure::default()
-        }
-    }
-}
-
-impl Condition {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MemorySearch => "memory search",
-            Self::TaskClassified => "task classified",
-            Self::MustHaveAnswered => "must-have questions answered",
-            Self::PlanApproved => "plan approved",
-            Self::ImplementationComplete => "implementation complete",
-            Self::CorrectnessPassed => "correctness passed",
-            Self::QualityPassed => "quality passed",
-            Self::AdversarialPassed => "adversarial passed",
-            Self::RetrospectiveDone => "retrospective done",
         }
     }
 }
@@ -188,7 +201,12 @@ mod tests {
                     Tri::No => 'n',
                     Tri::Unknown => '?',
                 });
-                format!("{} {} {}", found.phase, found.verified_done, answers.collect::<String>())
+                format!(
+                    "{} {} {}",
+                    found.phase.as_deref().unwrap_or("unknown"),
+                    found.verified_done,
+                    answers.collect::<String>()
+                )
             }
             Err(garbled) => garbled.why,
         }
@@ -232,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_seeds_own_file_names_every_open_condition() {
-        insta::assert_debug_snapshot!(read(SEED).unwrap().requirement(), @r#"
+        insta::assert_debug_snapshot!(read(SEED).unwrap().requirement().unwrap(), @r#"
         Requirement {
             name: "orchestrator",
             stage: Planning,
@@ -291,7 +309,7 @@ mod tests {
     fn verified_done_is_a_claim() {
         let found =
             read(br#"{"verified_done": true, "conditions": {"plan_approved": false}}"#).unwrap();
-        insta::assert_debug_snapshot!(found.requirement(), @r#"
+        insta::assert_debug_snapshot!(found.requirement().unwrap(), @r#"
         Requirement {
             name: "orchestrator",
             stage: Planning,
@@ -307,7 +325,9 @@ mod tests {
     #[test]
     fn a_hostile_phase_stays_on_one_short_line() {
         let json = format!(r#"{{"phase": "\u001b[2Ja\nb{}"}}"#, "x".repeat(1000));
-        let Standing::Unmet(failure) = read(json.as_bytes()).unwrap().requirement().standing else {
+        let Standing::Unmet(failure) =
+            read(json.as_bytes()).unwrap().requirement().unwrap().standing
+        else {
             panic!("not verified")
         };
         assert_eq!(

@@ -193,6 +193,7 @@ fn the_persons_commands_are_not_for_tools() {
     use serde_json::json;
     insta::assert_snapshot!(table(&[
         ("Skill", json!({"skill": "ralph:cancel"})),
+        ("Skill", json!({"skill": "ralph:approve"})),
         ("Skill", json!({"skill": "ralph:goal", "args": "be done"})),
         ("Skill", json!({"skill": "/ralph-loop"})),
         ("Skill", json!({"skill": "ralph-loop:cancel-ralph"})),
@@ -213,6 +214,7 @@ fn the_persons_commands_are_not_for_tools() {
         ("TodoWrite", json!({"todos": [{"content": "/ralph:cancel"}]})),
     ]), @r#"
     channel    -         Skill {"skill":"ralph:cancel"}
+    channel    -         Skill {"skill":"ralph:approve"}
     channel    -         Skill {"args":"be done","skill":"ralph:goal"}
     channel    -         Skill {"skill":"/ralph-loop"}
     channel    -         Skill {"skill":"ralph-loop:cancel-ralph"}

@@ -19,6 +19,8 @@ mod laws;
 #[cfg(test)]
 mod lines;
 #[cfg(test)]
+mod orchestrator;
+#[cfg(test)]
 mod pipeline;
 #[cfg(test)]
 mod reason;

@@ -67,6 +67,8 @@ fn commands_are_known_by_their_beginning() {
         "/ralph-loop:cancel-ralph",
         "/ralph:cancel k7f2",
         "/ralph:ask what now?",
+        "/ralph:approve",
+        "/ralph:approve the plan",
         "/ralph:stat",
         "/ralph:frobnicate",
         "/ralph-looping around",
@@ -102,14 +104,18 @@ fn commands_are_known_by_their_beginning() {
         mistake: `/ralph:cancel` takes nothing after it (type `/ralph:cancel` alone; it is about the run of this session)
     "/ralph:ask what now?"
         Ask
+    "/ralph:approve"
+        Approve
+    "/ralph:approve the plan"
+        mistake: `/ralph:approve` takes nothing after it (type `/ralph:approve` alone; it is about the run of this session)
     "/ralph:stat"
         mistake: there is no command `/ralph:stat` (did you mean `/ralph:status`?)
     "/ralph:frobnicate"
-        mistake: there is no command `/ralph:frobnicate` (there are goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask)
+        mistake: there is no command `/ralph:frobnicate` (there are goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask, approve)
     "/ralph-looping around"
         not for ralph
     "/ralph:"
-        mistake: there is no command `/ralph:` (there are goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask)
+        mistake: there is no command `/ralph:` (there are goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask, approve)
     "#);
 }
 

@@ -11,6 +11,7 @@ use crate::paths::Home;
 
 /// By path below a directory `commands` of the client's; a directory in it is the part before the colon.
 pub const FILES: &[(&str, &str)] = &[
+    ("ralph/approve.md", include_str!("../../../../plugin/commands/approve.md")),
     ("ralph/ask.md", include_str!("../../../../plugin/commands/ask.md")),
     ("ralph/cancel.md", include_str!("../../../../plugin/commands/cancel.md")),
     ("ralph/goal.md", include_str!("../../../../plugin/commands/goal.md")),

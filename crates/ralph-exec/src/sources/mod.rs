@@ -1,5 +1,6 @@
 //! Gathers the evidence: every source of requirements is read here and nowhere else.
 
+mod orchestrator;
 mod progress;
 mod session;
 
@@ -25,7 +26,7 @@ use ralph_core::run::State;
 use ralph_core::source::list::{self, Demands, Gates};
 use ralph_core::source::{checklist, features};
 use ralph_core::text;
-use session::{Present, session_files, uncommitted};
+use session::{session_files, uncommitted};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -41,7 +42,8 @@ pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Ev
         Contract { world, run, seal, iteration: *iteration, parts, checks: &checks, waivers }
     });
     let judged = contract.as_ref().map(contract::judge);
-    let mut requirements = of_lists(run, &lists, judged.as_ref());
+    let mut requirements = orchestrator::of_run(world, opened, judged.as_ref());
+    requirements.extend(of_lists(run, &lists, judged.as_ref()));
     // Without a base nobody knows what was touched.
     if run.seal.as_ref().is_some_and(|seal| seal.base.is_some()) {
         let touched = judged.as_ref().map_or(&[][..], |judged| &judged.touched);
@@ -96,6 +98,7 @@ fn is_measured(run: &Run, evidence: &Evidence) -> bool {
                 || run.promise.is_some()
                 || run.checklist == Asked::Yes
                 || run.tasks == Asked::Yes
+                || run.phases == Asked::Yes
         }
         Some(_) => true,
         None => evidence.requirements.iter().any(|one| one.weight == Weight::Required),
@@ -171,7 +174,7 @@ fn of_client(world: &World, opened: &Opened) -> Option<Requirement> {
 fn of_session(world: &World, opened: &Opened) -> Vec<Requirement> {
     let run = &opened.run;
     let owner = opened.state.owner(run);
-    let files = owner.map(|session| session_files(world, session)).unwrap_or_default();
+    let files = owner.map(|session| session_files(world, session, run.phases)).unwrap_or_default();
     let work = if files.asks_git() {
         let exclude = lists::excluded(&world.home, run);
         git::status(Path::new(&run.project), &exclude, &world.deadline())
@@ -179,9 +182,6 @@ fn of_session(world: &World, opened: &Opened) -> Vec<Requirement> {
         GitState::NotARepository
     };
     let mut requirements: Vec<Requirement> = uncommitted(&files, &work).into_iter().collect();
-    if run.phases == Asked::Yes && files.orchestrator == Present::No {
-        requirements.push(gone("orchestrator", "`orchestrator.json`"));
-    }
     requirements.extend(files.requirements);
     requirements
 }
@@ -212,7 +212,7 @@ fn tree_of(world: &World, run: &Run) -> Tree {
 
 /// What other tools wrote about a session that no run of ours owns.
 pub fn for_files(world: &World, session: &SessionId, project: Option<&Path>) -> Evidence {
-    let files = session_files(world, session);
+    let files = session_files(world, session, Asked::No);
     let work = match project {
         Some(project) if files.asks_git() => git::status(project, &[], &world.deadline()),
         Some(_) | None => GitState::NotARepository,
@@ -227,12 +227,6 @@ pub fn for_files(world: &World, session: &SessionId, project: Option<&Path>) -> 
         tampering: None,
         garbled: Vec::new(),
     }
-}
-
-/// What the run was begun with, and what somebody took away.
-fn gone(name: &str, what: &str) -> Requirement {
-    let failure = Failure::new(format!("{what} is not there any more"));
-    requirement(name.to_string(), Standing::Unmet(failure), format!("Bring back {what}"))
 }
 
 fn promised(promise: &str, stop: &Stop) -> Requirement {

@@ -6,6 +6,7 @@ use crate::fs;
 use crate::git::GitState;
 use crate::world::World;
 use ralph_core::id::SessionId;
+use ralph_core::record::Asked;
 use ralph_core::requirement::{
     Evidence as Proof, Failure, Finding, Requirement, Stage, Standing, Weight,
 };
@@ -38,18 +39,25 @@ impl SessionFiles {
     }
 }
 
-pub(super) fn session_files(world: &World, session: &SessionId) -> SessionFiles {
+/// Of a run that works in phases `orchestrator.json` is a view.
+pub(super) fn session_files(world: &World, session: &SessionId, phases: Asked) -> SessionFiles {
     let directory = world.home.state(session);
     let mut files = SessionFiles::default();
+    if phases == Asked::Yes {
+        files.orchestrator = Present::Yes;
+    }
     if !fs::exists(&directory) {
         return files;
     }
     let tell = |what: &str| {
         faults::record(&world.home, &Fault::new(Kind::File, what).of_session(session));
     };
-    if let Some(it) = adopted(&directory.join("orchestrator.json"), orchestrator::read, &tell) {
+    if phases == Asked::No
+        && let Some(it) = adopted(&directory.join("orchestrator.json"), orchestrator::read, &tell)
+        && let Some(requirement) = it.requirement()
+    {
         files.orchestrator = Present::Yes;
-        files.requirements.push(it.requirement());
+        files.requirements.push(requirement);
     }
     if let Some(it) = adopted(&directory.join("loop.json"), loop_file::read, &tell) {
         let requirement = it.requirement();

@@ -14,6 +14,7 @@ pub(crate) mod learn;
 pub(crate) mod log;
 pub(crate) mod model;
 pub(crate) mod notify;
+pub(crate) mod orchestrator;
 pub(crate) mod pipeline;
 pub(crate) mod recall;
 pub(crate) mod replay;

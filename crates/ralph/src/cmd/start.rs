@@ -9,13 +9,14 @@ use ralph_core::id::SessionId;
 use ralph_core::limits::Limits;
 use ralph_core::policy::Claims;
 use ralph_core::record::{Asked, ListSeal, Run, Seal};
+use ralph_core::requirement::{Stage, Weight};
 use ralph_exec::clock::{self, Deadline};
 use ralph_exec::contract;
 use ralph_exec::control::{self, Approved, Caller, Order};
 use ralph_exec::env::Env;
 use ralph_exec::lists::{self, Named};
 use ralph_exec::paths::Home;
-use ralph_exec::{adopt, fs, owner, stdin};
+use ralph_exec::{adopt, fs, orchestrator, owner, stdin};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -80,6 +81,15 @@ pub(crate) struct Begun {
 }
 
 pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
+    asked(env, args, None)
+}
+
+/// A run that works in phases, on a task that is named on the command line.
+pub(crate) fn orchestrated(env: &Env, args: &Start, task: &str) -> Result<(), Failure> {
+    asked(env, args, Some(task))
+}
+
+fn asked(env: &Env, args: &Start, task: Option<&str>) -> Result<(), Failure> {
     let home = home(env)?;
     let here = env.current_dir().ok_or_else(|| {
         Failure::new("the current directory is gone", "change to a directory that exists")
@@ -91,7 +101,10 @@ pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
     let demand = Demand {
         project: directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?,
         session: session(env, args)?,
-        goal: goal(args, &here)?,
+        goal: match task {
+            Some(task) if args.goal_file.is_none() => task.as_bytes().to_vec(),
+            Some(_) | None => goal(args, &here)?,
+        },
         max_iterations: args.max_iterations,
         max_duration: args.max_duration,
         max_cost_micro_usd: args.max_cost_usd,
@@ -105,7 +118,7 @@ pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
         gates: if args.no_gates { Gates::LeftOut } else { Gates::OfThePolicy },
         complexity: args.complexity,
         prompt: None,
-        phases: Asked::No,
+        phases: if task.is_some() { Asked::Yes } else { Asked::No },
         transcript_length: 0,
         here,
     };
@@ -167,6 +180,9 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
         transcript_length: demand.transcript_length,
     };
     let run = control::start(home, env, &order, &Deadline::after(super::control::PATIENCE))?;
+    if run.phases == Asked::Yes {
+        orchestrator::begin(home, &run);
+    }
     let notes = notes(env, home, &run);
     Ok(Begun { run, notes })
 }
@@ -199,10 +215,30 @@ fn notes(env: &Env, home: &Home, run: &Run) -> Vec<String> {
     }
     let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
     let listed = !run.lists.is_empty() || run.checklist == Asked::Yes || run.tasks == Asked::Yes;
-    if !listed && run.promise.is_none() && !measured {
+    if !listed && run.promise.is_none() && run.phases == Asked::No && !measured {
         notes.push("nothing measures this goal, so its limits end the run, or stops that bring nothing new".to_string());
     }
+    notes.extend(phase_notes(run));
     notes
+}
+
+/// Which stages nothing will measure.
+fn phase_notes(run: &Run) -> Option<String> {
+    let counts = |stage: Stage| {
+        let gates = run.seal.iter().flat_map(|seal| &seal.policy.gates);
+        gates.into_iter().any(|gate| gate.stage == stage && gate.weight == Weight::Required)
+    };
+    let missing: Vec<_> = [Stage::Correctness, Stage::Quality]
+        .into_iter()
+        .filter(|stage| run.phases == Asked::Yes && !counts(*stage))
+        .map(Stage::name)
+        .collect();
+    (!missing.is_empty()).then(|| {
+        format!(
+            "no gate measures {}, so the best end is `claimed`; `ralph gate detect` proposes gates",
+            missing.join(" or ")
+        )
+    })
 }
 
 /// What lists can come to.

@@ -2,13 +2,14 @@
 
 use super::home;
 use crate::cli::Status;
+use crate::phases;
 use crate::report::Failure;
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
 use ralph_core::chunk;
 use ralph_core::facts::Declared;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::{Change, Line};
+use ralph_core::record::{Asked, Change, Line};
 use ralph_core::run::Phase;
 use ralph_exec::clock;
 use ralph_exec::control::{self, Caller, Named};
@@ -16,6 +17,7 @@ use ralph_exec::doctor::protection::{self, Unprotected};
 use ralph_exec::env::Env;
 use ralph_exec::faults::{self, Fault, describe};
 
+use ralph_exec::orchestrator;
 use ralph_exec::overview::{self, HeldView, RunView, Unreadable};
 use ralph_exec::paths::Home;
 use ralph_exec::store;
@@ -56,6 +58,9 @@ struct RunJson<'a> {
     /// Absent while no agent was held to a chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     chunks: Option<ChunksJson>,
+    /// Absent for a run without phases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    orchestrator: Option<phases::PictureJson<'a>>,
     trouble: Option<&'a str>,
     tampering: Option<&'a str>,
     requirements: u32,
@@ -143,7 +148,8 @@ pub(crate) fn of_run(home: &Home, run: &RunId) -> Result<String, Failure> {
     let view = RunView { phase: control::phase(home, &opened), opened };
     // Whoever asks in the session is heard there.
     let pipeline = super::pipeline::line(home, &view.opened);
-    Ok(paragraph(&view, None, (&faults::all(home), pipeline)))
+    let told = paragraph(&view, None, (&faults::all(home), pipeline));
+    Ok(told + &phases_of(home, &view, All::No))
 }
 
 fn clear(home: &Home, args: &Status) -> Result<(), Failure> {
@@ -216,6 +222,7 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
     for (view, unprotected) in shown.runs.iter().zip(shown.unprotected) {
         let pipeline = super::pipeline::line(shown.home, &view.opened);
         out.push_str(&paragraph(view, unprotected.as_ref(), (shown.faults, pipeline)));
+        out.push_str(&phases_of(shown.home, view, shown.all));
     }
     for one in shown.unreadable {
         let id = paint(term::BOLD, one.run.as_str());
@@ -321,6 +328,19 @@ fn paragraph(
     out
 }
 
+/// Where an orchestrated run is on its way; all of it when it was asked for alone.
+fn phases_of(home: &Home, view: &RunView, all: All) -> String {
+    if view.opened.run.phases == Asked::No {
+        return String::new();
+    }
+    let picture = orchestrator::picture(home, &view.opened);
+    match (all, view.phase) {
+        (All::No, _) => phases::shown(&picture),
+        (All::Yes, Phase::Ended(_)) => String::new(),
+        (All::Yes, _) => format!("      {}\n", phases::line(&picture)),
+    }
+}
+
 fn fault_line(fault: &Fault) -> String {
     let what = safe(&fault.what);
     format!(
@@ -333,6 +353,11 @@ fn fault_line(fault: &Fault) -> String {
 
 fn print_json(shown: &Shown<'_>) -> Result<(), Failure> {
     let now_ms = clock::now_ms();
+    let picture = |view: &RunView| {
+        let is_orchestrated = view.opened.run.phases == Asked::Yes;
+        is_orchestrated.then(|| orchestrator::picture(shown.home, &view.opened))
+    };
+    let pictures: Vec<_> = shown.runs.iter().map(picture).collect();
     super::print_json(&Overview {
         v: 1,
         off: shown.off,
@@ -340,7 +365,11 @@ fn print_json(shown: &Shown<'_>) -> Result<(), Failure> {
             .runs
             .iter()
             .zip(shown.unprotected)
-            .map(|(view, unprotected)| run_json(view, unprotected.as_ref(), now_ms))
+            .zip(&pictures)
+            .map(|((view, unprotected), picture)| RunJson {
+                orchestrator: picture.as_ref().map(phases::json),
+                ..run_json(view, unprotected.as_ref(), now_ms)
+            })
             .collect(),
         held: shown
             .held
@@ -390,6 +419,7 @@ fn run_json<'a>(view: &'a RunView, unprotected: Option<&Unprotected>, now_ms: u6
         context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
         chunks: (tally.all > 0)
             .then_some(ChunksJson { verified: tally.verified, total: tally.all }),
+        orchestrator: None,
         trouble: state.trouble.as_deref(),
         tampering: view.opened.tampering.as_deref(),
         requirements: report.map_or(0, |report| report.total),

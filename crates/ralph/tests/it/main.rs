@@ -26,6 +26,7 @@ mod init;
 mod loops;
 mod model;
 mod notify;
+mod orchestrator;
 mod ownership;
 mod past;
 mod people;

@@ -430,30 +430,6 @@ fn a_wait_ends_with_a_persons_word() {
 const PASSING: &str =
     "[run]\nchange = \"optional\"\n[[gate]]\nname = \"tests\"\nshell = \"echo 1 passed\"\n";
 
-/// R-S4c, R-L3a: what a run was begun with has to be there: without its report of phases nothing is verified.
-#[test]
-fn a_report_of_phases_that_is_taken_away_holds() {
-    for taken in [None, Some("junk")] {
-        let sandbox = Sandbox::new();
-        sandbox.write("ralph.toml", PASSING);
-        sandbox.commit();
-        sandbox.trust();
-        let (context, _) = sandbox.typed(SESSION, "/ralph:orchestrator tidy up").told();
-        let path = sandbox.ralph_home("state").join(SESSION).join("orchestrator.json");
-        assert!(context.contains(&*path.display().to_string()), "{context}");
-        assert!(sandbox.stop(SESSION, "").is_block());
-        match taken {
-            None => fs::remove_file(&path).unwrap(),
-            Some(junk) => fs::write(&path, junk).unwrap(),
-        }
-        let held = sandbox.stop(SESSION, "");
-        assert!(
-            held.is_block() && held.stderr.contains("Bring back `orchestrator.json`"),
-            "{held}"
-        );
-    }
-}
-
 /// R-S4c: a list of features that got shorter holds, however green the rest is.
 #[test]
 fn a_list_of_features_that_got_shorter_holds() {

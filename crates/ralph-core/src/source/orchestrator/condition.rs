@@ -1,0 +1,213 @@
+//! The nine conditions, whose they are, and the phases that they belong to.
+
+use crate::policy::Approver;
+use crate::requirement::Stage;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    MemorySearch,
+    TaskClassified,
+    MustHaveAnswered,
+    PlanApproved,
+    ImplementationComplete,
+    CorrectnessPassed,
+    QualityPassed,
+    AdversarialPassed,
+    RetrospectiveDone,
+}
+
+/// Who answers for a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Claimed by the agent.
+    Agent,
+    /// Given by a person.
+    Person,
+    /// Measured by ralph.
+    Ralph,
+}
+
+/// The way of an orchestrated run, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    Clarify,
+    Classify,
+    Plan,
+    Implement,
+    Validate,
+    Retrospect,
+}
+
+impl Condition {
+    pub const ALL: [Self; 9] = [
+        Self::MemorySearch,
+        Self::TaskClassified,
+        Self::MustHaveAnswered,
+        Self::PlanApproved,
+        Self::ImplementationComplete,
+        Self::CorrectnessPassed,
+        Self::QualityPassed,
+        Self::AdversarialPassed,
+        Self::RetrospectiveDone,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MemorySearch => "memory search",
+            Self::TaskClassified => "task classified",
+            Self::MustHaveAnswered => "must-have questions answered",
+            Self::PlanApproved => "plan approved",
+            Self::ImplementationComplete => "implementation complete",
+            Self::CorrectnessPassed => "correctness passed",
+            Self::QualityPassed => "quality passed",
+            Self::AdversarialPassed => "adversarial passed",
+            Self::RetrospectiveDone => "retrospective done",
+        }
+    }
+
+    /// As files and commands call it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::MemorySearch => "memory_search",
+            Self::TaskClassified => "task_classified",
+            Self::MustHaveAnswered => "must_have_answered",
+            Self::PlanApproved => "plan_approved",
+            Self::ImplementationComplete => "implementation_complete",
+            Self::CorrectnessPassed => "correctness_passed",
+            Self::QualityPassed => "quality_passed",
+            Self::AdversarialPassed => "adversarial_passed",
+            Self::RetrospectiveDone => "retrospective_done",
+        }
+    }
+
+    /// By its key, or by a beginning or an end of it that no other has: `must_have`, `classified`
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().to_ascii_lowercase().replace(['-', ' '], "_");
+        let exact = Self::ALL.into_iter().find(|it| it.key() == text);
+        if exact.is_some() || text.len() < 4 {
+            return exact;
+        }
+        let is_part = |it: &Self| {
+            let key = it.key();
+            key.strip_prefix(&*text).is_some_and(|rest| rest.starts_with('_'))
+                || key.strip_suffix(&*text).is_some_and(|rest| rest.ends_with('_'))
+        };
+        let mut found = Self::ALL.into_iter().filter(is_part);
+        found.next().filter(|_| found.next().is_none())
+    }
+
+    pub fn owner(self, approver: Approver) -> Owner {
+        match self {
+            Self::MemorySearch
+            | Self::TaskClassified
+            | Self::MustHaveAnswered
+            | Self::ImplementationComplete
+            | Self::RetrospectiveDone => Owner::Agent,
+            Self::PlanApproved => match approver {
+                Approver::Person => Owner::Person,
+                Approver::Agent => Owner::Agent,
+            },
+            Self::CorrectnessPassed | Self::QualityPassed | Self::AdversarialPassed => Owner::Ralph,
+        }
+    }
+
+    pub fn phase(self) -> Phase {
+        match self {
+            Self::MemorySearch | Self::MustHaveAnswered => Phase::Clarify,
+            Self::TaskClassified => Phase::Classify,
+            Self::PlanApproved => Phase::Plan,
+            Self::ImplementationComplete => Phase::Implement,
+            Self::CorrectnessPassed | Self::QualityPassed | Self::AdversarialPassed => {
+                Phase::Validate
+            }
+            Self::RetrospectiveDone => Phase::Retrospect,
+        }
+    }
+
+    pub(super) fn stage(self) -> Stage {
+        match self {
+            Self::MemorySearch
+            | Self::TaskClassified
+            | Self::MustHaveAnswered
+            | Self::PlanApproved
+            | Self::ImplementationComplete
+            | Self::RetrospectiveDone => Stage::Planning,
+            Self::CorrectnessPassed => Stage::Correctness,
+            Self::QualityPassed => Stage::Quality,
+            Self::AdversarialPassed => Stage::Adversarial,
+        }
+    }
+}
+
+impl Owner {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Person => "person",
+            Self::Ralph => "ralph",
+        }
+    }
+}
+
+impl Phase {
+    pub const ALL: [Self; 6] = [
+        Self::Clarify,
+        Self::Classify,
+        Self::Plan,
+        Self::Implement,
+        Self::Validate,
+        Self::Retrospect,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clarify => "clarify",
+            Self::Classify => "classify",
+            Self::Plan => "plan",
+            Self::Implement => "implement",
+            Self::Validate => "validate",
+            Self::Retrospect => "retrospect",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_is_known_by_its_key_and_by_a_part_that_no_other_has() {
+        for (text, expected) in [
+            ("memory_search", Some("memory_search")),
+            ("memory-search", Some("memory_search")),
+            ("Memory Search", Some("memory_search")),
+            ("memory", Some("memory_search")),
+            ("classified", Some("task_classified")),
+            ("must_have", Some("must_have_answered")),
+            ("must-have", Some("must_have_answered")),
+            ("implementation", Some("implementation_complete")),
+            ("retrospective", Some("retrospective_done")),
+            ("plan", Some("plan_approved")),
+            ("quality", Some("quality_passed")),
+            ("passed", None),
+            ("mem", None),
+            ("memo", None),
+            ("verified_done", None),
+            ("", None),
+            ("_", None),
+        ] {
+            assert_eq!(Condition::parse(text).map(Condition::key), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_key_reads_back() {
+        for condition in Condition::ALL {
+            assert_eq!(Condition::parse(condition.key()), Some(condition));
+            let json = serde_json::to_string(&condition).unwrap();
+            assert_eq!(json, alloc::format!("\"{}\"", condition.key()));
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! The nine conditions: what each demands, what it rests on, and what an agent's edits of the view are worth.
+
+use ralph_core::policy::Approver;
+use ralph_core::record::Step;
+use ralph_core::requirement::{Evidence, Requirement, Standing, Weight};
+use ralph_core::run::Way;
+use ralph_core::source::orchestrator::{
+    Condition, Gauge, Gauges, Ground, Learned, conditions, edits, ignored, picture, read,
+};
+use std::fmt::Write;
+
+fn gauges(gauge: &Gauge) -> Gauges {
+    Gauges { correctness: gauge.clone(), quality: gauge.clone(), adversarial: gauge.clone() }
+}
+
+fn ground(way: &Way) -> Ground<'_> {
+    let learned = if way.learned.is_some() { Learned::Saved } else { Learned::Nothing };
+    Ground { way, approver: Approver::Person, said_complexity: None, learned }
+}
+
+fn all_done() -> Way {
+    Way {
+        phase: None,
+        claims: vec![Condition::MustHaveAnswered, Condition::ImplementationComplete],
+        complexity: Some(8),
+        approved_by: Some("a person, in the session".to_owned()),
+        recalled: 2,
+        learned: Some("20261116-quotes".to_owned()),
+    }
+}
+
+fn standing(one: &Requirement) -> String {
+    match &one.standing {
+        Standing::Met(evidence) => format!("met, {evidence:?}"),
+        Standing::Unmet(failure) if one.weight == Weight::Advisory => {
+            format!("advisory: {}", failure.summary)
+        }
+        Standing::Unmet(failure) => format!("unmet: {}", failure.summary),
+        Standing::Unknown(why) => format!("unknown: {why}"),
+        Standing::Pending(pending) => format!("pending: {}", pending.why()),
+    }
+}
+
+fn table(requirements: &[Requirement]) -> String {
+    requirements.iter().fold(String::new(), |mut out, one| {
+        writeln!(out, "{} ({}) {}", one.name, one.stage.name(), standing(one)).unwrap();
+        if !one.next.is_empty() {
+            writeln!(out, "    {}", one.next).unwrap();
+        }
+        out
+    })
+}
+
+#[test]
+fn a_run_that_has_just_begun_is_told_all_of_it() {
+    let way = Way::default();
+    let open = Gauge::Failed(vec!["tests".to_owned()]);
+    insta::assert_snapshot!(table(&conditions(&ground(&way), &gauges(&open))), @r#"
+    memory search (planning) unmet: nobody searched what is on record yet
+        Search what is known about this: `ralph recall "…"`
+    task classified (planning) unmet: nobody said yet how complex the task is
+        Say how complex the task is, from 1 to 10: `ralph orchestrator set task_classified --complexity N`
+    must-have questions answered (planning) unmet: not said to be answered yet
+        Answer the questions that have to be answered first, those only a person can answer with `ralph ask "…"`, then run `ralph orchestrator set must_have_answered`
+    plan approved (planning) unmet: no person approved the plan yet
+        Show the plan to the person, who approves it with `/ralph:approve`; until then `ralph wait 2h "the plan is to be approved"`
+    implementation complete (planning) unmet: not said to be complete yet
+        Do the work, then run `ralph orchestrator set implementation_complete`
+    correctness passed (correctness) unmet: not passed: tests
+    quality passed (quality) unmet: not passed: tests
+    adversarial passed (adversarial) unmet: not passed: tests
+    retrospective done (planning) unmet: nothing that was learned is saved yet
+    "#);
+}
+
+/// R-L3a: what happened is measured, what is only said is backed by gates that pass.
+#[test]
+fn what_all_of_it_rests_on_when_it_is_met() {
+    let way = all_done();
+    insta::assert_snapshot!(table(&conditions(&ground(&way), &gauges(&Gauge::Passed))), @"
+    memory search (planning) met, Measured
+    task classified (planning) met, Measured
+    must-have questions answered (planning) met, Backed
+    plan approved (planning) met, Measured
+    implementation complete (planning) met, Backed
+    correctness passed (correctness) met, Measured
+    quality passed (quality) met, Measured
+    adversarial passed (adversarial) met, Measured
+    retrospective done (planning) met, Measured
+    ");
+}
+
+/// R-S4c: a claim beside nothing stays a claim.
+#[test]
+fn without_gates_the_stages_are_told_and_claims_stay_claims() {
+    let way = all_done();
+    insta::assert_snapshot!(table(&conditions(&ground(&way), &gauges(&Gauge::Absent))), @"
+    memory search (planning) met, Measured
+    task classified (planning) met, Measured
+    must-have questions answered (planning) met, Claimed
+    plan approved (planning) met, Measured
+    implementation complete (planning) met, Claimed
+    correctness passed (correctness) advisory: nothing measures it: the policy has no gate of this stage that counts here
+    quality passed (quality) advisory: nothing measures it: the policy has no gate of this stage that counts here
+    adversarial passed (adversarial) advisory: nothing measures it: the policy has no gate of this stage that counts here
+    retrospective done (planning) met, Measured
+    ");
+    let no_quality = Gauges { quality: Gauge::Absent, ..gauges(&Gauge::Passed) };
+    let backed = |gauges: &Gauges| {
+        let told = conditions(&ground(&way), gauges);
+        told.iter().filter(|one| one.standing == Standing::Met(Evidence::Backed)).count()
+    };
+    assert_eq!(backed(&no_quality), 0);
+    assert_eq!(backed(&Gauges { adversarial: Gauge::Absent, ..gauges(&Gauge::Passed) }), 0);
+    assert_eq!(backed(&gauges(&Gauge::Passed)), 2);
+}
+
+#[test]
+fn adversarial_gates_are_asked_for_from_complexity_seven_on() {
+    for (agent, person, expected) in [
+        (None, None, true),
+        (Some(6), None, false),
+        (Some(7), None, true),
+        (None, Some(3), false),
+        (Some(9), Some(3), true),
+        (Some(3), Some(7), true),
+        (Some(1), Some(0), false),
+    ] {
+        let way = Way { complexity: agent, ..all_done() };
+        let ground = Ground { said_complexity: person, ..ground(&way) };
+        let told = conditions(&ground, &gauges(&Gauge::Passed));
+        let asked = told.iter().any(|one| one.name == "adversarial passed");
+        assert_eq!(asked, expected, "agent {agent:?}, person {person:?}");
+    }
+}
+
+#[test]
+fn each_condition_alone() {
+    let mut out = String::new();
+    let (person, agent) = (Approver::Person, Approver::Agent);
+    let forgotten = Way { learned: Some("x".to_owned()), ..Way::default() };
+    let cases: [(&str, Way, Approver); 8] = [
+        ("memory searched once", Way { recalled: 1, ..Way::default() }, person),
+        ("memory search said", claimed(Condition::MemorySearch), person),
+        ("classification said without a number", claimed(Condition::TaskClassified), person),
+        ("plan said, a person's", claimed(Condition::PlanApproved), person),
+        ("plan said, the agent's", claimed(Condition::PlanApproved), agent),
+        ("nothing, the agent's plan", Way::default(), agent),
+        ("retrospective said", claimed(Condition::RetrospectiveDone), person),
+        ("learned and forgotten", forgotten, person),
+    ];
+    let plain = conditions(&ground(&Way::default()), &gauges(&Gauge::Passed));
+    for (name, way, approver) in cases {
+        let learned = if way.learned.is_some() { Learned::Gone } else { Learned::Nothing };
+        let ground = Ground { way: &way, approver, said_complexity: None, learned };
+        let told = conditions(&ground, &gauges(&Gauge::Passed));
+        writeln!(out, "{name}").unwrap();
+        for one in told.iter().filter(|one| !plain.contains(one)) {
+            writeln!(out, "    {}: {}", one.name, standing(one)).unwrap();
+        }
+    }
+    insta::assert_snapshot!(out, @"
+    memory searched once
+        memory search: met, Measured
+    memory search said
+        memory search: met, Backed
+    classification said without a number
+    plan said, a person's
+    plan said, the agent's
+        plan approved: met, Backed
+    nothing, the agent's plan
+        plan approved: unmet: not said to be good yet
+    retrospective said
+        retrospective done: unmet: said to be done, but nothing was saved that a search would find
+    learned and forgotten
+        retrospective done: unmet: what was learned is not there any more
+    ");
+}
+
+fn claimed(condition: Condition) -> Way {
+    Way { claims: vec![condition], ..Way::default() }
+}
+
+#[test]
+fn gates_say_how_their_stage_stands() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let mut out = String::new();
+    for gauge in [
+        Gauge::Absent,
+        Gauge::Passed,
+        Gauge::Failed(names(&["tests"])),
+        Gauge::Failed(names(&["a", "b", "c", "d", "e", "f"])),
+        Gauge::Running(names(&["tests"])),
+        Gauge::Untold(names(&["tests", "build"])),
+    ] {
+        let told = conditions(&ground(&Way::default()), &gauges(&gauge));
+        let one = told.iter().find(|one| one.name == "correctness passed").unwrap();
+        writeln!(out, "{gauge:?}\n    {}", standing(one)).unwrap();
+    }
+    insta::assert_snapshot!(out, @r#"
+    Absent
+        advisory: nothing measures it: the policy has no gate of this stage that counts here
+    Passed
+        met, Measured
+    Failed(["tests"])
+        unmet: not passed: tests
+    Failed(["a", "b", "c", "d", "e", "f"])
+        unmet: not passed: a, b, c, d and 2 more
+    Running(["tests"])
+        pending: tests is still running
+    Untold(["tests", "build"])
+        pending: waits for tests, build
+    "#);
+}
+
+#[test]
+fn a_picture_without_a_stop_says_what_is_known() {
+    let way = Way { complexity: Some(3), ..Way::default() };
+    let shown = picture(&ground(&way), None);
+    let shown = shown.iter().fold(String::new(), |mut out, one| {
+        let (owner, name) = (one.owner.name(), one.condition.key());
+        writeln!(out, "{name} {owner} {:?}: {}", one.seen, one.note).unwrap();
+        out
+    });
+    insta::assert_snapshot!(shown, @"
+    memory_search agent Unmet: nobody searched what is on record yet
+    task_classified agent Met: complexity 3 of 10
+    must_have_answered agent Unmet: not said to be answered yet
+    plan_approved person Unmet: no person approved the plan yet
+    implementation_complete agent Unmet: not said to be complete yet
+    correctness_passed ralph Pending: not measured yet
+    quality_passed ralph Pending: not measured yet
+    adversarial_passed ralph Idle: not asked for below complexity 7
+    retrospective_done agent Unmet: nothing that was learned is saved yet
+    ");
+}
+
+/// What ralph wrote last in the cases below: memory searched, nothing else, complexity 8.
+const LAST: &str = r#"{"ralph_run":"k7f2","phase":"classify","complexity":8,"verified_done":false,"conditions":{
+    "memory_search":true,"task_classified":true,"must_have_answered":false,"plan_approved":false,"implementation_complete":false,
+    "correctness_passed":null,"quality_passed":null,"adversarial_passed":null,"retrospective_done":false}}"#;
+
+fn edited(file: &str, last: Option<&str>, approver: Approver) -> String {
+    let now = match read(file.as_bytes()) {
+        Ok(now) => now,
+        Err(garbled) => return format!("garbled: {}", garbled.why),
+    };
+    let way = Way { claims: vec![Condition::MemorySearch], complexity: Some(8), ..Way::default() };
+    let last = last.map(|last| read(last.as_bytes()).unwrap());
+    let found = edits(&now, last.as_ref(), (&way, approver));
+    let steps = found.steps.iter().map(|step| match step {
+        Step::Phase(phase) => format!("phase {phase:?}"),
+        Step::Claims(condition) => format!("claims {}", condition.key()),
+        Step::Withdraws(condition) => format!("withdraws {}", condition.key()),
+        Step::Classified(complexity) => format!("complexity {complexity}"),
+        Step::Approved { .. } => panic!("no file approves a plan"),
+    });
+    let unheeded = found.ignored.iter().map(|key| format!("({key})"));
+    let all: Vec<_> = steps.chain(unheeded).collect();
+    if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+}
+
+const EVERYTHING: &str = r#"{"verified_done":true,"phase":"complete","conditions":{"memory_search":true,"task_classified":true,
+    "must_have_answered":true,"plan_approved":true,"implementation_complete":true,"correctness_passed":true,"quality_passed":true,
+    "adversarial_passed":true,"retrospective_done":true}}"#;
+
+const FILES: [(&str, &str); 26] = [
+    ("as ralph wrote it", LAST),
+    ("everything true", EVERYTHING),
+    ("verified_done alone", r#"{"verified_done":true}"#),
+    ("one claim", r#"{"conditions":{"must_have_answered":true}}"#),
+    ("a claim taken back", r#"{"conditions":{"memory_search":false}}"#),
+    ("a classification taken back", r#"{"conditions":{"task_classified":false}}"#),
+    ("the plan", r#"{"conditions":{"plan_approved":true}}"#),
+    ("a measured one set", r#"{"conditions":{"correctness_passed":true}}"#),
+    ("a measured one denied", r#"{"conditions":{"quality_passed":false}}"#),
+    (
+        "null for all",
+        r#"{"phase":null,"verified_done":null,"conditions":{"memory_search":null,"plan_approved":null}}"#,
+    ),
+    ("empty object", "{}"),
+    ("a phase", r#"{"phase":"implementation"}"#),
+    ("the same phase", r#"{"phase":"classify"}"#),
+    ("harder", r#"{"complexity":10}"#),
+    ("easier", r#"{"complexity":3}"#),
+    ("complexity out of range", r#"{"complexity":11}"#),
+    ("complexity as a word", r#"{"complexity":"high"}"#),
+    (
+        "keys of another tool",
+        r#"{"agents":[1,2],"conditions":{"reviewed":true},"extra":{"plan_approved":true}}"#,
+    ),
+    (
+        "byte order mark and CRLF",
+        "\u{feff}{\r\n\"conditions\":{\"implementation_complete\":true}\r\n}",
+    ),
+    ("a condition of a wrong type", r#"{"conditions":{"plan_approved":"yes"}}"#),
+    ("conditions as a list", r#"{"conditions":["plan_approved"]}"#),
+    ("verified_done as a word", r#"{"verified_done":"true"}"#),
+    ("said twice", r#"{"verified_done":false,"verified_done":true}"#),
+    ("half written", r#"{"phase":"implementation","conditions":{"memory_se"#),
+    ("empty", ""),
+    ("not JSON", "phase: implementation\n"),
+];
+
+/// R-S4c: what an agent writes into `orchestrator.json` is a claim where it is the agent's to say, and nothing elsewhere.
+#[test]
+fn what_files_are_worth() {
+    let mut out = String::new();
+    for (name, file) in FILES {
+        writeln!(out, "{name}\n    {}", edited(file, Some(LAST), Approver::Person)).unwrap();
+    }
+    insta::assert_snapshot!(out, @r#"
+    as ralph wrote it
+        nothing
+    everything true
+        phase "complete", claims must_have_answered, claims implementation_complete, claims retrospective_done, (plan_approved), (correctness_passed), (quality_passed), (adversarial_passed), (verified_done)
+    verified_done alone
+        (verified_done)
+    one claim
+        claims must_have_answered
+    a claim taken back
+        withdraws memory_search
+    a classification taken back
+        nothing
+    the plan
+        (plan_approved)
+    a measured one set
+        (correctness_passed)
+    a measured one denied
+        (quality_passed)
+    null for all
+        nothing
+    empty object
+        nothing
+    a phase
+        phase "implementation"
+    the same phase
+        nothing
+    harder
+        complexity 10
+    easier
+        (complexity)
+    complexity out of range
+        nothing
+    complexity as a word
+        nothing
+    keys of another tool
+        nothing
+    byte order mark and CRLF
+        claims implementation_complete
+    a condition of a wrong type
+        garbled: "plan approved" is a string, not true, false or null
+    conditions as a list
+        garbled: "conditions" is a list, not an object
+    verified_done as a word
+        garbled: "verified_done" is a string, not true or false
+    said twice
+        garbled: line 1, column 38: duplicate field `verified_done`
+    half written
+        garbled: line 1, column 50: EOF while parsing a string
+    empty
+        garbled: it is empty
+    not JSON
+        garbled: line 1, column 1: expected value
+    "#);
+}
+
+#[test]
+fn hostile_files_are_bounded() {
+    let long = format!(r#"{{"phase":"\u001b[2J{}\nx"}}"#, "p".repeat(500));
+    let deep = format!("{}{}", r#"{"conditions":"#, "[".repeat(5_000));
+    for (file, expected) in [
+        (long, format!("phase \"{}…\"", "p".repeat(59))),
+        (deep, "garbled: line 1, column 5014: EOF while parsing a list".to_owned()),
+    ] {
+        assert_eq!(edited(&file, Some(LAST), Approver::Person), expected);
+    }
+}
+
+/// Without a copy of what was there, a no may be as old as the file.
+#[test]
+fn only_a_yes_is_an_edit_when_nothing_is_known_of_before() {
+    for (file, expected) in [
+        (
+            EVERYTHING,
+            "phase \"complete\", claims task_classified, claims must_have_answered, claims plan_approved, claims implementation_complete, claims retrospective_done, (correctness_passed), (quality_passed), (adversarial_passed), (verified_done)",
+        ),
+        (r#"{"conditions":{"memory_search":false,"plan_approved":false}}"#, "nothing"),
+    ] {
+        assert_eq!(
+            edited(file, None, Approver::Agent),
+            expected,
+            "nothing is known of what was there"
+        );
+    }
+}
+
+#[test]
+fn what_changed_nothing_is_told_and_not_held_for() {
+    assert_eq!(ignored(&[]), None);
+    let told = ignored(&["plan_approved", "verified_done"]).unwrap();
+    insta::assert_snapshot!(table(&[told]), @"`orchestrator.json` (planning) advisory: what was written to `plan_approved`, `verified_done` changed nothing: a person approves the plan, and ralph measures the rest itself");
+}
