@@ -34,7 +34,7 @@ pub struct Anchor<'a> {
 pub fn text(anchor: &Anchor<'_>, telling: &Telling<'_>) -> String {
     let Anchor { run, state, .. } = anchor;
     let mut out = String::new();
-    let counter = match run.limits.max_iterations {
+    let counter = match state.limits(run).max_iterations {
         Some(most) => format!("iteration {} of {most}", state.iteration),
         None => format!("iteration {}", state.iteration),
     };
@@ -59,7 +59,8 @@ pub fn text(anchor: &Anchor<'_>, telling: &Telling<'_>) -> String {
     out.push_str(&standing(state, telling));
     out.push_str(
         "You may stop when all of it is met. If only a person can decide, run `ralph ask \"…\"`; \
-         to wait for something outside, `ralph wait 20m \"…\"`\n",
+         to wait for something outside, `ralph wait \"…\" --for 20m`; if a requirement is wrong, \
+         `ralph dispute REQUIREMENT \"…\"`\n",
     );
     for memory in anchor.memories {
         let room = LONGEST.saturating_sub(out.chars().count());

@@ -1,21 +1,187 @@
-//! The sentence an agent was told to end with once it believes that the work is done.
+//! The words that agents end with when they believe that the work is done. A word starts a verification and proves
+//! nothing; it counts as the last line of the last message, alone, and not where it is shown, quoted or denied.
 
 use crate::source::fence::Fence;
+use alloc::vec::Vec;
 
-/// Whether the last thing said is the promise: a line of its own, with nothing after it, not shown as code.
-pub fn promised(said: &str, promise: &str) -> bool {
-    let mut fence = Fence::default();
-    let mut last = None;
-    for line in said.lines() {
-        let is_code = fence.covers(line);
-        if !line.trim().is_empty() {
-            last = (!is_code).then_some(line);
+/// Lines of their own in other tools.
+const WORDS: [&str; 6] = [
+    "LOOP_COMPLETE",
+    "VERIFIED_DONE",
+    "ALL_TASKS_COMPLETE",
+    "TASK_COMPLETE",
+    "<<<RALPHEX:ALL_TASKS_DONE>>>",
+    "CONTINUOUS_CLAUDE_PROJECT_COMPLETE",
+];
+
+/// Promises that say "all of it". Others exist: that one task is done, that nothing goes on.
+const PROMISES: [&str; 9] = [
+    "DONE",
+    "ALL DONE",
+    "COMPLETE",
+    "VERIFIED",
+    "VERIFIED_DONE",
+    "LOOP_COMPLETE",
+    "TASK_COMPLETE",
+    "ALL_TASKS_COMPLETE",
+    "ALL_TASKS_DONE",
+];
+
+const EXIT_SIGNAL: &str = "EXIT_SIGNAL";
+const STATUS_BEGINS: &str = "---RALPH_STATUS---";
+const STATUS_ENDS: &str = "---END_RALPH_STATUS---";
+/// A report of how it stands has a dozen lines.
+const LONGEST_STATUS: usize = 64;
+
+/// What makes of "I say" the contrary.
+const NEGATIONS: [&str; 6] = ["not", "never", "cannot", "without", "unless", "until"];
+
+/// A line that more of a sentence than this leads into is not looked at any closer.
+const LONGEST_LEAD: usize = 2_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word<'a> {
+    /// `<promise>…</promise>`, with what is promised.
+    Promise(&'a str),
+    /// `EXIT_SIGNAL: true`, also at the end of a block that reports how it stands.
+    ExitSignal,
+    /// One that means the same wherever it is used.
+    Plain(&'static str),
+}
+
+impl Word<'_> {
+    /// Whether it says that all of the work is done.
+    pub fn means_done(&self) -> bool {
+        match self {
+            Self::Promise(promise) => {
+                PROMISES.iter().any(|known| promise.split_whitespace().eq(known.split_whitespace()))
+            }
+            Self::ExitSignal | Self::Plain(_) => true,
         }
     }
-    let inner =
-        last.and_then(|line| line.trim().strip_prefix("<promise>")?.strip_suffix("</promise>"));
-    !promise.trim().is_empty()
-        && inner.is_some_and(|inner| inner.split_whitespace().eq(promise.split_whitespace()))
+}
+
+/// The word that the last thing said ends with, if it is one.
+pub fn word(said: &str) -> Option<Word<'_>> {
+    let lines = prose(said)?;
+    let (last, before) = lines.split_last()?;
+    let line = bare(last)?;
+    if line == STATUS_ENDS {
+        return status(before);
+    }
+    if leads_away(before) || is_in_status(before) {
+        return None;
+    }
+    if is_exit_signal(line) == Some(true) {
+        return Some(Word::ExitSignal);
+    }
+    if let Some(word) = WORDS.into_iter().find(|word| *word == line) {
+        return Some(Word::Plain(word));
+    }
+    let inner = line.strip_prefix("<promise>")?.strip_suffix("</promise>")?;
+    (!inner.trim().is_empty() && !inner.contains(['<', '>'])).then(|| Word::Promise(inner.trim()))
+}
+
+/// Whether the last thing said is the promise that was agreed on.
+pub fn promised(said: &str, promise: &str) -> bool {
+    match word(said) {
+        Some(Word::Promise(given)) => given.split_whitespace().eq(promise.split_whitespace()),
+        Some(Word::ExitSignal | Word::Plain(_)) | None => false,
+    }
+}
+
+/// The last paragraphs up to the last line that says something; `None` when that line is code. Blank lines are kept:
+/// they tell where a paragraph begins.
+fn prose(said: &str) -> Option<Vec<&str>> {
+    let mut fence = Fence::default();
+    let mut lines = Vec::new();
+    let mut end = 0;
+    for line in said.lines() {
+        let is_code = fence.covers(line);
+        // What is code separates, as a blank line does.
+        lines.push(if is_code { "" } else { line });
+        if !line.trim().is_empty() {
+            end = if is_code { 0 } else { lines.len() };
+        }
+    }
+    lines.truncate(end);
+    (end > 0).then_some(lines)
+}
+
+/// The line without blanks and without `**` around all of it; `None` when it is indented so far that it is code.
+fn bare(line: &str) -> Option<&str> {
+    let text = line.trim_start();
+    let indent = line.get(..line.len() - text.len()).unwrap_or_default();
+    if indent.contains('\t') || indent.chars().count() >= 4 {
+        return None;
+    }
+    let text = text.trim_end();
+    let bold = text.strip_prefix("**").and_then(|text| text.strip_suffix("**"));
+    Some(bold.unwrap_or(text))
+}
+
+/// Whether what stands before makes the word a part of a quotation, or denies it.
+fn leads_away(before: &[&str]) -> bool {
+    let Some(last) = before.iter().rev().find(|line| !line.trim().is_empty()) else {
+        return false;
+    };
+    let is_same_paragraph = before.last().is_some_and(|line| !line.trim().is_empty());
+    let lead = last.trim();
+    // A block quote goes on over lines that do not repeat its mark.
+    if is_same_paragraph && lead.starts_with('>') {
+        return true;
+    }
+    if !is_same_paragraph && !lead.ends_with(':') {
+        return false;
+    }
+    let sentence = lead.rsplit(['.', '!', '?', ';']).next().unwrap_or(lead);
+    sentence.len() > LONGEST_LEAD || sentence.split_whitespace().any(denies)
+}
+
+fn denies(word: &str) -> bool {
+    let word = word.trim_matches(|it: char| !it.is_alphanumeric() && it != '\'' && it != '’');
+    NEGATIONS.iter().any(|known| word.eq_ignore_ascii_case(known))
+        || ["n't", "n’t", "N'T", "N’T"].iter().any(|end| word.ends_with(end))
+}
+
+/// Whether a block of how it stands was begun and not ended.
+fn is_in_status(before: &[&str]) -> bool {
+    let marks = |line: &&&str| matches!(line.trim(), STATUS_BEGINS | STATUS_ENDS);
+    let last = before.iter().rev().take(LONGEST_STATUS).find(marks);
+    last.is_some_and(|line| line.trim() == STATUS_BEGINS)
+}
+
+/// A block that wants to leave and says nothing against it.
+fn status(before: &[&str]) -> Option<Word<'static>> {
+    let begin = before
+        .iter()
+        .rev()
+        .take(LONGEST_STATUS)
+        .position(|line| matches!(line.trim(), STATUS_BEGINS | STATUS_ENDS))?;
+    let at = before.len().checked_sub(begin + 1)?;
+    let (ahead, block) = before.split_at_checked(at)?;
+    let (first, block) = block.split_first()?;
+    if bare(first)? != STATUS_BEGINS || leads_away(ahead) {
+        return None;
+    }
+    let mut exits = false;
+    for line in block {
+        let (key, value) = line.split_once(':').map(|(key, value)| (key.trim(), value.trim()))?;
+        match key {
+            EXIT_SIGNAL if value == "true" => exits = true,
+            "STATUS" if value == "COMPLETE" => {}
+            "TESTS_STATUS" if value != "FAILING" => {}
+            EXIT_SIGNAL | "STATUS" | "TESTS_STATUS" => return None,
+            _ => {}
+        }
+    }
+    exits.then_some(Word::ExitSignal)
+}
+
+/// What the line says of it, if it is about it.
+fn is_exit_signal(line: &str) -> Option<bool> {
+    let (key, value) = line.split_once(':')?;
+    (key == EXIT_SIGNAL).then(|| value.trim() == "true")
 }
 
 #[cfg(test)]
@@ -35,6 +201,9 @@ mod tests {
             "```\ncargo test\n```\n<promise>ALL DONE</promise>",
             "~~~\n```\n~~~\n<promise>ALL DONE</promise>",
             "See `<promise>` above.\n<promise>ALL DONE</promise>",
+            "**<promise>ALL DONE</promise>**",
+            "> You asked for it.\n\n<promise>ALL DONE</promise>",
+            "It was not easy.\n<promise>ALL DONE</promise>",
         ];
         let no = [
             "",
@@ -53,7 +222,6 @@ mod tests {
             "> <promise>ALL DONE</promise>",
             "- <promise>ALL DONE</promise>",
             "`<promise>ALL DONE</promise>`",
-            "**<promise>ALL DONE</promise>**",
             "```\n<promise>ALL DONE</promise>\n```",
             "```\n<promise>ALL DONE</promise>",
             "~~~text\n<promise>ALL DONE</promise>\n\n",
@@ -61,6 +229,16 @@ mod tests {
             "<promise>ALL DONE</promise>\nNot yet, though.",
             "<promise>ALL DONE</promise> <promise>ALL DONE</promise>",
             "<promise>ALL DONE</promise>\n```\n```",
+            "    <promise>ALL DONE</promise>",
+            "\t<promise>ALL DONE</promise>",
+            "> You asked me to end with\n<promise>ALL DONE</promise>",
+            "I will not say\n<promise>ALL DONE</promise>",
+            "I won't end with this yet:\n\n<promise>ALL DONE</promise>",
+            "*<promise>ALL DONE</promise>*",
+            "# <promise>ALL DONE</promise>",
+            "“<promise>ALL DONE</promise>”",
+            "LOOP_COMPLETE",
+            "EXIT_SIGNAL: true",
         ];
         for said in yes {
             assert!(promised(said, "ALL DONE"), "{said:?}");
@@ -78,5 +256,88 @@ mod tests {
                 assert!(!promised(said, promise), "{said:?} {promise:?}");
             }
         }
+    }
+
+    /// R-L3c: the words of other tools, and what only looks like them.
+    #[test]
+    fn other_tools_have_other_words() {
+        const LAST: &str = "---END_RALPH_STATUS---";
+        let status = |body: &str| alloc::format!("Done.\n\n---RALPH_STATUS---\n{body}\n{LAST}");
+        for (said, expected) in [
+            ("LOOP_COMPLETE", Some(Word::Plain("LOOP_COMPLETE"))),
+            ("All 14 pass.\n\nLOOP_COMPLETE\n", Some(Word::Plain("LOOP_COMPLETE"))),
+            ("**VERIFIED_DONE**", Some(Word::Plain("VERIFIED_DONE"))),
+            ("ALL_TASKS_COMPLETE", Some(Word::Plain("ALL_TASKS_COMPLETE"))),
+            ("TASK_COMPLETE", Some(Word::Plain("TASK_COMPLETE"))),
+            ("<<<RALPHEX:ALL_TASKS_DONE>>>", Some(Word::Plain("<<<RALPHEX:ALL_TASKS_DONE>>>"))),
+            (
+                "CONTINUOUS_CLAUDE_PROJECT_COMPLETE",
+                Some(Word::Plain("CONTINUOUS_CLAUDE_PROJECT_COMPLETE")),
+            ),
+            ("EXIT_SIGNAL: true", Some(Word::ExitSignal)),
+            ("EXIT_SIGNAL:true", Some(Word::ExitSignal)),
+            ("<promise>COMPLETE</promise>", Some(Word::Promise("COMPLETE"))),
+            ("<promise> BLOCKED </promise>", Some(Word::Promise("BLOCKED"))),
+            ("COMPLETE", None),
+            ("DONE", None),
+            ("EXIT_SIGNAL: false", None),
+            ("EXIT_SIGNAL: TRUE", None),
+            ("EXIT_SIGNAL true", None),
+            ("not yet VERIFIED_DONE", None),
+            ("I will not say LOOP_COMPLETE", None),
+            ("I will never say:\nLOOP_COMPLETE", None),
+            ("This isn't\nLOOP_COMPLETE", None),
+            ("LOOP_COMPLETE.", None),
+            ("loop_complete", None),
+            ("LOOP_COMPLETE\nAlmost.", None),
+            ("`LOOP_COMPLETE`", None),
+            ("'LOOP_COMPLETE'", None),
+            ("\"LOOP_COMPLETE\"", None),
+            ("«LOOP_COMPLETE»", None),
+            ("> LOOP_COMPLETE", None),
+            ("- LOOP_COMPLETE", None),
+            ("```\nLOOP_COMPLETE\n```", None),
+            ("```\nLOOP_COMPLETE", None),
+            ("    LOOP_COMPLETE", None),
+            ("<promise><promise>DONE</promise></promise>", None),
+            ("ralph: end your message with the line <promise>DONE</promise>", None),
+            ("│ <promise>DONE</promise>", None),
+        ] {
+            assert_eq!(word(said), expected, "{said:?}");
+        }
+        for (body, expected) in [
+            ("EXIT_SIGNAL: true", Some(Word::ExitSignal)),
+            (
+                "STATUS: COMPLETE\nTESTS_STATUS: PASSING\nEXIT_SIGNAL: true\nRECOMMENDATION: none",
+                Some(Word::ExitSignal),
+            ),
+            ("STATUS: COMPLETE\nEXIT_SIGNAL: false", None),
+            ("STATUS: IN_PROGRESS\nEXIT_SIGNAL: true", None),
+            ("STATUS: COMPLETE\nTESTS_STATUS: FAILING\nEXIT_SIGNAL: true", None),
+            ("EXIT_SIGNAL: true\nEXIT_SIGNAL: false", None),
+            ("STATUS: COMPLETE", None),
+            ("EXIT_SIGNAL: true\nwhatever", None),
+        ] {
+            assert_eq!(word(&status(body)), expected, "{body:?}");
+            let quoted = status(body).replace('\n', "\n> ");
+            assert_eq!(word(&quoted), None, "{quoted:?}");
+            assert_eq!(word(&alloc::format!("```\n{}\n```", status(body))), None, "{body:?}");
+        }
+        for odd in [
+            LAST,
+            "---END_RALPH_STATUS---\n---END_RALPH_STATUS---",
+            "EXIT_SIGNAL: true\n---END_RALPH_STATUS---",
+        ] {
+            assert_eq!(word(odd), None, "{odd:?}");
+        }
+        assert_eq!(word("---RALPH_STATUS---\nSTATUS: IN_PROGRESS\nEXIT_SIGNAL: true"), None);
+    }
+
+    #[test]
+    fn some_promises_say_that_all_is_done() {
+        let done = |promise| Word::Promise(promise).means_done();
+        assert!(["DONE", "COMPLETE", "ALL  DONE", "VERIFIED_DONE"].into_iter().all(done));
+        assert!(!["BLOCKED", "READY_FOR_NEXT_TASK", "done", "not DONE", ""].into_iter().any(done));
+        assert!(Word::ExitSignal.means_done() && Word::Plain("LOOP_COMPLETE").means_done());
     }
 }

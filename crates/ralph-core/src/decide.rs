@@ -5,12 +5,16 @@
 
 mod ours;
 
+use crate::dispute;
 use crate::ending;
 use crate::event::{Pending, PendingKind, Stop, Trouble};
 use crate::facts::{Declared, Evidence, Facts, Off, Owner, Prompt, Queued, Trust};
+use crate::hint;
+use crate::limits::Limits;
 use crate::reason::{self, Held, Room, Telling};
 use crate::record::{Mark, Outcome, Report, Rule, Run};
 use crate::redact::Redactor;
+use crate::requirement::Requirement;
 use crate::run::{Phase, State};
 use crate::status::Status;
 use crate::text;
@@ -97,8 +101,8 @@ pub fn conclude(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> 
             Decision { report: Some(report), ..conclude_files(case, evidence, telling) }
         }
         Hold::Run { run, state } => {
-            let waived = waiver::applied(&evidence.requirements, &state.waivers, case.facts.now_ms);
-            let evidence = &Evidence { requirements: waived, ..evidence.clone() };
+            let requirements = weighed(&evidence.requirements, state, case.facts.now_ms);
+            let evidence = &Evidence { requirements, ..evidence.clone() };
             let mut report = reason::report(&evidence.requirements, telling.redactor);
             remember_unknown(&mut report, state);
             let failures = report.failures;
@@ -106,6 +110,13 @@ pub fn conclude(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> 
             Decision { report: Some(report), ..ours::conclude(&ours) }
         }
     }
+}
+
+/// What people and the agent said about requirements, as it is now: it may have been said while they were looked at.
+pub fn weighed(requirements: &[Requirement], state: &State, now_ms: u64) -> Vec<Requirement> {
+    let waived = waiver::applied(requirements, &state.waivers, now_ms);
+    let disputed = dispute::applied(waived, &state.disputes);
+    hint::requirement(&state.hints).into_iter().chain(disputed).collect()
 }
 
 fn switched_off(case: &Case<'_>) -> Option<Decision> {
@@ -205,13 +216,14 @@ fn is_used_up(case: &Case<'_>) -> bool {
 }
 
 fn needs_human(case: &Case<'_>) -> Option<Decision> {
-    let Hold::Run { run, .. } = case.hold else {
+    let Hold::Run { run, state } = case.hold else {
         return None;
     };
     let Some(Declared::NeedsHuman(why)) = &case.facts.declared else {
         return None;
     };
-    Some(end(Rule::NeedsHuman, Status::NeedsHuman, run, text::line(why, 300)))
+    let bounds = state.limits(run);
+    Some(end(Rule::NeedsHuman, Status::NeedsHuman, (run, bounds), text::line(why, 300)))
 }
 
 fn untrusted(case: &Case<'_>) -> Option<Decision> {
@@ -271,8 +283,8 @@ fn block(rule: Rule, because: String, reason: String) -> Decision {
     Decision { verdict, outcome: Outcome::Blocked { reason }, ..allow(rule, because) }
 }
 
-fn end(rule: Rule, status: Status, run: &Run, because: String) -> Decision {
-    let notice = format!("ralph: {}", ending::sentence(status, run, &because));
+fn end(rule: Rule, status: Status, (run, bounds): (&Run, &Limits), because: String) -> Decision {
+    let notice = format!("ralph: {}", ending::sentence(status, run, bounds, &because));
     Decision {
         verdict: Verdict::End { status, notice, bell: Bell::Silent },
         outcome: Outcome::Ended(status),

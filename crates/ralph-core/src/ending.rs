@@ -13,15 +13,16 @@ const LONGEST_TITLE: usize = 200;
 const LONGEST_REASON: usize = 600;
 
 /// ``verified: upgrade to axum 0.8 — all 9 requirements are met … (run k7f2); see `ralph why k7f2` ``
-pub fn sentence(status: Status, run: &Run, because: &str) -> String {
+pub fn sentence(status: Status, run: &Run, bounds: &Limits, because: &str) -> String {
     let title = text::line(&run.title, LONGEST_TITLE);
     let title = if title.is_empty() { title } else { format!(": {title}") };
     let because = text::line(because, LONGEST_REASON);
-    format!("{}{title} — {because} (run {}); {}", status.name(), run.id, next_step(status, run))
+    let next = next_step(status, run, bounds);
+    format!("{}{title} — {because} (run {}); {next}", status.name(), run.id)
 }
 
-/// What a person does about it, with the command to copy.
-pub fn next_step(status: Status, run: &Run) -> String {
+/// What a person does about it, with the command to copy. `bounds` is what bounded the run last.
+pub fn next_step(status: Status, run: &Run, bounds: &Limits) -> String {
     let id = &run.id;
     match status {
         Status::Verified => format!("see `ralph why {id}`"),
@@ -30,7 +31,7 @@ pub fn next_step(status: Status, run: &Run) -> String {
             .into(),
         Status::Exhausted => format!(
             "`ralph why {id}` shows what is open; to go on, `/ralph:goal` in the session with a higher {}",
-            limits(&run.limits)
+            limits(bounds)
         ),
         Status::Stuck => format!(
             "`ralph why {id}` shows what it does not get past; help with that, then `/ralph:goal` again"

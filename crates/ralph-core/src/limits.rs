@@ -21,6 +21,38 @@ pub struct Limits {
     pub min_iterations: u32,
 }
 
+/// Limits as somebody names them: 0 is without limit, and what is not named stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    pub max_iterations: Option<u32>,
+    pub min_iterations: Option<u32>,
+    pub max_duration_ms: Option<u64>,
+    pub max_cost_micro_usd: Option<u64>,
+    pub stuck_after: Option<u32>,
+}
+
+impl Bounds {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn on(&self, limits: &Limits) -> Limits {
+        let finite = |given: Option<u64>, else_: Option<u64>| {
+            given.map_or(else_, |most| (most > 0).then_some(most))
+        };
+        Limits {
+            max_iterations: self
+                .max_iterations
+                .map_or(limits.max_iterations, |most| (most > 0).then_some(most)),
+            max_duration_ms: finite(self.max_duration_ms, limits.max_duration_ms),
+            max_cost_micro_usd: finite(self.max_cost_micro_usd, limits.max_cost_micro_usd),
+            stuck_after: self.stuck_after.unwrap_or(limits.stuck_after),
+            min_iterations: self.min_iterations.unwrap_or(limits.min_iterations),
+            handover_at_permille: limits.handover_at_permille,
+        }
+    }
+}
+
 /// A limit that was used up, in words for the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UsedUp {
@@ -35,6 +67,8 @@ pub enum Invalid {
     NothingEndsIt,
     /// Below two, the first stop would already be a repetition.
     StuckTooSoon(u32),
+    /// More passes than there may be iterations.
+    MorePasses { least: u32, most: u32 },
 }
 
 impl Limits {
@@ -53,6 +87,9 @@ impl Limits {
         }
         if self.stuck_after < 2 {
             return Err(Invalid::StuckTooSoon(self.stuck_after));
+        }
+        if let Some(most) = self.max_iterations.filter(|most| self.min_iterations > *most) {
+            return Err(Invalid::MorePasses { least: self.min_iterations, most });
         }
         Ok(())
     }
@@ -182,6 +219,14 @@ mod tests {
             Limits { stuck_after: 1, ..Limits::DEFAULT }.check(),
             Err(Invalid::StuckTooSoon(1))
         );
+        for (least, most, expected) in [
+            (25, Some(25), Ok(())),
+            (26, None, Ok(())),
+            (26, Some(25), Err(Invalid::MorePasses { least: 26, most: 25 })),
+        ] {
+            let limits = Limits { min_iterations: least, max_iterations: most, ..Limits::DEFAULT };
+            assert_eq!(limits.check(), expected);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::bounded::Bounded;
 use crate::decide::Hold;
+use crate::hint;
 use crate::id::RunId;
 use crate::record::{Known, Line, Mark, Report};
 use crate::redact::Redactor;
@@ -23,7 +24,7 @@ const SHOWN_REQUIREMENTS: usize = 12;
 const SHOWN_FINDINGS: usize = 5;
 const KEPT_LINES: usize = 20;
 const KEPT_NAMES: usize = 20;
-const LONGEST_NAME: usize = 120;
+pub(crate) const LONGEST_NAME: usize = 120;
 const LONGEST_SUMMARY: usize = 300;
 const LONGEST_FINDING: usize = 200;
 const LONGEST_RULE: usize = 80;
@@ -78,13 +79,22 @@ pub fn held(held: &Held<'_>, telling: &Telling<'_>) -> String {
         }
         Hold::Run { .. } | Hold::Files => None,
     };
-    let same = before.filter(|before| before.failures == held.failures && held.tampering.is_none());
+    let is_news = held.tampering.is_some() || !hints(held.hold).is_empty();
+    let same = before.filter(|before| before.failures == held.failures && !is_news);
     let said = match same {
         _ if is_waiting(held) => waiting(held, telling),
         Some(before) => unchanged(held, before),
         None => in_full(held, before, telling),
     };
     text::cut(&said, held.room.longest())
+}
+
+/// What a person said since the agent was last held.
+fn hints(hold: Hold<'_>) -> &[String] {
+    match hold {
+        Hold::Run { state, .. } => &state.hints,
+        Hold::Files => &[],
+    }
 }
 
 /// Nothing to do but to wait.
@@ -153,6 +163,11 @@ fn in_full(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> S
             "\n✗ ralph's own files were changed: {}. They were restored; leave them alone\n",
             say(what, 300, telling.redactor)
         ));
+    }
+    if !hints(held.hold).is_empty() {
+        let words = hints(held.hold).join("\n");
+        out.block("\n");
+        out.block(&fence("the person's words", &words, held.room.longest() / 2, telling));
     }
     if let Some(goal) = telling.goal.filter(|_| is_first) {
         out.block("\n");
@@ -307,9 +322,10 @@ fn closing(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> S
         let done: Vec<_> = before
             .lines
             .iter()
+            .filter(|line| line.standing != Known::Advisory && line.name != hint::NAME)
             .filter(|line| {
-                line.standing != Known::Advisory
-                    && !open(held.requirements).any(|one| name(one, telling.redactor) == line.name)
+                let mut open = held.requirements.iter().filter(|one| !is_met(one));
+                !open.any(|one| name(one, telling.redactor) == line.name)
             })
             .map(|line| line.name.as_str())
             .take(6)
@@ -334,6 +350,10 @@ fn closing(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> S
     let stop = if next.ends_with(['`', '>']) { "\n" } else { ". " };
     let _ = write!(out, "Next: {next}{stop}Then stop again");
     out
+}
+
+fn is_met(requirement: &Requirement) -> bool {
+    matches!(requirement.standing, Standing::Met(_))
 }
 
 fn open(requirements: &[Requirement]) -> impl Iterator<Item = &Requirement> {
@@ -377,7 +397,7 @@ fn settled(requirements: &[Requirement]) -> usize {
 fn counter(hold: Hold<'_>) -> String {
     match hold {
         Hold::Files => "ralph: ".to_string(),
-        Hold::Run { run, state } => match run.limits.max_iterations {
+        Hold::Run { run, state } => match state.limits(run).max_iterations {
             Some(most) => {
                 format!("ralph: iteration {} of {most} — ", state.iteration.saturating_add(1))
             }

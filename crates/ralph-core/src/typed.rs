@@ -2,11 +2,15 @@
 //! elsewhere. The goal is kept byte for byte; nothing of it is ever taken for an option by mistake, and no option for
 //! a part of it.
 
-use crate::limits;
+mod during;
+
+use crate::limits::{self, Bounds};
 use crate::text;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+
+pub use during::Waive;
 
 /// A prompt that does not begin like this is none of ours.
 const PREFIXES: [&str; 3] = ["/ralph:", "/ralph-loop", "/cancel-ralph"];
@@ -28,6 +32,11 @@ pub enum Typed {
     Ask,
     /// The plan of an orchestrated run is good.
     Approve,
+    /// The agent is to know this at its next stop.
+    Tell(String),
+    Waive(Waive),
+    /// Other limits; without any, they are shown.
+    Limits(Bounds),
 }
 
 /// What a person wants the session to be held to.
@@ -77,7 +86,7 @@ const OPTIONS: [&str; 11] = [
     "--complexity",
 ];
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 15] = [
     "goal",
     "loop",
     "orchestrator",
@@ -89,6 +98,9 @@ const COMMANDS: [&str; 12] = [
     "cancel",
     "ask",
     "approve",
+    "tell",
+    "waive",
+    "limits",
     "ralph-loop",
 ];
 
@@ -101,7 +113,13 @@ impl Typed {
     /// Only a person may say it: it takes something off the run's hold.
     pub fn loosens(&self) -> bool {
         match self {
-            Self::Pause | Self::Resume(_) | Self::Cancel | Self::Approve => true,
+            Self::Pause
+            | Self::Resume(_)
+            | Self::Cancel
+            | Self::Approve
+            | Self::Tell(_)
+            | Self::Waive(_)
+            | Self::Limits(_) => true,
             Self::Hold(_) | Self::Status | Self::Why | Self::Verify | Self::Ask => false,
         }
     }
@@ -140,6 +158,9 @@ fn command(name: &str, rest: &str) -> Result<Typed, Mistake> {
         "pause" => alone(name, rest, Typed::Pause),
         "approve" => alone(name, rest, Typed::Approve),
         "cancel" | "cancel-ralph" => alone("cancel", rest, Typed::Cancel),
+        "tell" => during::tell(rest),
+        "waive" => during::waive(rest),
+        "limits" => during::limits(rest),
         // What follows is for the agent.
         "ask" => Ok(Typed::Ask),
         "resume" => match rest.split_whitespace().collect::<Vec<_>>().as_slice() {
@@ -154,7 +175,7 @@ fn command(name: &str, rest: &str) -> Result<Typed, Mistake> {
             what: format!("there is no command `/ralph:{}`", text::line(other, 60)),
             hint: match text::nearest(other, COMMANDS.into_iter()) {
                 Some(near) => format!("did you mean `/ralph:{near}`?"),
-                None => format!("there are {}", COMMANDS[..11].join(", ")),
+                None => format!("there are {}", COMMANDS[..14].join(", ")),
             },
         }),
     }

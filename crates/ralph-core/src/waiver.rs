@@ -1,6 +1,7 @@
 //! Requirements that a person does without for a while: told in every report, and not held for.
 
 use crate::limits;
+use crate::reason;
 use crate::record::Waiver;
 use crate::requirement::{Failure, Requirement, Standing, Weight};
 use crate::text;
@@ -10,14 +11,22 @@ use alloc::vec::Vec;
 
 const LONGEST_WHY: usize = 200;
 
-/// The waiver that counts now, if there is one.
-pub fn of<'a>(requirement: &Requirement, waivers: &'a [Waiver], now_ms: u64) -> Option<&'a Waiver> {
-    waivers.iter().find(|one| one.requirement == requirement.name && now_ms < one.until_ms)
+/// The waiver that counts now, if there is one. It names what reports name, which is on one line and not too long.
+pub fn of<'a>(name: &str, waivers: &'a [Waiver], now_ms: u64) -> Option<&'a Waiver> {
+    let mut counting = waivers.iter().filter(|one| now_ms < one.until_ms).peekable();
+    counting.peek()?;
+    let name = text::line(name, reason::LONGEST_NAME);
+    counting.find(|one| one.requirement == name)
+}
+
+/// Whether it stands in the way of an end: open, and nobody does without it.
+pub fn holds(requirement: &Requirement, waivers: &[Waiver], now_ms: u64) -> bool {
+    requirement.is_open() && of(&requirement.name, waivers, now_ms).is_none()
 }
 
 /// What is met needs no waiver; what is waived says so first.
 pub fn applied(requirements: &[Requirement], waivers: &[Waiver], now_ms: u64) -> Vec<Requirement> {
-    let weighed = |one: &Requirement| match of(one, waivers, now_ms) {
+    let weighed = |one: &Requirement| match of(&one.name, waivers, now_ms) {
         Some(waiver) if !matches!(one.standing, Standing::Met(_)) => {
             waived(one, &sentence(waiver, now_ms))
         }
@@ -27,14 +36,15 @@ pub fn applied(requirements: &[Requirement], waivers: &[Waiver], now_ms: u64) ->
 }
 
 fn waived(one: &Requirement, sentence: &str) -> Requirement {
-    let standing = match &one.standing {
-        Standing::Unmet(failure) => Standing::Unmet(Failure {
-            summary: format!("{sentence}; {}", failure.summary),
-            ..failure.clone()
-        }),
-        Standing::Unknown(why) => Standing::Unknown(format!("{sentence}; {why}")),
-        standing @ (Standing::Met(_) | Standing::Pending(_)) => standing.clone(),
+    let failure = match &one.standing {
+        Standing::Unmet(failure) => {
+            Failure { summary: format!("{sentence}; {}", failure.summary), ..failure.clone() }
+        }
+        Standing::Unknown(why) => Failure::new(format!("{sentence}; it cannot be told: {why}")),
+        Standing::Pending(_) | Standing::Met(_) => Failure::new(sentence.into()),
     };
+    // Not met is all that is told of it, or it would not be told.
+    let standing = Standing::Unmet(failure);
     Requirement { standing, weight: Weight::Advisory, next: String::new(), ..one.clone() }
 }
 

@@ -10,7 +10,7 @@ use crate::{clock, journal, notify, orchestrator, sources, stages, surroundings}
 use ralph_core::decide::Decision;
 use ralph_core::event::Stop;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::{Change, Decided, Entry, Outcome, Rule, VERSION};
+use ralph_core::record::{Change, Decided, Entry, Outcome, Rule, Run, VERSION};
 use ralph_core::source::loop_file;
 use ralph_core::status::Status;
 use ralph_core::text;
@@ -61,13 +61,18 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
         faults::record(&world.home, &fault);
     }
     match decision.outcome {
-        Outcome::Ended(status) => notify::about(world, run, status, &decision.because),
+        Outcome::Ended(status) => notify::about(world, &bounded(before), status, &decision.because),
         Outcome::Allowed
         | Outcome::Blocked { .. }
         | Outcome::Awaited { .. }
         | Outcome::Repeated
         | Outcome::Orphaned => Bell::Silent,
     }
+}
+
+/// The run with what bounded it last.
+fn bounded(opened: &Opened) -> Run {
+    Run { limits: opened.state.limits(&opened.run).clone(), ..opened.run.clone() }
 }
 
 /// `progress.txt` is the agent's to read, so it tells of what really happened only.
@@ -145,7 +150,7 @@ impl<'a> View<'a> {
             session_id: state.owner(run).map(SessionId::as_str).unwrap_or_default(),
             task: &run.title,
             iteration,
-            max_iterations: run.limits.max_iterations,
+            max_iterations: state.limits(run).max_iterations,
             validation_result: match decision.outcome {
                 Outcome::Ended(Status::Verified) => "passed",
                 Outcome::Ended(Status::Claimed) => "claimed",

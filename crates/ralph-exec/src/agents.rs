@@ -22,6 +22,7 @@ use ralph_core::requirement::{Requirement, Stage, Standing, Weight};
 use ralph_core::run::{Phase, State};
 use ralph_core::text;
 use ralph_core::verdict::Verdict;
+use ralph_core::waiver;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -182,6 +183,7 @@ fn settle(visit: &Visit<'_>, requirements: &[Requirement]) -> Result<Verdict, St
     store::transact(&world.on(run), |now| {
         let Some((demand, _)) = demand(visit, now) else { return Step::Leave(Verdict::Allow) };
         let arrival = visit.arrival(now);
+        let requirements = &waiver::applied(requirements, &now.state.waivers, world.arrived_ms);
         let max_holds = demand.chunk.map_or(chunk::USUAL_HOLDS, |chunk| chunk.max_holds);
         let before = arrival.before.map_or(0, |before| before.holds);
         let rule = match chunk::plan(&arrival) {

@@ -99,6 +99,17 @@ pub fn local_date(ms: u64) -> String {
     timestamp(ms).to_zoned(TimeZone::system()).date().to_string()
 }
 
+/// A moment as people write it down: `2026-11-20T18:00:00Z`, or `2026-11-20` for the end of that day where the user is.
+pub fn parse_moment(text: &str) -> Option<u64> {
+    let moment = text.parse::<Timestamp>().ok().or_else(|| end_of_day(text))?;
+    u64::try_from(moment.as_millisecond()).ok()
+}
+
+fn end_of_day(date: &str) -> Option<Timestamp> {
+    let next = date.parse::<jiff::civil::Date>().ok()?.tomorrow().ok()?;
+    Some(next.to_zoned(TimeZone::system()).ok()?.timestamp())
+}
+
 fn whole_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -113,6 +124,26 @@ fn timestamp(ms: u64) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_write_moments() {
+        for (text, expected) in [
+            ("2023-11-14T22:13:20.123Z", Some(1_700_000_000_123)),
+            ("2023-11-14T23:13:20.123+01:00", Some(1_700_000_000_123)),
+            ("1969-12-31T00:00:00Z", None),
+            ("2023-11-14T22:13", None),
+            ("2023-02-30", None),
+            ("tomorrow", None),
+            ("", None),
+            ("9999-12-31", None),
+        ] {
+            assert_eq!(parse_moment(text), expected, "{text}");
+        }
+        // The end of that day, in whichever zone this is.
+        let end = parse_moment("2023-11-14").unwrap();
+        assert_eq!(local_date(end - 1), "2023-11-14");
+        assert_eq!(local_date(end), "2023-11-15");
+    }
 
     #[test]
     fn moments_are_written_in_utc_and_never_panic() {

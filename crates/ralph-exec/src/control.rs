@@ -11,6 +11,7 @@ use crate::paths::Home;
 use crate::store::{self, Opened, Step, StoreError, Transaction};
 use crate::{adopt, owner};
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::limits::Invalid;
 use ralph_core::record::Change;
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
@@ -37,6 +38,8 @@ pub enum ControlError {
     Endless,
     #[error("`--stuck-after {0}` would end the run at its first stop")]
     StuckTooSoon(u32),
+    #[error("at least {least} iterations are more than the {most} that the run may have")]
+    MorePasses { least: u32, most: u32 },
     #[error("there is nothing to hold the agent to")]
     NothingToHold,
     #[error(transparent)]
@@ -53,6 +56,8 @@ pub enum ControlError {
     Unknown(String),
     #[error("`{name}` could be `{first}` or `{second}`")]
     Ambiguous { name: String, first: SessionId, second: SessionId },
+    #[error("nobody waived `{name}` in run `{run}`")]
+    NotWaived { run: RunId, name: String },
     #[error("the agent may not {action} the run that holds it")]
     FromTheAgent { action: &'static str },
     #[error("run `{run}` belongs to session `{session}`, which is open in another process")]
@@ -65,6 +70,16 @@ pub enum ControlError {
     HalfCancelled { run: RunId, source: StoreError },
     #[error("run `{run}` was cancelled, but `{}` still says otherwise", path.display())]
     NotCancelled { run: String, path: PathBuf },
+}
+
+impl From<Invalid> for ControlError {
+    fn from(invalid: Invalid) -> Self {
+        match invalid {
+            Invalid::NothingEndsIt => Self::Endless,
+            Invalid::StuckTooSoon(times) => Self::StuckTooSoon(times),
+            Invalid::MorePasses { least, most } => Self::MorePasses { least, most },
+        }
+    }
 }
 
 /// Everything that loosens a run needs the person: an agent's own shell is refused.

@@ -135,6 +135,12 @@ impl Env {
         self.get("CLAUDECODE").is_some()
     }
 
+    /// The name that the person goes by here.
+    pub fn user_name(&self) -> Option<String> {
+        let named = ["USER", "LOGNAME"].into_iter().filter_map(|name| self.get(name));
+        named.filter_map(|name| name.into_string().ok()).find(|name| !name.trim().is_empty())
+    }
+
     /// `$PATH`: where programs are looked for.
     pub fn search_path(&self) -> Option<OsString> {
         self.get("PATH")

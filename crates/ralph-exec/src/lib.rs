@@ -54,4 +54,5 @@ pub mod tools;
 pub mod tree;
 pub mod trust;
 pub mod verify;
+pub mod words;
 pub mod world;

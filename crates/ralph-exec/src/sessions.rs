@@ -82,7 +82,7 @@ fn again(
     }
     let Some(context) = tell_once(world, run)? else { return Ok(Verdict::Allow) };
     let notice = reopened.then(|| {
-        let most = seen.run.limits.max_iterations.map(|most| format!(" of {most}"));
+        let most = seen.state.limits(&seen.run).max_iterations.map(|most| format!(" of {most}"));
         let iteration = format!("iteration {}{}", seen.state.iteration, most.unwrap_or_default());
         format!(
             "ralph: run {run} holds this session again, at {iteration}; `/ralph:cancel` lets it go"

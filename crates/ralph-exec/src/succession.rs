@@ -10,7 +10,7 @@ use crate::prompts::{self, Spoken};
 use crate::store::{self, StoreError};
 use crate::world::World;
 use ralph_core::id::RunId;
-use ralph_core::record::{Change, Move, VERSION};
+use ralph_core::record::{Change, Dispute, Move, VERSION};
 use ralph_core::run::Phase;
 use std::path::Path;
 
@@ -90,16 +90,8 @@ pub enum Declaration {
         until_ms: u64,
         why: String,
     },
-    /// It searched what is on record.
-    Recalled {
-        query: String,
-        found: u32,
-    },
-    /// It saved something learned.
-    Learned {
-        id: String,
-        title: String,
-    },
+    /// A requirement is wrong.
+    Disputes(Dispute),
 }
 
 pub fn declare(
@@ -113,8 +105,7 @@ pub fn declare(
         Phase::Active | Phase::Paused { .. } | Phase::Orphaned => Ok(match declaration {
             Declaration::Asks { question } => Change::Asked { question },
             Declaration::Waits { until_ms, why } => Change::Waits { until_ms, why },
-            Declaration::Recalled { query, found } => Change::Recalled { query, found },
-            Declaration::Learned { id, title } => Change::Learned { id, title },
+            Declaration::Disputes(dispute) => Change::Disputed(dispute),
         }),
     })
 }

@@ -4,6 +4,7 @@ use crate::observe;
 use crate::sources;
 use crate::store::{self, StoreError};
 use crate::world::World;
+use ralph_core::decide;
 use ralph_core::event::Stop;
 use ralph_core::facts::Evidence;
 use ralph_core::id::{RunId, SessionId};
@@ -24,5 +25,7 @@ pub fn run(world: &World, session: &SessionId, run: &RunId) -> Result<Evidence, 
     let mut sight = observe::transcript(world, &stop, before, opened.run.checklist);
     // The newest task list is the one that was seen last.
     sight.observed = sight.observed.or_else(|| before.cloned());
-    Ok(sources::for_run(world, &opened, &stop, &sight))
+    let evidence = sources::for_run(world, &opened, &stop, &sight);
+    let requirements = decide::weighed(&evidence.requirements, &opened.state, world.arrived_ms);
+    Ok(Evidence { requirements, ..evidence })
 }

@@ -68,6 +68,14 @@ enum Command {
     Ask(cmd::declare::Ask),
     /// Say that you wait for something outside; stops are let go until then (for agents)
     Wait(cmd::declare::Wait),
+    /// Say that a requirement is wrong; a person settles it, the rest goes on (for agents)
+    Dispute(cmd::declare::Disputed),
+    /// Tell the agent of a run something; it reads it at its next stop
+    Tell(cmd::words::Tell),
+    /// Do without a requirement for a while: who, why and until when is told in every report
+    Waive(cmd::words::Waive),
+    /// Show the limits of a run, or set others while it goes on
+    Limits(cmd::words::SetLimits),
     /// Search what is on record: past runs, learnings and memory of this project
     Recall(cmd::recall::Recall),
     /// Write down what was learned, so that `ralph recall` finds it
@@ -422,7 +430,7 @@ fn complexity(text: &str) -> Result<u8, String> {
     complexity.ok_or_else(|| "a number from 0 to 10 is needed".to_string())
 }
 
-fn count(text: &str) -> Result<u32, String> {
+pub(crate) fn count(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "a whole number is needed".to_string())
 }
 
@@ -439,7 +447,7 @@ pub(crate) fn duration(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "a duration such as `90m` or `8h` is needed".to_string())
 }
 
-fn micro_usd(text: &str) -> Result<u64, String> {
+pub(crate) fn micro_usd(text: &str) -> Result<u64, String> {
     limits::parse_micro_usd(text)
         .ok_or_else(|| "an amount such as `20` or `1.50` is needed".to_string())
 }
@@ -472,6 +480,10 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Cancel(run) => cmd::control::cancel(env, &run),
         Command::Ask(args) => cmd::declare::ask(env, &args),
         Command::Wait(args) => cmd::declare::wait(env, &args),
+        Command::Dispute(args) => cmd::declare::dispute(env, &args),
+        Command::Tell(args) => cmd::words::tell(env, &args),
+        Command::Waive(args) => cmd::words::waive(env, &args),
+        Command::Limits(args) => cmd::words::limits(env, &args),
         Command::Recall(args) => cmd::recall::run(env, &args),
         Command::Learn(args) => cmd::learn::run(env, &args),
         Command::Orchestrator(asked) => cmd::orchestrator::run(env, &asked),

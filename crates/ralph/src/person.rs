@@ -1,17 +1,21 @@
 //! What a person types in a session, carried out: the words that the commands use, without a terminal.
 
-use crate::cmd::{start, status, verify, why};
+use crate::cmd::{start, status, verify, why, words};
 use crate::report::Failure;
 use crate::term;
 use ralph_core::id::RunId;
+use ralph_core::limits::Bounds;
 use ralph_core::record::Asked;
-use ralph_core::typed::{Kind, Typed, Wish};
+use ralph_core::typed::{Kind, Typed, Waive, Wish};
 use ralph_core::verdict::Verdict;
+use ralph_exec::clock::Deadline;
 use ralph_exec::control::{self, Caller, Named};
 use ralph_exec::orchestrator;
 use ralph_exec::overview;
 use ralph_exec::prompts::{self, Spoken};
+use ralph_exec::store;
 use ralph_exec::succession;
+use ralph_exec::words::Speech;
 use ralph_exec::world::World;
 use std::path::PathBuf;
 
@@ -29,6 +33,9 @@ pub(crate) fn answer(world: &World, spoken: &Spoken<'_>) -> Verdict {
         Typed::Cancel => cancel(world, spoken).map(|text| said(&text)),
         Typed::Ask => Ok(Verdict::Allow),
         Typed::Approve => approve(world, spoken),
+        Typed::Tell(text) => tell(world, spoken, text).map(|text| said(&text)),
+        Typed::Waive(wish) => waive(world, spoken, wish).map(|text| said(&text)),
+        Typed::Limits(bounds) => limits(world, spoken, bounds).map(|text| said(&text)),
     };
     done.unwrap_or_else(|failure| said(&format!("ralph: {}", failure.told())))
 }
@@ -94,7 +101,8 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
         "ralph holds this session from now on (run {}): you can stop when it finds the work done on the tree as it is, \
          not when you say so.\n{terms}\n{phases}\
          Work on what the person asked for. If only a person can decide something, run `ralph ask \"…\"` and stop; \
-         to wait for something outside, run `ralph wait 20m \"…\"` and stop. `ralph status` shows how it stands.\n",
+         to wait for something outside, run `ralph wait \"…\" --for 20m` and stop; if a requirement is wrong, run \
+         `ralph dispute REQUIREMENT \"…\"` and go on with the rest. `ralph status` shows how it stands.\n",
         run.id,
     );
     let title = if run.title.is_empty() { String::new() } else { format!(": {}", run.title) };
@@ -184,6 +192,40 @@ fn approve(world: &World, spoken: &Spoken<'_>) -> Result<Verdict, Failure> {
         ),
         notice: Some(format!("ralph: the plan of run {run} is approved")),
     })
+}
+
+fn tell(world: &World, spoken: &Spoken<'_>, text: &str) -> Result<String, Failure> {
+    let run = held(spoken)?;
+    let done = words::told(&world.env, &speech(world, run, &world.deadline()), text)?;
+    Ok(format!("ralph: run {run}: {done}"))
+}
+
+fn waive(world: &World, spoken: &Spoken<'_>, wish: &Waive) -> Result<String, Failure> {
+    let run = held(spoken)?;
+    let deadline = world.deadline();
+    let speech = speech(world, run, &deadline);
+    let done = match wish {
+        Waive::List => {
+            let listed = words::listed(&store::load(&world.home, run)?);
+            let nothing = format!("ralph: nothing is waived in run {run}");
+            return Ok(if listed.is_empty() { nothing } else { listed });
+        }
+        Waive::Undo(name) => words::insisted(&speech, name)?,
+        Waive::Requirement { name, why, until } => {
+            words::waived(&world.env, &speech, (name, why, until))?
+        }
+    };
+    Ok(format!("ralph: run {run}: {done}"))
+}
+
+fn limits(world: &World, spoken: &Spoken<'_>, bounds: &Bounds) -> Result<String, Failure> {
+    let run = held(spoken)?;
+    let (_, done) = words::limited(&speech(world, run, &world.deadline()), bounds)?;
+    Ok(format!("ralph: run {run}: {done}"))
+}
+
+fn speech<'a>(world: &'a World, run: &'a RunId, deadline: &'a Deadline) -> Speech<'a> {
+    Speech { home: &world.home, run, caller: Caller::Session, deadline }
 }
 
 fn held<'a>(spoken: &'a Spoken<'_>) -> Result<&'a RunId, Failure> {

@@ -282,6 +282,10 @@ fn hint(error: &ControlError) -> Option<String> {
             "give `--max-iterations` or `--max-duration` a number; 0 means without limit".to_string()
         }
         ControlError::StuckTooSoon(_) => "2 is the smallest number that makes sense".to_string(),
+        ControlError::MorePasses { .. } => {
+            "make `--min-iterations` smaller or `--max-iterations` larger".to_string()
+        }
+        ControlError::NotWaived { .. } => "`ralph waive --list` shows what is waived".to_string(),
         ControlError::NothingToHold => {
             "give a goal with `--goal-file`, a list with `--features`, `--checklist` or `--completion-promise`".to_string()
         }

@@ -7,6 +7,7 @@ use ralph_core::limits::{self, Limits, money};
 use ralph_core::policy::Chunk;
 use ralph_core::record::{Asked, Decided, Known, ListKind, Outcome, Part, Report, Run, Step};
 use ralph_core::run::{Phase, State};
+use ralph_core::waiver;
 use ralph_exec::clock;
 use ralph_exec::doctor::protection::Unprotected;
 use ralph_exec::overview::RunView;
@@ -18,7 +19,11 @@ pub(crate) fn safe(foreign: &str) -> String {
 
 pub(crate) fn limits(limits: &Limits) -> String {
     let mut parts = Vec::new();
-    parts.extend(limits.max_iterations.map(|most| format!("{most} iterations")));
+    parts.extend(match (limits.min_iterations, limits.max_iterations) {
+        (0, most) => most.map(|most| format!("{most} iterations")),
+        (least, Some(most)) => Some(format!("{least} to {most} iterations")),
+        (least, None) => Some(format!("at least {least} iterations")),
+    });
     parts.extend(limits.max_duration_ms.map(limits::duration));
     parts.extend(limits.max_cost_micro_usd.map(money));
     if limits.stuck_after != u32::MAX {
@@ -117,20 +122,21 @@ pub(crate) fn unprotected(why: &Unprotected, now_ms: u64) -> String {
 
 pub(crate) fn progress(run: &Run, state: &State, now_ms: u64) -> String {
     let mut parts = Vec::new();
+    let bounds = state.limits(run);
     if let Some(owner) = state.owner(run) {
         parts.push(format!("claude {}", owner.short()));
     }
-    parts.push(match run.limits.max_iterations {
+    parts.push(match bounds.max_iterations {
         Some(most) => format!("iteration {} of {most}", state.iteration),
         None => format!("iteration {}", state.iteration),
     });
     let elapsed = limits::duration(state.elapsed_ms(now_ms));
-    parts.push(match run.limits.max_duration_ms {
+    parts.push(match bounds.max_duration_ms {
         Some(most) => format!("{elapsed} of {}", limits::duration(most)),
         None => elapsed,
     });
     if let Some(spent) = spent(state) {
-        parts.push(match run.limits.max_cost_micro_usd {
+        parts.push(match bounds.max_cost_micro_usd {
             Some(most) => format!("{} of {}", money(spent), money(most)),
             None => money(spent),
         });
@@ -147,6 +153,39 @@ pub(crate) fn progress(run: &Run, state: &State, now_ms: u64) -> String {
         parts.push(format!("last turn ended by {}", ralph_core::text::line(trouble, 60)));
     }
     parts.join(" · ")
+}
+
+/// What people and the agent said about requirements, and what the agent does not know yet; a line each.
+pub(crate) fn said(state: &State, now_ms: u64) -> Vec<String> {
+    // At the end of a run those count that counted then.
+    let then_ms = match state.phase {
+        Phase::Ended(_) => state.last_seen_ms,
+        Phase::Active | Phase::Paused { .. } | Phase::Orphaned => now_ms,
+    };
+    let counting = state.waivers.iter().filter(|waiver| waiver.until_ms > then_ms);
+    let mark = paint(term::DIM, "·");
+    let waived = counting.map(|waiver| {
+        let name = safe(&waiver.requirement);
+        let sentence = match state.phase {
+            Phase::Ended(_) => format!(
+                "waived by {} until {}: {}",
+                safe(&waiver.by),
+                when(waiver.until_ms),
+                safe(&waiver.why)
+            ),
+            Phase::Active | Phase::Paused { .. } | Phase::Orphaned => {
+                safe(&waiver::sentence(waiver, now_ms))
+            }
+        };
+        format!("{mark} {name}: {sentence}")
+    });
+    let disputed = state.disputes.iter().map(|dispute| {
+        let (name, why) = (safe(&dispute.requirement), safe(&dispute.why));
+        format!("{} {name}: disputed by the agent: {why}", paint(term::ODD, "?"))
+    });
+    let told =
+        state.hints.iter().map(|hint| format!("{mark} told at the next stop: {}", safe(hint)));
+    waived.chain(disputed).chain(told).collect()
 }
 
 pub(crate) fn spent(state: &State) -> Option<u64> {

@@ -5,7 +5,7 @@ use crate::facts::{Cap, Driver, Evidence, Tree};
 use crate::limits::{self, Limits};
 use crate::reason::{self, Held, Room, Telling};
 use crate::record::{Known, Line, Mark, OnTampering, Origin, Outcome, Report, Rule, Run};
-use crate::requirement::{Evidence as Proof, Requirement, Standing};
+use crate::requirement::{Evidence as Proof, Pending, Requirement, Standing};
 use crate::run::{State, Tampered};
 use crate::status::Status;
 use crate::waiver;
@@ -36,6 +36,10 @@ pub(super) fn conclude(ours: &Ours<'_>) -> Decision {
 }
 
 impl<'a> Ours<'a> {
+    fn bounded(&self) -> (&'a Run, &'a Limits) {
+        (self.run, self.limits())
+    }
+
     fn limits(&self) -> &'a Limits {
         self.state.limits(self.run)
     }
@@ -51,10 +55,18 @@ impl<'a> Ours<'a> {
     /// `2 not met, 1 not known yet`
     fn what_is_open(&self) -> String {
         let pending = self.required().filter(|one| one.is_pending()).count();
+        let waived = self.and_waived();
         match (self.open().saturating_sub(pending), pending) {
-            (open, 0) => format!("{open} not met"),
-            (0, pending) => format!("{pending} not known yet"),
-            (open, pending) => format!("{open} not met, {pending} not known yet"),
+            (open, 0) => format!("{open} not met{waived}"),
+            (0, pending) => format!("{pending} not known yet{waived}"),
+            (open, pending) => format!("{open} not met, {pending} not known yet{waived}"),
+        }
+    }
+
+    fn and_waived(&self) -> String {
+        match self.waived() {
+            0 => String::new(),
+            waived => format!(", {waived} waived by a person"),
         }
     }
 
@@ -63,7 +75,7 @@ impl<'a> Ours<'a> {
         let now_ms = self.case.facts.now_ms;
         let is_waived = |one: &&Requirement| {
             !matches!(one.standing, Standing::Met(_))
-                && waiver::of(one, &self.state.waivers, now_ms).is_some()
+                && waiver::of(&one.name, &self.state.waivers, now_ms).is_some()
         };
         self.evidence.requirements.iter().filter(is_waived).count()
     }
@@ -109,7 +121,8 @@ impl<'a> Ours<'a> {
 
 fn all_met(ours: &Ours<'_>) -> Option<Decision> {
     let count = ours.required().count();
-    if ours.open() > 0 || count == 0 || ours.tampering().is_some() {
+    let is_bare = count == 0 && ours.waived() == 0;
+    if ours.open() > 0 || is_bare || ours.tampering().is_some() {
         return None;
     }
     let claimed = ours.required().filter(|one| one.standing == Standing::Met(Proof::Claimed));
@@ -119,33 +132,34 @@ fn all_met(ours: &Ours<'_>) -> Option<Decision> {
     let iterations = plural(ours.state.iteration, "iteration");
     let how = format!("after {iterations} and {}", limits::duration(ours.elapsed_ms()));
     let backed = ours.required().filter(|one| one.standing == Standing::Met(Proof::Backed)).count();
-    let waived = ours.waived();
     let backed = match backed {
         0 => String::new(),
         backed => format!(", {backed} of them by claims beside gates that pass"),
     };
-    let waived = match waived {
-        0 => String::new(),
-        waived => format!(", {waived} waived by a person"),
-    };
+    let waived = ours.and_waived();
     Some(match (ours.state.tampered, claimed) {
         (Tampered::Yes, _) => {
             let because =
-                format!("{noun} met {how}, but ralph's own files were changed on the way");
-            end(Rule::Tampered, Status::NeedsReview, ours.run, because)
+                format!("{noun} met {how}{waived}, but ralph's own files were changed on the way");
+            end(Rule::Tampered, Status::NeedsReview, ours.bounded(), because)
+        }
+        // Nothing is left that could have been measured.
+        (Tampered::No, 0) if count == 0 => {
+            let because = format!("everything that held it was set aside {how}{waived}");
+            end(Rule::Claimed, Status::Claimed, ours.bounded(), because)
         }
         (Tampered::No, 0) => {
             let because = format!("{noun} met {how}{backed}{waived}");
-            end(Rule::Verified, Status::Verified, ours.run, because)
+            end(Rule::Verified, Status::Verified, ours.bounded(), because)
         }
         (Tampered::No, claimed) => {
             let because = if claimed == count {
-                format!("{noun} said to be met {how}; nothing measured it")
+                format!("{noun} said to be met {how}; nothing measured it{waived}")
             } else {
                 let claims = if claimed == 1 { "a claim" } else { "claims" };
                 format!("{noun} met {how}, {claimed} of them only by {claims}{waived}")
             };
-            end(Rule::Claimed, Status::Claimed, ours.run, because)
+            end(Rule::Claimed, Status::Claimed, ours.bounded(), because)
         }
     })
 }
@@ -154,13 +168,13 @@ fn tampered(ours: &Ours<'_>) -> Option<Decision> {
     match (ours.tampering()?, ours.run.on_tampering) {
         (what, OnTampering::EndInReview) => {
             let what = reason::say(what, 300, ours.telling.redactor);
-            Some(end(Rule::Tampered, Status::NeedsReview, ours.run, what))
+            Some(end(Rule::Tampered, Status::NeedsReview, ours.bounded(), what))
         }
         (_, OnTampering::Block) => None,
     }
 }
 
-/// All that is left is what the agent says is wrong. Only a person can settle that.
+/// All that is left is what the agent says is wrong, and what waits for that. Only a person can settle it.
 fn disputed(ours: &Ours<'_>) -> Option<Decision> {
     if ours.open() == 0 || ours.tampering().is_some() {
         return None;
@@ -170,8 +184,10 @@ fn disputed(ours: &Ours<'_>) -> Option<Decision> {
         let name = reason::name(one, redactor);
         ours.state.disputes.iter().find(|dispute| dispute.requirement == name)
     };
-    let disputes: Option<Vec<_>> =
-        ours.required().filter(|one| one.is_open()).map(dispute).collect();
+    let waits =
+        |one: &Requirement| matches!(one.standing, Standing::Pending(Pending::NotReached(_)));
+    let open = ours.required().filter(|one| one.is_open() && !waits(one));
+    let disputes: Option<Vec<_>> = open.map(dispute).collect();
     let disputes = disputes?;
     let first = disputes.first()?;
     let why = reason::say(&first.why, 200, redactor);
@@ -180,7 +196,7 @@ fn disputed(ours: &Ours<'_>) -> Option<Decision> {
         count => format!(" (and {} more)", count - 1),
     };
     let because = format!("the agent says that {} is wrong: {why}{more}", first.requirement);
-    Some(end(Rule::NeedsHuman, Status::NeedsHuman, ours.run, because))
+    Some(end(Rule::NeedsHuman, Status::NeedsHuman, ours.bounded(), because))
 }
 
 fn gate_broken(ours: &Ours<'_>) -> Option<Decision> {
@@ -189,7 +205,7 @@ fn gate_broken(ours: &Ours<'_>) -> Option<Decision> {
         Standing::Unknown(why) if was_unknown(ours.state, &reason::name(one, redactor)) => {
             let (name, why) = (reason::name(one, redactor), reason::say(why, 160, redactor));
             let because = format!("{name} could not be told twice running: {why}");
-            Some(end(Rule::GateBroken, Status::GateBroken, ours.run, because))
+            Some(end(Rule::GateBroken, Status::GateBroken, ours.bounded(), because))
         }
         Standing::Unknown(_) | Standing::Pending(_) | Standing::Met(_) | Standing::Unmet(_) => None,
     })
@@ -208,7 +224,7 @@ fn limit(ours: &Ours<'_>) -> Option<Decision> {
         (None, None, None) => return None,
     };
     let because = format!("{what}, {}", ours.what_is_open());
-    Some(end(Rule::Limit, Status::Exhausted, ours.run, because))
+    Some(end(Rule::Limit, Status::Exhausted, ours.bounded(), because))
 }
 
 fn stuck(ours: &Ours<'_>) -> Option<Decision> {
@@ -223,7 +239,7 @@ fn stuck(ours: &Ours<'_>) -> Option<Decision> {
         mark.short(),
         ours.what_is_open()
     );
-    Some(Decision { mark: Some(mark), ..end(Rule::Stuck, Status::Stuck, ours.run, because) })
+    Some(Decision { mark: Some(mark), ..end(Rule::Stuck, Status::Stuck, ours.bounded(), because) })
 }
 
 fn hand_over(ours: &Ours<'_>) -> Option<Decision> {

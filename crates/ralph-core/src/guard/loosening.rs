@@ -91,7 +91,8 @@ pub(super) fn ralph(args: &[Arg<'_>]) -> Option<Denied> {
     };
     let is_loosening = match command {
         // `hook` answers for the host: what is piped into it counts as said by the person.
-        "cancel" | "pause" | "resume" | "trust" | "uninstall" | "init" | "hook" => true,
+        "cancel" | "pause" | "resume" | "trust" | "uninstall" | "init" | "hook" | "tell"
+        | "waive" | "limits" => true,
         "start" => has("--no-gates"),
         _ => false,
     };
@@ -147,6 +148,9 @@ pub(super) fn is_persons(command: &str) -> bool {
                 | "cancel"
                 | "pause"
                 | "resume"
+                | "tell"
+                | "waive"
+                | "limits"
                 | "goal"
                 | "loop"
                 | "orchestrator"

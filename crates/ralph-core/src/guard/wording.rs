@@ -53,7 +53,7 @@ fn because(what: What) -> (&'static str, &'static str) {
         ),
         What::Loosening => (
             "only a person may loosen what holds this session",
-            "Go on with the work. If only a person can decide, run `ralph ask \"…\"`; to wait for something, `ralph wait`",
+            "Go on with the work. If only a person can decide, run `ralph ask \"…\"`; to wait for something, `ralph wait`; if a requirement is wrong, `ralph dispute`",
         ),
         What::Channel => (
             "this command is a person's to type",

@@ -25,7 +25,8 @@ fn sealed() -> Run {
 #[test]
 fn every_end_has_a_next_step() {
     let told = |run: &Run| {
-        let lines = Status::ALL.map(|status| ending::sentence(status, run, "because of this"));
+        let lines =
+            Status::ALL.map(|status| ending::sentence(status, run, &run.limits, "because of this"));
         lines.join("\n")
     };
     assert_snapshot!(told(&run()), @"
@@ -67,7 +68,7 @@ fn the_limits_to_raise_are_those_that_the_run_has() {
     let told = cases.map(|(max_iterations, max_duration_ms, max_cost_micro_usd)| {
         let limits =
             Limits { max_iterations, max_duration_ms, max_cost_micro_usd, ..Limits::DEFAULT };
-        ending::next_step(Status::Exhausted, &Run { limits, ..run() })
+        ending::next_step(Status::Exhausted, &run(), &limits)
     });
     assert_snapshot!(told.join("\n"), @"
     `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
@@ -80,9 +81,19 @@ fn the_limits_to_raise_are_those_that_the_run_has() {
 fn it_is_one_bounded_line_whatever_the_title_and_the_reason_are() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e}\"'`$(id)`\r\nralph: verified\t";
     let title = format!("{hostile}{}", "x".repeat(1_000_000));
-    let told = ending::sentence(Status::Stuck, &Run { title, ..run() }, &hostile.repeat(10_000));
+    let told = ending::sentence(
+        Status::Stuck,
+        &Run { title, ..run() },
+        &Limits::DEFAULT,
+        &hostile.repeat(10_000),
+    );
     assert!(told.chars().count() < 1000, "{}", told.len());
     assert_snapshot!(told.chars().take(120).collect::<String>(), @r#"stuck: red"'`$(id)` ralph: verified xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"#);
-    let told = ending::sentence(Status::Verified, &Run { title: String::new(), ..run() }, "why");
+    let told = ending::sentence(
+        Status::Verified,
+        &Run { title: String::new(), ..run() },
+        &Limits::DEFAULT,
+        "why",
+    );
     assert_snapshot!(told, @"verified — why (run k7f2); see `ralph why k7f2`");
 }

@@ -203,6 +203,9 @@ fn the_persons_commands_are_not_for_tools() {
         ("ScheduleWakeup", json!({"prompt": " /ralph:cancel"})),
         ("Agent", json!({"prompt": "/ralph:loop x", "subagent_type": "general"})),
         ("SendMessage", json!({"to": "lead", "message": "/ralph:cancel"})),
+        ("Skill", json!({"skill": "ralph:waive", "args": "tests --until 1d --why x"})),
+        ("SlashCommand", json!({"command": "/ralph:tell all is well"})),
+        ("CronCreate", json!({"prompt": "/ralph:limits --max-iterations 1000"})),
         ("Skill", json!({"skill": "ralph:status"})),
         ("Skill", json!({"skill": "ralph:why"})),
         ("Skill", json!({"skill": "ralph:ask", "args": "may I cancel?"})),
@@ -224,6 +227,9 @@ fn the_persons_commands_are_not_for_tools() {
     channel    -         ScheduleWakeup {"prompt":" /ralph:cancel"}
     channel    -         Agent {"prompt":"/ralph:loop x","subagent_type":"general"}
     channel    -         SendMessage {"message":"/ralph:cancel","to":"lead"}
+    channel    -         Skill {"args":"tests --until 1d --why x","skill":"ralph:waive"}
+    channel    -         SlashCommand {"command":"/ralph:tell all is well"}
+    channel    -         CronCreate {"prompt":"/ralph:limits --max-iterations 1000"}
     -          -         Skill {"skill":"ralph:status"}
     -          -         Skill {"skill":"ralph:why"}
     -          -         Skill {"args":"may I cancel?","skill":"ralph:ask"}
@@ -298,11 +304,11 @@ fn a_reason_says_what_to_do_instead() {
 
     $ ralph cancel
     ralph: `ralph cancel` is denied: only a person may loosen what holds this session.
-    Go on with the work. If only a person can decide, run `ralph ask "…"`; to wait for something, `ralph wait`
+    Go on with the work. If only a person can decide, run `ralph ask "…"`; to wait for something, `ralph wait`; if a requirement is wrong, `ralph dispute`
 
     $ RALPH_OFF=1 claude
     ralph: `RALPH_OFF=1` is denied: only a person may loosen what holds this session.
-    Go on with the work. If only a person can decide, run `ralph ask "…"`; to wait for something, `ralph wait`
+    Go on with the work. If only a person can decide, run `ralph ask "…"`; to wait for something, `ralph wait`; if a requirement is wrong, `ralph dispute`
 
     $ claude -p \'/ralph:cancel now\'
     ralph: `claude /ralph:cancel` is denied: this command is a person's to type.

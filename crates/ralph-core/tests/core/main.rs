@@ -30,3 +30,4 @@ mod scenario;
 mod table;
 #[cfg(test)]
 mod typed;
+mod words;

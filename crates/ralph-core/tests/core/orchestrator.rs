@@ -63,7 +63,7 @@ fn a_run_that_has_just_begun_is_told_all_of_it() {
     must-have questions answered (planning) unmet: not said to be answered yet
         Answer the questions that have to be answered first, those only a person can answer with `ralph ask "…"`, then run `ralph orchestrator set must_have_answered`
     plan approved (planning) unmet: no person approved the plan yet
-        Show the plan to the person, who approves it with `/ralph:approve`; until then `ralph wait 2h "the plan is to be approved"`
+        Show the plan to the person, who approves it with `/ralph:approve`; until then `ralph wait "the plan is to be approved" --for 2h`
     implementation complete (planning) unmet: not said to be complete yet
         Do the work, then run `ralph orchestrator set implementation_complete`
     correctness passed (correctness) unmet: not passed: tests

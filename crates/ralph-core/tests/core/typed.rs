@@ -50,6 +50,89 @@ fn table(prompts: &[&str]) -> String {
 }
 
 #[test]
+fn a_run_is_spoken_about_while_it_goes_on() {
+    insta::assert_snapshot!(table(&[
+        "/ralph:tell the old format may go",
+        "/ralph:tell \"the old format may go\"",
+        "/ralph:tell --max-iterations is too low, I know\nbut go on",
+        "/ralph:tell  ",
+        "/ralph:limits",
+        "/ralph:limits --max-iterations 40 --max-cost-usd=50 --max-duration 0 --stuck-after 5 --min-iterations 2",
+        "/ralph:limits --max-iterations lots",
+        "/ralph:limits --max-iteration 4",
+        "/ralph:limits --features x",
+        "/ralph:limits 40",
+    ]), @r#"
+    "/ralph:tell the old format may go"
+        Tell("the old format may go")
+    "/ralph:tell \"the old format may go\""
+        Tell("the old format may go")
+    "/ralph:tell --max-iterations is too low, I know\nbut go on"
+        Tell("--max-iterations is too low, I know\nbut go on")
+    "/ralph:tell  "
+        mistake: nothing is said to tell the agent (type `/ralph:tell …` with what it is to know at its next stop)
+    "/ralph:limits"
+        Limits(Bounds { max_iterations: None, min_iterations: None, max_duration_ms: None, max_cost_micro_usd: None, stuck_after: None })
+    "/ralph:limits --max-iterations 40 --max-cost-usd=50 --max-duration 0 --stuck-after 5 --min-iterations 2"
+        Limits(Bounds { max_iterations: Some(40), min_iterations: Some(2), max_duration_ms: Some(0), max_cost_micro_usd: Some(50000000), stuck_after: Some(5) })
+    "/ralph:limits --max-iterations lots"
+        mistake: `--max-iterations` needs a whole number (type `/ralph:limits --max-iterations 40`, or nothing to see them)
+    "/ralph:limits --max-iteration 4"
+        mistake: `--max-iteration` is not a limit (did you mean `--max-iterations`?)
+    "/ralph:limits --features x"
+        mistake: `--features` is not a limit (there are --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --stuck-after)
+    "/ralph:limits 40"
+        mistake: `40` is not a limit (there are --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --stuck-after)
+    "#);
+}
+
+#[test]
+fn a_requirement_is_waived_with_a_reason_and_an_end() {
+    insta::assert_snapshot!(table(&[
+        "/ralph:waive",
+        "/ralph:waive --list",
+        "/ralph:waive tests --until 2h --why the service is down",
+        "/ralph:waive --why \"it's down\" --until=2026-11-20 feature 4",
+        "/ralph:waive feature 4 --until 2026-11-20 --why next release",
+        "/ralph:waive tests --until 2h",
+        "/ralph:waive tests --why slow",
+        "/ralph:waive --until 2h --why slow",
+        "/ralph:waive --undo feature 4",
+        "/ralph:waive --undo",
+        "/ralph:waive --undo tests --why no",
+        "/ralph:waive --list tests",
+        "/ralph:waive tests --untill 2h",
+    ]), @r#"
+    "/ralph:waive"
+        Waive(List)
+    "/ralph:waive --list"
+        Waive(List)
+    "/ralph:waive tests --until 2h --why the service is down"
+        Waive(Requirement { name: "tests", why: "the service is down", until: "2h" })
+    "/ralph:waive --why \"it's down\" --until=2026-11-20 feature 4"
+        mistake: it is not said which requirement (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+    "/ralph:waive feature 4 --until 2026-11-20 --why next release"
+        Waive(Requirement { name: "feature 4", why: "next release", until: "2026-11-20" })
+    "/ralph:waive tests --until 2h"
+        mistake: it is not said why (`--why`) (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+    "/ralph:waive tests --why slow"
+        mistake: it is not said until when (`--until`) (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+    "/ralph:waive --until 2h --why slow"
+        mistake: it is not said which requirement (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+    "/ralph:waive --undo feature 4"
+        Waive(Undo("feature 4"))
+    "/ralph:waive --undo"
+        mistake: `--undo` and `--list` stand alone (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+    "/ralph:waive --undo tests --why no"
+        mistake: `--undo` and `--list` stand alone (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+    "/ralph:waive --list tests"
+        mistake: `--undo` and `--list` stand alone (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+    "/ralph:waive tests --untill 2h"
+        mistake: unknown option `--untill` (did you mean `--until`?)
+    "#);
+}
+
+#[test]
 fn commands_are_known_by_their_beginning() {
     insta::assert_snapshot!(table(&[
         "fix the parser",
@@ -111,11 +194,11 @@ fn commands_are_known_by_their_beginning() {
     "/ralph:stat"
         mistake: there is no command `/ralph:stat` (did you mean `/ralph:status`?)
     "/ralph:frobnicate"
-        mistake: there is no command `/ralph:frobnicate` (there are goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask, approve)
+        mistake: there is no command `/ralph:frobnicate` (there are goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask, approve, tell, waive, limits)
     "/ralph-looping around"
         not for ralph
     "/ralph:"
-        mistake: there is no command `/ralph:` (there are goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask, approve)
+        mistake: there is no command `/ralph:` (there are goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask, approve, tell, waive, limits)
     "#);
 }
 

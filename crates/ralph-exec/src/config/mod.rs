@@ -14,6 +14,7 @@ use crate::fs::{self, FileError, Kind as FileKind};
 use crate::notify::Notify;
 use crate::paths::Home;
 use keys::Kind;
+use ralph_core::limits::Invalid;
 use ralph_core::policy::Policy;
 use read::{Entry, Problems, Setting, Sheet};
 use serde::Serialize;
@@ -271,17 +272,25 @@ impl Merged {
     /// What no single value is to blame for.
     fn check(&self, sources: &[Source], problems: &mut Problems) {
         let policy = apply::policy(&self.settings, &[]);
-        let limits = ["run.max_duration", "run.max_iterations"];
-        let settings = self.settings.iter().filter(|setting| limits.contains(&&*setting.key));
+        let (keys, says, hint): (&[&str], _, _) = match policy.limits.check() {
+            Ok(()) => (&[], String::new(), ""),
+            Err(Invalid::MorePasses { least, most }) => (
+                &["run.min_iterations", "run.max_iterations"],
+                format!("at least {least} iterations are more than the {most} that a run may have"),
+                "make `min_iterations` smaller or `max_iterations` larger",
+            ),
+            Err(Invalid::NothingEndsIt | Invalid::StuckTooSoon(_)) => (
+                &["run.max_duration", "run.max_iterations"],
+                "a run needs a limit on iterations or on time".to_string(),
+                "give `max_iterations` or `max_duration` a number; 0 is without limit",
+            ),
+        };
+        let settings = self.settings.iter().filter(|setting| keys.contains(&&*setting.key));
         let last = settings.max_by_key(|setting| setting.place.layer as u8);
-        if policy.limits.check().is_err()
-            && let Some(setting) = last
+        if let Some(setting) = last
             && let Some(source) = sources.iter().find(|source| source.layer == setting.place.layer)
         {
-            let says = "a run needs a limit on iterations or on time".to_string();
-            let hint =
-                "give `max_iterations` or `max_duration` a number; 0 is without limit".to_string();
-            problems.add(source, setting.span.clone(), (says, Some(hint)));
+            problems.add(source, setting.span.clone(), (says, Some(hint.to_string())));
         }
         chunks::check(&self.entries, sources, problems);
     }

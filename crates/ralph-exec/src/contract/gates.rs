@@ -139,7 +139,7 @@ impl Inquiry<'_> {
                     Some(Known::Result(report)) => {
                         missing |= self.lacks_base(cache, gate, report);
                         let requirement = self.judged(cache, gate, report);
-                        open |= requirement.is_open();
+                        open |= self.contract.holds(&requirement);
                         if !matches!(report.outcome, Outcome::Unknown(_)) {
                             names.push(gate.name.clone());
                         }
@@ -210,7 +210,7 @@ impl Inquiry<'_> {
                         }
                     },
                 };
-                open |= requirement.is_open();
+                open |= self.contract.holds(&requirement);
                 told.push(requirement);
             }
             if open && waiting_for.is_none() {

@@ -24,6 +24,7 @@ use ralph_core::policy::{Change, Checkout};
 use ralph_core::record::{OnTampering, Run, Seal, Waiver};
 use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Stage, Standing, Weight};
 use ralph_core::run::PartState;
+use ralph_core::waiver;
 
 use crate::faults::describe;
 use crate::gates::{Content, Place, View};
@@ -72,6 +73,8 @@ pub struct Checks {
 #[derive(Debug)]
 pub struct Judged {
     pub requirements: Vec<Requirement>,
+    /// Whether one of them stands in the way.
+    pub holds: bool,
     /// What the checks of lists say, by their own names.
     pub checks: Vec<Requirement>,
     /// Paths that are not as at the base, from the project.
@@ -87,10 +90,16 @@ pub struct Judged {
 
 /// Judged is one state of the tree. Gates take their time, and what is about to be called good must still be that state.
 pub fn judge(contract: &Contract<'_>) -> Judged {
+    let judged = settled(contract);
+    let holds = judged.requirements.iter().any(|one| contract.holds(one));
+    Judged { holds, ..judged }
+}
+
+fn settled(contract: &Contract<'_>) -> Judged {
     let mut judged = judge_once(contract);
     for _ in 0..ROUNDS {
         let mut told = judged.requirements.iter().chain(&judged.checks);
-        if told.any(Requirement::is_open) || is_current(contract, &judged) {
+        if told.any(|one| contract.holds(one)) || is_current(contract, &judged) {
             return judged;
         }
         judged = judge_once(contract);
@@ -151,7 +160,8 @@ fn judge_once(contract: &Contract<'_>) -> Judged {
     requirements.sort_by_key(|one| one.stage);
     let (candidate, new_tests, touched) = (look.candidate, look.new_tests, look.touched);
     let mark = Some(listing.mark());
-    Judged { requirements, checks, touched, tampering, mark, candidate, new_tests }
+    let holds = false;
+    Judged { requirements, holds, checks, touched, tampering, mark, candidate, new_tests }
 }
 
 /// Before the word `verified`, when everything else is met: what takes checkouts to find out.
@@ -159,12 +169,13 @@ pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
     let Some(candidate) = &judged.candidate else { return Vec::new() };
     let policy = &contract.seal.policy;
     let has_counted = |gate: &Gate| {
-        judged.requirements.iter().any(|one| one.name == gate.name)
-            || policy.pipeline.iter().any(|chunk| chunk.gates.contains(&gate.name))
+        let is_asked = judged.requirements.iter().any(|one| one.name == gate.name)
+            || policy.pipeline.iter().any(|chunk| chunk.gates.contains(&gate.name));
+        is_asked && !contract.is_waived(&gate.name)
     };
     let mut wanted = gates::wanted(contract, &judged.touched, &has_counted);
     let mut told = red::requirement(contract, candidate, (&wanted, &judged.new_tests));
-    wanted.extend(&contract.checks.due);
+    wanted.extend(contract.checks.due.iter().filter(|gate| !contract.is_waived(&gate.name)));
     if policy.verify.checkout == Checkout::Clean {
         told.extend(clean(contract, candidate, &wanted));
     }
@@ -247,7 +258,8 @@ impl Judged {
     fn nothing(requirements: Vec<Requirement>) -> Self {
         let (checks, touched, new_tests) = (Vec::new(), Vec::new(), Vec::new());
         let (tampering, mark, candidate) = (None, None, None);
-        Self { requirements, checks, touched, tampering, mark, candidate, new_tests }
+        let holds = false;
+        Self { requirements, holds, checks, touched, tampering, mark, candidate, new_tests }
     }
 }
 
@@ -255,6 +267,15 @@ impl<'a> Contract<'a> {
     /// Where the policy is.
     pub fn project(&self) -> &'a Path {
         Path::new(&self.seal.project)
+    }
+
+    /// Whether it stands in the way: open, and nobody does without it.
+    pub(crate) fn holds(&self, requirement: &Requirement) -> bool {
+        waiver::holds(requirement, self.waivers, self.world.arrived_ms)
+    }
+
+    fn is_waived(&self, name: &str) -> bool {
+        waiver::of(name, self.waivers, self.world.arrived_ms).is_some()
     }
 
     /// Whether it is a gate of the policy, not a check of a list.

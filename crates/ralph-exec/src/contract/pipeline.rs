@@ -152,7 +152,7 @@ impl<'a> Asking<'a> {
 }
 
 fn is_waived(contract: &Contract<'_>, one: &Requirement) -> bool {
-    waiver::of(one, contract.waivers, clock::now_ms()).is_some()
+    waiver::of(&one.name, contract.waivers, clock::now_ms()).is_some()
 }
 
 /// A chunk's own gates, and those of the moment at which its last agent was looked at.

@@ -14,7 +14,7 @@ use crate::store::{self, Papers, StoreError};
 use crate::trust::{self, Subject};
 use ralph_core::gate::Gate;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::limits::{Invalid, Limits};
+use ralph_core::limits::Limits;
 use ralph_core::record::{Asked, ListKind, ListSeal, OnTampering, Origin, Process, Run, VERSION};
 use ralph_core::redact::Redactor;
 use ralph_core::run::Phase;
@@ -73,10 +73,7 @@ pub fn start(
     order: &Order,
     deadline: &Deadline,
 ) -> Result<Run, ControlError> {
-    order.limits.check().map_err(|invalid| match invalid {
-        Invalid::NothingEndsIt => ControlError::Endless,
-        Invalid::StuckTooSoon(times) => ControlError::StuckTooSoon(times),
-    })?;
+    order.limits.check()?;
     if order.is_empty() {
         return Err(ControlError::NothingToHold);
     }

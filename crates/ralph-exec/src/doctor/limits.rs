@@ -110,7 +110,8 @@ pub(super) fn cap(
     let mut needs = vec![("the policy".to_string(), policy.max_iterations())];
     let (runs, _) = overview::runs(scene.home).unwrap_or_default();
     needs.extend(runs.iter().filter(|view| view.phase == Phase::Active).map(|view| {
-        (format!("run {}", view.opened.run.id), view.opened.run.limits.max_iterations)
+        let limits = view.opened.state.limits(&view.opened.run);
+        (format!("run {}", view.opened.run.id), limits.max_iterations)
     }));
     let is_met = |most: Option<u32>| Cap::for_limit(most).is_met_by(&value);
     let too_low: Vec<_> = needs.iter().filter(|(_, most)| !is_met(*most)).collect();

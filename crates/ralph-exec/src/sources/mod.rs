@@ -3,6 +3,7 @@
 mod orchestrator;
 mod progress;
 mod session;
+mod words;
 
 use crate::adopt::{self, LoopState};
 use crate::contract::{self, Checks, Contract, Judged};
@@ -68,19 +69,22 @@ pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Ev
         tampering: None,
         garbled: lists.garbled.clone(),
     };
+    let goal = (!is_measured(run, &evidence)).then(|| words::unmeasured(stop));
+    let is_held = judged.as_ref().is_some_and(|judged| judged.holds)
+        || evidence.requirements.iter().chain(&goal).any(|one| words::holds(world, opened, one));
+    evidence.requirements.extend(words::polish(opened, is_held));
     if let (Some(contract), Some(judged)) = (&contract, judged) {
         sealed(contract, judged, &lists, &mut evidence);
     }
-    if !is_measured(run, &evidence) {
-        evidence.requirements.push(unmeasured());
-    }
+    evidence.requirements.extend(goal);
     evidence
 }
 
 /// What the policy demands comes last: a clean checkout is dear, and only worth it when nothing else is open.
 fn sealed(contract: &Contract<'_>, judged: Judged, lists: &Lists, evidence: &mut Evidence) {
     evidence.requirements.extend(judged.requirements.iter().cloned());
-    if !evidence.requirements.iter().any(Requirement::is_open) && judged.tampering.is_none() {
+    let is_held = evidence.requirements.iter().any(|one| contract.holds(one));
+    if !is_held && judged.tampering.is_none() {
         let confirmed = contract::confirm(contract, &judged);
         evidence.requirements.extend(confirmed.into_iter().map(|one| lists.named(one)));
     }
@@ -135,7 +139,7 @@ fn gates(run: &Run, judged: Option<&Judged>) -> Gates {
     if !seal.policy.gates.iter().any(counts) {
         return Gates::None;
     }
-    if judged.requirements.iter().any(Requirement::is_open) { Gates::Open } else { Gates::Pass }
+    if judged.holds { Gates::Open } else { Gates::Pass }
 }
 
 /// A loop that was adopted says in `progress.txt` that it is done: that is a claim like any other.
@@ -254,13 +258,6 @@ fn ticked(stop: &Stop, sight: &Sight) -> Requirement {
     let why = "no task list was found in the conversation".to_string();
     let next = "Write the task list as `- [ ]` lines and tick what is done".to_string();
     requirement("checklist".to_string(), Standing::Unmet(Failure::new(why)), next)
-}
-
-fn unmeasured() -> Requirement {
-    let why = "nothing measures this goal; its limits end the run, or stops that bring nothing new"
-        .to_string();
-    let next = "Go on with the goal and improve what is there".to_string();
-    requirement("goal".to_string(), Standing::Unmet(Failure::new(why)), next)
 }
 
 fn requirement(name: String, standing: Standing, next: String) -> Requirement {

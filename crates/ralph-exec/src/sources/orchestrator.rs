@@ -45,7 +45,7 @@ fn gauge(world: &World, opened: &Opened, (judged, stage): (&Judged, Stage)) -> G
         .filter_map(|gate| judged.requirements.iter().find(|one| one.name == gate.name))
         .collect();
     let is_open = |one: &&Requirement| {
-        one.is_open() && waiver::of(one, &opened.state.waivers, world.arrived_ms).is_none()
+        one.is_open() && waiver::of(&one.name, &opened.state.waivers, world.arrived_ms).is_none()
     };
     let open: Vec<&Requirement> = told.iter().copied().filter(is_open).collect();
     let named = |wanted: fn(&Requirement) -> bool| -> Vec<String> {

@@ -1,18 +1,21 @@
-//! `ralph ask` and `ralph wait`: an agent's honest ways out.
+//! `ralph ask`, `ralph wait` and `ralph dispute`: an agent's honest ways out.
 
 use super::home;
 use crate::cli::duration;
 use crate::report::Failure;
 use crate::term;
 use clap::Args;
+use ralph_core::dispute::{Named as Meant, named};
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::record::{Change, Dispute, Known, Line};
 use ralph_core::redact::Redactor;
 use ralph_core::{limits, text};
 use ralph_exec::clock::{self, Deadline};
 use ralph_exec::control::{self, Caller, Named};
 use ralph_exec::env::Env;
+use ralph_exec::orchestrator;
 use ralph_exec::paths::Home;
-use ralph_exec::store;
+use ralph_exec::store::{self, Opened};
 use ralph_exec::succession::{self, Declaration};
 use serde::Serialize;
 
@@ -39,13 +42,32 @@ pub(crate) struct Ask {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph wait 20m \"the deployment is under way\"\n  ralph wait 2h \"a review by Kim\" --run k7f2\n\nUntil then stops are let go and not counted; the run's own time goes on. At most 12 hours."
+    after_help = "Examples:\n  ralph wait \"the deployment is under way\" --for 20m\n  ralph wait \"a review by Kim\" --for 2h --run k7f2\n\nUntil then stops are let go and not counted; the run's own time goes on. At most 12 hours."
 )]
 pub(crate) struct Wait {
-    /// How long, such as `20m`
-    #[arg(value_name = "DURATION", value_parser = duration)]
-    pub duration: u64,
     /// What for
+    #[arg(value_name = "WHY", required = true)]
+    pub why: Vec<String>,
+    /// How long, such as `20m`
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub duration: u64,
+    /// The run, or the session that it holds; inside an agent's shell, its own
+    #[arg(long, value_name = "RUN|SESSION")]
+    pub run: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph dispute tests \"one of them wants the year 2025\"\n  ralph dispute \"feature 4\" \"it contradicts feature 2\"\n\nThe requirement stays open until a person has looked at it. Go on with the rest: when nothing else is\nopen, the run ends as `needs_human` with what you said."
+)]
+pub(crate) struct Disputed {
+    /// The requirement, as the reason names it
+    #[arg(value_name = "REQUIREMENT")]
+    pub requirement: String,
+    /// What is wrong with it
     #[arg(value_name = "WHY", required = true)]
     pub why: Vec<String>,
     /// The run, or the session that it holds; inside an agent's shell, its own
@@ -92,7 +114,7 @@ pub(crate) fn wait(env: &Env, args: &Wait) -> Result<(), Failure> {
     }
     let why = said(env, &args.why.join(" "), LONGEST_REASON);
     if why.is_empty() {
-        let hint = "say what for: `ralph wait 20m \"the deployment is under way\"`";
+        let hint = "say what for: `ralph wait \"the deployment is under way\" --for 20m`";
         return Err(Failure::new("it is not said what for", hint));
     }
     let until_ms = clock::now_ms().saturating_add(args.duration);
@@ -110,16 +132,82 @@ pub(crate) fn wait(env: &Env, args: &Wait) -> Result<(), Failure> {
     Ok(())
 }
 
+pub(crate) fn dispute(env: &Env, args: &Disputed) -> Result<(), Failure> {
+    let home = home(env)?;
+    let run = run_of(env, &home, args.run.as_deref())?;
+    let why = said(env, &args.why.join(" "), LONGEST_REASON);
+    if why.is_empty() {
+        let hint = "say what is wrong: `ralph dispute tests \"one of them wants the year 2025\"`";
+        return Err(Failure::new("it is not said what is wrong", hint));
+    }
+    let opened = store::load(&home, &run)?;
+    let requirement = disputable(&args.requirement, &opened)?;
+    let is_disputed = |line: &Line| {
+        line.name == requirement
+            || opened.state.disputes.iter().any(|one| one.requirement == line.name)
+    };
+    let report = opened.state.report.as_ref();
+    let mut open = report.iter().flat_map(|report| &report.lines);
+    let is_work = |line: &Line| matches!(line.standing, Known::Unmet | Known::Unknown);
+    let rest = open.any(|line| is_work(line) && !is_disputed(line));
+    let next = if rest {
+        "a person will look at it; go on with the rest"
+    } else {
+        "nothing else is open, so stop: the run ends as `needs_human` and the person is told"
+    };
+    let dispute = Dispute { requirement: requirement.clone(), why };
+    let deadline = Deadline::after(super::control::PATIENCE);
+    succession::declare(&home, &run, Declaration::Disputes(dispute), &deadline)?;
+    if args.json {
+        super::print_json(&Declared { v: 1, run: run.as_str(), what: "disputes", until: None })?;
+    } else {
+        let name = term::paint(term::BOLD, run.as_str());
+        term::out(&format!("{name}  disputes {requirement}; {next}\n"))?;
+    }
+    Ok(())
+}
+
+/// Only what holds the agent can be disputed, by the name that the last report gives it.
+fn disputable(name: &str, opened: &Opened) -> Result<String, Failure> {
+    let shown = text::line(name, 120);
+    let Some(report) = &opened.state.report else {
+        let hint = "stop first: the reason names what is not met";
+        return Err(Failure::new("nothing was measured yet, so there is nothing to dispute", hint));
+    };
+    let names = || {
+        let open = report.lines.iter().filter(|line| line.standing != Known::Advisory);
+        let names: Vec<_> = open.map(|line| format!("`{}`", line.name)).take(8).collect();
+        if names.is_empty() {
+            return "at the last stop everything was met".to_string();
+        }
+        format!("at the last stop these were open: {}", names.join(", "))
+    };
+    match named(name, report) {
+        Meant::Open(name) => Ok(name),
+        Meant::Unlisted => Ok(shown),
+        Meant::Met(name) => {
+            Err(Failure::new(&format!("`{name}` was met at the last stop"), &names()))
+        }
+        Meant::Advisory(name) => {
+            Err(Failure::new(&format!("`{name}` holds nobody: it is told and no more"), &names()))
+        }
+        Meant::Nothing(near) => Err(Failure::new(
+            &format!("nothing that you are held to is called `{shown}`"),
+            &near.map_or_else(names, |near| format!("did you mean `{near}`?")),
+        )),
+    }
+}
+
 /// It is kept and shown to people, so it is cleaned here once and for all.
-fn said(env: &Env, words: &str, most: usize) -> String {
+pub(super) fn said(env: &Env, words: &str, most: usize) -> String {
     let clean = text::cut(text::clean(words).trim(), most);
     Redactor::new(env.secrets()).redact(&clean)
 }
 
 /// What an agent did on the way. A run that has ended has no more to be told.
-pub(super) fn on_record(home: &Home, run: &RunId, done: Declaration) -> Result<(), Failure> {
+pub(super) fn on_record(home: &Home, run: &RunId, done: Change) -> Result<(), Failure> {
     let deadline = Deadline::after(super::control::PATIENCE);
-    match succession::declare(home, run, done, &deadline) {
+    match orchestrator::happened(home, run, done, &deadline) {
         Ok(()) | Err(control::ControlError::HasEnded { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -6,12 +6,12 @@ use crate::term::{self, paint};
 use crate::wording::{self, safe};
 use clap::Args;
 use ralph_core::id::RunId;
+use ralph_core::record::Change;
 use ralph_deck::Ground;
 use ralph_deck::learning::{self, Draft, LearnError, Learning, Novelty};
 use ralph_exec::control::{self, Caller, Named};
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
-use ralph_exec::succession::Declaration;
 use ralph_exec::{clock, owner, stdin, store};
 use serde::Serialize;
 use std::io::IsTerminal;
@@ -74,7 +74,7 @@ fn save(env: &Env, ground: &Ground, args: &Learn) -> Result<(), Failure> {
     let (learning, novelty) = learning::save(ground, &draft)?;
     if let Some(run) = &run {
         let (id, title) = (learning.id.clone(), learning.title.clone());
-        super::declare::on_record(&ground.home, run, Declaration::Learned { id, title })?;
+        super::declare::on_record(&ground.home, run, Change::Learned { id, title })?;
     }
     if args.json {
         super::print_json(&Saved {

@@ -26,6 +26,7 @@ pub(crate) mod trust;
 pub(crate) mod uninstall;
 pub(crate) mod verify;
 pub(crate) mod why;
+pub(crate) mod words;
 
 use crate::report::Failure;
 use crate::term::Reader;

@@ -5,6 +5,7 @@ use crate::report::Failure;
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
 use clap::Args;
+use ralph_core::record::Change;
 use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_deck::{
@@ -13,7 +14,6 @@ use ralph_deck::{
 };
 use ralph_exec::clock;
 use ralph_exec::env::Env;
-use ralph_exec::succession::Declaration;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -69,7 +69,7 @@ pub(crate) fn run(env: &Env, args: &Recall) -> Result<(), Failure> {
     if let Some(run) = super::learn::run_of(env, &ground.home, None)? {
         let query = Redactor::new(env.secrets()).redact(&text::line(&query, LONGEST_QUERY));
         let found = u32::try_from(answer.hits.len()).unwrap_or(u32::MAX);
-        super::declare::on_record(&ground.home, &run, Declaration::Recalled { query, found })?;
+        super::declare::on_record(&ground.home, &run, Change::Recalled { query, found })?;
     }
     if args.json {
         super::print_json(&json(&ground, &asked, &answer))?;

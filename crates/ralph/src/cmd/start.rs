@@ -6,7 +6,7 @@ use crate::report::Failure;
 use crate::{term, wording};
 use ralph_core::gate::{Command, Gate};
 use ralph_core::id::SessionId;
-use ralph_core::limits::Limits;
+use ralph_core::limits::{Bounds, Limits};
 use ralph_core::policy::Claims;
 use ralph_core::record::{Asked, ListSeal, Run, Seal};
 use ralph_core::requirement::{Stage, Weight};
@@ -34,6 +34,7 @@ struct StartJson<'a> {
     max_duration_ms: Option<u64>,
     max_cost_usd: Option<f64>,
     stuck_after: u32,
+    min_iterations: u32,
     features: &'a [String],
     completion_promise: Option<&'a str>,
     checklist: bool,
@@ -149,23 +150,18 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
     let policy = policy(home, demand)?;
     let sealed =
         policy.as_ref().map_or(Limits::DEFAULT, |approved| approved.config.policy.limits.clone());
-    let finite = |given: Option<u64>, else_: Option<u64>| {
-        given.map_or(else_, |most| (most > 0).then_some(most))
+    let bounds = Bounds {
+        max_iterations: demand.max_iterations,
+        min_iterations: demand.min_iterations,
+        max_duration_ms: demand.max_duration,
+        max_cost_micro_usd: demand.max_cost_micro_usd,
+        stuck_after: demand.stuck_after,
     };
     let order = Order {
         session: demand.session.clone(),
         project: demand.project.clone(),
         goal: demand.goal.clone(),
-        limits: Limits {
-            max_iterations: demand
-                .max_iterations
-                .map_or(sealed.max_iterations, |most| (most > 0).then_some(most)),
-            max_duration_ms: finite(demand.max_duration, sealed.max_duration_ms),
-            max_cost_micro_usd: finite(demand.max_cost_micro_usd, sealed.max_cost_micro_usd),
-            stuck_after: demand.stuck_after.unwrap_or(sealed.stuck_after),
-            min_iterations: demand.min_iterations.unwrap_or(sealed.min_iterations),
-            ..sealed
-        },
+        limits: bounds.on(&sealed),
         features,
         plans,
         tasks: demand.tasks,
@@ -216,7 +212,7 @@ fn notes(env: &Env, home: &Home, run: &Run) -> Vec<String> {
     let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
     let listed = !run.lists.is_empty() || run.checklist == Asked::Yes || run.tasks == Asked::Yes;
     if !listed && run.promise.is_none() && run.phases == Asked::No && !measured {
-        notes.push("nothing measures this goal, so its limits end the run, or stops that bring nothing new".to_string());
+        notes.push("nothing measures this goal: the agent's own word ends the run, as claimed, or its limits do".to_string());
     }
     notes.extend(phase_notes(run));
     notes
@@ -396,6 +392,7 @@ fn print_json(run: &Run) -> Result<(), Failure> {
         max_duration_ms: run.limits.max_duration_ms,
         max_cost_usd: run.limits.max_cost_micro_usd.map(wording::usd),
         stuck_after: run.limits.stuck_after,
+        min_iterations: run.limits.min_iterations,
         features: &run.features,
         completion_promise: run.promise.as_deref(),
         checklist: run.checklist == Asked::Yes,

@@ -1,6 +1,7 @@
 //! `ralph status`.
 
 use super::home;
+use super::words::WaiverJson;
 use crate::cli::Status;
 use crate::phases;
 use crate::report::Failure;
@@ -9,8 +10,8 @@ use crate::wording::{self, safe};
 use ralph_core::chunk;
 use ralph_core::facts::Declared;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::{Asked, Change, Line};
-use ralph_core::run::Phase;
+use ralph_core::record::{Asked, Change, Dispute, Line};
+use ralph_core::run::{Phase, State};
 use ralph_exec::clock;
 use ralph_exec::control::{self, Caller, Named};
 use ralph_exec::doctor::protection::{self, Unprotected};
@@ -68,6 +69,14 @@ struct RunJson<'a> {
     unknown: u32,
     pending: u32,
     open: &'a [Line],
+    /// What people said meanwhile, and the agent; absent while nobody did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waivers: Vec<WaiverJson>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    disputes: &'a [Dispute],
+    /// What the agent does not know yet.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    told: &'a [String],
     started_at: String,
     last_seen_at: String,
 }
@@ -285,9 +294,10 @@ fn paragraph(
             Some(Declared::Waiting { .. }) | None => String::new(),
         };
         return format!(
-            "{id}  {word:<12} {}  ({ago}, {} {noun}{spent})\n{asked}",
+            "{id}  {word:<12} {}  ({ago}, {} {noun}{spent})\n{asked}{}",
             safe(&run.title),
-            state.iteration
+            state.iteration,
+            said(state, now_ms)
         );
     }
     let mut out = format!("{id}  {word:<12} {}\n", safe(&run.title));
@@ -313,6 +323,7 @@ fn paragraph(
     {
         out.push_str(&format!("      waits until {}: {}\n", wording::when(*until_ms), safe(why)));
     }
+    out.push_str(&said(state, now_ms));
     if view.phase == Phase::Orphaned {
         out.push_str(&format!(
             "      nobody is held; `ralph resume {}` takes it up again\n",
@@ -339,6 +350,14 @@ fn phases_of(home: &Home, view: &RunView, all: All) -> String {
         (All::Yes, Phase::Ended(_)) => String::new(),
         (All::Yes, _) => format!("      {}\n", phases::line(&picture)),
     }
+}
+
+fn said(state: &State, now_ms: u64) -> String {
+    let mut out = String::new();
+    for line in wording::said(state, now_ms) {
+        out.push_str(&format!("      {line}\n"));
+    }
+    out
 }
 
 fn fault_line(fault: &Fault) -> String {
@@ -403,6 +422,7 @@ fn run_json<'a>(view: &'a RunView, unprotected: Option<&Unprotected>, now_ms: u6
     let (run, state) = (&view.opened.run, &view.opened.state);
     let report = state.report.as_ref();
     let tally = chunk::tally(&state.parts, None);
+    let limits = state.limits(run);
     RunJson {
         run: run.id.as_str(),
         status: wording::standing_of(view, unprotected),
@@ -411,11 +431,11 @@ fn run_json<'a>(view: &'a RunView, unprotected: Option<&Unprotected>, now_ms: u6
         session: state.owner(run).map(SessionId::as_str),
         project: &run.project,
         iteration: state.iteration,
-        max_iterations: run.limits.max_iterations,
+        max_iterations: limits.max_iterations,
         elapsed_ms: state.elapsed_ms(now_ms),
-        max_duration_ms: run.limits.max_duration_ms,
+        max_duration_ms: limits.max_duration_ms,
         spent_usd: wording::spent(state).map(wording::usd),
-        max_cost_usd: run.limits.max_cost_micro_usd.map(wording::usd),
+        max_cost_usd: limits.max_cost_micro_usd.map(wording::usd),
         context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
         chunks: (tally.all > 0)
             .then_some(ChunksJson { verified: tally.verified, total: tally.all }),
@@ -427,6 +447,9 @@ fn run_json<'a>(view: &'a RunView, unprotected: Option<&Unprotected>, now_ms: u6
         unknown: report.map_or(0, |report| report.unknown),
         pending: report.map_or(0, |report| report.pending),
         open: report.map_or(&[], |report| &report.lines),
+        waivers: state.waivers.iter().map(WaiverJson::of).collect(),
+        disputes: &state.disputes,
+        told: &state.hints,
         started_at: clock::rfc3339(run.started_ms),
         last_seen_at: clock::rfc3339(state.last_seen_ms),
     }

@@ -91,13 +91,14 @@ fn free(env: &Env, home: &Home, opened: &Opened) -> Option<&'static str> {
 
 fn held(opened: &Opened, glance: &Glance) -> Vec<String> {
     let Opened { run, state, .. } = opened;
-    let mut parts = vec![match run.limits.max_iterations {
+    let limits = state.limits(run);
+    let mut parts = vec![match limits.max_iterations {
         Some(most) => format!("{} of {most}", state.iteration),
         None => format!("iteration {}", state.iteration),
     }];
     parts.extend(state.report.as_ref().map(standings).filter(|said| !said.is_empty()));
     // What the client counts is the whole session's, and no limit is on that.
-    parts.extend(match (wording::spent(state), run.limits.max_cost_micro_usd) {
+    parts.extend(match (wording::spent(state), limits.max_cost_micro_usd) {
         (Some(spent), Some(most)) => Some(format!("{} of {}", money(spent), money(most))),
         (Some(spent), None) => Some(money(spent)),
         (None, _) => glance.cost_micro_usd.map(money),

@@ -67,10 +67,15 @@ pub(crate) fn shown(history: &History, last: usize) -> String {
     if let Some(broken) = &history.broken {
         out.push_str(&broken_line(broken));
     }
+    let state = State::replay(&history.entries).map(|(_, state)| state);
+    if let Some(state) = &state {
+        for line in wording::said(state, clock::now_ms()) {
+            out.push_str(&format!("{line}\n"));
+        }
+    }
     if decisions.is_empty() {
         let name = &history.name;
-        let ended = State::replay(&history.entries).map(|(_, state)| state.phase);
-        out.push_str(&match ended {
+        out.push_str(&match state.map(|state| state.phase) {
             Some(Phase::Ended(status)) => {
                 format!("`{name}` was {} before its first stop\n", status.name())
             }

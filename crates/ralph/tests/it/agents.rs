@@ -270,10 +270,11 @@ fn a_chunk_never_makes_the_run_verified_by_itself() {
     │ make it work
     └ 00000000
 
-    ✗ goal (correctness): nothing measures this goal; its limits end the run, or stops that bring nothing new
+    ✗ goal (correctness): nothing measures this goal; the agent's own word ends it, as claimed, or its limits do
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ chunk *
 
-    Next: Go on with the goal and improve what is there. Then stop again
+    Next: Go on with the goal. When, and only when, all of it is done, end your message with the line <promise>DONE</promise>
+    Then stop again
     ");
     assert_eq!(sandbox.standing(&run).0, "held");
 }

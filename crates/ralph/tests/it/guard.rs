@@ -78,7 +78,8 @@ fn honest_work_goes_on() {
     for command in [
         "cat ~/.ralph/cache/logs/tests-1.log".to_string(),
         "ralph ask 'which one?'".to_string(),
-        "ralph wait 20m 'the deployment'".to_string(),
+        "ralph dispute tests 'one of them wants the year 2025'".to_string(),
+        "ralph wait 'the deployment' --for 20m".to_string(),
         "cargo test && git commit -am 'fix it'".to_string(),
         "cat ralph.toml tests/a.rs".to_string(),
         format!("echo '{{\"verified_done\":true}}' > {}", state.display()),

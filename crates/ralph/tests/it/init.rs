@@ -100,7 +100,7 @@ fn a_person_sees_everything_and_is_asked_once() {
     --- stdout
     $ROOT/project
 
-    create commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:loop /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:verify /ralph:why /ralph-loop
+    create commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:limits /ralph:loop /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:tell /ralph:verify /ralph:waive /ralph:why /ralph-loop
 
     --- /dev/null
     +++ $ROOT/project/.claude/settings.local.json
@@ -168,7 +168,7 @@ fn a_person_sees_everything_and_is_asked_once() {
     note: git does not ignore `.claude/settings.local.json`, which is yours alone: name it in `.git/info/exclude`
     created `$ROOT/project/.claude/settings.local.json`
     created `$ROOT/project/ralph.toml`
-    created 12 commands
+    created 15 commands
     approved; a change of any gate asks again
     next: start `claude` in `$ROOT/project` and type `/ralph:goal …`; `ralph uninstall` takes all of it out again
     ");
@@ -188,7 +188,7 @@ fn a_person_sees_everything_and_is_asked_once() {
     --- stdout
     $ROOT/project
 
-    remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:loop /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:verify /ralph:why /ralph-loop
+    remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:limits /ralph:loop /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:tell /ralph:verify /ralph:waive /ralph:why /ralph-loop
 
     remove `$ROOT/project/.claude/settings.local.json`, which `ralph init` made
 
@@ -196,7 +196,7 @@ fn a_person_sees_everything_and_is_asked_once() {
 
     take this out? [y/N] removed `$ROOT/project/.claude/settings.local.json`
     removed `$ROOT/project/ralph.toml`
-    removed 12 commands
+    removed 15 commands
     its gates are no longer approved
     runs and their journals stay in `$ROOT/home/.ralph`
     ");
@@ -258,7 +258,7 @@ fn what_was_changed_since_stays() {
     --- stdout
     $ROOT/project
 
-    remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:loop /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:verify /ralph:why /ralph-loop
+    remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:limits /ralph:loop /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:tell /ralph:verify /ralph:waive /ralph:why /ralph-loop
 
     --- $ROOT/project/.claude/settings.local.json
     +++ $ROOT/project/.claude/settings.local.json
@@ -289,7 +289,7 @@ fn what_was_changed_since_stays() {
     note: `ralph.toml` stays: it was changed since
 
     edited  `$ROOT/project/.claude/settings.local.json`
-    removed 12 commands
+    removed 15 commands
     runs and their journals stay in `$ROOT/home/.ralph`
     "#);
     assert_eq!(read(sandbox.project().join(LOCAL)), "{\n  \"model\": \"haiku\" // mine\n}\n");
@@ -692,6 +692,11 @@ fn what_is_told_is_one_json_object() {
         },
         {
           "change": "created",
+          "diff": "--- /dev/null|+++ $ROOT/home/.claude/commands/ralph/limits.md",
+          "path": "$ROOT/home/.claude/commands/ralph/limits.md"
+        },
+        {
+          "change": "created",
           "diff": "--- /dev/null|+++ $ROOT/home/.claude/commands/ralph/loop.md",
           "path": "$ROOT/home/.claude/commands/ralph/loop.md"
         },
@@ -717,8 +722,18 @@ fn what_is_told_is_one_json_object() {
         },
         {
           "change": "created",
+          "diff": "--- /dev/null|+++ $ROOT/home/.claude/commands/ralph/tell.md",
+          "path": "$ROOT/home/.claude/commands/ralph/tell.md"
+        },
+        {
+          "change": "created",
           "diff": "--- /dev/null|+++ $ROOT/home/.claude/commands/ralph/verify.md",
           "path": "$ROOT/home/.claude/commands/ralph/verify.md"
+        },
+        {
+          "change": "created",
+          "diff": "--- /dev/null|+++ $ROOT/home/.claude/commands/ralph/waive.md",
+          "path": "$ROOT/home/.claude/commands/ralph/waive.md"
         },
         {
           "change": "created",
@@ -776,6 +791,11 @@ fn what_is_told_is_one_json_object() {
         },
         {
           "change": "removed",
+          "diff": "--- $ROOT/home/.claude/commands/ralph/limits.md|+++ /dev/null",
+          "path": "$ROOT/home/.claude/commands/ralph/limits.md"
+        },
+        {
+          "change": "removed",
           "diff": "--- $ROOT/home/.claude/commands/ralph/loop.md|+++ /dev/null",
           "path": "$ROOT/home/.claude/commands/ralph/loop.md"
         },
@@ -801,8 +821,18 @@ fn what_is_told_is_one_json_object() {
         },
         {
           "change": "removed",
+          "diff": "--- $ROOT/home/.claude/commands/ralph/tell.md|+++ /dev/null",
+          "path": "$ROOT/home/.claude/commands/ralph/tell.md"
+        },
+        {
+          "change": "removed",
           "diff": "--- $ROOT/home/.claude/commands/ralph/verify.md|+++ /dev/null",
           "path": "$ROOT/home/.claude/commands/ralph/verify.md"
+        },
+        {
+          "change": "removed",
+          "diff": "--- $ROOT/home/.claude/commands/ralph/waive.md|+++ /dev/null",
+          "path": "$ROOT/home/.claude/commands/ralph/waive.md"
         },
         {
           "change": "removed",
@@ -860,10 +890,10 @@ fn commands_go_with_the_last_project() {
     fs::write(&own, "mine\n").unwrap();
     done(&sandbox, &["init", "--yes", "--no-gates"]);
     done(&sandbox, &[&["init"][..], &there].concat());
-    assert_eq!(files(&commands).len(), 12);
+    assert_eq!(files(&commands).len(), 15);
     assert_eq!(fs::read_to_string(&own).unwrap(), "mine\n");
     done(&sandbox, &["uninstall", "--yes"]);
-    assert_eq!(files(&commands).len(), 12);
+    assert_eq!(files(&commands).len(), 15);
     done(&sandbox, &["uninstall", "--yes", "--project", other.to_str().unwrap()]);
     assert_eq!(files(&commands), [(own, b"mine\n".to_vec())]);
 }

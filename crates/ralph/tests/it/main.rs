@@ -46,3 +46,4 @@ mod syscalls;
 mod tamper;
 mod trust;
 mod typed;
+mod words;

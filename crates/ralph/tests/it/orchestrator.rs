@@ -175,7 +175,7 @@ fn the_whole_way() {
     ✓ 8 others
 
     Since the last stop: 9 → 6 not met; done: memory search, task classified, must-have questions answered.
-    Next: Show the plan to the person, who approves it with `/ralph:approve`; until then `ralph wait 2h "the plan is to be approved"`
+    Next: Show the plan to the person, who approves it with `/ralph:approve`; until then `ralph wait "the plan is to be approved" --for 2h`
     Then stop again
     "#);
     let (context, notice) = sandbox.typed(SESSION, "/ralph:approve").told();
@@ -271,7 +271,7 @@ fn writing_that_all_of_it_is_verified_gets_nowhere() {
     ✓ 9 others
 
     Since the last stop: 9 → 5 not met; done: memory search, task classified, must-have questions answered, implementation complete, adversarial passed.
-    Next: Show the plan to the person, who approves it with `/ralph:approve`; until then `ralph wait 2h "the plan is to be approved"`
+    Next: Show the plan to the person, who approves it with `/ralph:approve`; until then `ralph wait "the plan is to be approved" --for 2h`
     Then stop again
     "#);
     let after = viewed(&sandbox);
@@ -506,7 +506,7 @@ fn the_plan_is_waited_for() {
     let (sandbox, _) = begun(STAGES, "/ralph:orchestrator Let main.sh say goodbye");
     let mut command = sandbox.command();
     command.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
-    let waits = ended(command.args(["wait", "2h", "the plan is to be approved"]), b"");
+    let waits = ended(command.args(["wait", "the plan is to be approved", "--for", "2h"]), b"");
     assert_eq!(waits.code, Some(0), "{waits}");
     assert!(sandbox.stop(SESSION, "").is_allow());
     assert!(sandbox.typed(SESSION, "/ralph:approve").told().0.contains("approved"));

@@ -153,14 +153,17 @@ fn every_command_is_one_that_ralph_knows_and_an_agent_cannot_invoke() {
                 assert!(is_refused, "{path}");
                 assert!(body.starts_with("$ARGUMENTS\n\n"), "{path}");
                 assert!(
-                    body.contains("`ralph ask \"…\"`") && body.contains("`ralph wait 20m \"…\"`")
+                    body.contains("`ralph ask \"…\"`")
+                        && body.contains("`ralph wait \"…\" --for 20m`")
+                        && body.contains("`ralph dispute REQUIREMENT \"…\"`")
                 );
             }
-            // The others take nothing, or a run.
-            Some(Ok(Typed::Resume(_)) | Err(_)) => {
+            // The others take nothing, a run, or what they are about.
+            Some(Ok(Typed::Resume(_) | Typed::Tell(_)) | Err(_)) => {
                 assert!(is_refused, "{path}");
                 let alone = typed.trim_end_matches(" x");
-                assert!(matches!(typed::parse(alone), Some(Ok(_))), "{path}");
+                let is_told = matches!(typed::parse(&typed), Some(Ok(Typed::Tell(_))));
+                assert!(is_told || matches!(typed::parse(alone), Some(Ok(_))), "{path}");
                 assert!(body.contains(&format!("`{alone}`")), "{path}");
             }
             other => panic!("{path}: {other:?}"),

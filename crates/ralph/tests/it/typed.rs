@@ -67,12 +67,12 @@ fn a_goal_holds_the_session_that_it_was_typed_in() {
     insta::assert_snapshot!(show(&context), @r#"
     ralph holds this session from now on (run [run]): you can stop when it finds the work done on the tree as it is, not when you say so.
     limits  5 iterations · 8 h · $20 · stuck after 3 stops without anything new
-    Work on what the person asked for. If only a person can decide something, run `ralph ask "…"` and stop; to wait for something outside, run `ralph wait 20m "…"` and stop. `ralph status` shows how it stands.
+    Work on what the person asked for. If only a person can decide something, run `ralph ask "…"` and stop; to wait for something outside, run `ralph wait "…" --for 20m` and stop; if a requirement is wrong, run `ralph dispute REQUIREMENT "…"` and go on with the rest. `ralph status` shows how it stands.
     "#);
     insta::assert_snapshot!(show(&notice.unwrap()), @"
     ralph: run [run] holds this session: handle nested quotes
     limits  5 iterations · 8 h · $20 · stuck after 3 stops without anything new
-    note: nothing measures this goal, so its limits end the run, or stops that bring nothing new
+    note: nothing measures this goal: the agent's own word ends the run, as claimed, or its limits do
     `/ralph:status` shows how it stands, `/ralph:cancel` ends it
     ");
     assert!(sandbox.stop("another", "").is_allow());
@@ -166,7 +166,7 @@ fn a_run_is_looked_at_paused_and_cancelled_from_its_session() {
     assert_eq!(say("/ralph:why").lines().filter(|line| line.contains("rule `")).count(), 3);
     insta::assert_snapshot!(say("/ralph:verify"), @"
     run [run]: 1 of 1 requirements are not met
-      ✗ goal (correctness): nothing measures this goal; its limits end the run, or stops that bring nothing new
+      ✗ goal (correctness): nothing measures this goal; the agent's own word ends it, as claimed, or its limits do
     ");
     insta::assert_snapshot!(say("/ralph:cancel"), @"ralph: run [run] is cancelled; the session is free, and nothing was deleted");
     assert!(sandbox.stop(SESSION, "").is_allow());
@@ -243,16 +243,15 @@ fn an_agent_may_wait_for_something_outside() {
     let sandbox = Sandbox::new().env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDECODE", "1");
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
     let run = run_of(&sandbox);
-    for wrong in
-        [["wait", "0s", "x"], ["wait", "13h", "x"], ["wait", "soon", "x"], ["wait", "5m", " "]]
-    {
-        assert_eq!(sandbox.ralph(wrong).code, Some(1), "{wrong:?}");
+    for (why, span) in [("x", "0s"), ("x", "13h"), ("x", "soon"), (" ", "5m")] {
+        assert_eq!(sandbox.ralph(["wait", why, "--for", span]).code, Some(1), "{why:?} {span}");
     }
-    assert_eq!(sandbox.ralph(["wait", "2h", "the", "deployment"]).code, Some(0));
+    assert_eq!(sandbox.ralph(["wait", "no duration"]).code, Some(1));
+    assert_eq!(sandbox.ralph(["wait", "the", "deployment", "--for", "2h"]).code, Some(0));
     assert!(sandbox.stop(SESSION, "").is_allow());
     assert_eq!(sandbox.standing(&run).1, 0);
     assert_eq!(sandbox.rules(&run), ["waiting"]);
-    assert_eq!(sandbox.ralph(["wait", "1ms", "no", "more"]).code, Some(0));
+    assert_eq!(sandbox.ralph(["wait", "no", "more", "--for", "1ms"]).code, Some(0));
     assert!(sandbox.stop(SESSION, "").is_block());
 }
 
@@ -415,14 +414,16 @@ fn a_wait_ends_with_a_persons_word() {
     let sandbox = Sandbox::new().env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDECODE", "1");
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
     let run = run_of(&sandbox);
-    assert_eq!(sandbox.ralph(["wait", "12h", "nothing"]).code, Some(0));
+    assert_eq!(sandbox.ralph(["wait", "nothing", "--for", "12h"]).code, Some(0));
     assert!(sandbox.stop(SESSION, "").is_allow());
     let status = sandbox.ralph(["status", &run]).stdout;
     assert!(status.contains("\n      waits until "), "{status}");
     assert!(sandbox.typed(SESSION, "go on please").is_allow());
     assert!(sandbox.stop(SESSION, "").is_block());
     let other = sandbox.env("CLAUDE_CODE_SESSION_ID", "another");
-    for command in [vec!["wait", "1h", "x", "--run", &run], vec!["ask", "x", "--run", &run]] {
+    for command in
+        [vec!["wait", "x", "--for", "1h", "--run", &run], vec!["ask", "x", "--run", &run]]
+    {
         assert_eq!(other.ralph(&command).code, Some(1), "{command:?}");
     }
 }

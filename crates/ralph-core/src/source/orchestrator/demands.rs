@@ -236,7 +236,7 @@ fn approved(ground: &Ground<'_>, gauges: &Gauges) -> Told {
         Approver::Person => unmet(
             "no person approved the plan yet",
             "Show the plan to the person, who approves it with `/ralph:approve`; until then \
-             `ralph wait 2h \"the plan is to be approved\"`",
+             `ralph wait \"the plan is to be approved\" --for 2h`",
         ),
         Approver::Agent => said(
             (Condition::PlanApproved, ground, gauges),

@@ -1,0 +1,125 @@
+//! What a person types about a run that goes on: a hint, a requirement to do without, other limits.
+
+use super::{Mistake, Typed, Wish, is_option, option, unquoted, word};
+use crate::limits::Bounds;
+use crate::text;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// What of a run's contract a person does without.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waive {
+    List,
+    /// Until when is as it was typed.
+    Requirement {
+        name: String,
+        why: String,
+        until: String,
+    },
+    Undo(String),
+}
+
+const OF_LIMITS: [&str; 5] =
+    ["--max-iterations", "--min-iterations", "--max-duration", "--max-cost-usd", "--stuck-after"];
+const OF_WAIVE: [&str; 4] = ["--why", "--until", "--undo", "--list"];
+const HOW_TO_WAIVE: &str =
+    "type `/ralph:waive REQUIREMENT --until 2h --why \"…\"`, `--undo REQUIREMENT` or nothing";
+
+pub(super) fn tell(rest: &str) -> Result<Typed, Mistake> {
+    let said = unquoted(rest.trim()).trim();
+    if said.is_empty() {
+        return Err(Mistake {
+            what: "nothing is said to tell the agent".to_string(),
+            hint: "type `/ralph:tell …` with what it is to know at its next stop".to_string(),
+        });
+    }
+    Ok(Typed::Tell(said.to_string()))
+}
+
+pub(super) fn limits(rest: &str) -> Result<Typed, Mistake> {
+    let mut wish = Wish::default();
+    let mut rest = rest.trim();
+    while !rest.is_empty() {
+        let first = word(rest);
+        let name = first.split('=').next().unwrap_or(first);
+        if !OF_LIMITS.contains(&name) {
+            return Err(Mistake {
+                what: format!("`{}` is not a limit", text::line(name, 60)),
+                hint: match text::nearest(name, OF_LIMITS.into_iter()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("there are {}", OF_LIMITS.join(", ")),
+                },
+            });
+        }
+        rest = option(rest, &mut wish)
+            .map_err(|mistake| Mistake { hint: HOW_TO_LIMIT.to_string(), ..mistake })?
+            .trim_start();
+    }
+    Ok(Typed::Limits(Bounds {
+        max_iterations: wish.max_iterations,
+        min_iterations: wish.min_iterations,
+        max_duration_ms: wish.max_duration_ms,
+        max_cost_micro_usd: wish.max_cost_micro_usd,
+        stuck_after: wish.stuck_after,
+    }))
+}
+
+const HOW_TO_LIMIT: &str = "type `/ralph:limits --max-iterations 40`, or nothing to see them";
+
+/// Each option takes the words up to the next one, so that nobody has to quote a reason.
+pub(super) fn waive(rest: &str) -> Result<Typed, Mistake> {
+    let mut said: [Vec<&str>; 5] = Default::default();
+    let mut given = [false; 5];
+    let mut at = 0;
+    let mut rest = rest.trim();
+    while !rest.is_empty() {
+        let first = word(rest);
+        rest = rest[first.len()..].trim_start();
+        let (name, attached) = match first.split_once('=') {
+            Some((name, value)) if is_option(first) => (name, Some(value)),
+            Some(_) | None => (first, None),
+        };
+        if is_option(first) {
+            let known = OF_WAIVE.iter().position(|known| *known == name);
+            at = known.ok_or_else(|| unknown(name))? + 1;
+            given[at] = true;
+            said[at].extend(attached.map(unquoted));
+        } else {
+            said[at].push(unquoted(first));
+        }
+    }
+    let [name, why, until, undo, list] = said.map(|words| words.join(" ").trim().to_string());
+    let [_, _, _, undoes, lists] = given;
+    let nothing_else = name.is_empty() && why.is_empty() && until.is_empty();
+    match (undoes, lists) {
+        (true, false) if nothing_else && !undo.is_empty() => Ok(Typed::Waive(Waive::Undo(undo))),
+        (false, true) if nothing_else && list.is_empty() => Ok(Typed::Waive(Waive::List)),
+        (false, false) if nothing_else => Ok(Typed::Waive(Waive::List)),
+        (false, false) => {
+            for (value, what) in [
+                (&name, "which requirement"),
+                (&why, "why (`--why`)"),
+                (&until, "until when (`--until`)"),
+            ] {
+                if value.is_empty() {
+                    let what = format!("it is not said {what}");
+                    return Err(Mistake { what, hint: HOW_TO_WAIVE.to_string() });
+                }
+            }
+            Ok(Typed::Waive(Waive::Requirement { name, why, until }))
+        }
+        (true, _) | (_, true) => Err(Mistake {
+            what: "`--undo` and `--list` stand alone".to_string(),
+            hint: HOW_TO_WAIVE.to_string(),
+        }),
+    }
+}
+
+fn unknown(name: &str) -> Mistake {
+    let hint = match text::nearest(name, OF_WAIVE.into_iter()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => HOW_TO_WAIVE.to_string(),
+    };
+    Mistake { what: format!("unknown option `{}`", text::line(name, 60)), hint }
+}

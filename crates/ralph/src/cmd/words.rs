@@ -1,0 +1,414 @@
+//! `ralph tell`, `waive`, `limits`: what a person says about a run while it goes on.
+
+use super::{caller, declare, home};
+use crate::cli::{count, duration, micro_usd};
+use crate::report::Failure;
+use crate::term::{self, paint};
+use crate::wording::{self, safe};
+use clap::Args;
+use ralph_core::dispute::{self, Named as Meant};
+use ralph_core::id::RunId;
+use ralph_core::limits::{self, Bounds, Limits};
+use ralph_core::record::Waiver;
+use ralph_core::run::Phase;
+use ralph_core::text;
+use ralph_exec::clock::{self, Deadline};
+use ralph_exec::control::{self, Named};
+use ralph_exec::env::Env;
+use ralph_exec::overview;
+use ralph_exec::paths::Home;
+use ralph_exec::store::{self, Opened};
+use ralph_exec::words::{self, Speech};
+use serde::Serialize;
+
+const LONGEST_HINT: usize = 2_000;
+const LONGEST_REASON: usize = 300;
+const LONGEST_OWNER: usize = 60;
+/// What is done without for longer is not wanted, and belongs out of the policy.
+const LONGEST_WAIVER_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph tell k7f2 \"the old format may go\"\n  ralph tell 5999882c \"look at src/parser.rs first\"\n\nThe agent is held at its next stop and reads it there, even when everything is met. Limits still end the run."
+)]
+pub(crate) struct Tell {
+    /// A run, or the session that it holds
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: String,
+    /// What the agent is to know
+    #[arg(value_name = "TEXT", required = true)]
+    pub text: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is measured and told in every report, with your name and reason, and holds nobody\nuntil then. At most 30 days. A run that only waivers let go ends as `claimed`."
+)]
+pub(crate) struct Waive {
+    /// The requirement, as `ralph status` names it
+    #[arg(value_name = "REQUIREMENT", required_unless_present_any = ["list", "undo"])]
+    pub requirement: Option<String>,
+    /// Why the run can do without it
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["list", "undo"])]
+    pub why: Option<String>,
+    /// Until when: a duration such as `2h`, a date, or a moment such as `2026-11-20T18:00:00Z`
+    #[arg(long, value_name = "WHEN", required_unless_present_any = ["list", "undo"])]
+    pub until: Option<String>,
+    /// Show what is waived
+    #[arg(long, conflicts_with_all = ["requirement", "why", "until", "undo"])]
+    pub list: bool,
+    /// Hold the agent to it again
+    #[arg(long, value_name = "REQUIREMENT", conflicts_with_all = ["requirement", "why", "until"])]
+    pub undo: Option<String>,
+    /// The run, or the session that it holds; not needed while there is only one
+    #[arg(long, value_name = "RUN|SESSION")]
+    pub run: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph limits k7f2\n  ralph limits k7f2 --max-iterations 40 --max-cost-usd 50\n\nWithout options they are shown. What is set counts from the next stop on."
+)]
+pub(crate) struct SetLimits {
+    /// A run, or the session that it holds
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: String,
+    /// How often the agent may be held in all; 0 is without limit
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub max_iterations: Option<u32>,
+    /// Hold the agent at least this often, to polish, even when everything is met
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub min_iterations: Option<u32>,
+    /// How long the run may take in all, such as `90m`; `0s` is without limit
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub max_duration: Option<u64>,
+    /// How much the session may spend in all, in USD; 0 is without limit
+    #[arg(long, value_name = "USD", value_parser = micro_usd)]
+    pub max_cost_usd: Option<u64>,
+    /// End the run when this many stops in a row brought nothing new
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub stuck_after: Option<u32>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    v: u8,
+    run: &'a str,
+    what: &'static str,
+}
+
+#[derive(Serialize)]
+struct WaivedJson<'a> {
+    v: u8,
+    runs: Vec<RunWaivers<'a>>,
+}
+
+#[derive(Serialize)]
+struct RunWaivers<'a> {
+    run: &'a str,
+    waivers: Vec<WaiverJson>,
+}
+
+#[derive(Serialize)]
+pub(super) struct WaiverJson {
+    requirement: String,
+    by: String,
+    why: String,
+    until: String,
+}
+
+#[derive(Serialize)]
+struct LimitsJson<'a> {
+    v: u8,
+    run: &'a str,
+    max_iterations: Option<u32>,
+    min_iterations: u32,
+    max_duration_ms: Option<u64>,
+    max_cost_usd: Option<f64>,
+    stuck_after: u32,
+}
+
+impl WaiverJson {
+    pub(super) fn of(waiver: &Waiver) -> Self {
+        Self {
+            requirement: waiver.requirement.clone(),
+            by: waiver.by.clone(),
+            why: waiver.why.clone(),
+            until: clock::rfc3339(waiver.until_ms),
+        }
+    }
+}
+
+pub(crate) fn tell(env: &Env, args: &Tell) -> Result<(), Failure> {
+    let home = home(env)?;
+    let run = run_named(&home, &args.name)?;
+    let deadline = Deadline::after(super::control::PATIENCE);
+    let speech = Speech { home: &home, run: &run, caller: caller(env), deadline: &deadline };
+    let said = told(env, &speech, &args.text.join(" "))?;
+    if args.json {
+        super::print_json(&Told { v: 1, run: run.as_str(), what: "told" })?;
+    } else {
+        term::out(&format!("{}  {said}\n", paint(term::BOLD, run.as_str())))?;
+    }
+    Ok(())
+}
+
+/// What is said to whoever told it.
+pub(crate) fn told(env: &Env, speech: &Speech<'_>, words: &str) -> Result<&'static str, Failure> {
+    let length = words.trim().chars().count();
+    if length > LONGEST_HINT {
+        let what = format!("that has {length} characters, and {LONGEST_HINT} are the most");
+        return Err(Failure::new(&what, "put it into a file of the project, and tell which"));
+    }
+    let words = declare::said(env, words, LONGEST_HINT);
+    if words.is_empty() {
+        let hint = "say what the agent is to know: `ralph tell RUN \"…\"`";
+        return Err(Failure::new("nothing is said", hint));
+    }
+    words::tell(speech, &words)?;
+    Ok("told; it reaches the agent at its next stop")
+}
+
+pub(crate) fn waive(env: &Env, args: &Waive) -> Result<(), Failure> {
+    let home = home(env)?;
+    let deadline = Deadline::after(super::control::PATIENCE);
+    if args.list {
+        return list(&home, env, args);
+    }
+    let run = one_run(&home, args.run.as_deref())?;
+    let speech = Speech { home: &home, run: &run, caller: caller(env), deadline: &deadline };
+    let said = match (&args.undo, &args.requirement) {
+        (Some(name), _) => insisted(&speech, name)?,
+        (None, name) => {
+            let name = name.as_deref().unwrap_or_default();
+            let (why, until) = (args.why.as_deref(), args.until.as_deref());
+            waived(env, &speech, (name, why.unwrap_or_default(), until.unwrap_or_default()))?
+        }
+    };
+    if args.json {
+        let opened = store::load(&home, &run)?;
+        let runs = vec![RunWaivers { run: run.as_str(), waivers: counting(&opened) }];
+        super::print_json(&WaivedJson { v: 1, runs })?;
+    } else {
+        term::out(&format!("{}  {said}\n", paint(term::BOLD, run.as_str())))?;
+    }
+    Ok(())
+}
+
+/// A requirement that the run does without from now on, in words for the person.
+pub(crate) fn waived(
+    env: &Env,
+    speech: &Speech<'_>,
+    (name, why, until): (&str, &str, &str),
+) -> Result<String, Failure> {
+    let now_ms = clock::now_ms();
+    let until_ms = moment(until, now_ms)?;
+    let why = declare::said(env, why, LONGEST_REASON);
+    if why.is_empty() {
+        let hint = "say it with `--why`: it is told in every report";
+        return Err(Failure::new("it is not said why", hint));
+    }
+    let opened = store::load(speech.home, speech.run)?;
+    let requirement = meant(name, &opened)?;
+    let by = env.user_name().map(|name| text::line(&name, LONGEST_OWNER));
+    let by = by.filter(|name| !name.is_empty()).unwrap_or_else(|| "a person".to_string());
+    let waiver = Waiver { requirement, why, by, until_ms };
+    words::waive(speech, &waiver)?;
+    Ok(format!(
+        "{} is {}; every report tells it, and nobody is held for it",
+        safe(&waiver.requirement),
+        ralph_core::waiver::sentence(&waiver, now_ms)
+    ))
+}
+
+/// The requirement is held for again, in words for the person.
+pub(crate) fn insisted(speech: &Speech<'_>, name: &str) -> Result<String, Failure> {
+    let opened = store::load(speech.home, speech.run)?;
+    let known = opened.state.waivers.iter().map(|one| one.requirement.as_str());
+    let found = known.clone().find(|known| known.eq_ignore_ascii_case(name)).unwrap_or(name);
+    words::insist(speech, found).map_err(|error| {
+        let near = text::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
+        let failure = Failure::from(error);
+        match near {
+            Some(near) => failure.with_hint(&near),
+            None => failure,
+        }
+    })?;
+    Ok(format!("{} holds the agent again", safe(found)))
+}
+
+/// The name in the report of the last stop, so that a misspelt one waives nothing.
+fn meant(name: &str, opened: &Opened) -> Result<String, Failure> {
+    let run = &opened.run.id;
+    let given = text::line(name, 120);
+    let Some(report) = &opened.state.report else { return Ok(given) };
+    match dispute::named(name, report) {
+        Meant::Open(name) | Meant::Met(name) => Ok(name),
+        Meant::Unlisted => Ok(given),
+        Meant::Advisory(name) if opened.state.waivers.iter().any(|one| one.requirement == name) => {
+            Ok(name)
+        }
+        Meant::Advisory(name) => Err(Failure::new(
+            &format!("`{name}` holds nobody: it is told and no more"),
+            &format!("`ralph why {run}` shows what holds the agent"),
+        )),
+        Meant::Nothing(near) => Err(Failure::new(
+            &format!("nothing in run `{run}` is called `{given}`"),
+            &match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("`ralph why {run}` names what there is"),
+            },
+        )),
+    }
+}
+
+fn moment(until: &str, now_ms: u64) -> Result<u64, Failure> {
+    let hint = "say a duration such as `2h`, a date such as `2026-11-20`, or a moment in RFC 3339";
+    let span = limits::parse_duration(until).map(|span| now_ms.saturating_add(span));
+    let shown = text::line(until, 60);
+    let Some(until_ms) = span.or_else(|| clock::parse_moment(until)) else {
+        return Err(Failure::new(&format!("`{shown}` is not a time"), hint));
+    };
+    if until_ms <= now_ms {
+        return Err(Failure::new(&format!("`{shown}` is not in the future"), hint));
+    }
+    if until_ms - now_ms > LONGEST_WAIVER_MS {
+        let what = format!("a waiver counts for at most {}", limits::duration(LONGEST_WAIVER_MS));
+        let hint = "what is done without for longer belongs out of `ralph.toml`";
+        return Err(Failure::new(&what, hint));
+    }
+    Ok(until_ms)
+}
+
+fn list(home: &Home, env: &Env, args: &Waive) -> Result<(), Failure> {
+    let (mut views, _) = overview::runs(home)?;
+    match &args.run {
+        Some(name) => {
+            let run = run_named(home, name)?;
+            views.retain(|view| view.opened.run.id == run);
+        }
+        None => views.retain(|view| !matches!(view.phase, Phase::Ended(_))),
+    }
+    for view in &views {
+        control::by_person(home, &view.opened.run.id, caller(env), "look after the waivers of")?;
+    }
+    if args.json {
+        let runs = views
+            .iter()
+            .map(|view| RunWaivers {
+                run: view.opened.run.id.as_str(),
+                waivers: counting(&view.opened),
+            })
+            .collect();
+        super::print_json(&WaivedJson { v: 1, runs })?;
+        return Ok(());
+    }
+    let lines: String = views.iter().map(|view| listed(&view.opened)).collect();
+    term::out(if lines.is_empty() { "nothing is waived\n" } else { &lines })?;
+    Ok(())
+}
+
+/// The waivers of a run, a line each.
+pub(crate) fn listed(opened: &Opened) -> String {
+    let now_ms = clock::now_ms();
+    let id = paint(term::BOLD, opened.run.id.as_str());
+    let mut out = String::new();
+    for waiver in opened.state.waivers.iter().filter(|one| one.until_ms > now_ms) {
+        let sentence = safe(&ralph_core::waiver::sentence(waiver, now_ms));
+        out.push_str(&format!("{id}  {}: {sentence}\n", safe(&waiver.requirement)));
+    }
+    out
+}
+
+fn counting(opened: &Opened) -> Vec<WaiverJson> {
+    let now_ms = clock::now_ms();
+    let counting = opened.state.waivers.iter().filter(|one| one.until_ms > now_ms);
+    counting.map(WaiverJson::of).collect()
+}
+
+pub(crate) fn limits(env: &Env, args: &SetLimits) -> Result<(), Failure> {
+    let home = home(env)?;
+    let run = run_named(&home, &args.name)?;
+    let deadline = Deadline::after(super::control::PATIENCE);
+    let speech = Speech { home: &home, run: &run, caller: caller(env), deadline: &deadline };
+    let bounds = Bounds {
+        max_iterations: args.max_iterations,
+        min_iterations: args.min_iterations,
+        max_duration_ms: args.max_duration,
+        max_cost_micro_usd: args.max_cost_usd,
+        stuck_after: args.stuck_after,
+    };
+    let (now, said) = limited(&speech, &bounds)?;
+    if args.json {
+        super::print_json(&LimitsJson {
+            v: 1,
+            run: run.as_str(),
+            max_iterations: now.max_iterations,
+            min_iterations: now.min_iterations,
+            max_duration_ms: now.max_duration_ms,
+            max_cost_usd: now.max_cost_micro_usd.map(wording::usd),
+            stuck_after: now.stuck_after,
+        })?;
+    } else {
+        term::out(&format!("{}  {said}\n", paint(term::BOLD, run.as_str())))?;
+    }
+    Ok(())
+}
+
+/// The limits as they are now, and in words for the person.
+pub(crate) fn limited(speech: &Speech<'_>, bounds: &Bounds) -> Result<(Limits, String), Failure> {
+    if bounds.is_empty() {
+        control::by_person(speech.home, speech.run, speech.caller, "change the limits of")?;
+        let opened = store::load(speech.home, speech.run)?;
+        let limits = opened.state.limits(&opened.run).clone();
+        let said = format!("limits  {}", wording::limits(&limits));
+        return Ok((limits, said));
+    }
+    let limits = words::limit(speech, bounds)?;
+    let opened = store::load(speech.home, speech.run)?;
+    let state = &opened.state;
+    let elapsed_ms = state.elapsed_ms(clock::now_ms());
+    let used = limits.used_up(state.iteration, elapsed_ms, wording::spent(state));
+    let used = used.map(|used| format!("; {used}, so the next stop ends the run"));
+    let said =
+        format!("limits  {} from now on{}", wording::limits(&limits), used.unwrap_or_default());
+    Ok((limits, said))
+}
+
+fn run_named(home: &Home, name: &str) -> Result<RunId, Failure> {
+    match control::named(home, name)? {
+        Named::Run(run) => Ok(run),
+        Named::Session(session) => Err(Failure::new(
+            &format!("no run owns session `{session}`"),
+            "only files of other tools hold it; `ralph status` lists the runs",
+        )),
+    }
+}
+
+/// The run that was named, or the only one that goes on.
+fn one_run(home: &Home, name: Option<&str>) -> Result<RunId, Failure> {
+    if let Some(name) = name {
+        return run_named(home, name);
+    }
+    let (views, _) = overview::runs(home)?;
+    let mut going = views.iter().filter(|view| !matches!(view.phase, Phase::Ended(_)));
+    match (going.next(), going.next()) {
+        (Some(one), None) => Ok(one.opened.run.id.clone()),
+        (None, _) => {
+            Err(Failure::new("no run goes on", "`ralph status --all` lists the runs there are"))
+        }
+        (Some(_), Some(_)) => Err(Failure::new(
+            "more than one run goes on",
+            "name the one with `--run RUN`; `ralph status` lists them",
+        )),
+    }
+}
