@@ -1,18 +1,23 @@
 //! What the agent reads when it is held: bounded, most useful first, and never the same thing twice.
 
+mod report;
+
 use crate::bounded::Bounded;
 use crate::decide::Hold;
 use crate::hint;
 use crate::id::RunId;
-use crate::record::{Known, Line, Mark, Report};
+use crate::record::{Known, Mark, Report};
 use crate::redact::Redactor;
-use crate::requirement::{Failure, Pending, Requirement, Since, Standing};
+use crate::requirement::{Failure, Requirement, Since, Standing};
 use crate::run::Memory;
 use crate::text;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
+
+pub use report::report;
+use report::signature;
 
 /// The host delivers any length; a model pays for every character.
 pub const LONGEST: usize = 8_000;
@@ -22,8 +27,6 @@ const LONGEST_GOAL: usize = 1_500;
 const LONGEST_QUOTE: usize = 2_000;
 const SHOWN_REQUIREMENTS: usize = 12;
 const SHOWN_FINDINGS: usize = 5;
-const KEPT_LINES: usize = 20;
-const KEPT_NAMES: usize = 20;
 pub(crate) const LONGEST_NAME: usize = 120;
 const LONGEST_SUMMARY: usize = 300;
 const LONGEST_FINDING: usize = 200;
@@ -417,93 +420,4 @@ fn run_id(hold: Hold<'_>) -> Option<String> {
 pub(crate) fn first_line(head: &str, tail: &str) -> String {
     let room = LONGEST_FIRST_LINE.saturating_sub(tail.chars().count()).max(40);
     format!("{}{tail}\n", text::cut(head, room))
-}
-
-fn failures(requirements: &[Requirement]) -> Mark {
-    let signatures: Vec<_> = open(requirements).map(|one| signature(one).0.to_le_bytes()).collect();
-    let parts: Vec<&[u8]> = signatures.iter().map(<[u8; 8]>::as_slice).collect();
-    Mark::of(&parts)
-}
-
-fn signature(requirement: &Requirement) -> Mark {
-    match &requirement.standing {
-        Standing::Met(_) => Mark::of(&[requirement.name.as_bytes()]),
-        Standing::Unknown(why) => {
-            Mark::of(&[requirement.name.as_bytes(), b"unknown", why.as_bytes()])
-        }
-        // Why it waits changes with every second; that it waits does not.
-        Standing::Pending(_) => Mark::of(&[requirement.name.as_bytes(), b"pending"]),
-        Standing::Unmet(failure) => {
-            let mut parts =
-                alloc::vec![requirement.name.as_bytes(), b"unmet", failure.summary.as_bytes()];
-            parts.extend(failure.findings.iter().map(|finding| finding.message.as_bytes()));
-            parts.extend(failure.quote.iter().map(|quote| quote.text.as_bytes()));
-            Mark::of(&parts)
-        }
-    }
-}
-
-pub fn report(requirements: &[Requirement], redactor: &Redactor) -> Report {
-    let count = |wanted: fn(&Requirement) -> bool| {
-        let found = requirements.iter().filter(|one| one.is_required() && wanted(one)).count();
-        u32::try_from(found).unwrap_or(u32::MAX)
-    };
-    let advisory = requirements.iter().filter(|one| !one.is_required() && one.is_unmet());
-    Report {
-        total: count(|_| true),
-        unmet: count(Requirement::is_unmet),
-        unknown: count(Requirement::is_unknown),
-        pending: count(Requirement::is_pending),
-        failures: failures(requirements),
-        lines: open(requirements)
-            .chain(advisory)
-            .take(KEPT_LINES)
-            .map(|one| line(one, redactor))
-            .collect(),
-        met: requirements
-            .iter()
-            .filter(|one| one.is_required() && matches!(one.standing, Standing::Met(_)))
-            .map(|one| name(one, redactor))
-            .enumerate()
-            // How far a pipeline is can only be told from all of its chunks.
-            .filter(|(at, name)| *at < KEPT_NAMES || name.starts_with("chunk "))
-            .map(|(_, name)| name)
-            .collect(),
-    }
-}
-
-fn line(requirement: &Requirement, redactor: &Redactor) -> Line {
-    let (standing, note, findings) = match &requirement.standing {
-        Standing::Unmet(failure) if requirement.is_required() => (
-            Known::Unmet,
-            &failure.summary,
-            failure.findings.len().saturating_add(failure.unlisted),
-        ),
-        Standing::Unmet(failure) => (
-            Known::Advisory,
-            &failure.summary,
-            failure.findings.len().saturating_add(failure.unlisted),
-        ),
-        Standing::Unknown(why) => (Known::Unknown, why, 0),
-        Standing::Pending(Pending::Running(why) | Pending::NotReached(why)) => {
-            (Known::Pending, why, 0)
-        }
-        Standing::Met(_) => (Known::Advisory, &requirement.name, 0),
-    };
-    let first = match &requirement.standing {
-        Standing::Unmet(failure) => {
-            self::findings(failure, redactor).lines().next().map(ToString::to_string)
-        }
-        Standing::Met(_) | Standing::Unknown(_) | Standing::Pending(_) => None,
-    };
-    Line {
-        was: None,
-        first,
-        name: name(requirement, redactor),
-        stage: requirement.stage.name().to_string(),
-        standing,
-        note: say(note, 200, redactor),
-        findings: u32::try_from(findings).unwrap_or(u32::MAX),
-        signature: signature(requirement),
-    }
 }

@@ -1,17 +1,20 @@
 //! The changing half of a run: a fold over its journal, and nothing else.
 
+mod said;
+
 use crate::facts::{Declared, Delivery};
 use crate::id::SessionId;
 use crate::limits::Limits;
 use crate::record::{
     Change, Decided, Delivered, Dispute, Entry, Mark, Move, Observed, Outcome, Part, PartKind,
-    PartRule, Process, Report, Rule, Run, Step, Waiver, Who, is_nowhere, is_zero,
+    PartRule, Process, Report, Rule, Run, Waiver, Who, is_nowhere, is_zero,
 };
-use crate::source::orchestrator::Condition;
 use crate::status::Status;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
+
+pub use said::{Garbling, Way};
 
 /// A host that calls two hooks at once starts them this close together; no model answers as fast.
 pub(crate) const AT_ONCE_MS: u64 = 30;
@@ -21,10 +24,6 @@ const REMEMBERED: usize = 4096;
 
 /// How many subagents, teammates and tasks it remembers, the latest.
 const PARTS: usize = 200;
-
-/// How much of what people and agents say is kept, the latest.
-const HINTS: usize = 16;
-const DISPUTES: usize = 64;
 
 /// How many of them may still be asked the same question again.
 const ANSWERED_PARTS: usize = 8;
@@ -96,40 +95,6 @@ pub struct State {
     /// Lists that did not parse at the last stops, and at how many in a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub garbled: Vec<Garbling>,
-}
-
-/// How far an orchestrated run says it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Way {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<String>,
-    /// What the agent says of its own conditions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub claims: Vec<Condition>,
-    /// From 1 to 10.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub complexity: Option<u8>,
-    /// Who approved the plan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approved_by: Option<String>,
-    /// Searches of what is on record.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub recalled: u32,
-    /// The last thing that was learned, by its id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub learned: Option<String>,
-}
-
-impl Way {
-    fn is_untrodden(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Garbling {
-    pub file: String,
-    pub stops: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -316,13 +281,7 @@ impl State {
             Change::Insisted { requirement } => {
                 self.waivers.retain(|known| known.requirement != *requirement);
             }
-            Change::Disputed(dispute) => {
-                self.disputes.retain(|known| known.requirement != dispute.requirement);
-                self.disputes.push(dispute.clone());
-                if self.disputes.len() > DISPUTES {
-                    self.disputes.remove(0);
-                }
-            }
+            Change::Disputed(dispute) => self.disputed(dispute),
             Change::Limited(limits) => self.limits = Some(limits.clone()),
             Change::Stepped(step) => self.stepped(step),
             Change::Recalled { .. } => self.way.recalled = self.way.recalled.saturating_add(1),
@@ -368,33 +327,6 @@ impl State {
         }
         for old in self.parts.iter_mut().rev().skip(ANSWERED_PARTS) {
             old.answer = None;
-        }
-    }
-
-    fn told(&mut self, text: &str) {
-        self.hints.push(text.into());
-        if self.hints.len() > HINTS {
-            self.hints.remove(0);
-        }
-        // A person's word is something new.
-        self.stale = 0;
-        self.seen.clear();
-    }
-
-    fn stepped(&mut self, step: &Step) {
-        match step {
-            Step::Phase(phase) => self.way.phase = Some(phase.clone()),
-            Step::Claims(condition) if self.way.claims.contains(condition) => {}
-            Step::Claims(condition) => self.way.claims.push(*condition),
-            Step::Withdraws(condition) => self.way.claims.retain(|known| known != condition),
-            Step::Classified(complexity) => self.way.complexity = Some(*complexity),
-            Step::Approved { by } => {
-                self.way.approved_by = Some(by.clone());
-                // What the agent waited for is there, and a person's word is something new.
-                self.declared.take_if(|declared| matches!(declared, Declared::Waiting { .. }));
-                self.stale = 0;
-                self.seen.clear();
-            }
         }
     }
 
@@ -492,14 +424,6 @@ impl State {
         if decided.process.is_some() {
             self.process = decided.process;
         }
-    }
-
-    fn garbling(&mut self, files: &[String]) {
-        let stops = |file: &String| {
-            let known = self.garbled.iter().find(|known| known.file == *file);
-            Garbling { file: file.clone(), stops: known.map_or(0, |known| known.stops) + 1 }
-        };
-        self.garbled = files.iter().map(stops).collect();
     }
 
     fn remember(&mut self, mark: Option<Mark>) {

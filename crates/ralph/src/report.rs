@@ -245,6 +245,7 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
     })
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each thing that can go wrong")]
 fn hint(error: &ControlError) -> Option<String> {
     Some(match error {
         ControlError::Store(StoreError::NoSuchRun(_)) | ControlError::Unknown(_) => {
@@ -307,9 +308,7 @@ fn hint(error: &ControlError) -> Option<String> {
         ControlError::FromTheAgent { .. } => {
             "a person does this, in a terminal of their own".to_string()
         }
-        ControlError::Elsewhere { .. } => {
-            "leave that session first, or go on there".to_string()
-        }
+        ControlError::Elsewhere { .. } => "leave that session first, or go on there".to_string(),
         ControlError::NoneWaits => {
             "`ralph status --all` lists the runs; `/ralph:goal …` starts one".to_string()
         }

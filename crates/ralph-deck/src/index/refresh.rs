@@ -20,7 +20,7 @@ const MOST_PROJECTS: usize = 200;
 const UNSETTLED_NS: u64 = 100_000_000;
 /// An end is final: the journal of a run that ended this long ago is not looked at again.
 const QUIET_NS: u64 = 3600 * 1_000_000_000;
-/// After so many new records it pays to put the index in order.
+/// With so many changed sources it is cheaper to begin anew.
 const MANY: usize = 500;
 
 /// Whether all there is was read.
@@ -85,7 +85,7 @@ pub(super) fn refresh(
         schema::clear(&transaction)?;
         changes = self::changes(ground, &projects, &HashMap::new());
     }
-    let mut writer = Writer { transaction, projects: HashMap::new(), added: 0 };
+    let mut writer = Writer { transaction, projects: HashMap::new(), order: Order::Fine };
     for source in changes.gone {
         writer.drop_source(source)?;
     }
@@ -96,6 +96,9 @@ pub(super) fn refresh(
             break;
         }
         writer.read(ground, stale)?;
+    }
+    if changes.stale.len() > MANY {
+        writer.order = Order::Wanted;
     }
     writer.finish()?;
     Ok(coverage)
@@ -229,7 +232,14 @@ impl Stamp {
 struct Writer<'a> {
     transaction: Transaction<'a>,
     projects: HashMap<String, i64>,
-    added: usize,
+    order: Order,
+}
+
+/// Whether the index has to be put in order: its words are in one place then, and those of what is gone in none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Fine,
+    Wanted,
 }
 
 impl Writer<'_> {
@@ -241,18 +251,19 @@ impl Writer<'_> {
                 // Strings and numbers only: serialising them cannot fail.
                 let kept = serde_json::to_string(&past).unwrap_or_default();
                 let source = self.source(stale, "", past.has_ended())?;
-                let put = "INSERT INTO past (source, told) VALUES (?1, ?2)";
+                let put = "INSERT INTO past (source, told) VALUES (?1, ?2)
+                     ON CONFLICT (source) DO UPDATE SET told = ?2";
                 self.transaction.prepare_cached(put)?.execute(params![source, kept])?;
-                self.add(source, &records)
+                self.put(source, &records)
             }
             Place::Learning(path) => {
                 let source = self.source(stale, "", false)?;
                 let record = learning::read(ground, path).map(record);
-                self.add(source, record.as_slice())
+                self.put(source, record.as_slice())
             }
             Place::Note { project, note } => {
                 let source = self.source(stale, &project.display().to_string(), false)?;
-                self.add(source, &memory::records(ground, project, note))
+                self.put(source, &memory::records(ground, project, note))
             }
         }
     }
@@ -278,7 +289,7 @@ impl Writer<'_> {
         Ok(past.unwrap_or_default())
     }
 
-    /// The row of a source, with nothing that was read of it before.
+    /// The row of a source, as it is now.
     fn source(
         &mut self,
         Stale { name, stamp, .. }: &Stale,
@@ -292,52 +303,63 @@ impl Writer<'_> {
              beside_ns = ?6, has_ended = ?7
              RETURNING id";
         let Stamp { length, modified_ns, inode, beside_ns } = stamp;
-        let id = self.transaction.prepare_cached(put)?.query_row(
+        self.transaction.prepare_cached(put)?.query_row(
             params![name, owner, length, modified_ns, inode, beside_ns, has_ended],
             |row| row.get(0),
-        )?;
-        self.clear(id)?;
-        Ok(id)
-    }
-
-    fn clear(&mut self, source: i64) -> rusqlite::Result<()> {
-        for sql in [
-            "DELETE FROM words WHERE rowid IN (SELECT id FROM record WHERE source = ?1)",
-            "DELETE FROM record WHERE source = ?1",
-            "DELETE FROM past WHERE source = ?1",
-        ] {
-            self.transaction.prepare_cached(sql)?.execute([source])?;
-        }
-        Ok(())
+        )
     }
 
     fn drop_source(&mut self, source: i64) -> rusqlite::Result<()> {
-        self.clear(source)?;
-        self.transaction.prepare_cached("DELETE FROM source WHERE id = ?1")?.execute([source])?;
+        self.put(source, &[])?;
+        for sql in ["DELETE FROM past WHERE source = ?1", "DELETE FROM source WHERE id = ?1"] {
+            self.transaction.prepare_cached(sql)?.execute([source])?;
+        }
+        self.order = Order::Wanted;
         Ok(())
     }
 
-    fn add(&mut self, source: i64, records: &[Record]) -> rusqlite::Result<()> {
+    /// Makes these the records of a source. Most of a file stays as it was when something was added to it, and what
+    /// stays costs next to nothing.
+    fn put(&mut self, source: i64, records: &[Record]) -> rusqlite::Result<()> {
+        let mut before = self.before(source)?;
         for record in records {
-            let project = self.project(&record.project)?;
             let Record { kind, run, at_ms, title, body, path, line, .. } = record;
-            let put = "INSERT INTO record (source, kind, run, project, at_ms, path, line)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            self.transaction.prepare_cached(put)?.execute(params![
-                source,
-                kind.name(),
-                run,
-                project,
-                at_ms.cast_signed(),
-                path,
-                line
-            ])?;
-            let id = self.transaction.last_insert_rowid();
-            let put = "INSERT INTO words (rowid, title, body) VALUES (?1, ?2, ?3)";
-            self.transaction.prepare_cached(put)?.execute(params![id, title, body])?;
-            self.added += 1;
+            let project = self.project(&record.project)?;
+            let known = before.get_mut(&(title.clone(), body.clone())).and_then(Vec::pop);
+            let put = "INSERT INTO record (id, source, kind, run, project, at_ms, path, line)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                 ON CONFLICT (id) DO UPDATE SET kind = ?3, run = ?4, project = ?5, at_ms = ?6,
+                 path = ?7, line = ?8
+                 RETURNING id";
+            let id: i64 = self.transaction.prepare_cached(put)?.query_row(
+                params![known, source, kind.name(), run, project, at_ms.cast_signed(), path, line],
+                |row| row.get(0),
+            )?;
+            if known.is_none() {
+                let put = "INSERT INTO words (rowid, title, body) VALUES (?1, ?2, ?3)";
+                self.transaction.prepare_cached(put)?.execute(params![id, title, body])?;
+            }
+        }
+        for id in before.into_values().flatten() {
+            for sql in ["DELETE FROM words WHERE rowid = ?1", "DELETE FROM record WHERE id = ?1"] {
+                self.transaction.prepare_cached(sql)?.execute([id])?;
+            }
         }
         Ok(())
+    }
+
+    /// The records that a source has, by title and text.
+    fn before(&self, source: i64) -> rusqlite::Result<HashMap<(String, String), Vec<i64>>> {
+        let mut statement = self.transaction.prepare_cached(
+            "SELECT title, body, record.id FROM record JOIN words ON words.rowid = record.id
+             WHERE source = ?1",
+        )?;
+        let mut rows = statement.query([source])?;
+        let mut before: HashMap<_, Vec<i64>> = HashMap::new();
+        while let Some(row) = rows.next()? {
+            before.entry((row.get(0)?, row.get(1)?)).or_default().push(row.get(2)?);
+        }
+        Ok(before)
     }
 
     fn project(&mut self, path: &str) -> rusqlite::Result<i64> {
@@ -352,7 +374,7 @@ impl Writer<'_> {
     }
 
     fn finish(self) -> rusqlite::Result<()> {
-        if self.added >= MANY {
+        if self.order == Order::Wanted {
             self.transaction.execute("INSERT INTO words (words) VALUES ('optimize')", [])?;
         }
         self.transaction.commit()

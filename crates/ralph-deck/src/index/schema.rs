@@ -32,7 +32,6 @@ CREATE TABLE record (
 CREATE INDEX record_of_source ON record (source);
 CREATE INDEX record_by_kind ON record (project, kind);
 CREATE VIRTUAL TABLE words USING fts5 (title, body, tokenize = 'porter unicode61 remove_diacritics 2');
-INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
 ";
 
 /// Everything, in an order that leaves nothing without what it belongs to.

@@ -94,7 +94,7 @@ const PLAIN_LIST: &str = r#"[
 ]"#;
 
 const FEATURES: &str = r#"{"project": "chat", "total_features": 3, "features": [
-  {"category": "functional", "description": "New chat button", "steps": ["Step 1: Open", "Step 2: Click"], "passes": true},
+  {"category": "functional", "description": "New chat button", "steps": ["Open it", "Click"], "passes": true},
   {"id": "infra-1", "name": "sitemap", "description": "XML sitemap", "type": "infrastructure", "status": "in_progress"},
   {"id": "infra-2", "name": "robots", "status": "complete", "verify": ["node", "check.js"]}
 ], "init_script": "init.sh"}"#;
@@ -198,7 +198,7 @@ fn what_files_of_other_tools_come_to() {
     == feature_list.json
     name chat
     goal "chat"
-    [x] · "New chat button" ["Step 1: Open", "Step 2: Click"] in "functional"
+    [x] · "New chat button" ["Open it", "Click"] in "functional"
     [ ] infra-1 "sitemap: XML sitemap" [] notes "status: in_progress\ntype: infrastructure"
     [x] infra-2 "robots" [] verify ["node", "check.js"]
     kept init_script@? "init.sh"

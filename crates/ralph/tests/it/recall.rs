@@ -202,6 +202,8 @@ fn what_is_learned_is_saved_listed_found_and_forgotten() {
     nothing was learned in `$ROOT/project` yet; `ralph learn "…"` saves something
     "#);
     assert_eq!(titles(&recall(&sandbox, &["redis"])), [""; 0]);
+    let index = fs::read(sandbox.ralph_home(INDEX)).unwrap();
+    assert!(!index.windows(5).any(|part| part == b"integ"), "nothing of it is left behind");
     for hostile in ["../../runs", "", "a/b", "a\nb", "."] {
         assert_eq!(sandbox.ralph(["learn", "--forget", hostile]).code, Some(1), "{hostile:?}");
     }

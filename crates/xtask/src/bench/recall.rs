@@ -5,7 +5,7 @@ mod past;
 
 use super::Contest;
 use super::budget::Judged;
-use super::race::{Before, Proof, Racer};
+use super::race::{Before, Pace, Proof, Racer};
 use crate::disk;
 use crate::shell::{self, Errand};
 use anyhow::{Context, Result, ensure};
@@ -24,7 +24,7 @@ const TRUE: &str = "/bin/true";
 const TELLING: &str = "ralph recall, a question";
 const COMMON: &str = "ralph recall, words that half of the records have";
 const NOTHING: &str = "ralph recall, a word that none has";
-const GROWN: &str = "ralph recall, after a journal grew";
+const GROWN: &str = "ralph recall, after memory grew";
 
 /// The fastest of the rounds: whatever else the machine does adds to a time, and there is no ratio to take it out again.
 fn judge(racers: &[Racer]) -> Vec<Judged> {
@@ -70,7 +70,8 @@ impl Stage {
         let ask = |name: &str, query: &str| Racer::new(name, self.errand(query), Proof::Exit(0));
         let (question, _) = past::QUESTIONS[0];
         let mut grown = ask(GROWN, question);
-        grown.before = Before::Append(self.some_journal()?, b"{}\n".to_vec());
+        grown.pace = Pace::EveryTenth;
+        grown.before = Before::Append(self.some_memory()?, b"one line more\n".to_vec());
         let racers = vec![
             Racer::new(TRUE, idle, Proof::Exit(0)),
             ask(TELLING, question),
@@ -101,9 +102,9 @@ impl Stage {
         self.directory.path().join(name)
     }
 
-    fn some_journal(&self) -> Result<PathBuf> {
-        let runs = disk::list(&self.path("home/.ralph/runs"))?;
-        Ok(runs.first().context("there is no run")?.join("journal.jsonl"))
+    fn some_memory(&self) -> Result<PathBuf> {
+        let plans = disk::list(&self.path("project/docs/plans"))?;
+        Ok(plans.first().context("there is no plan")?.join("MEMORY.md"))
     }
 
     fn env(&self) -> Vec<(OsString, OsString)> {
