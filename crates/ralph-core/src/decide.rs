@@ -101,8 +101,15 @@ pub fn conclude(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> 
             Decision { report: Some(report), ..conclude_files(case, evidence, telling) }
         }
         Hold::Run { run, state } => {
-            let requirements = weighed(&evidence.requirements, state, case.facts.now_ms);
-            let evidence = &Evidence { requirements, ..evidence.clone() };
+            // A copy of ten thousand requirements takes its time at every stop.
+            let said;
+            let evidence = if is_anything_said(state) {
+                let requirements = weighed(&evidence.requirements, state, case.facts.now_ms);
+                said = Evidence { requirements, ..evidence.clone() };
+                &said
+            } else {
+                evidence
+            };
             let mut report = reason::report(&evidence.requirements, telling.redactor);
             remember_unknown(&mut report, state);
             let failures = report.failures;
@@ -110,6 +117,10 @@ pub fn conclude(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> 
             Decision { report: Some(report), ..ours::conclude(&ours) }
         }
     }
+}
+
+fn is_anything_said(state: &State) -> bool {
+    !state.waivers.is_empty() || !state.disputes.is_empty() || !state.hints.is_empty()
 }
 
 /// What people and the agent said about requirements, as it is now: it may have been said while they were looked at.
@@ -227,12 +238,13 @@ fn needs_human(case: &Case<'_>) -> Option<Decision> {
 }
 
 fn untrusted(case: &Case<'_>) -> Option<Decision> {
-    let Trust::Missing(what) = &case.facts.trust else {
+    let Trust::Missing { what, how } = &case.facts.trust else {
         return None;
     };
     let notice = format!(
-        "ralph: {} is not approved, so nothing of it was run; read it, then `ralph trust`",
-        text::line(what, 200)
+        "ralph: {} is not approved, so nothing of it was run; read it, then `{}`",
+        text::line(what, 200),
+        text::line(how, 300)
     );
     Some(Decision {
         verdict: Verdict::AllowNoting(notice),

@@ -126,7 +126,11 @@ pub enum Declared {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     Approved,
-    Missing(String),
+    Missing {
+        what: String,
+        /// What a person types to approve it.
+        how: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

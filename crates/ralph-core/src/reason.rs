@@ -8,7 +8,7 @@ use crate::hint;
 use crate::id::RunId;
 use crate::record::{Known, Mark, Report};
 use crate::redact::Redactor;
-use crate::requirement::{Failure, Requirement, Since, Standing};
+use crate::requirement::{Failure, Requirement, Since, Stage, Standing};
 use crate::run::Memory;
 use crate::text;
 use alloc::format;
@@ -84,6 +84,7 @@ pub fn held(held: &Held<'_>, telling: &Telling<'_>) -> String {
     };
     let is_news = held.tampering.is_some() || !hints(held.hold).is_empty();
     let same = before.filter(|before| before.failures == held.failures && !is_news);
+    let same = same.filter(|before| !has_news(held.requirements, before, telling.redactor));
     let said = match same {
         _ if is_waiting(held) => waiting(held, telling),
         Some(before) => unchanged(held, before),
@@ -98,6 +99,17 @@ fn hints(hold: Hold<'_>) -> &[String] {
         Hold::Run { state, .. } => &state.hints,
         Hold::Files => &[],
     }
+}
+
+/// A list that cannot be read, or the like: it holds nobody yet, and is told when it comes up.
+fn has_news(requirements: &[Requirement], before: &Report, redactor: &Redactor) -> bool {
+    let told = |one: &Requirement| {
+        let name = name(one, redactor);
+        before.lines.iter().any(|line| line.name == name)
+    };
+    requirements.iter().any(|one| {
+        one.stage == Stage::Planning && !one.is_required() && one.is_unmet() && !told(one)
+    })
 }
 
 /// Nothing to do but to wait.

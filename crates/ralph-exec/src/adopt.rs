@@ -103,7 +103,7 @@ pub fn take(
     let mut copies = Vec::new();
     if !fs::exists(&world.home.run(&run.id).journal()) {
         let named = lists::Named { path: directory.join(FEATURES), kind: ListKind::Features };
-        match lists::seal(&config::find_project(project), &named, 0) {
+        match lists::seal(&config::find_project(project), &named) {
             Ok(list) => {
                 copies.push(lists::copy(&list.items));
                 run.lists.push(list.seal.clone());

@@ -4,6 +4,7 @@ use crate::contract::work;
 use crate::faults::{self, Fault, Kind};
 use crate::fs::{self, Durability, FileError};
 use crate::holder;
+use crate::sources::Told;
 use crate::store::Opened;
 use crate::world::World;
 use crate::{clock, journal, notify, orchestrator, sources, stages, surroundings};
@@ -27,9 +28,10 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
         Outcome::Allowed | Outcome::Repeated | Outcome::Orphaned => Ok(()),
         Outcome::Blocked { .. } => {
             let iteration = before.state.iteration.saturating_add(1);
+            let told = told(decision, iteration);
             view(world, session, &View::of(before, iteration, decision))
                 .and(stages::view(world, session, run, decision))
-                .and(progress(world, || sources::advance(run, iteration)))
+                .and(progress(world, || sources::advance(run, &told)))
         }
         Outcome::Awaited { .. } => stages::view(world, session, run, decision),
         Outcome::Ended(status) => {
@@ -48,12 +50,10 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
                 | Status::Crashed => None,
             };
             forget(world, session, &run.id);
+            let told = told(decision, before.state.iteration);
             view(world, session, &View::of(before, before.state.iteration, decision))
                 .and(stages::view(world, session, run, decision))
-                .and(
-                    ending
-                        .map_or(Ok(()), |ending| progress(world, || sources::finish(run, ending))),
-                )
+                .and(progress(world, || sources::finish(run, (status.name(), ending), &told)))
         }
     };
     if let Err(error) = done.and(orchestrator::refresh(world, run)) {
@@ -73,6 +73,10 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
 /// The run with what bounded it last.
 fn bounded(opened: &Opened) -> Run {
     Run { limits: opened.state.limits(&opened.run).clone(), ..opened.run.clone() }
+}
+
+fn told(decision: &Decision, iteration: u32) -> Told<'_> {
+    Told { iteration, report: decision.report.as_ref(), because: &decision.because }
 }
 
 /// `progress.txt` is the agent's to read, so it tells of what really happened only.

@@ -45,7 +45,11 @@ pub enum ControlError {
     #[error(transparent)]
     List(#[from] ListError),
     #[error("nobody approved what `{list}` would run, so nothing was started")]
-    Unapproved { list: String },
+    Unapproved {
+        list: String,
+        /// What a person types to see and approve it.
+        trust: String,
+    },
     #[error("run `{run}` has ended: {status}", status = status.name())]
     HasEnded { run: RunId, status: Status },
     #[error("run `{run}` is {phase}, there is nothing to {action}")]

@@ -18,6 +18,7 @@ pub mod doctor;
 pub mod env;
 pub mod environment;
 pub mod faults;
+pub mod features;
 pub mod findings;
 pub mod fs;
 pub mod gates;

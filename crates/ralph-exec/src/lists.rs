@@ -3,18 +3,19 @@
 
 use crate::adopt;
 use crate::faults::describe;
-use crate::fs::{self, FileError};
+use crate::fs::{self, Durability, FileError};
 use crate::paths::{Home, RunPaths};
 use crate::plan::{self, Compared};
 use crate::store::Opened;
-use crate::trust::{self, TrustError};
+use crate::trust::{self, Subject, TrustError};
 use crate::world::World;
-use ralph_core::gate::{Command, Gate};
+use ralph_core::gate::{Command, Gate, quoted};
 use ralph_core::record::{ListKind, ListSeal, Run};
 use ralph_core::requirement::{Failure, Requirement, Stage, Standing, Weight};
 use ralph_core::source::features;
 use ralph_core::source::list::{self, Difference, Item};
 use ralph_core::text;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// At how many stops in a row a list may be unreadable before that is held for.
@@ -70,31 +71,56 @@ pub enum ListError {
 
 /// What a file says.
 pub fn read(named: &Named) -> Result<Vec<Item>, ListError> {
+    items(named, &fs::read(&named.path, adopt::LARGEST_LIST)?)
+}
+
+fn items(named: &Named, bytes: &[u8]) -> Result<Vec<Item>, ListError> {
     let path = &named.path;
-    let bytes = fs::read(path, adopt::LARGEST_LIST)?;
     let items = match named.kind {
-        ListKind::Features => features::read(&bytes).map(|list| list.items()),
-        ListKind::Plan => plan::read(&bytes).map(|plan| plan.items),
+        ListKind::Features => features::read(bytes).map(|list| list.items()),
+        ListKind::Plan => plan::read(bytes).map(|plan| plan.items),
     };
     items.map_err(|garbled| ListError::Garbled { path: path.clone(), why: garbled.why })
 }
 
 /// What goes into a run.
-pub fn seal(project: &Path, named: &Named, number: usize) -> Result<Sealed, ListError> {
-    let items = read(named)?;
+pub fn seal(project: &Path, named: &Named) -> Result<Sealed, ListError> {
+    let Checked { items, gates, subject, .. } = checked(project, named)?;
     if items.is_empty() {
         return Err(ListError::Empty { path: named.path.clone() });
     }
-    let checks = list::checks(number, &items);
-    let subject = trust::checks(project, &named.path, &checks)?;
     let seal = ListSeal {
         path: named.path.to_string_lossy().into_owned(),
         kind: named.kind,
         digest: digest(&items),
         count: u32::try_from(items.len()).unwrap_or(u32::MAX),
-        approval: if checks.is_empty() { String::new() } else { subject.hash },
+        approval: if gates.is_empty() { String::new() } else { subject.hash },
     };
     Ok(Sealed { seal, items })
+}
+
+/// A list, and what its checks would run.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    pub named: Named,
+    pub items: Vec<Item>,
+    /// The checks, called as in a run that has only this list.
+    pub gates: Vec<Gate>,
+    /// What a person approves: the commands, called by the items that they check.
+    pub subject: Subject,
+}
+
+pub fn checked(project: &Path, named: &Named) -> Result<Checked, ListError> {
+    let items = read(named)?;
+    let gates = list::checks(0, &items);
+    // The path of a list has no links in it, and is told from the project on.
+    let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
+    let mut subject = trust::checks(&project, &named.path, &gates)?;
+    let of = items.iter().filter(|item| item.check.is_some());
+    for (command, item) in subject.commands.iter_mut().zip(of) {
+        command.gate.clone_from(&item.name);
+    }
+    Ok(Checked { named: named.clone(), items, gates, subject })
 }
 
 fn digest(items: &[Item]) -> String {
@@ -164,9 +190,10 @@ impl Lists {
         let paths = world.home.run(&opened.run.id);
         let named = Named { path: PathBuf::from(&seal.path), kind: seal.kind };
         let file = shown(&opened.run, &named.path);
-        let now = match read(&named) {
-            Ok(items) => {
-                keep(&paths, number, &items);
+        let bytes = fs::read(&named.path, adopt::LARGEST_LIST).map_err(ListError::from);
+        let now = match bytes.and_then(|bytes| Ok((items(&named, &bytes)?, bytes))) {
+            Ok((items, bytes)) => {
+                keep(&paths, number, &bytes, &items);
                 items
             }
             Err(error) => {
@@ -187,7 +214,12 @@ impl Lists {
             self.requirements.push(of_file(label, Standing::Unknown(why), String::new()));
             (now, Difference::default())
         };
-        self.requirements.extend(difference.requirement(&file, &label(&opened.run, &named)));
+        let label = label(&opened.run, &named);
+        self.requirements.extend(difference.requirement(&file, &label));
+        if !seal.approval.is_empty() {
+            let checks = list::checks(number, &items);
+            self.requirements.extend(called_kept((world, &opened.run), (seal, &label), &checks));
+        }
         let then = match seal.kind {
             ListKind::Plan => sealed_items(&paths, number, seal).unwrap_or_default(),
             ListKind::Features => Vec::new(),
@@ -256,16 +288,15 @@ impl Lists {
 
     /// A requirement that is called by the name of a check, called by that of its item.
     pub fn named(&self, mut requirement: Requirement) -> Requirement {
-        for (number, list) in self.lists.iter().enumerate() {
-            for (position, item) in list.items.iter().enumerate() {
-                let check = list::check_name(number, position);
-                let rest = requirement.name.strip_prefix(&check);
-                if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with(' ')) {
-                    requirement.next = requirement.next.replace(&check, &item.name);
-                    requirement.name = format!("{}{rest}", item.name);
-                    return requirement;
-                }
-            }
+        let (check, rest) = match requirement.name.split_once(' ') {
+            Some((check, rest)) => (check.to_string(), format!(" {rest}")),
+            None => (requirement.name.clone(), String::new()),
+        };
+        let item = list::position(&check)
+            .and_then(|(number, position)| self.lists.get(number)?.items.get(position));
+        if let Some(item) = item {
+            requirement.next = requirement.next.replace(&check, &item.name);
+            requirement.name = format!("{}{rest}", item.name);
         }
         requirement
     }
@@ -295,20 +326,66 @@ impl Lists {
     }
 }
 
+/// What a file said when it could last be read.
+#[derive(Serialize, Deserialize)]
+struct Kept<Items> {
+    /// The hash of the file's bytes: the first thing in here, so that most stops read no more.
+    of: String,
+    items: Items,
+}
+
 /// What the file says now, for the time when it cannot be read.
-fn keep(paths: &RunPaths, number: usize, items: &[Item]) {
-    let Ok(bytes) = serde_json::to_vec(items) else { return };
+fn keep(paths: &RunPaths, number: usize, bytes: &[u8], items: &[Item]) {
+    let of = blake3::hash(bytes).to_hex().to_string();
     let path = paths.list_now(number);
-    let known = fs::read_opt(&path, adopt::LARGEST_LIST).ok().flatten();
-    if known.as_deref() != Some(&bytes) {
-        // It is a convenience: without it the sealed list counts.
-        drop(fs::overwrite(&path, &bytes));
+    let beginning = format!("{{\"of\":\"{of}\"");
+    let known = fs::read_range(&path, 0, beginning.len());
+    if known.is_ok_and(|known| known == beginning.as_bytes()) {
+        return;
     }
+    let Ok(bytes) = serde_json::to_vec(&Kept { of, items }) else { return };
+    // It is a convenience: without it the sealed list counts.
+    drop(fs::replace(&path, &bytes, Durability::Cached));
 }
 
 fn kept(paths: &RunPaths, number: usize) -> Option<Vec<Item>> {
     let bytes = fs::read(&paths.list_now(number), adopt::LARGEST_LIST).ok()?;
-    serde_json::from_slice(&bytes).ok()
+    serde_json::from_slice(&bytes).ok().map(|kept: Kept<Vec<Item>>| kept.items)
+}
+
+/// What holds while the scripts that checks call are not the ones that were approved.
+fn called_kept(
+    (world, run): (&World, &Run),
+    (seal, label): (&ListSeal, &str),
+    checks: &[Gate],
+) -> Option<Requirement> {
+    let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
+    let name = format!("checks of {label}");
+    let requirement = |standing, next| of_file(name.clone(), standing, next);
+    let now = match trust::checks(Path::new(project), Path::new(&seal.path), checks) {
+        Ok(now) => now,
+        Err(error) => {
+            return Some(requirement(Standing::Unknown(describe(&error)), String::new()));
+        }
+    };
+    if now.hash == seal.approval {
+        return None;
+    }
+    let then = trust::hash_approval(&world.home, project, &seal.approval);
+    let changed = then.map(|then| now.changed_files(&then)).unwrap_or_default();
+    let count = changed.len();
+    let summary = match changed.first() {
+        Some(first) if count == 1 => format!("{first} is not as it was approved"),
+        Some(first) => format!("{first} and {} more are not as they were approved", count - 1),
+        None => "what they call is not as it was approved".to_string(),
+    };
+    let next = "Put back what these checks call, as it was".to_string();
+    let mut changed = requirement(Standing::Unmet(Failure::new(summary)), next);
+    // A person who approved the new content knows of it.
+    if trust::is_approved(&world.home, &now) {
+        changed.weight = Weight::Advisory;
+    }
+    Some(changed)
 }
 
 fn of_file(name: String, standing: Standing, next: String) -> Requirement {
@@ -341,14 +418,39 @@ pub fn copy(items: &[Item]) -> Vec<u8> {
     serde_json::to_vec(items).unwrap_or_default()
 }
 
-/// Whether a person approved every check of the lists.
-pub fn are_approved(home: &Home, run: &Run) -> Result<(), String> {
+/// The list whose checks nobody approved, if there is one: what it is, and what a person types to approve it.
+pub fn are_approved(home: &Home, run: &Run) -> Result<(), Unapproved> {
     let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
     let missing = run.lists.iter().find(|list| {
         !list.approval.is_empty() && !trust::is_hash_approved(home, project, &list.approval)
     });
     match missing {
         None => Ok(()),
-        Some(list) => Err(format!("what `{}` would run", shown(run, Path::new(&list.path)))),
+        Some(list) => {
+            let path = Path::new(&list.path);
+            let from_project = path.strip_prefix(&run.project).unwrap_or(path);
+            Err(Unapproved {
+                what: format!("what `{}` would run", shown(run, path)),
+                trust: trust_command(list.kind, from_project),
+            })
+        }
     }
+}
+
+/// Something that nobody approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unapproved {
+    pub what: String,
+    pub trust: String,
+}
+
+/// What a person types to see and approve the checks of a list, which is called as from where they stand.
+pub fn trust_command(kind: ListKind, path: &Path) -> String {
+    let (option, path) = match kind {
+        ListKind::Features => ("--features", path.parent().unwrap_or(path)),
+        ListKind::Plan => ("--plan", path),
+    };
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let path = text::line(&path.to_string_lossy(), 200).replace('`', "'");
+    format!("ralph trust {option} {}", quoted(&path))
 }

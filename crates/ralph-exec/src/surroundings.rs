@@ -67,11 +67,12 @@ pub fn facts(world: &World, stop: &Stop, opened: &Opened, sight: &Sight) -> Fact
 fn approval(world: &World, run: &Run) -> Trust {
     match &run.seal {
         Some(seal) if !trust::is_seal_approved(&world.home, seal) => {
-            Trust::Missing(format!("the policy of `{}`", seal.project))
+            let what = format!("the policy of `{}`", seal.project);
+            Trust::Missing { what, how: "ralph trust".to_string() }
         }
         Some(_) | None => match lists::are_approved(&world.home, run) {
             Ok(()) => Trust::Approved,
-            Err(what) => Trust::Missing(what),
+            Err(lists::Unapproved { what, trust }) => Trust::Missing { what, how: trust },
         },
     }
 }

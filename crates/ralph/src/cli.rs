@@ -32,6 +32,18 @@ Examples:
   ralph gate run
   ralph gate explain tests";
 
+const LOOP_EXAMPLES: &str = "\
+Examples:
+  ralph loop new csv --from features.md
+  ralph loop list";
+
+const FEATURE_EXAMPLES: &str = "\
+Examples:
+  ralph feature next
+  ralph feature verify 4
+  ralph feature claim 4
+  ralph feature add \"Export as CSV\" --verify -- cargo test csv_export";
+
 #[derive(Parser)]
 #[command(name = "ralph", version, about = ABOUT, long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[command(arg_required_else_help = true)]
@@ -83,6 +95,12 @@ enum Command {
     /// Hold a session through phases: start, show what is missing, say what is done, approve the plan
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::orchestrator::EXAMPLES)]
     Orchestrator(cmd::orchestrator::Orchestrator),
+    /// Make loop directories with a feature list, and list them
+    #[command(subcommand, arg_required_else_help = true, after_help = LOOP_EXAMPLES)]
+    Loop(cmd::loops::LoopCommand),
+    /// Work through a feature list: show, add, check and claim features
+    #[command(subcommand, arg_required_else_help = true, after_help = FEATURE_EXAMPLES)]
+    Feature(cmd::feature::args::Feature),
     /// Run the gates by hand or in CI, list them, explain them, propose them
     #[command(subcommand, arg_required_else_help = true, after_help = GATE_EXAMPLES)]
     Gate(cmd::gate::args::Gate),
@@ -91,7 +109,7 @@ enum Command {
     Pipeline(cmd::pipeline::Pipeline),
     /// Show the policy in force, and where each of its values comes from
     Config(Config),
-    /// Approve the commands of the project's policy; nothing of it runs before
+    /// Approve what the project's policy and the checks of its lists run; nothing of it runs before
     Trust(Trust),
     /// List, compare and bring back the states of the work tree that a run went through
     #[command(subcommand, arg_required_else_help = true, after_help = CHECKPOINT_EXAMPLES)]
@@ -260,17 +278,25 @@ pub(crate) struct Config {
 #[command(after_help = "\
 Examples:
   ralph trust
+  ralph trust --features .claude/data/ralph-loops/csv
   ralph trust --hash 3f9a1c07d2e4
   ralph trust --revoke
 
-The hash is over the policy file and every file of the project that its commands name. A change of
-any of them asks again. Exit codes: 0 approved, 3 not approved, 1 anything else.")]
+Without a list, it is about the policy and every list of the project that has checks. A hash is over the
+policy file or the checks of one list, and over every file of the project that their commands name. A
+change of any of them asks again. Exit codes: 0 approved, 3 not approved, 1 anything else.")]
 pub(crate) struct Trust {
-    /// Approve without being asked, if this is the hash or at least 12 characters of its beginning
+    /// Only the checks of the feature list in this directory; may be given more than once
+    #[arg(long, value_name = "DIR")]
+    pub features: Vec<PathBuf>,
+    /// Only the checks of this plan; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    pub plan: Vec<PathBuf>,
+    /// Approve without being asked what has this hash, or a hash that begins with these 12 or more characters
     #[arg(long, value_name = "HASH")]
     pub hash: Option<String>,
     /// Forget every approval of this project
-    #[arg(long, conflicts_with = "hash")]
+    #[arg(long, conflicts_with_all = ["hash", "features", "plan"])]
     pub revoke: bool,
     /// The project; by default the nearest directory upwards that has a policy
     #[arg(long, value_name = "DIR")]
@@ -434,7 +460,7 @@ pub(crate) fn count(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "a whole number is needed".to_string())
 }
 
-fn at_least_one(text: &str) -> Result<u32, String> {
+pub(crate) fn at_least_one(text: &str) -> Result<u32, String> {
     count(text)
         .and_then(|count| if count > 0 { Ok(count) } else { Err("1 is the least".to_string()) })
 }
@@ -462,6 +488,7 @@ pub(crate) fn run(env: &Env) -> u8 {
     };
     let done = match cli.command {
         Command::Gate(gate) => return ended(cmd::gate::run(env, &gate)),
+        Command::Feature(feature) => return ended(cmd::feature::run(env, &feature)),
         Command::Demo(demo) => return ended(cmd::demo::run(env, &demo)),
         Command::Simulate(simulate) => return ended(cmd::simulate::run(env, &simulate)),
         Command::Replay(replay) => return ended(cmd::replay::run(env, &replay)),
@@ -487,6 +514,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Recall(args) => cmd::recall::run(env, &args),
         Command::Learn(args) => cmd::learn::run(env, &args),
         Command::Orchestrator(asked) => cmd::orchestrator::run(env, &asked),
+        Command::Loop(asked) => cmd::loops::run(env, &asked),
         Command::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
         Command::Pipeline(asked) => cmd::pipeline::run(env, &asked),
         Command::Config(config) => cmd::config::run(env, &config),

@@ -6,9 +6,11 @@ use ralph_exec::checkpoint::CheckpointError;
 use ralph_exec::config::{self, ConfigError};
 use ralph_exec::contract::SealError;
 use ralph_exec::control::ControlError;
+use ralph_exec::features::FeatureError;
 use ralph_exec::fs::{FileError, LockError};
 use ralph_exec::holder::HolderError;
 use ralph_exec::install::InstallError;
+use ralph_exec::lists::ListError;
 use ralph_exec::store::StoreError;
 use ralph_exec::trust::TrustError;
 use std::error::Error;
@@ -119,8 +121,59 @@ fn chain(mut next: Option<&dyn Error>) -> Vec<String> {
 impl From<ControlError> for Failure {
     fn from(error: ControlError) -> Self {
         let hint = hint(&error);
+        let code = match error {
+            ControlError::Unapproved { .. } => UNTRUSTED,
+            _ => FAILURE,
+        };
+        Self { code, ..Self::of(chain(Some(&error)), hint) }
+    }
+}
+
+impl From<FeatureError> for Failure {
+    fn from(error: FeatureError) -> Self {
+        let hint = feature_hint(&error);
         Self::of(chain(Some(&error)), hint)
     }
+}
+
+fn feature_hint(error: &FeatureError) -> Option<String> {
+    Some(match error {
+        FeatureError::List(ListError::File(file)) | FeatureError::File(file) => {
+            return file_hint(file);
+        }
+        FeatureError::List(ListError::Trust(TrustError::File(file))) => return file_hint(file),
+        FeatureError::List(ListError::Trust(TrustError::TooMuch(_))) => {
+            "let a script do it, and call that".to_string()
+        }
+        FeatureError::List(ListError::Garbled { .. } | ListError::Empty { .. }) => {
+            "a list is `{\"features\": [{\"id\": 1, \"description\": \"…\", \"steps\": [\"…\"], \"passes\": false}]}`".to_string()
+        }
+        FeatureError::Lock(LockError::Busy { .. }) => {
+            "another ralph is changing this list; try again in a moment".to_string()
+        }
+        FeatureError::Lock(LockError::File(file)) => return file_hint(file),
+        FeatureError::NoName(_) => {
+            "a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit".to_string()
+        }
+        FeatureError::IsThere(_) => "choose another name, or move it away".to_string(),
+        FeatureError::LeadsOut(_) => "make it a directory of the project".to_string(),
+        FeatureError::ListsNothing(_) => {
+            "one feature is one `- ` item, or one object in `features`".to_string()
+        }
+        FeatureError::NoSuchFeature { near: Some(near), .. } => {
+            format!("did you mean `{near}`?")
+        }
+        FeatureError::NoSuchFeature { near: None, .. } => {
+            "`ralph feature list` shows the ones there are".to_string()
+        }
+        FeatureError::IdIsTaken(_) => "leave `--id` out, and it gets the next number".to_string(),
+        FeatureError::NoId(_) => {
+            "an id is 1 to 40 letters, digits, `.`, `_` and `-`".to_string()
+        }
+        FeatureError::CannotChange { .. } => {
+            "nothing was written; change it in an editor".to_string()
+        }
+    })
 }
 
 impl From<StoreError> for Failure {
@@ -268,8 +321,8 @@ fn hint(error: &ControlError) -> Option<String> {
         ControlError::Holder(HolderError::Garbled { .. }) => {
             "the session is free; start a new run for it with `ralph start`".to_string()
         }
-        ControlError::Unapproved { .. } => {
-            "`ralph trust` shows what would run, and asks".to_string()
+        ControlError::Unapproved { trust, .. } => {
+            format!("`{trust}` shows what would run, and asks")
         }
         ControlError::Features(_) | ControlError::List(_) => {
             "a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`".to_string()

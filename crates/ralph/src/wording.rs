@@ -55,7 +55,10 @@ pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
     }
     if let Some(seal) = &run.seal {
         let names: Vec<_> = seal.policy.gates.iter().map(|gate| safe(&gate.name)).collect();
-        let gates = if names.is_empty() {
+        let has_checks = run.lists.iter().any(|list| !list.approval.is_empty());
+        let gates = if names.is_empty() && has_checks {
+            "none, only the checks of what is listed".to_string()
+        } else if names.is_empty() {
             "none, only the policy's checks".to_string()
         } else {
             names.join(", ")

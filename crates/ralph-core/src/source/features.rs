@@ -83,7 +83,8 @@ pub fn read(bytes: &[u8]) -> Result<FeatureList, Garbled> {
     }
 }
 
-fn is_plain(id: &str) -> bool {
+/// Whether a word may be an id as it is.
+pub fn is_plain(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(plain)
 }
@@ -110,11 +111,8 @@ fn feature(position: usize, wire: Json<'_, WireFeature<'_>>) -> Result<Feature, 
         Json::List(Words(words)) if words.first().is_some_and(|program| !program.is_empty()) => {
             Some(words)
         }
-        other @ (Json::Flag(_)
-        | Json::Number(_)
-        | Json::Text(_)
-        | Json::List(_)
-        | Json::Object(_)) => {
+        Json::List(_) => return Err(format!("\"verify\" of feature {id} names no program")),
+        other @ (Json::Flag(_) | Json::Number(_) | Json::Text(_) | Json::Object(_)) => {
             return Err(format!(
                 "\"verify\" of feature {id} is {}, not a list of a program and its arguments",
                 other.kind()

@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-pub use demands::{Demands, Gates, check_name, checks, due, requirements};
+pub use demands::{Demands, Gates, check_name, checks, due, position, requirements};
 
 /// One thing to be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,9 +85,33 @@ impl Item {
 
 /// All that may not change, as bytes: the same for the same list, wherever its items stand and whatever is ticked.
 pub fn sealed_bytes(items: &[Item]) -> Vec<u8> {
-    let bare = |item: &Item| Item { done: false, line: None, names: Vec::new(), ..item.clone() };
-    let bare: Vec<Item> = items.iter().map(bare).collect();
+    let bare: Vec<Bare<'_>> = items.iter().map(Bare::of).collect();
     serde_json::to_vec(&bare).unwrap_or_default()
+}
+
+/// An item as it is sealed: written as [`Item`] is, without what may change.
+#[derive(Serialize)]
+struct Bare<'a> {
+    name: &'a str,
+    text: &'a str,
+    #[serde(skip_serializing_if = "is_empty")]
+    steps: &'a [String],
+    done: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<&'a [String]>,
+    weight: Weight,
+}
+
+impl<'a> Bare<'a> {
+    fn of(item: &'a Item) -> Self {
+        let Item { name, text, steps, check, weight, .. } = item;
+        Self { name, text, steps, done: false, check: check.as_deref(), weight: *weight }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_empty(steps: &&[String]) -> bool {
+    steps.is_empty()
 }
 
 /// The list that counts: what was sealed, ticked as it is now, and after that what was added. An added item has no say

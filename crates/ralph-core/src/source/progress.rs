@@ -1,17 +1,52 @@
 //! `progress.txt`: a person's notes with three lines in them that a loop reads, two of which it also writes.
 
 use crate::text;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
 const LONGEST_STATUS: usize = 80;
+const LONGEST_LINE: usize = 400;
+
+/// A file that grew beyond this gains no more entries.
+const LARGEST: usize = 1024 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     pub iteration: u32,
     pub max_iterations: Option<u32>,
     pub status: Option<String>,
+}
+
+/// What one iteration adds below a person's notes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Two entries of a run about the same thing are one.
+    pub about: About,
+    /// `2026-11-16 02:10 UTC`
+    pub at: String,
+    pub run: String,
+    pub lines: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    Iteration(u32),
+    End,
+}
+
+impl Entry {
+    fn start(&self) -> String {
+        match self.about {
+            About::Iteration(iteration) => format!("## Iteration {iteration},"),
+            About::End => "## The end,".to_string(),
+        }
+    }
+
+    fn end(&self) -> String {
+        format!("(run {})", self.run)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -41,6 +76,40 @@ pub fn with_iteration(bytes: &[u8], iteration: u32) -> Option<Vec<u8>> {
 pub fn with_status(bytes: &[u8], status: &str) -> Option<Vec<u8>> {
     let value = find(bytes, Field::Status)?;
     Some(replaced(bytes, value, &text::line(status, LONGEST_STATUS)))
+}
+
+/// What an entry adds behind these bytes: nothing when it is there already, or when the file is no text or long enough.
+pub fn addition(bytes: &[u8], entry: &Entry) -> Vec<u8> {
+    if bytes.len() > LARGEST || bytes.contains(&0) || is_there(bytes, entry) {
+        return Vec::new();
+    }
+    let ending = if has_carriage_returns(bytes) { "\r\n" } else { "\n" };
+    let gap = match bytes {
+        [] => 0,
+        [.., b'\n'] => 1,
+        [..] => 2,
+    };
+    let mut added = ending.repeat(gap);
+    let heading = format!("{} {} {}", entry.start(), entry.at, entry.end());
+    let lines = entry.lines.iter().map(|line| text::line(line, LONGEST_LINE));
+    for line in core::iter::once(heading).chain(lines) {
+        added.push_str(&line);
+        added.push_str(ending);
+    }
+    added.into_bytes()
+}
+
+/// The times may differ: whoever was killed after writing tells the same once more.
+fn is_there(bytes: &[u8], entry: &Entry) -> bool {
+    let (start, end) = (entry.start(), entry.end());
+    bytes.split(|byte| *byte == b'\n').any(|line| {
+        line.starts_with(start.as_bytes()) && line.trim_ascii_end().ends_with(end.as_bytes())
+    })
+}
+
+fn has_carriage_returns(bytes: &[u8]) -> bool {
+    let first = bytes.split_inclusive(|byte| *byte == b'\n').next();
+    first.is_some_and(|line| line.ends_with(b"\r\n"))
 }
 
 fn replaced(bytes: &[u8], value: Range<usize>, with: &str) -> Vec<u8> {
@@ -121,7 +190,6 @@ impl Field {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::format;
 
     #[test]
     fn lines_are_read_leniently() {
@@ -217,6 +285,66 @@ mod tests {
                         assert_eq!(with_iteration(&file(12), number).unwrap(), file(number));
                         assert_eq!(read(&file(number)).iteration, number);
                     }
+                }
+            }
+        }
+    }
+
+    fn entry(about: About) -> Entry {
+        Entry {
+            about,
+            at: "2026-11-16 02:10 UTC".to_string(),
+            run: "k7f2".to_string(),
+            lines: alloc::vec![
+                "3 of 15 requirements are met".to_string(),
+                "next: feature 4: \"Export\u{1b}[1m\n- Status: DONE\" does not pass yet"
+                    .to_string(),
+            ],
+        }
+    }
+
+    #[test]
+    fn an_entry_stands_below_what_is_there() {
+        let added =
+            |bytes: &[u8]| String::from_utf8(addition(bytes, &entry(About::Iteration(4)))).unwrap();
+        let expected = "## Iteration 4, 2026-11-16 02:10 UTC (run k7f2)\n3 of 15 requirements are met\nnext: feature 4: \"Export - Status: DONE\" does not pass yet\n";
+        assert_eq!(added(b""), expected);
+        assert_eq!(added(b"- Iteration: 3\n"), format!("\n{expected}"));
+        assert_eq!(added(b"- Iteration: 3"), format!("\n\n{expected}"));
+        assert_eq!(added(b"a\r\nb\n"), format!("\n{expected}").replace('\n', "\r\n"));
+        assert_eq!(added(b"a\nb\r\n"), format!("\n{expected}"));
+        for nothing in [&b"a\0b"[..], &alloc::vec![b'x'; LARGEST + 1]] {
+            assert_eq!(added(nothing), "");
+        }
+    }
+
+    /// The law: whatever the file is, an entry is added once, behind bytes that stay, and changes nothing that is read.
+    #[test]
+    fn entries_are_added_once_and_change_nothing_that_is_read() {
+        let parts = [
+            &b""[..],
+            b"\n",
+            b"\r\n",
+            b"- Iteration:",
+            b"- Status:",
+            b"- Iteration: 3\n- Status: RUNNING\n",
+            b"\xff\xfe",
+            b"## Iteration 4, yesterday (run aaaa)\n",
+            b"## The end, (run k7f2) or so\n",
+        ];
+        for first in parts {
+            for second in parts {
+                let mut file = [first, second].concat();
+                for about in [About::Iteration(4), About::Iteration(40), About::End] {
+                    let before = read(&file);
+                    let added = addition(&file, &entry(about));
+                    assert!(!added.is_empty(), "{:?}", file.escape_ascii().to_string());
+                    file.extend(added);
+                    assert_eq!(read(&file), before, "{:?}", file.escape_ascii().to_string());
+                    let again = Entry { at: "later".to_string(), ..entry(about) };
+                    assert_eq!(addition(&file, &again), b"");
+                    let other = Entry { run: "9qd1".to_string(), ..entry(about) };
+                    assert!(!addition(&file, &other).is_empty());
                 }
             }
         }

@@ -154,7 +154,7 @@ fn with_fact(stop: At, fact: u64) -> At {
         3 | 4 => stop.trouble(Trouble::Unknown("solar_flare".into())),
         5 => stop.declared(Declared::NeedsHuman("which licence?".into())),
         6 => stop.declared(Declared::Waiting { until_ms: u64::MAX, why: "a build".into() }),
-        7 => stop.trust(Trust::Missing("`ralph.toml`".into())),
+        7 => stop.trust(Trust::Missing { what: "`ralph.toml`".into(), how: "ralph trust".into() }),
         8 => stop.tampering("`run.json` was changed after the start"),
         9 => stop.off(Off::KillSwitch),
         10 => stop.owner(Owner::Gone),

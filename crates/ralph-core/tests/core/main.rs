@@ -9,6 +9,8 @@ mod disk;
 #[cfg(test)]
 mod ending;
 #[cfg(test)]
+mod features;
+#[cfg(test)]
 mod guard;
 #[cfg(test)]
 mod host;

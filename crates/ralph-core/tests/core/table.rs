@@ -35,7 +35,7 @@ fn rows_of_a_run() -> Vec<Row> {
         .trouble(Trouble::RateLimit)
         .pending(PendingKind::Background, "shell \"build\"")
         .declared(Declared::NeedsHuman("which licence?".into()))
-        .trust(Trust::Missing("`ralph.toml`".into()))
+        .trust(Trust::Missing { what: "`ralph.toml`".into(), how: "ralph trust".into() })
         .tampering("`run.json` was changed after the start")
         .spent(TWENTY_DOLLARS)
         .context(900, Driver::Runner);
@@ -70,7 +70,7 @@ fn rows_of_files() -> Vec<Row> {
         .off(Off::KillSwitch)
         .trouble(Trouble::Overloaded)
         .pending(PendingKind::WakeUp, "*/5 * * * *")
-        .trust(Trust::Missing("`ralph.toml`".into()))
+        .trust(Trust::Missing { what: "`ralph.toml`".into(), how: "ralph trust".into() })
         .continuing(true);
     let peels: [(&'static str, &dyn Fn(At) -> At); 7] = [
         ("", &|at| at),

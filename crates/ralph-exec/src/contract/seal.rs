@@ -130,6 +130,10 @@ pub(super) fn kept(contract: &Contract<'_>) -> Vec<Requirement> {
 
 fn policy_kept(contract: &Contract<'_>) -> Requirement {
     let home = &contract.world.home;
+    // There was none, or a person left it out, and lists alone have checks.
+    if contract.seal.hash.is_empty() && contract.seal.policy.gates.is_empty() {
+        return requirement("policy", Standing::Met(Evidence::Measured), "");
+    }
     let (summary, approved) = match policy(home, contract.project()) {
         Ok(Some((_, now))) if sealed_hash(&now) == contract.seal.hash => {
             return requirement("policy", Standing::Met(Evidence::Measured), "");
@@ -149,10 +153,6 @@ fn policy_kept(contract: &Contract<'_>) -> Requirement {
                 format!("{what} changed since the run began; what was sealed then still counts"),
                 approved,
             )
-        }
-        // There was none, and lists alone have checks.
-        Ok(None) if contract.seal.hash.is_empty() && contract.seal.policy.gates.is_empty() => {
-            return requirement("policy", Standing::Met(Evidence::Measured), "");
         }
         Ok(None) => (
             "the policy file is gone; what was sealed at the start still counts".to_string(),

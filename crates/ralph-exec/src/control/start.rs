@@ -129,8 +129,8 @@ fn lists(order: &Order) -> Result<Vec<Sealed>, ControlError> {
     let plans = order.plans.iter().map(|path| Named { path: path.clone(), kind: ListKind::Plan });
     let project = order.policy_project();
     let mut sealed = Vec::new();
-    for (number, named) in features.chain(plans).enumerate() {
-        sealed.push(lists::seal(&project, &named, number)?);
+    for named in features.chain(plans) {
+        sealed.push(lists::seal(&project, &named)?);
     }
     Ok(sealed)
 }
@@ -144,8 +144,9 @@ fn policy(home: &Home, order: &Order, lists: &[Sealed]) -> Result<Option<Approve
         if !trust::is_hash_approved(home, &project.to_string_lossy(), &list.seal.approval) {
             let path = Path::new(&list.seal.path);
             let path = path.strip_prefix(&order.project).unwrap_or(path);
+            let trust = lists::trust_command(list.seal.kind, path);
             let list = text::line(&path.to_string_lossy(), 200);
-            return Err(ControlError::Unapproved { list });
+            return Err(ControlError::Unapproved { list, trust });
         }
     }
     if order.policy.is_some() || !has_checks {

@@ -31,7 +31,7 @@ use session::{session_files, uncommitted};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub use progress::{advance, finish};
+pub use progress::{Told, advance, finish};
 
 /// What a run demands, on the tree as it is now.
 pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Evidence {

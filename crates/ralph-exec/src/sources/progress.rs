@@ -1,42 +1,86 @@
 //! `progress.txt` of a loop directory: a run tells there how far it is.
 
 use crate::adopt;
-use crate::fs;
-use ralph_core::record::Run;
+use crate::clock;
+use crate::fs::{self, Durability, FileError};
+use ralph_core::record::{Report, Run};
+use ralph_core::source::progress::{self, About, Entry};
 use std::path::Path;
 
-/// Writes the loop directory's own view of a run that was just decided.
-pub fn advance(run: &Run, iteration: u32) -> Result<(), fs::FileError> {
-    rewrite(run, |bytes| ralph_core::source::progress::with_iteration(bytes, iteration))
+/// What a run that was just decided has to tell.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    pub iteration: u32,
+    pub report: Option<&'a Report>,
+    /// What a person would otherwise have to ask for.
+    pub because: &'a str,
 }
 
-pub fn finish(run: &Run, status: &str) -> Result<(), fs::FileError> {
-    rewrite(run, |bytes| ralph_core::source::progress::with_status(bytes, status))
+/// Writes the loop directory's own view of a run that was held.
+pub fn advance(run: &Run, told: &Told<'_>) -> Result<(), FileError> {
+    let entry = entry(run, About::Iteration(told.iteration), lines(told));
+    rewrite(run, &entry, |bytes| progress::with_iteration(bytes, told.iteration))
 }
 
-fn rewrite(run: &Run, edit: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Result<(), fs::FileError> {
+/// The same of one that ended, with the word that the file has for it, if there is one.
+pub fn finish(
+    run: &Run,
+    (ended, word): (&str, Option<&str>),
+    told: &Told<'_>,
+) -> Result<(), FileError> {
+    let entry = entry(run, About::End, vec![format!("{ended}: {}", told.because)]);
+    rewrite(run, &entry, |bytes| progress::with_status(bytes, word?))
+}
+
+fn lines(told: &Told<'_>) -> Vec<String> {
+    let Some(report) = told.report else { return vec![told.because.to_string()] };
+    let open = report.unmet.saturating_add(report.unknown).saturating_add(report.pending);
+    let met = report.total.saturating_sub(open);
+    let is_or_are = if met == 1 { "is" } else { "are" };
+    let mut lines = vec![format!("{met} of {} requirements {is_or_are} met", report.total)];
+    lines.extend(report.lines.first().map(|line| format!("next: {}: {}", line.name, line.note)));
+    lines
+}
+
+fn entry(run: &Run, about: About, lines: Vec<String>) -> Entry {
+    let now = clock::rfc3339(clock::now_ms());
+    let minute = now.get(..16).unwrap_or(&now).replace('T', " ");
+    Entry { about, at: format!("{minute} UTC"), run: run.id.to_string(), lines }
+}
+
+fn rewrite(
+    run: &Run,
+    entry: &Entry,
+    edit: impl Fn(&[u8]) -> Option<Vec<u8>>,
+) -> Result<(), FileError> {
     for directory in &run.features {
         let path = Path::new(directory).join(adopt::PROGRESS);
         // A link that leads out of the loop's directory leads to a file that is none of ours.
         if fs::resolve(&path).is_some_and(|resolved| !resolved.starts_with(directory)) {
-            return Err(fs::FileError::refused(&path, "it leads out of the loop's directory"));
+            return Err(FileError::refused(&path, "it leads out of the loop's directory"));
         }
-        if let Some(bytes) = fs::read_opt(&path, adopt::LARGEST_LIST)?
-            && let Some(edited) = edit(&bytes)
-        {
-            put(&path, &bytes, &edited)?;
+        if let Some(bytes) = fs::read_opt(&path, adopt::LARGEST_LIST)? {
+            let edited = edit(&bytes).unwrap_or_else(|| bytes.clone());
+            let added = progress::addition(&edited, entry);
+            put(&path, &bytes, &edited, &added)?;
         }
     }
     Ok(())
 }
 
-/// A number of as many digits is put over the old one: the file stays the same file, and that is cheaper too.
-fn put(path: &Path, before: &[u8], after: &[u8]) -> Result<(), fs::FileError> {
-    let differs = |(old, new): (&u8, &u8)| old != new;
-    let Some(from) = before.iter().zip(after).position(differs) else { return Ok(()) };
+/// A number of as many digits is put over the old one, and what is new goes behind: the file stays the same file, and
+/// that is cheaper too.
+fn put(path: &Path, before: &[u8], after: &[u8], added: &[u8]) -> Result<(), FileError> {
     if before.len() != after.len() {
-        return fs::replace_keeping_mode(path, after);
+        return fs::replace_keeping_mode(path, &[after, added].concat());
     }
-    let last = before.iter().zip(after).rposition(differs).unwrap_or(from);
-    fs::patch(path, from as u64, &after[from..=last])
+    let differs = |(old, new): (&u8, &u8)| old != new;
+    if let Some(from) = before.iter().zip(after).position(differs) {
+        let last = before.iter().zip(after).rposition(differs).unwrap_or(from);
+        fs::patch(path, from as u64, &after[from..=last])?;
+    }
+    if !added.is_empty() {
+        fs::append(path, added, Durability::Cached)?;
+    }
+    Ok(())
 }

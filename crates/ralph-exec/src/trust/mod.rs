@@ -16,14 +16,18 @@ use ralph_core::gate::{Command, Gate, quoted};
 use ralph_core::record::Seal;
 use ralph_core::text;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 const VERSION: u8 = 1;
-const LARGEST_APPROVAL: usize = 4 * 1024 * 1024;
+const LARGEST_APPROVAL: usize = 64 * 1024 * 1024;
 const MOST_APPROVALS: usize = 100_000;
 /// How much of a hash has to be given for it to be meant.
 pub const SHORTEST_HASH: usize = 12;
+
+/// How the checks of a list are called among what they call.
+const CHECKS_OF: &str = "checks of ";
 
 /// What there is to approve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,7 +139,7 @@ pub fn checks(project: &Path, list: &Path, checks: &[Gate]) -> Result<Subject, T
             hasher.update(&serde_json::to_vec(&gate.command).unwrap_or_default());
         }
         let hash = hasher.finalize().to_hex().to_string();
-        called.insert(0, Called { name: format!("checks of {name}"), hash });
+        called.insert(0, Called { name: format!("{CHECKS_OF}{name}"), hash });
     }
     Ok(Subject { project: project.to_path_buf(), hash: hash(&called), commands, called })
 }
@@ -156,27 +160,48 @@ impl Subject {
         fn key(command: &GateCommand) -> (String, &str) {
             (format!("the command of `{}`", command.gate), &command.command)
         }
-        fn file(called: &Called) -> (String, &str) {
-            (format!("`{}`", called.name), &called.hash)
-        }
-        let now: Vec<_> =
-            self.commands.iter().map(key).chain(self.called.iter().map(file)).collect();
-        let then: Vec<_> =
-            then.commands.iter().map(key).chain(then.called.iter().map(file)).collect();
-        let mut differences = Vec::new();
-        for (what, content) in &now {
-            let how = match then.iter().find(|(other, _)| other == what) {
-                None => How::Added,
-                Some((_, other)) if other != content => How::Changed,
-                Some(_) => continue,
-            };
-            differences.push(Difference { what: what.clone(), how });
-        }
-        let gone = then.iter().filter(|(what, _)| !now.iter().any(|(other, _)| other == what));
-        differences
-            .extend(gone.map(|(what, _)| Difference { what: what.clone(), how: How::Removed }));
-        differences
+        let now = self.commands.iter().map(key).chain(self.called.iter().map(file));
+        let then = then.commands.iter().map(key).chain(then.called.iter().map(file));
+        differences(&now.collect::<Vec<_>>(), &then.collect::<Vec<_>>())
     }
+
+    /// Files that commands name and that are not as they were approved then, as one names them in a sentence.
+    pub fn changed_files(&self, then: &Approval) -> Vec<String> {
+        let now: Vec<_> = self.called.iter().map(file).collect();
+        let then: Vec<_> = then.called.iter().map(file).collect();
+        differences(&now, &then).into_iter().map(|difference| difference.what).collect()
+    }
+
+    /// What of the project it is about: its policy, or one of its lists.
+    fn topic(&self) -> Option<&str> {
+        topic(&self.called)
+    }
+}
+
+fn file(called: &Called) -> (String, &str) {
+    (format!("`{}`", called.name), &called.hash)
+}
+
+fn differences(now: &[(String, &str)], then: &[(String, &str)]) -> Vec<Difference> {
+    let before: BTreeMap<&str, &str> =
+        then.iter().map(|(what, content)| (what.as_str(), *content)).collect();
+    let after: BTreeSet<&str> = now.iter().map(|(what, _)| what.as_str()).collect();
+    let mut differences = Vec::new();
+    for (what, content) in now {
+        let how = match before.get(what.as_str()) {
+            None => How::Added,
+            Some(other) if other != content => How::Changed,
+            Some(_) => continue,
+        };
+        differences.push(Difference { what: what.clone(), how });
+    }
+    let gone = then.iter().filter(|(what, _)| !after.contains(what.as_str()));
+    differences.extend(gone.map(|(what, _)| Difference { what: what.clone(), how: How::Removed }));
+    differences
+}
+
+fn topic(called: &[Called]) -> Option<&str> {
+    called.first().map(|first| first.name.as_str()).filter(|name| name.starts_with(CHECKS_OF))
 }
 
 /// Whether everything of it may run.
@@ -202,18 +227,32 @@ pub fn seal_approval(home: &Home, seal: &Seal) -> Option<Approval> {
     read(&path).filter(|approval| approval.hash == seal.hash && approval.project == seal.project)
 }
 
-/// Whether this very content of the project may run.
+/// Whether this very content of the project may run. Of ten thousand commands nothing but whose they are is read.
 pub fn is_hash_approved(home: &Home, project: &str, hash: &str) -> bool {
-    let known = read(&home.approval(Path::new(project), hash));
-    known.is_some_and(|approval| approval.hash == hash && approval.project == project)
+    #[derive(Deserialize)]
+    struct Bare {
+        v: u8,
+        project: String,
+        hash: String,
+    }
+    let bytes = fs::read(&home.approval(Path::new(project), hash), LARGEST_APPROVAL).ok();
+    let known = bytes.and_then(|bytes| serde_json::from_slice::<Bare>(&bytes).ok());
+    known.is_some_and(|known| known.v == VERSION && known.hash == hash && known.project == project)
 }
 
-/// The newest approval of anything in this project.
-pub fn last_approval(home: &Home, project: &Path) -> Result<Option<Approval>, TrustError> {
-    let approvals = of_project(home, project)?;
+/// The approval of this very content of the project.
+pub fn hash_approval(home: &Home, project: &str, hash: &str) -> Option<Approval> {
+    read(&home.approval(Path::new(project), hash))
+        .filter(|approval| approval.hash == hash && approval.project == project)
+}
+
+/// The newest approval of the same policy or list.
+pub fn last_approval(home: &Home, subject: &Subject) -> Result<Option<Approval>, TrustError> {
+    let approvals = of_project(home, &subject.project)?;
     Ok(approvals
         .into_iter()
         .map(|(_, approval)| approval)
+        .filter(|approval| topic(&approval.called) == subject.topic())
         .max_by(|one, other| one.approved_at.cmp(&other.approved_at)))
 }
 

@@ -179,7 +179,7 @@ fn any_change_asks_again_and_going_back_does_not() {
         let was = fs::read(&place.path("project").join(path), 10_000).unwrap();
         place = place.write(&format!("project/{path}"), &text);
         let now = place.subject();
-        let last = last_approval(&place.home(), &now.project).unwrap().unwrap();
+        let last = last_approval(&place.home(), &now).unwrap().unwrap();
         let differences = now.differences(&last);
         let differences: Vec<_> =
             differences.iter().map(|one| format!("{:?} {}", one.how, one.what)).collect();

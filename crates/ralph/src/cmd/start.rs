@@ -332,7 +332,7 @@ fn promise(promise: Option<&str>) -> Result<Option<String>, Failure> {
 }
 
 /// The directory of a feature list; naming the list itself is fine.
-fn list_directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn list_directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
     if path.file_name().is_some_and(|name| name == adopt::FEATURES)
         && !fs::is_directory(&here.join(path))
     {
@@ -341,7 +341,7 @@ fn list_directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
     directory(path, here)
 }
 
-fn plan_file(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn plan_file(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
     let what = || format!("`{}` is not a file", path.display());
     let resolved = fs::resolve(&here.join(path)).filter(|path| !fs::is_directory(path));
     let resolved = resolved.filter(|path| path.to_str().is_some());

@@ -4,14 +4,20 @@ use super::home;
 use crate::cli::Trust as Args;
 use crate::report::Failure;
 use crate::term;
+use ralph_core::gate::Gate;
+use ralph_core::record::ListKind;
 use ralph_core::text;
 use ralph_exec::config;
 use ralph_exec::control::Caller;
 use ralph_exec::env::Env;
+use ralph_exec::features::FeatureError;
+use ralph_exec::lists::{self, Named};
 use ralph_exec::paths::Home;
 use ralph_exec::trust::{self, Approval, Called, How, Program, SearchPath, Subject};
+use ralph_exec::{adopt, fs};
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Read};
+use std::path::Path;
 
 /// An answer is a word.
 const LONGEST_ANSWER: u64 = 100;
@@ -30,6 +36,20 @@ enum Standing {
 struct TrustJson<'a> {
     v: u8,
     project: String,
+    #[serde(flatten)]
+    policy: SubjectJson<'a>,
+    lists: Vec<ListJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ListJson<'a> {
+    list: String,
+    #[serde(flatten)]
+    subject: SubjectJson<'a>,
+}
+
+#[derive(Serialize)]
+struct SubjectJson<'a> {
     status: Standing,
     hash: &'a str,
     commands: Vec<CommandJson<'a>>,
@@ -60,7 +80,10 @@ struct RevokedJson {
 
 /// All there is to know before one agrees.
 struct Question {
+    /// The list whose checks it is about, from the project on; the policy otherwise.
+    list: Option<String>,
     subject: Subject,
+    before: Standing,
     search_path: SearchPath,
     /// While it is not approved: what was, if anything.
     last: Option<Approval>,
@@ -76,32 +99,114 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<(), Failure> {
     if args.revoke {
         return revoke(&home, args, &project);
     }
-    let config = config::load(&project, &home)?;
-    let subject = trust::subject(&config)?;
-    let before = standing(&home, &subject);
-    let last = match before {
-        Standing::Untrusted => trust::last_approval(&home, &config.project)?,
-        Standing::Approved | Standing::NotNeeded | Standing::Revoked => None,
-    };
-    let search_path = trust::search_path(&config, env.search_path().as_deref());
-    let question = Question { subject, search_path, last };
-    if !args.json {
-        term::out(&shown(&question, before))?;
-    }
-    let agreed = match (before, &args.hash) {
-        (Standing::NotNeeded | Standing::Revoked, _) | (Standing::Approved, None) => Ok(()),
-        (_, Some(given)) => by_hash(&home, &question, given),
-        (Standing::Untrusted, None) => ask(&home, &question, args),
-    };
+    let policy = policy(env, &home, &project)?;
+    let lists = of_lists(env, &home, args, &policy.subject.project)?;
+    let is_about_policy = args.features.is_empty() && args.plan.is_empty();
+    // Nobody is bothered with a policy that there is not, when there is something else to look at.
+    let is_worth_it = policy.before != Standing::NotNeeded || lists.is_empty();
+    let asked: Vec<&Question> =
+        std::iter::once(&policy).filter(|_| is_about_policy && is_worth_it).chain(&lists).collect();
+    let agreed = agree(&home, &asked, args);
     if args.json {
-        print_json(&question, standing(&home, &question.subject))?;
-    } else if agreed.is_ok() && before == Standing::Untrusted {
-        term::out(&format!(
-            "{}; a change of any of it asks again\n",
-            term::paint(term::GOOD, "approved")
-        ))?;
+        print_json(&home, &policy, &lists)?;
     }
     agreed
+}
+
+/// Everything is shown before anybody is asked, and each is asked for on its own.
+fn agree(home: &Home, asked: &[&Question], args: &Args) -> Result<(), Failure> {
+    if let Some(given) = &args.hash {
+        for question in asked.iter().filter(|_| !args.json) {
+            term::out(&shown(question))?;
+        }
+        return by_hash(home, asked, given, args);
+    }
+    let mut first = Ok(());
+    for question in asked {
+        if !args.json {
+            term::out(&shown(question))?;
+        }
+        let agreed = match question.before {
+            Standing::NotNeeded | Standing::Revoked | Standing::Approved => Ok(()),
+            Standing::Untrusted => ask(home, question, args).and_then(|()| approved(args)),
+        };
+        first = first.and(agreed);
+    }
+    first
+}
+
+fn approved(args: &Args) -> Result<(), Failure> {
+    if !args.json {
+        let word = term::paint(term::GOOD, "approved");
+        term::out(&format!("{word}; a change of any of it asks again\n"))?;
+    }
+    Ok(())
+}
+
+fn policy(env: &Env, home: &Home, project: &Path) -> Result<Question, Failure> {
+    let config = config::load(project, home)?;
+    let subject = trust::subject(&config)?;
+    let search_path = trust::search_path(&config, env.search_path().as_deref());
+    question(home, None, subject, search_path)
+}
+
+fn question(
+    home: &Home,
+    list: Option<String>,
+    subject: Subject,
+    search_path: SearchPath,
+) -> Result<Question, Failure> {
+    let before = standing(home, &subject);
+    let last = match before {
+        Standing::Untrusted => trust::last_approval(home, &subject)?,
+        Standing::Approved | Standing::NotNeeded | Standing::Revoked => None,
+    };
+    Ok(Question { list, subject, before, search_path, last })
+}
+
+/// The lists that were named, or those of the project that have checks.
+fn of_lists(env: &Env, home: &Home, args: &Args, project: &Path) -> Result<Vec<Question>, Failure> {
+    let here = env.current_dir().unwrap_or_default();
+    let mut named = Vec::new();
+    for directory in &args.features {
+        let path = super::start::list_directory(directory, &here)?.join(adopt::FEATURES);
+        named.push(Named { path, kind: ListKind::Features });
+    }
+    for plan in &args.plan {
+        let path = super::start::plan_file(plan, &here)?;
+        named.push(Named { path, kind: ListKind::Plan });
+    }
+    let is_named = !named.is_empty();
+    if !is_named {
+        named = usual(env, project)?;
+    }
+    let mut questions: Vec<Question> = Vec::new();
+    for one in &named {
+        let checked = match lists::checked(project, one) {
+            Ok(checked) => checked,
+            Err(error) if is_named => return Err(FeatureError::from(error).into()),
+            // What cannot be read is told where it counts: `ralph loop list`, `ralph start`.
+            Err(_) => continue,
+        };
+        if !is_named && checked.gates.is_empty() {
+            continue;
+        }
+        let path = env.search_path();
+        let called = checked.gates.iter().zip(&checked.subject.commands);
+        let gates: Vec<Gate> = called
+            .map(|(gate, command)| Gate { name: command.gate.clone(), ..gate.clone() })
+            .collect();
+        let search_path = trust::search_path_of(project, &gates, path.as_deref());
+        let name = one.path.strip_prefix(project).unwrap_or(&one.path).to_string_lossy();
+        questions.push(question(home, Some(name.into_owned()), checked.subject, search_path)?);
+    }
+    Ok(questions)
+}
+
+/// Where lists are that nobody has to name.
+fn usual(env: &Env, project: &Path) -> Result<Vec<Named>, Failure> {
+    let loops = super::feature::loops(env, project)?;
+    Ok(loops.iter().map(ralph_exec::features::Loop::list).collect())
 }
 
 fn standing(home: &Home, subject: &Subject) -> Standing {
@@ -114,26 +219,39 @@ fn standing(home: &Home, subject: &Subject) -> Standing {
     }
 }
 
-fn by_hash(home: &Home, question: &Question, given: &str) -> Result<(), Failure> {
+fn by_hash(home: &Home, asked: &[&Question], given: &str, args: &Args) -> Result<(), Failure> {
+    if asked.iter().all(|question| question.before == Standing::NotNeeded) {
+        return Ok(());
+    }
     if given.len() < trust::SHORTEST_HASH {
         let what = format!("`--hash` needs at least {} characters", trust::SHORTEST_HASH);
         return Err(Failure::untrusted(&what, "`ralph trust` prints the hash"));
     }
-    if !question.subject.is_meant_by(given) {
-        let what = "the policy is not the one with that hash; nothing was approved";
+    let meant = asked.iter().find(|question| question.subject.is_meant_by(given));
+    let Some(question) = meant else {
+        let what = match asked {
+            [Question { list: None, .. }] => {
+                "the policy is not the one with that hash; nothing was approved"
+            }
+            [Question { list: Some(_), .. }] => {
+                "the list is not the one with that hash; nothing was approved"
+            }
+            [..] => "nothing here has that hash; nothing was approved",
+        };
         return Err(Failure::untrusted(what, "look at what changed, then give the hash above"));
-    }
+    };
     trust::approve(home, &question.subject, &question.search_path)?;
-    Ok(())
+    if question.before == Standing::Untrusted { approved(args) } else { Ok(()) }
 }
 
 fn ask(home: &Home, question: &Question, args: &Args) -> Result<(), Failure> {
     if args.json || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let hint = format!("read it, then `ralph trust --hash {}`", question.subject.hash);
-        return Err(Failure::untrusted(
-            "nobody approved this policy, and nobody is here to ask",
-            &hint,
-        ));
+        let what = match question.list {
+            None => "nobody approved this policy, and nobody is here to ask",
+            Some(_) => "nobody approved these checks, and nobody is here to ask",
+        };
+        return Err(Failure::untrusted(what, &hint));
     }
     term::out("approve? [y/N] ")?;
     let mut answer = String::new();
@@ -149,9 +267,9 @@ fn ask(home: &Home, question: &Question, args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn revoke(home: &Home, args: &Args, project: &std::path::Path) -> Result<(), Failure> {
+fn revoke(home: &Home, args: &Args, project: &Path) -> Result<(), Failure> {
     // Approvals are kept by the path without links.
-    let project = ralph_exec::fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
+    let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
     let revoked = trust::revoke(home, &project)?;
     let name = text::line(&project.to_string_lossy(), 500);
     if args.json {
@@ -169,15 +287,19 @@ fn revoke(home: &Home, args: &Args, project: &std::path::Path) -> Result<(), Fai
     Ok(())
 }
 
-fn shown(question: &Question, standing: Standing) -> String {
-    let Question { subject, search_path, last } = question;
-    let name = text::line(&subject.project.to_string_lossy(), 500);
+fn shown(question: &Question) -> String {
+    let Question { list, subject, before: standing, search_path, last } = question;
+    let name = match list {
+        None => text::line(&subject.project.to_string_lossy(), 500),
+        Some(list) => text::line(&text::reveal(list), 500),
+    };
     let mut out = format!("{}\n", term::paint(term::BOLD, &name));
-    if subject.commands.is_empty() {
-        out.push_str("\nno gates\n");
-    } else {
-        out.push_str("\ngates run\n");
-    }
+    out.push_str(match (list, subject.commands.is_empty()) {
+        (None, true) => "\nno gates\n",
+        (None, false) => "\ngates run\n",
+        (Some(_), true) => "\nno checks\n",
+        (Some(_), false) => "\nchecks run\n",
+    });
     for (command, program) in subject.commands.iter().zip(&search_path.programs) {
         let literal = command.command.replace('\n', "\n    ");
         out.push_str(&format!("  {}\n    {literal}\n", term::paint(term::BOLD, &command.gate)));
@@ -196,7 +318,7 @@ fn shown(question: &Question, standing: Standing) -> String {
             }
         }
     }
-    if standing == Standing::NotNeeded {
+    if *standing == Standing::NotNeeded {
         out.push_str(
             "\nnothing of this comes from the repository, so there is nothing to approve\n",
         );
@@ -228,15 +350,27 @@ fn shown(question: &Question, standing: Standing) -> String {
     out
 }
 
-fn print_json(question: &Question, status: Standing) -> Result<(), Failure> {
-    let Question { subject, search_path, last } = question;
+fn print_json(home: &Home, policy: &Question, lists: &[Question]) -> Result<(), Failure> {
+    let lists = lists.iter().map(|question| ListJson {
+        list: question.list.clone().unwrap_or_default(),
+        subject: json(home, question),
+    });
+    super::print_json(&TrustJson {
+        v: 1,
+        project: policy.subject.project.display().to_string(),
+        policy: json(home, policy),
+        lists: lists.collect(),
+    })?;
+    Ok(())
+}
+
+fn json<'a>(home: &Home, question: &'a Question) -> SubjectJson<'a> {
+    let Question { subject, search_path, last, .. } = question;
     let commands =
         subject.commands.iter().map(|one| CommandJson { gate: &one.gate, command: &one.command });
     let differences = last.iter().flat_map(|last| subject.differences(last));
-    super::print_json(&TrustJson {
-        v: 1,
-        project: subject.project.display().to_string(),
-        status,
+    SubjectJson {
+        status: standing(home, subject),
         hash: &subject.hash,
         commands: commands.collect(),
         called: &subject.called,
@@ -244,6 +378,5 @@ fn print_json(question: &Question, status: Standing) -> Result<(), Failure> {
         changes: differences
             .map(|difference| ChangeJson { what: difference.what, how: difference.how })
             .collect(),
-    })?;
-    Ok(())
+    }
 }

@@ -17,6 +17,7 @@ mod demo;
 mod detect;
 mod doctor;
 mod faults;
+mod features;
 mod gates;
 mod guard;
 mod hook;

@@ -69,6 +69,14 @@ pub fn check_name(list: usize, position: usize) -> String {
     format!("check-{}-{}", list + 1, position + 1)
 }
 
+/// The list and the position in it that a name is of.
+pub fn position(check: &str) -> Option<(usize, usize)> {
+    let (list, position) = check.strip_prefix("check-")?.split_once('-')?;
+    let from_one = |number: &str| number.parse::<usize>().ok()?.checked_sub(1);
+    let found = (from_one(list)?, from_one(position)?);
+    (check_name(found.0, found.1) == check).then_some(found)
+}
+
 /// All checks of a list, which is the one with this number among those of its run.
 pub fn checks(list: usize, items: &[Item]) -> Vec<Gate> {
     items.iter().enumerate().filter_map(|(at, item)| check(list, at, item)).collect()
@@ -88,18 +96,18 @@ pub fn requirements(list: usize, items: &[Item], demands: &Demands<'_>) -> Vec<R
     let mut next_is_found = false;
     let mut requirements = Vec::with_capacity(items.len());
     for (position, item) in items.iter().enumerate() {
-        let mut one = match &item.check {
+        let standing = match &item.check {
             Some(argv) => checked(item, argv, demands.checked.get(&check_name(list, position))),
             None => said(item, demands),
         };
-        let is_next = !next_is_found && one.is_open() && !one.is_pending();
-        if is_next {
+        let mut one = requirement(item, standing);
+        if !next_is_found && one.is_open() && !one.is_pending() {
             next_is_found = true;
+            // Told for one of thousands, so not made for the others.
+            one.next = next(item, &one.standing, demands);
             if let Standing::Unmet(failure) = &mut one.standing {
                 failure.quote = steps(item);
             }
-        } else {
-            one.next = String::new();
         }
         requirements.push(one);
     }
@@ -107,38 +115,29 @@ pub fn requirements(list: usize, items: &[Item], demands: &Demands<'_>) -> Vec<R
 }
 
 /// Only the result of its check counts, whatever anybody says.
-fn checked(item: &Item, argv: &[String], known: Option<&Requirement>) -> Requirement {
-    let shown = argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-    let shown = text::line(&shown, LONGEST_CHECK).replace('`', "'");
-    let standing = match known {
-        None => {
-            let why = "its check is run when what comes before is done".to_string();
-            Standing::Pending(Pending::NotReached(why))
-        }
-        Some(known) => match &known.standing {
-            Standing::Unmet(failure) => Standing::Unmet(Failure {
-                summary: format!("{}: `{shown}` fails: {}", title(item), failure.summary),
-                ..failure.clone()
-            }),
-            Standing::Unknown(why) => Standing::Unknown(format!("`{shown}`: {why}")),
-            standing @ (Standing::Met(_) | Standing::Pending(_)) => standing.clone(),
-        },
+fn checked(item: &Item, argv: &[String], known: Option<&Requirement>) -> Standing {
+    let Some(known) = known else {
+        let why = "its check is run when what comes before is done".to_string();
+        return Standing::Pending(Pending::NotReached(why));
     };
-    let next = match &standing {
-        Standing::Unknown(_) => format!(
-            "If your changes broke `{shown}`, the check of {}, mend that; otherwise a person has to look",
-            item.name
-        ),
-        Standing::Met(_) | Standing::Unmet(_) | Standing::Pending(_) => {
-            format!("Work on {} until `{shown}` passes", item.name)
-        }
-    };
-    requirement(item, standing, next)
+    match &known.standing {
+        Standing::Unmet(failure) => Standing::Unmet(Failure {
+            summary: format!("{}: `{}` fails: {}", title(item), command(argv), failure.summary),
+            ..failure.clone()
+        }),
+        Standing::Unknown(why) => Standing::Unknown(format!("`{}`: {why}", command(argv))),
+        standing @ (Standing::Met(_) | Standing::Pending(_)) => standing.clone(),
+    }
+}
+
+fn command(argv: &[String]) -> String {
+    let typed = argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    text::line(&typed, LONGEST_CHECK).replace('`', "'")
 }
 
 /// Nothing measures it: somebody's word, which is worth something only beside gates that pass.
-fn said(item: &Item, demands: &Demands<'_>) -> Requirement {
-    let standing = match (item.done, demands.gates, demands.claims) {
+fn said(item: &Item, demands: &Demands<'_>) -> Standing {
+    match (item.done, demands.gates, demands.claims) {
         (false, ..) => {
             let summary = match demands.kind {
                 ListKind::Features => format!("{} does not pass yet", title(item)),
@@ -155,27 +154,39 @@ fn said(item: &Item, demands: &Demands<'_>) -> Requirement {
         }
         (true, Gates::Pass, Claims::WithGates) => Standing::Met(Evidence::Backed),
         (true, Gates::Pass | Gates::None, _) => Standing::Met(Evidence::Claimed),
-    };
-    let next = match demands.kind {
-        ListKind::Features => format!(
+    }
+}
+
+/// What to do about an item that is open.
+fn next(item: &Item, standing: &Standing, demands: &Demands<'_>) -> String {
+    if item.weight == Weight::Advisory {
+        return String::new();
+    }
+    match (&item.check, standing, demands.kind) {
+        (Some(argv), Standing::Unknown(_), _) => format!(
+            "If your changes broke `{}`, the check of {}, mend that; otherwise a person has to look",
+            command(argv),
+            item.name
+        ),
+        (Some(argv), ..) => format!("Work on {} until `{}` passes", item.name, command(argv)),
+        (None, _, ListKind::Features) => format!(
             "Implement {}, check it, then set its `passes` to true in `{}`",
             item.name, demands.file
         ),
-        ListKind::Plan => {
+        (None, _, ListKind::Plan) => {
             format!("Do what {} says, check it, then tick it in `{}`", item.name, demands.file)
         }
-    };
-    requirement(item, standing, next)
+    }
 }
 
-fn requirement(item: &Item, standing: Standing, next: String) -> Requirement {
-    let weight = item.weight;
-    let next = if matches!(standing, Standing::Met(_)) || weight == Weight::Advisory {
-        String::new()
-    } else {
-        next
-    };
-    Requirement { name: item.name.clone(), stage: Stage::Correctness, standing, weight, next }
+fn requirement(item: &Item, standing: Standing) -> Requirement {
+    Requirement {
+        name: item.name.clone(),
+        stage: Stage::Correctness,
+        standing,
+        weight: item.weight,
+        next: String::new(),
+    }
 }
 
 fn title(item: &Item) -> String {

@@ -4,7 +4,7 @@ pub(crate) mod args;
 mod detect;
 mod explain;
 mod list;
-mod run;
+pub(crate) mod run;
 mod warm;
 
 use crate::SUCCESS;
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Files are listed long before that.
-const LISTING: Duration = Duration::from_mins(5);
+pub(crate) const LISTING: Duration = Duration::from_mins(5);
 
 pub(crate) fn run(env: &Env, gate: &args::Gate) -> Result<u8, Failure> {
     match gate {

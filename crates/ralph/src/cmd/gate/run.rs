@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// What a gate says could not be told.
 const UNKNOWN: u8 = 4;
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 const SHOWN_FINDINGS: usize = 5;
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -39,11 +39,7 @@ pub(crate) fn run(env: &Env, args: &GateRun) -> Result<u8, Failure> {
     let subject = approved(&home, &config, args.trust_hash.as_deref())?;
     let chosen = chosen(&config, args)?;
     let path = trust::recorded_path(&home, &subject);
-    let cancel = Cancel::new()
-        .map(Arc::new)
-        .map_err(|error| Failure::because("cannot prepare for Ctrl-C", &error))?;
-    signals::wish_on_signals(&cancel)
-        .map_err(|error| Failure::because("cannot watch for Ctrl-C", &error))?;
+    let cancel = cancel()?;
     let course = Course {
         place: Place {
             home: &home,
@@ -77,8 +73,18 @@ pub(crate) fn run(env: &Env, args: &GateRun) -> Result<u8, Failure> {
     Ok(if cancel.is_wished() { INTERRUPTED } else { verdict(&ran) })
 }
 
+/// What Ctrl-C sets.
+pub(crate) fn cancel() -> Result<Arc<Cancel>, Failure> {
+    let cancel = Cancel::new()
+        .map(Arc::new)
+        .map_err(|error| Failure::because("cannot prepare for Ctrl-C", &error))?;
+    signals::wish_on_signals(&cancel)
+        .map_err(|error| Failure::because("cannot watch for Ctrl-C", &error))?;
+    Ok(cancel)
+}
+
 /// 0 when every required gate passed, 1 when one failed, 4 when one could not be told.
-fn verdict(ran: &[Ran]) -> u8 {
+pub(crate) fn verdict(ran: &[Ran]) -> u8 {
     let required = || ran.iter().filter(|ran| ran.gate.weight == Weight::Required);
     if required().any(|ran| ran.report.outcome == Outcome::Failed) {
         FAILURE
@@ -122,7 +128,7 @@ fn chosen<'a>(config: &'a Config, args: &GateRun) -> Result<Vec<&'a Gate>, Failu
 }
 
 /// One line when a gate is over, for logs and pipes.
-fn plain_line(seen: Seen<'_>) {
+pub(crate) fn plain_line(seen: Seen<'_>) {
     if let Seen::Ended(ran) = seen {
         let took = match ran.source {
             Source::Fresh => wording::short_duration(ran.report.took_ms),
@@ -140,8 +146,10 @@ fn plain_line(seen: Seen<'_>) {
 fn show(env: &Env, format: GateFormat, ran: &[Ran]) -> Result<(), Failure> {
     let told: Vec<write::Ran<'_>> = ran.iter().map(told).collect();
     let out = match format {
-        GateFormat::Human if env.is_github() => format!("{}{}", human(ran), write::github(&told)),
-        GateFormat::Human => human(ran),
+        GateFormat::Human if env.is_github() => {
+            format!("{}{}", human(ran, "gate"), write::github(&told))
+        }
+        GateFormat::Human => human(ran, "gate"),
         GateFormat::Json => write::json(&told),
         GateFormat::Junit => write::junit(&told),
         GateFormat::Sarif => write::sarif(&told),
@@ -152,7 +160,7 @@ fn show(env: &Env, format: GateFormat, ran: &[Ran]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn told(ran: &Ran) -> write::Ran<'_> {
+pub(crate) fn told(ran: &Ran) -> write::Ran<'_> {
     let cached = match ran.source {
         Source::Cached => write::Cached::Yes,
         Source::Fresh | Source::NotRun => write::Cached::No,
@@ -160,7 +168,7 @@ fn told(ran: &Ran) -> write::Ran<'_> {
     write::Ran { gate: &ran.gate, report: &ran.report, cached }
 }
 
-fn human(ran: &[Ran]) -> String {
+pub(crate) fn human(ran: &[Ran], noun: &str) -> String {
     let width = ran.iter().map(|ran| ran.gate.name.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
     for stage in Stage::OF_GATES {
@@ -173,7 +181,7 @@ fn human(ran: &[Ran]) -> String {
             out.push_str(&one(ran, width));
         }
     }
-    out.push_str(&format!("\n{}\n", tally(ran)));
+    out.push_str(&format!("\n{}\n", tally(ran, noun)));
     out
 }
 
@@ -234,13 +242,13 @@ pub(super) fn place_and_message(finding: &Finding) -> String {
     out
 }
 
-fn tally(ran: &[Ran]) -> String {
+fn tally(ran: &[Ran], noun: &str) -> String {
     let count = |wanted: &dyn Fn(&Outcome) -> bool| {
         ran.iter().filter(|ran| wanted(&ran.report.outcome)).count()
     };
     let passed = count(&|outcome| *outcome == Outcome::Passed);
-    let noun = if ran.len() == 1 { "gate" } else { "gates" };
-    let mut parts = vec![format!("{passed} of {} {noun} passed", ran.len())];
+    let ending = if ran.len() == 1 { "" } else { "s" };
+    let mut parts = vec![format!("{passed} of {} {noun}{ending} passed", ran.len())];
     let failed = count(&|outcome| *outcome == Outcome::Failed);
     let skipped = count(&|outcome| matches!(outcome, Outcome::Unknown(Unknown::Skipped(_))));
     let unknown = ran.len() - passed - failed - skipped;

@@ -1,0 +1,133 @@
+//! Features that are not in a list yet: written by hand, or as items of a text.
+
+use ralph_core::source::features::Feature;
+use ralph_core::text;
+use serde::Serialize;
+
+const LONGEST_TEXT: usize = 2_000;
+const LONGEST_STEP: usize = 4_000;
+const MOST_STEPS: usize = 64;
+
+/// A feature to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Draft {
+    pub id: Option<String>,
+    pub description: String,
+    pub steps: Vec<String>,
+    pub passes: bool,
+    pub verify: Option<Vec<String>>,
+}
+
+/// As it stands in a list.
+#[derive(Serialize)]
+pub(super) struct Wire<'a> {
+    pub id: serde_json::Value,
+    pub description: &'a str,
+    pub steps: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<&'a [String]>,
+    pub passes: bool,
+}
+
+#[derive(Serialize)]
+struct WireList<'a> {
+    total_features: usize,
+    features: Vec<Wire<'a>>,
+}
+
+impl Draft {
+    /// What a reader makes of it.
+    pub(super) fn feature(&self, id: &str) -> Feature {
+        Feature {
+            id: id.to_string(),
+            description: self.description.clone(),
+            steps: self.steps.clone(),
+            passes: self.passes,
+            verify: self.verify.clone(),
+        }
+    }
+
+    pub(super) fn wire(&self, id: serde_json::Value) -> Wire<'_> {
+        Wire {
+            id,
+            description: &self.description,
+            steps: &self.steps,
+            verify: self.verify.as_deref(),
+            passes: self.passes,
+        }
+    }
+}
+
+/// A whole list.
+pub(super) fn file(drafts: &[Draft]) -> Vec<u8> {
+    let features = drafts.iter().enumerate().map(|(at, draft)| {
+        let id = draft.id.clone().map_or_else(|| (at + 1).into(), serde_json::Value::from);
+        draft.wire(id)
+    });
+    let list = WireList { total_features: drafts.len(), features: features.collect() };
+    let mut bytes = serde_json::to_vec_pretty(&list).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+/// The items of a text: each that is not below another is a feature, and those below it are its steps.
+pub fn list_of(bytes: &[u8]) -> Vec<Draft> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let mut drafts: Vec<Draft> = Vec::new();
+    // How far the item was indented that the text goes on with.
+    let mut first: Option<usize> = None;
+    let mut fence: Option<&str> = None;
+    for line in text.lines() {
+        let bare = line.trim_start();
+        let mark = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark));
+        if fence.is_some() || mark.is_some() {
+            fence = if fence.is_none() { mark } else { fence.filter(|open| mark != Some(*open)) };
+            continue;
+        }
+        let indent = line.len() - bare.len();
+        match (item(bare), first) {
+            (Some(item), Some(outer)) if indent > outer + 1 => {
+                if let Some(last) = drafts.last_mut().filter(|last| last.steps.len() < MOST_STEPS) {
+                    last.steps.push(text::line(item.text, LONGEST_STEP));
+                }
+            }
+            (Some(item), _) => {
+                first = Some(indent);
+                let description = text::line(item.text, LONGEST_TEXT);
+                drafts.push(Draft { description, passes: item.ticked, ..Draft::default() });
+            }
+            (None, Some(outer)) if indent > outer && !bare.is_empty() => {
+                if let Some(last) = drafts.last_mut() {
+                    let said = last.steps.last_mut().unwrap_or(&mut last.description);
+                    *said = text::line(&format!("{said} {bare}"), LONGEST_STEP);
+                }
+            }
+            (None, _) if bare.is_empty() => {}
+            (None, _) => first = None,
+        }
+    }
+    drafts.retain(|draft| !draft.description.is_empty());
+    drafts
+}
+
+struct Bullet<'a> {
+    text: &'a str,
+    ticked: bool,
+}
+
+/// `- text`, `* text`, `1. text`, with or without a box to tick.
+fn item(line: &str) -> Option<Bullet<'_>> {
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = match line.get(digits..)? {
+        rest if digits > 0 && digits < 10 => rest.strip_prefix(['.', ')'])?,
+        rest => rest.strip_prefix(['-', '*', '+'])?,
+    };
+    let text = rest.strip_prefix([' ', '\t'])?.trim();
+    for (mark, ticked) in [("[ ]", false), ("[x]", true), ("[X]", true)] {
+        if let Some(text) = text.strip_prefix(mark).filter(|text| text.starts_with(' ')) {
+            return Some(Bullet { text: text.trim(), ticked });
+        }
+    }
+    Some(Bullet { text, ticked: false })
+}

@@ -1,0 +1,253 @@
+//! Changes to the text of a list: only what is meant changes, every other byte stays.
+
+use super::Draft;
+use jsonc_parser::ast::{Array, Object, Value};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use ralph_core::source::features::FeatureList;
+use serde::Serialize;
+use serde_json::ser::{PrettyFormatter, Serializer};
+
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+const FEATURES: &str = "features";
+const PASSES: &str = "passes";
+const TOTAL: &str = "total_features";
+
+/// The same text with `passes` of one feature set.
+pub(super) fn with_passes(bytes: &[u8], position: usize, wanted: bool) -> Result<Vec<u8>, String> {
+    let (mark, text) = split(bytes)?;
+    let parsed = parse(text)?;
+    let list = list(&parsed).ok_or_else(no_list)?;
+    let Some(Value::Object(feature)) = list.elements.get(position) else {
+        return Err(no_list());
+    };
+    let known = feature.properties.iter().find(|property| property.name.as_str() == PASSES);
+    let edited = match known {
+        Some(passes) => replaced(text, passes.value.start(), passes.value.end(), word(wanted)),
+        None => with_property(text, feature, PASSES, word(wanted)),
+    };
+    Ok([mark, &edited].concat().into_bytes())
+}
+
+/// The same text with one feature more, at the end and in the style of the others.
+pub(super) fn with_feature(
+    bytes: &[u8],
+    list: &FeatureList,
+    draft: &Draft,
+) -> Result<Vec<u8>, String> {
+    let (mark, text) = split(bytes)?;
+    let count = list.features.len();
+    let text = with_list(text)?;
+    let added = appended(&text, draft)?;
+    let edited = with_total(&added, count)?;
+    Ok([mark, &edited].concat().into_bytes())
+}
+
+fn split(bytes: &[u8]) -> Result<(&'static str, &str), String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        format!("line {line} is not UTF-8")
+    })?;
+    Ok(match text.strip_prefix(BYTE_ORDER_MARK) {
+        Some(rest) => (BYTE_ORDER_MARK, rest),
+        None => ("", text),
+    })
+}
+
+fn parse(text: &str) -> Result<Value<'_>, String> {
+    let options = ParseOptions {
+        allow_comments: false,
+        allow_trailing_commas: false,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &options);
+    parsed.map_err(|error| error.to_string())?.value.ok_or_else(no_list)
+}
+
+fn no_list() -> String {
+    "there is no list of features in it".to_string()
+}
+
+fn list<'a, 'b>(parsed: &'b Value<'a>) -> Option<&'b Array<'a>> {
+    match parsed {
+        Value::Array(list) => Some(list),
+        Value::Object(file) => match value(file, FEATURES)? {
+            Value::Array(list) => Some(list),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn value<'a, 'b>(object: &'b Object<'a>, name: &str) -> Option<&'b Value<'a>> {
+    let property = object.properties.iter().find(|property| property.name.as_str() == name)?;
+    Some(&property.value)
+}
+
+/// A file without a list gets an empty one.
+fn with_list(text: &str) -> Result<String, String> {
+    let parsed = parse(text)?;
+    match &parsed {
+        Value::Object(file) => match value(file, FEATURES) {
+            Some(Value::NullKeyword(null)) => {
+                Ok(replaced(text, null.range.start, null.range.end, "[]"))
+            }
+            Some(_) => Ok(text.to_string()),
+            None => Ok(with_property(text, file, FEATURES, "[]")),
+        },
+        _ => Ok(text.to_string()),
+    }
+}
+
+/// A count that was right stays right.
+fn with_total(text: &str, before: usize) -> Result<String, String> {
+    let parsed = parse(text)?;
+    if let Value::Object(file) = &parsed
+        && let Some(Value::NumberLit(total)) = value(file, TOTAL)
+        && total.value == before.to_string()
+    {
+        let after = (before + 1).to_string();
+        return Ok(replaced(text, total.range.start, total.range.end, &after));
+    }
+    Ok(text.to_string())
+}
+
+fn appended(text: &str, draft: &Draft) -> Result<String, String> {
+    let parsed = parse(text)?;
+    let list = list(&parsed).ok_or_else(no_list)?;
+    let id = id(list, draft);
+    let ending = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let Some(last) = list.elements.last() else {
+        let (start, end) = (list.range.start, list.range.end);
+        if !text.contains('\n') {
+            let one = one_line(draft, &id, Spaces::Some);
+            return Ok(replaced(text, start, end, &format!("[{one}]")));
+        }
+        let outer = indent(text, start);
+        let unit = if outer.is_empty() { "  " } else { outer };
+        let inner = format!("{outer}{unit}");
+        let one = pretty(draft, &id, unit)?.replace('\n', &format!("{ending}{inner}"));
+        let list = format!("[{ending}{inner}{one}{ending}{outer}]");
+        return Ok(replaced(text, start, end, &list));
+    };
+    let told = slice(text, last.start(), last.end());
+    let before = match list.elements.len().checked_sub(2).and_then(|at| list.elements.get(at)) {
+        Some(previous) => slice(text, previous.end(), last.start()).to_string(),
+        None => format!(",{}", slice(text, list.range.start + 1, last.start())),
+    };
+    let one = if told.contains('\n') {
+        let outer = indent(text, last.start());
+        let inner = first_property(last).map(|at| indent(text, at)).unwrap_or_default();
+        let unit = inner.strip_prefix(outer).filter(|unit| !unit.is_empty()).unwrap_or("  ");
+        pretty(draft, &id, unit)?.replace('\n', &format!("{ending}{outer}"))
+    } else if told.contains("\": ") {
+        one_line(draft, &id, Spaces::Some)
+    } else {
+        one_line(draft, &id, Spaces::None)
+    };
+    Ok(replaced(text, last.end(), last.end(), &format!("{before}{one}")))
+}
+
+fn first_property(value: &Value<'_>) -> Option<usize> {
+    match value {
+        Value::Object(object) => object.properties.first().map(Ranged::start),
+        _ => None,
+    }
+}
+
+/// As the others have theirs: a number, unless they are words.
+fn id(list: &Array<'_>, draft: &Draft) -> serde_json::Value {
+    let id = draft.id.clone().unwrap_or_default();
+    let has_words = list.elements.iter().any(|element| match element {
+        Value::Object(feature) => matches!(value(feature, "id"), Some(Value::StringLit(_))),
+        _ => false,
+    });
+    match id.parse::<u64>() {
+        Ok(number) if !has_words && number.to_string() == id => number.into(),
+        Ok(_) | Err(_) => id.into(),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spaces {
+    Some,
+    None,
+}
+
+fn pretty(draft: &Draft, id: &serde_json::Value, unit: &str) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let formatter = PrettyFormatter::with_indent(unit.as_bytes());
+    let mut serializer = Serializer::with_formatter(&mut bytes, formatter);
+    draft.wire(id.clone()).serialize(&mut serializer).map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|error| error.to_string())
+}
+
+fn one_line(draft: &Draft, id: &serde_json::Value, spaces: Spaces) -> String {
+    let value = serde_json::to_value(draft.wire(id.clone())).unwrap_or_default();
+    let (comma, colon) = match spaces {
+        Spaces::Some => (", ", ": "),
+        Spaces::None => (",", ":"),
+    };
+    let words = |words: &[serde_json::Value]| {
+        format!("[{}]", words.iter().map(ToString::to_string).collect::<Vec<_>>().join(comma))
+    };
+    // A map has no order of its own.
+    let fields = ["id", "description", "steps", "verify", PASSES].into_iter().filter_map(|name| {
+        let told = match value.get(name)? {
+            serde_json::Value::Array(list) => words(list),
+            other => other.to_string(),
+        };
+        Some(format!("\"{name}\"{colon}{told}"))
+    });
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(comma))
+}
+
+/// A property behind the last one, in its style.
+fn with_property(text: &str, object: &Object<'_>, name: &str, value: &str) -> String {
+    let Some(last) = object.properties.last() else {
+        let at = object.range.start + 1;
+        return replaced(text, at, at, &format!("\"{name}\": {value}"));
+    };
+    let colon = slice(text, last.name.end(), last.value.start());
+    let previous = object.properties.len().checked_sub(2).and_then(|at| object.properties.get(at));
+    let space = match previous {
+        Some(previous) => {
+            let between = slice(text, previous.end(), last.start());
+            between.split_once(',').map_or(between, |(_, space)| space)
+        }
+        None => slice(text, object.range.start + 1, last.start()),
+    };
+    let is_cramped = previous.is_none() && space.is_empty() && colon.ends_with(' ');
+    let space = if is_cramped { " " } else { space };
+    let added = format!(",{space}\"{name}\"{colon}{value}");
+    replaced(text, last.value.end(), last.value.end(), &added)
+}
+
+/// The white space that a line begins with, if nothing else is before this byte of it.
+fn indent(text: &str, at: usize) -> &str {
+    let before = text.get(..at).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let width = line.len() - line.trim_start_matches([' ', '\t']).len();
+    line.get(..width).unwrap_or_default()
+}
+
+fn slice(text: &str, start: usize, end: usize) -> &str {
+    text.get(start..end).unwrap_or_default()
+}
+
+fn replaced(text: &str, start: usize, end: usize, with: &str) -> String {
+    let (before, after) = (text.get(..start), text.get(end..));
+    [before.unwrap_or_default(), with, after.unwrap_or_default()].concat()
+}
+
+fn word(flag: bool) -> &'static str {
+    if flag { "true" } else { "false" }
+}
