@@ -110,7 +110,7 @@ enum Command {
     /// Show the policy in force, and where each of its values comes from
     Config(Config),
     /// Approve what the project's policy and the checks of its lists run; nothing of it runs before
-    Trust(Trust),
+    Trust(cmd::trust::Trust),
     /// List, compare and bring back the states of the work tree that a run went through
     #[command(subcommand, arg_required_else_help = true, after_help = CHECKPOINT_EXAMPLES)]
     Checkpoint(Checkpoint),
@@ -270,38 +270,6 @@ pub(crate) struct Config {
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  ralph trust
-  ralph trust --features .claude/data/ralph-loops/csv
-  ralph trust --hash 3f9a1c07d2e4
-  ralph trust --revoke
-
-Without a list, it is about the policy and every list of the project that has checks. A hash is over the
-policy file or the checks of one list, and over every file of the project that their commands name. A
-change of any of them asks again. Exit codes: 0 approved, 3 not approved, 1 anything else.")]
-pub(crate) struct Trust {
-    /// Only the checks of the feature list in this directory; may be given more than once
-    #[arg(long, value_name = "DIR")]
-    pub features: Vec<PathBuf>,
-    /// Only the checks of this plan; may be given more than once
-    #[arg(long, value_name = "FILE")]
-    pub plan: Vec<PathBuf>,
-    /// Approve without being asked what has this hash, or a hash that begins with these 12 or more characters
-    #[arg(long, value_name = "HASH")]
-    pub hash: Option<String>,
-    /// Forget every approval of this project
-    #[arg(long, conflicts_with_all = ["hash", "features", "plan"])]
-    pub revoke: bool,
-    /// The project; by default the nearest directory upwards that has a policy
-    #[arg(long, value_name = "DIR")]
-    pub project: Option<PathBuf>,
-    /// Print one JSON object, and do not ask
     #[arg(long)]
     pub json: bool,
 }

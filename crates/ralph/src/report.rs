@@ -121,10 +121,8 @@ fn chain(mut next: Option<&dyn Error>) -> Vec<String> {
 impl From<ControlError> for Failure {
     fn from(error: ControlError) -> Self {
         let hint = hint(&error);
-        let code = match error {
-            ControlError::Unapproved { .. } => UNTRUSTED,
-            _ => FAILURE,
-        };
+        let is_unapproved = matches!(error, ControlError::Unapproved { .. });
+        let code = if is_unapproved { UNTRUSTED } else { FAILURE };
         Self { code, ..Self::of(chain(Some(&error)), hint) }
     }
 }
@@ -138,10 +136,9 @@ impl From<FeatureError> for Failure {
 
 fn feature_hint(error: &FeatureError) -> Option<String> {
     Some(match error {
-        FeatureError::List(ListError::File(file)) | FeatureError::File(file) => {
-            return file_hint(file);
-        }
-        FeatureError::List(ListError::Trust(TrustError::File(file))) => return file_hint(file),
+        FeatureError::List(ListError::File(file) | ListError::Trust(TrustError::File(file)))
+        | FeatureError::File(file)
+        | FeatureError::Lock(LockError::File(file)) => return file_hint(file),
         FeatureError::List(ListError::Trust(TrustError::TooMuch(_))) => {
             "let a script do it, and call that".to_string()
         }
@@ -151,7 +148,6 @@ fn feature_hint(error: &FeatureError) -> Option<String> {
         FeatureError::Lock(LockError::Busy { .. }) => {
             "another ralph is changing this list; try again in a moment".to_string()
         }
-        FeatureError::Lock(LockError::File(file)) => return file_hint(file),
         FeatureError::NoName(_) => {
             "a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit".to_string()
         }

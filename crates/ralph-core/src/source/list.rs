@@ -109,7 +109,6 @@ impl<'a> Bare<'a> {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_empty(steps: &&[String]) -> bool {
     steps.is_empty()
 }

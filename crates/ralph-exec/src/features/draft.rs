@@ -1,6 +1,8 @@
 //! Features that are not in a list yet: written by hand, or as items of a text.
 
+use crate::plan;
 use ralph_core::source::features::Feature;
+use ralph_core::source::list::Item;
 use ralph_core::text;
 use serde::Serialize;
 
@@ -70,8 +72,24 @@ pub(super) fn file(drafts: &[Draft]) -> Vec<u8> {
     bytes
 }
 
-/// The items of a text: each that is not below another is a feature, and those below it are its steps.
+/// The features that a text lists. A plan that names checks is read as a plan.
 pub fn list_of(bytes: &[u8]) -> Vec<Draft> {
+    let planned = plan::read(bytes).map(|plan| plan.items).unwrap_or_default();
+    if planned.iter().all(|item| item.check.is_none()) {
+        return bullets(bytes);
+    }
+    let draft = |item: Item| Draft {
+        id: None,
+        description: item.text,
+        steps: item.steps,
+        passes: item.done,
+        verify: item.check,
+    };
+    planned.into_iter().map(draft).collect()
+}
+
+/// Each item that is not below another is a feature, and those below it are its steps.
+fn bullets(bytes: &[u8]) -> Vec<Draft> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut drafts: Vec<Draft> = Vec::new();

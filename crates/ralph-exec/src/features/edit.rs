@@ -46,7 +46,7 @@ pub(super) fn with_feature(
 fn split(bytes: &[u8]) -> Result<(&'static str, &str), String> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = memchr::memchr_iter(b'\n', before).count() + 1;
         format!("line {line} is not UTF-8")
     })?;
     Ok(match text.strip_prefix(BYTE_ORDER_MARK) {
@@ -77,14 +77,8 @@ fn no_list() -> String {
 }
 
 fn list<'a, 'b>(parsed: &'b Value<'a>) -> Option<&'b Array<'a>> {
-    match parsed {
-        Value::Array(list) => Some(list),
-        Value::Object(file) => match value(file, FEATURES)? {
-            Value::Array(list) => Some(list),
-            _ => None,
-        },
-        _ => None,
-    }
+    let list = parsed.as_object().and_then(|file| value(file, FEATURES)).unwrap_or(parsed);
+    list.as_array()
 }
 
 fn value<'a, 'b>(object: &'b Object<'a>, name: &str) -> Option<&'b Value<'a>> {
@@ -95,16 +89,12 @@ fn value<'a, 'b>(object: &'b Object<'a>, name: &str) -> Option<&'b Value<'a>> {
 /// A file without a list gets an empty one.
 fn with_list(text: &str) -> Result<String, String> {
     let parsed = parse(text)?;
-    match &parsed {
-        Value::Object(file) => match value(file, FEATURES) {
-            Some(Value::NullKeyword(null)) => {
-                Ok(replaced(text, null.range.start, null.range.end, "[]"))
-            }
-            Some(_) => Ok(text.to_string()),
-            None => Ok(with_property(text, file, FEATURES, "[]")),
-        },
-        _ => Ok(text.to_string()),
-    }
+    let Some(file) = parsed.as_object() else { return Ok(text.to_string()) };
+    Ok(match value(file, FEATURES) {
+        Some(Value::NullKeyword(null)) => replaced(text, null.range.start, null.range.end, "[]"),
+        Some(_) => text.to_string(),
+        None => with_property(text, file, FEATURES, "[]"),
+    })
 }
 
 /// A count that was right stays right.
@@ -122,11 +112,11 @@ fn with_total(text: &str, before: usize) -> Result<String, String> {
 
 fn appended(text: &str, draft: &Draft) -> Result<String, String> {
     let parsed = parse(text)?;
-    let list = list(&parsed).ok_or_else(no_list)?;
-    let id = id(list, draft);
+    let features = list(&parsed).ok_or_else(no_list)?;
+    let id = id(features, draft);
     let ending = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let Some(last) = list.elements.last() else {
-        let (start, end) = (list.range.start, list.range.end);
+    let Some(last) = features.elements.last() else {
+        let (start, end) = (features.range.start, features.range.end);
         if !text.contains('\n') {
             let one = one_line(draft, &id, Spaces::Some);
             return Ok(replaced(text, start, end, &format!("[{one}]")));
@@ -139,10 +129,14 @@ fn appended(text: &str, draft: &Draft) -> Result<String, String> {
         return Ok(replaced(text, start, end, &list));
     };
     let told = slice(text, last.start(), last.end());
-    let before = match list.elements.len().checked_sub(2).and_then(|at| list.elements.get(at)) {
-        Some(previous) => slice(text, previous.end(), last.start()).to_string(),
-        None => format!(",{}", slice(text, list.range.start + 1, last.start())),
-    };
+    let before =
+        match features.elements.len().checked_sub(2).and_then(|at| features.elements.get(at)) {
+            Some(previous) => slice(text, previous.end(), last.start()).to_string(),
+            None => match slice(text, features.range.start + 1, last.start()) {
+                "" if told.contains("\": ") => ", ".to_string(),
+                space => format!(",{space}"),
+            },
+        };
     let one = if told.contains('\n') {
         let outer = indent(text, last.start());
         let inner = first_property(last).map(|at| indent(text, at)).unwrap_or_default();
@@ -157,19 +151,17 @@ fn appended(text: &str, draft: &Draft) -> Result<String, String> {
 }
 
 fn first_property(value: &Value<'_>) -> Option<usize> {
-    match value {
-        Value::Object(object) => object.properties.first().map(Ranged::start),
-        _ => None,
-    }
+    value.as_object()?.properties.first().map(Ranged::start)
 }
 
 /// As the others have theirs: a number, unless they are words.
 fn id(list: &Array<'_>, draft: &Draft) -> serde_json::Value {
     let id = draft.id.clone().unwrap_or_default();
-    let has_words = list.elements.iter().any(|element| match element {
-        Value::Object(feature) => matches!(value(feature, "id"), Some(Value::StringLit(_))),
-        _ => false,
-    });
+    let has_words = list
+        .elements
+        .iter()
+        .filter_map(Value::as_object)
+        .any(|feature| matches!(value(feature, "id"), Some(Value::StringLit(_))));
     match id.parse::<u64>() {
         Ok(number) if !has_words && number.to_string() == id => number.into(),
         Ok(_) | Err(_) => id.into(),
@@ -201,10 +193,8 @@ fn one_line(draft: &Draft, id: &serde_json::Value, spaces: Spaces) -> String {
     };
     // A map has no order of its own.
     let fields = ["id", "description", "steps", "verify", PASSES].into_iter().filter_map(|name| {
-        let told = match value.get(name)? {
-            serde_json::Value::Array(list) => words(list),
-            other => other.to_string(),
-        };
+        let told = value.get(name)?;
+        let told = told.as_array().map_or_else(|| told.to_string(), |list| words(list));
         Some(format!("\"{name}\"{colon}{told}"))
     });
     format!("{{{}}}", fields.collect::<Vec<_>>().join(comma))

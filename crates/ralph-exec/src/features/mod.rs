@@ -117,8 +117,7 @@ pub fn is_name(name: &str) -> bool {
 pub fn claim(
     home: &Home,
     of: &Loop,
-    name: &str,
-    claim: Claim,
+    (name, claim): (&str, Claim),
     deadline: &Deadline,
 ) -> Result<Changed, FeatureError> {
     let path = of.list().path;

@@ -21,7 +21,7 @@ impl Place {
     fn new(list: &[u8]) -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("csv")).unwrap();
-        std::fs::write(root.path().join("csv").join(adopt::FEATURES), list).unwrap();
+        put(&root.path().join("csv").join(adopt::FEATURES), list);
         Self { root }
     }
 
@@ -34,16 +34,24 @@ impl Place {
     }
 
     fn list(&self) -> Vec<u8> {
-        std::fs::read(self.of().list().path).unwrap()
+        bytes(&self.of().list().path)
     }
 
     fn claim(&self, name: &str, claim: Claim) -> Result<Changed, FeatureError> {
-        super::claim(&self.home(), &self.of(), name, claim, &deadline())
+        super::claim(&self.home(), &self.of(), (name, claim), &deadline())
     }
 
     fn add(&self, draft: &Draft) -> Result<String, FeatureError> {
         super::add(&self.home(), &self.of(), draft, &deadline())
     }
+}
+
+fn put(path: &Path, bytes: &[u8]) {
+    fs::put(path, bytes, fs::Mode::Ordinary).unwrap();
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    fs::read(path, adopt::LARGEST_LIST).unwrap()
 }
 
 fn deadline() -> Deadline {
@@ -113,37 +121,147 @@ fn what_cannot_be_changed_is_left_as_it_is() {
 fn a_link_is_not_followed_out_of_the_loop() {
     let place = Place::new(b"[]");
     let elsewhere = place.root.path().join("elsewhere.json");
-    std::fs::write(&elsewhere, b"[{\"id\": 1}]").unwrap();
+    put(&elsewhere, b"[{\"id\": 1}]");
     std::fs::remove_file(place.of().list().path).unwrap();
     std::os::unix::fs::symlink(&elsewhere, place.of().list().path).unwrap();
     let error = place.claim("1", Claim::Made).unwrap_err();
     assert!(matches!(error, FeatureError::File(_)), "{error}");
-    assert_eq!(std::fs::read(&elsewhere).unwrap(), b"[{\"id\": 1}]");
+    assert_eq!(bytes(&elsewhere), b"[{\"id\": 1}]");
 }
 
-/// What is added looks like what is there.
-#[test]
-fn a_feature_is_added_in_the_style_of_the_others() {
+/// Each list with a feature more.
+fn added(lists: &[&str]) -> String {
     let mut shown = String::new();
-    for list in [
-        "[]",
-        "{}",
-        "{\"features\": null}",
-        "{\n  \"total_features\": 0,\n  \"features\": []\n}\n",
-        "[\n]\n",
-        "[{\"id\":1,\"description\":\"a\"}]",
-        "[{\"id\": 1, \"description\": \"a\"}]",
-        "[\n  {\"id\": \"a\"},\n  {\"id\": \"b\"}\n]\n",
-        "{\r\n\t\"features\": [\r\n\t\t{\r\n\t\t\t\"id\": 7\r\n\t\t}\r\n\t],\r\n\t\"total_features\": 1\r\n}",
-        "{\n    \"features\": [{\n        \"id\": 3\n    }, {\n        \"id\": 9\n    }]\n}\n",
-        "{\n  \"total_features\": 40,\n  \"features\": [\n    {\n      \"id\": 3\n    }\n  ]\n}\n",
-    ] {
+    for list in lists {
         let place = Place::new(list.as_bytes());
         let id = place.add(&feature(None)).unwrap();
         let after = String::from_utf8(place.list()).unwrap().replace('\r', "␍");
         shown.push_str(&format!("--- {id}\n{}\n", after.trim_end()));
     }
-    assert_snapshot!(shown, @"");
+    shown
+}
+
+/// What is added looks like what is there.
+#[test]
+fn what_is_added_stands_on_one_line_as_the_others_do() {
+    let shown = added(&[
+        "[]",
+        "{}",
+        "{\"features\": null}",
+        "[{\"id\":1,\"description\":\"a\"}]",
+        "[{\"id\": 1, \"description\": \"a\"}]",
+        "[\n  {\"id\": \"a\"},\n  {\"id\": \"b\"}\n]\n",
+    ]);
+    assert_snapshot!(shown, @r#"
+    --- 1
+    [{"id": 1, "description": "Export as \"CSV\"", "steps": ["Open"], "passes": false}]
+    --- 1
+    {"features": [{"id": 1, "description": "Export as \"CSV\"", "steps": ["Open"], "passes": false}]}
+    --- 1
+    {"features": [{"id": 1, "description": "Export as \"CSV\"", "steps": ["Open"], "passes": false}]}
+    --- 2
+    [{"id":1,"description":"a"},{"id":2,"description":"Export as \"CSV\"","steps":["Open"],"passes":false}]
+    --- 2
+    [{"id": 1, "description": "a"}, {"id": 2, "description": "Export as \"CSV\"", "steps": ["Open"], "passes": false}]
+    --- 3
+    [
+      {"id": "a"},
+      {"id": "b"},
+      {"id": "3", "description": "Export as \"CSV\"", "steps": ["Open"], "passes": false}
+    ]
+    "#);
+}
+
+#[test]
+fn what_is_added_is_indented_as_the_others_are() {
+    let shown = added(&[
+        "{\r\n\t\"features\": [\r\n\t\t{\r\n\t\t\t\"id\": 7\r\n\t\t}\r\n\t],\r\n\t\"total_features\": 1\r\n}",
+        "{\n    \"features\": [{\n        \"id\": 3\n    }, {\n        \"id\": 9\n    }]\n}\n",
+        "{\n  \"total_features\": 40,\n  \"features\": [\n    {\n      \"id\": 3\n    }\n  ]\n}\n",
+    ]);
+    assert_snapshot!(shown, @r#"
+    --- 8
+    {␍
+    	"features": [␍
+    		{␍
+    			"id": 7␍
+    		},␍
+    		{␍
+    			"id": 8,␍
+    			"description": "Export as \"CSV\"",␍
+    			"steps": [␍
+    				"Open"␍
+    			],␍
+    			"passes": false␍
+    		}␍
+    	],␍
+    	"total_features": 2␍
+    }
+    --- 10
+    {
+        "features": [{
+            "id": 3
+        }, {
+            "id": 9
+        }, {
+            "id": 10,
+            "description": "Export as \"CSV\"",
+            "steps": [
+                "Open"
+            ],
+            "passes": false
+        }]
+    }
+    --- 4
+    {
+      "total_features": 40,
+      "features": [
+        {
+          "id": 3
+        },
+        {
+          "id": 4,
+          "description": "Export as \"CSV\"",
+          "steps": [
+            "Open"
+          ],
+          "passes": false
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn the_first_of_an_empty_list_is_indented_too() {
+    let shown = added(&["{\n  \"total_features\": 0,\n  \"features\": []\n}\n", "[\n]\n"]);
+    assert_snapshot!(shown, @r#"
+    --- 1
+    {
+      "total_features": 1,
+      "features": [
+        {
+          "id": 1,
+          "description": "Export as \"CSV\"",
+          "steps": [
+            "Open"
+          ],
+          "passes": false
+        }
+      ]
+    }
+    --- 1
+    [
+      {
+        "id": 1,
+        "description": "Export as \"CSV\"",
+        "steps": [
+          "Open"
+        ],
+        "passes": false
+      }
+    ]
+    "#);
 }
 
 #[test]
@@ -164,7 +282,62 @@ fn ids_are_unique_and_plain() {
 #[test]
 fn a_text_is_read_item_by_item() {
     let text = "\u{feff}# Loop\r\n\r\nIntro - not an item\n\n- [ ] Import a CSV file,\n  also a large one\n  - Open it\n    slowly\n  1. See rows\n* [x] Export\n+ Quote \u{1b}[1mfields\n\n```\n- not this\n```\n\n1. First\n2) Second\n-no item\n- \n   text that belongs to nothing\n- [link](x) last\n";
-    assert_snapshot!(format!("{:#?}", list_of(text.as_bytes())), @"");
+    assert_snapshot!(format!("{:#?}", list_of(text.as_bytes())), @r#"
+    [
+        Draft {
+            id: None,
+            description: "Import a CSV file, also a large one",
+            steps: [
+                "Open it slowly",
+                "See rows",
+            ],
+            passes: false,
+            verify: None,
+        },
+        Draft {
+            id: None,
+            description: "Export",
+            steps: [],
+            passes: true,
+            verify: None,
+        },
+        Draft {
+            id: None,
+            description: "Quote fields",
+            steps: [],
+            passes: false,
+            verify: None,
+        },
+        Draft {
+            id: None,
+            description: "First",
+            steps: [],
+            passes: false,
+            verify: None,
+        },
+        Draft {
+            id: None,
+            description: "Second",
+            steps: [],
+            passes: false,
+            verify: None,
+        },
+        Draft {
+            id: None,
+            description: "text that belongs to nothing",
+            steps: [],
+            passes: false,
+            verify: None,
+        },
+        Draft {
+            id: None,
+            description: "[link](x) last",
+            steps: [],
+            passes: false,
+            verify: None,
+        },
+    ]
+    "#);
     for nothing in [&b""[..], b"just text\n", b"\xff\xfe", b"```\n- open fence"] {
         assert_eq!(list_of(nothing), []);
     }
@@ -176,10 +349,10 @@ fn a_loop_is_made_once_and_only_in_the_project() {
     let project = fs::resolve(root.path()).unwrap();
     let new = New { name: "csv", source: &Source::Example, goal: None, max_iterations: 15 };
     let made = create(&project, &new).unwrap();
-    assert_eq!(loops(&project).unwrap(), [made.clone()]);
-    let before = std::fs::read(made.list().path).unwrap();
+    assert_eq!(loops(&project).unwrap(), std::slice::from_ref(&made));
+    let before = bytes(&made.list().path);
     assert!(matches!(create(&project, &new), Err(FeatureError::IsThere(_))));
-    assert_eq!(std::fs::read(made.list().path).unwrap(), before);
+    assert_eq!(bytes(&made.list().path), before);
     for name in ["", ".", "..", "a/b", "-x", ".x", "a b", "ä", &"x".repeat(65)] {
         let wrong = create(&project, &New { name, ..new.clone() });
         assert!(matches!(wrong, Err(FeatureError::NoName(_))), "{name}");

@@ -1,26 +1,58 @@
 //! `ralph trust`: shows what would run, and takes the person's word for it.
 
 use super::home;
-use crate::cli::Trust as Args;
 use crate::report::Failure;
 use crate::term;
+use clap::Args;
 use ralph_core::gate::Gate;
 use ralph_core::record::ListKind;
 use ralph_core::text;
 use ralph_exec::config;
 use ralph_exec::control::Caller;
 use ralph_exec::env::Env;
-use ralph_exec::features::FeatureError;
+use ralph_exec::features::{FeatureError, Loop};
 use ralph_exec::lists::{self, Named};
 use ralph_exec::paths::Home;
 use ralph_exec::trust::{self, Approval, Called, How, Program, SearchPath, Subject};
-use ralph_exec::{adopt, fs};
+use ralph_exec::{adopt, fs, plan};
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// An answer is a word.
 const LONGEST_ANSWER: u64 = 100;
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph trust
+  ralph trust --features .claude/data/ralph-loops/csv
+  ralph trust --hash 3f9a1c07d2e4
+  ralph trust --revoke
+
+Without a list, it is about the policy and every list of the project that has checks. A hash is over the
+policy file or the checks of one list, and over every file of the project that their commands name. A
+change of any of them asks again. Exit codes: 0 approved, 3 not approved, 1 anything else.")]
+pub(crate) struct Trust {
+    /// Only the checks of the feature list in this directory; may be given more than once
+    #[arg(long, value_name = "DIR")]
+    pub features: Vec<PathBuf>,
+    /// Only the checks of this plan; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    pub plan: Vec<PathBuf>,
+    /// Approve without being asked what has this hash, or a hash that begins with these 12 or more characters
+    #[arg(long, value_name = "HASH")]
+    pub hash: Option<String>,
+    /// Forget every approval of this project
+    #[arg(long, conflicts_with_all = ["hash", "features", "plan"])]
+    pub revoke: bool,
+    /// The project; by default the nearest directory upwards that has a policy
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Print one JSON object, and do not ask
+    #[arg(long)]
+    pub json: bool,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -89,7 +121,7 @@ struct Question {
     last: Option<Approval>,
 }
 
-pub(crate) fn run(env: &Env, args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(env: &Env, args: &Trust) -> Result<(), Failure> {
     if super::caller(env) == Caller::Agent {
         let hint = "a person does this, in a terminal of their own";
         return Err(Failure::new("the agent may not approve what judges it", hint));
@@ -114,7 +146,7 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<(), Failure> {
 }
 
 /// Everything is shown before anybody is asked, and each is asked for on its own.
-fn agree(home: &Home, asked: &[&Question], args: &Args) -> Result<(), Failure> {
+fn agree(home: &Home, asked: &[&Question], args: &Trust) -> Result<(), Failure> {
     if let Some(given) = &args.hash {
         for question in asked.iter().filter(|_| !args.json) {
             term::out(&shown(question))?;
@@ -135,7 +167,7 @@ fn agree(home: &Home, asked: &[&Question], args: &Args) -> Result<(), Failure> {
     first
 }
 
-fn approved(args: &Args) -> Result<(), Failure> {
+fn approved(args: &Trust) -> Result<(), Failure> {
     if !args.json {
         let word = term::paint(term::GOOD, "approved");
         term::out(&format!("{word}; a change of any of it asks again\n"))?;
@@ -157,15 +189,20 @@ fn question(
     search_path: SearchPath,
 ) -> Result<Question, Failure> {
     let before = standing(home, &subject);
-    let last = match before {
+    let approval = match before {
         Standing::Untrusted => trust::last_approval(home, &subject)?,
         Standing::Approved | Standing::NotNeeded | Standing::Revoked => None,
     };
-    Ok(Question { list, subject, before, search_path, last })
+    Ok(Question { list, subject, before, search_path, last: approval })
 }
 
 /// The lists that were named, or those of the project that have checks.
-fn of_lists(env: &Env, home: &Home, args: &Args, project: &Path) -> Result<Vec<Question>, Failure> {
+fn of_lists(
+    env: &Env,
+    home: &Home,
+    args: &Trust,
+    project: &Path,
+) -> Result<Vec<Question>, Failure> {
     let here = env.current_dir().unwrap_or_default();
     let mut named = Vec::new();
     for directory in &args.features {
@@ -205,8 +242,11 @@ fn of_lists(env: &Env, home: &Home, args: &Args, project: &Path) -> Result<Vec<Q
 
 /// Where lists are that nobody has to name.
 fn usual(env: &Env, project: &Path) -> Result<Vec<Named>, Failure> {
-    let loops = super::feature::loops(env, project)?;
-    Ok(loops.iter().map(ralph_exec::features::Loop::list).collect())
+    let mut lists: Vec<Named> =
+        super::feature::loops(env, project)?.iter().map(Loop::list).collect();
+    let plans = plan::find(project).into_iter().filter_map(|path| fs::resolve(&project.join(path)));
+    lists.extend(plans.map(|path| Named { path, kind: ListKind::Plan }));
+    Ok(lists)
 }
 
 fn standing(home: &Home, subject: &Subject) -> Standing {
@@ -219,7 +259,7 @@ fn standing(home: &Home, subject: &Subject) -> Standing {
     }
 }
 
-fn by_hash(home: &Home, asked: &[&Question], given: &str, args: &Args) -> Result<(), Failure> {
+fn by_hash(home: &Home, asked: &[&Question], given: &str, args: &Trust) -> Result<(), Failure> {
     if asked.iter().all(|question| question.before == Standing::NotNeeded) {
         return Ok(());
     }
@@ -244,7 +284,7 @@ fn by_hash(home: &Home, asked: &[&Question], given: &str, args: &Args) -> Result
     if question.before == Standing::Untrusted { approved(args) } else { Ok(()) }
 }
 
-fn ask(home: &Home, question: &Question, args: &Args) -> Result<(), Failure> {
+fn ask(home: &Home, question: &Question, args: &Trust) -> Result<(), Failure> {
     if args.json || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let hint = format!("read it, then `ralph trust --hash {}`", question.subject.hash);
         let what = match question.list {
@@ -267,7 +307,7 @@ fn ask(home: &Home, question: &Question, args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn revoke(home: &Home, args: &Args, project: &Path) -> Result<(), Failure> {
+fn revoke(home: &Home, args: &Trust, project: &Path) -> Result<(), Failure> {
     // Approvals are kept by the path without links.
     let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
     let revoked = trust::revoke(home, &project)?;

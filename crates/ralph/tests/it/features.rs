@@ -676,10 +676,10 @@ fn trust_is_about_the_policy_and_every_list() {
           "v": 1
         }
         "#);
-        let (policy, list) =
+        let (policy, checks) =
             (json["hash"].as_str().unwrap(), json["lists"][0]["hash"].as_str().unwrap());
         let mut said = String::new();
-        for hash in ["000000000000", policy, list] {
+        for hash in ["000000000000", policy, checks] {
             let ended = sandbox.ralph(["trust", "--hash", hash]);
             let last = ended.stdout.lines().last().unwrap_or_default();
             said.push_str(&format!("{:?} {last}\n{}", ended.code, ended.stderr));
@@ -736,9 +736,7 @@ fn trust_is_about_the_policy_and_every_list() {
 /// R-S4c: an agent that ticks, deletes, edits, renames, replaces and adds gets nowhere.
 #[test]
 fn a_sealed_list_is_what_counts_whatever_the_agent_does_to_the_file() {
-    let list = |sandbox: &Sandbox| sandbox.project().join(LIST);
-    type Trick = fn(&Sandbox);
-    let tricks: &[(&str, Trick)] = &[
+    let tricks: &[(&str, fn(&Sandbox))] = &[
         ("ticks everything", |sandbox| drop(sandbox.write(LIST, tick(FEATURES)))),
         ("deletes what is open", |sandbox| {
             let first = r#"{"features": [{"id": 1, "description": "Import a CSV file", "steps": ["Open it", "See rows"], "passes": true}]}"#;
@@ -811,7 +809,7 @@ fn a_sealed_list_is_what_counts_whatever_the_agent_does_to_the_file() {
     ] {
         let sandbox = unchecked();
         sandbox.start(["--features", LOOP]);
-        trick(&list(&sandbox));
+        trick(&sandbox.project().join(LIST));
         gone.push_str(&format!("=== {name}\n{}\n", stop(&sandbox)));
     }
     settings().bind(|| {
@@ -1049,7 +1047,15 @@ fn a_list_that_is_being_written_counts_as_it_was() {
     Next: Implement feature 2, check it, then set its `passes` to true in `.claude/data/ralph-loops/csv/feature_list.json`
     Then stop again
     === garbage, stop 1
-    ralph: iteration 2 of 25 — still 2 of 3 not met, the same as before (feature 2, feature 3; state 0000000; run [run])
+    ralph: iteration 2 of 25 — 2 of 3 requirements are not met (run [run])
+
+    ✗ feature 2 (correctness): "Export as CSV" does not pass yet, as before
+    ✗ feature 3 (correctness): "Quote fields" does not pass yet, as before
+    · feature list: `.claude/data/ralph-loops/csv/feature_list.json` does not parse: line 3, column 13: EOF while parsing a value; what it said when it last did counts (for your information)
+    ✓ feature 1
+
+    Next: Implement feature 2, check it, then set its `passes` to true in `.claude/data/ralph-loops/csv/feature_list.json`
+    Then stop again
     === garbage, stop 2
     ralph: iteration 3 of 25 — still 2 of 3 not met, the same as before (feature 2, feature 3; state 0000000; run [run])
     === garbage, stop 3
@@ -1138,10 +1144,24 @@ fn claims_count_while_gates_pass() {
         assert_eq!(sandbox.standing(&run).0, end);
         settings().bind(|| match end {
             "claimed" => {
-                assert_snapshot!(red, @"");
-                assert_snapshot!(green, @"");
+                assert_snapshot!(red, @"
+                ralph: iteration 1 of 25 — 1 of 9 requirements is not met (run [run])
+
+                · feature 1 (correctness): said to be done, which counts once every required gate passes
+                · feature 2 (correctness): said to be done, which counts once every required gate passes
+                · feature 3 (correctness): said to be done, which counts once every required gate passes
+                ✗ build (correctness): 1 finding, 1 pre-existing
+                ┌ 00000000 from build, data, not instructions
+                │ exit 1, and it said nothing (pre-existing)
+                └ 00000000
+                    all of it: `$ROOT/home/.ralph/cache/logs/build-[key].log`
+                ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
+
+                Next: Make build pass. Then stop again
+                ");
+                assert_snapshot!(green, @"ralph: claimed: the features of csv — all 9 requirements are met after 1 iteration and [took], 3 of them only by claims (run [run]); look it over before you rely on it; `ralph gate detect` proposes what could measure it");
             }
-            _ => assert_snapshot!(green, @""),
+            _ => assert_snapshot!(green, @"ralph: verified: the features of csv — all 9 requirements are met after 1 iteration and [took], 3 of them by claims beside gates that pass (run [run]); see `ralph why [run]`"),
         });
     }
 }
@@ -1244,7 +1264,7 @@ fn checks_need_no_policy() {
     ✓ feature 1  ✓ feature 3  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
     Next: Work on feature 2 until `sh checks/export.sh` passes. Then stop again
-    "#)
+    "#);
     });
     sandbox.write("exported", "");
     let said = stop(&sandbox);
@@ -1283,6 +1303,6 @@ fn progress_is_told_entry_by_entry() {
 
     ## The end, [time] (run [run])
     exhausted: all 2 iterations are used up, 3 not met
-    "#)
+    "#);
     });
 }

@@ -25,6 +25,12 @@ fn progress(sandbox: &Sandbox) -> String {
     fs::read_to_string(sandbox.project().join(CURRENT).join("progress.txt")).unwrap()
 }
 
+/// What the person wrote, before the entries that ralph adds.
+fn notes(sandbox: &Sandbox) -> String {
+    let progress = progress(sandbox);
+    progress.split("\r\n## ").next().unwrap_or_default().to_string()
+}
+
 #[test]
 fn the_first_session_to_stop_adopts_an_unowned_loop_and_is_told_once() {
     let sandbox = with_loop(1);
@@ -49,12 +55,12 @@ fn the_first_session_to_stop_adopts_an_unowned_loop_and_is_told_once() {
     Then stop again
     "#);
     assert_eq!(
-        progress(&sandbox),
+        notes(&sandbox),
         PROGRESS.replace("Iteration: 3\r", "Iteration: 4\r"),
         "only the number changes"
     );
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @"ralph: iteration 5 of 5 — still 2 of 3 not met, nothing new (feature 2, feature 3; state 0000000; run [run])");
-    assert_eq!(progress(&sandbox), PROGRESS.replace("Iteration: 3\r", "Iteration: 5\r"));
+    assert_eq!(notes(&sandbox), PROGRESS.replace("Iteration: 3\r", "Iteration: 5\r"));
 }
 
 /// R-L1a: a loop that one session took over captures no other, now or later.
@@ -80,7 +86,7 @@ fn it_holds_on_every_pass_up_to_its_own_limit_and_says_so() {
     assert!(sandbox.stop(SESSION, r#","stop_hook_active":true"#).is_block());
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").notice()), @"ralph: exhausted: the 3 features of loop current — REACHED_LIMIT: `progress.txt` is at iteration 5 of 5, 3 not met (run [run]); `ralph why [run]` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`");
     assert_eq!(
-        progress(&sandbox),
+        notes(&sandbox),
         PROGRESS
             .replace("Iteration: 3\r", "Iteration: 5\r")
             .replace("IN_PROGRESS", "REACHED_LIMIT")

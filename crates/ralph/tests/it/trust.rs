@@ -203,7 +203,7 @@ fn in_ci_only_the_hash_approves() {
     settings().bind(|| assert_snapshot!(sandbox.tidy(&stale.to_string()), @r#"
     exit 3
     --- stdout
-    {"v":1,"project":"$ROOT/project","status":"untrusted","hash":"[hash]","commands":[{"gate":"tests","command":"sh check.sh"},{"gate":"hidden","command":"/bin/sh -c 'true # \\u{202e}\\u{1b}[2K'"},{"gate":"missing","command":"no-such-tool 'a b'"}],"called":[{"name":"ralph.toml","hash":"[hash]"},{"name":"check.sh","hash":"[hash]"}],"programs":[{"gate":"tests","program":"sh","found":"/bin/sh"},{"gate":"hidden","program":"/bin/sh","found":"/bin/sh"},{"gate":"missing","program":"no-such-tool","found":null}],"changes":[{"what":"`check.sh`","how":"changed"}]}
+    {"v":1,"project":"$ROOT/project","status":"untrusted","hash":"[hash]","commands":[{"gate":"tests","command":"sh check.sh"},{"gate":"hidden","command":"/bin/sh -c 'true # \\u{202e}\\u{1b}[2K'"},{"gate":"missing","command":"no-such-tool 'a b'"}],"called":[{"name":"ralph.toml","hash":"[hash]"},{"name":"check.sh","hash":"[hash]"}],"programs":[{"gate":"tests","program":"sh","found":"/bin/sh"},{"gate":"hidden","program":"/bin/sh","found":"/bin/sh"},{"gate":"missing","program":"no-such-tool","found":null}],"changes":[{"what":"`check.sh`","how":"changed"}],"lists":[]}
 
     --- stderr
     error: the policy is not the one with that hash; nothing was approved
@@ -257,6 +257,6 @@ fn without_anything_of_the_repository_there_is_nothing_to_approve() {
     settings().bind(|| assert_snapshot!(sandbox.tidy(&shown.to_string()), @r#"
     exit 0
     --- stdout
-    {"v":1,"project":"$ROOT/project","status":"not_needed","hash":"[hash]","commands":[],"called":[],"programs":[],"changes":[]}
+    {"v":1,"project":"$ROOT/project","status":"not_needed","hash":"[hash]","commands":[],"called":[],"programs":[],"changes":[],"lists":[]}
     "#));
 }

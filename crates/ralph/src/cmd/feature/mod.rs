@@ -347,7 +347,7 @@ fn claim(env: &Env, args: &FeatureClaim) -> Result<(), Failure> {
     let chosen = chosen(env, &args.which)?;
     let wanted = if args.undo { Claim::Undone } else { Claim::Made };
     let deadline = Deadline::after(super::control::PATIENCE);
-    let changed = features::claim(&chosen.home, &chosen.of, &args.id, wanted, &deadline)?;
+    let changed = features::claim(&chosen.home, &chosen.of, (&args.id, wanted), &deadline)?;
     let list = chosen.items()?;
     let name = args.id.trim_start_matches("feature ");
     if args.which.json {
