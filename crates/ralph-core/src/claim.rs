@@ -79,7 +79,7 @@ pub fn word(said: &str) -> Option<Word<'_>> {
         return Some(Word::Plain(word));
     }
     let inner = line.strip_prefix("<promise>")?.strip_suffix("</promise>")?;
-    (!inner.trim().is_empty() && !inner.contains(['<', '>'])).then(|| Word::Promise(inner.trim()))
+    (!inner.trim().is_empty() && !inner.contains("promise>")).then(|| Word::Promise(inner.trim()))
 }
 
 /// Whether the last thing said is the promise that was agreed on.

@@ -40,7 +40,8 @@ fn a_run_is_one_line_in_every_state() {
     told.push(format!("armed: {}", line(&sandbox)));
     assert!(sandbox.stop(SESSION, "").is_block());
     told.push(format!("held: {}", line(&sandbox)));
-    fs::write(sandbox.project().join("loops/csv/feature_list.json"), "no list").unwrap();
+    fs::write(sandbox.project().join("loops/csv/feature_list.json"), "[]").unwrap();
+    write_at(&sandbox.ralph_home(&format!("runs/{run}/lists/1.json")), "not the copy");
     assert!(sandbox.stop(SESSION, "").is_block());
     told.push(format!("unknown: {}", line(&sandbox)));
     assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
@@ -126,9 +127,11 @@ fn hostile_names_stay_on_one_line_of_120_columns() {
     }
     let most = ["--max-iterations", "1000000", "--max-cost-usd", "1000000000"];
     let named = lists.iter().flat_map(|list| ["--features", list]);
-    sandbox.start(named.chain(most));
-    for list in lists.iter().skip(2) {
-        sandbox.write(&format!("{list}/feature_list.json"), "no list");
+    let run = sandbox.start(named.chain(most));
+    for (number, list) in lists.iter().enumerate().skip(2) {
+        sandbox.write(&format!("{list}/feature_list.json"), "[]");
+        let copy = format!("runs/{run}/lists/{}.json", number + 1);
+        write_at(&sandbox.ralph_home(&copy), "not the copy");
     }
     assert!(sandbox.stop(SESSION, "").is_block());
     assert_snapshot!(line(&sandbox), @"ralph [run] · 1 of 1000000 · ✗ a宽宽宽宽宽宽宽宽宽…, b宽宽宽宽宽宽宽宽宽… ? c宽宽宽宽宽宽宽宽宽… +1 · $0.05");
