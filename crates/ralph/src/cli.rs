@@ -115,7 +115,7 @@ enum Command {
     #[command(subcommand, arg_required_else_help = true, after_help = CHECKPOINT_EXAMPLES)]
     Checkpoint(Checkpoint),
     /// Watch ralph hold an agent that would rather be done: offline, in about a second
-    Demo(Demo),
+    Demo(cmd::demo::Demo),
     /// Play a scenario against hooks, offline: the client and its model are simulated, hooks and tools are real
     Simulate(cmd::simulate::args::Simulate),
     /// Send one captured hook payload through the hooks that are configured, and show what the client would do
@@ -365,29 +365,6 @@ pub(crate) struct CheckpointOf {
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
     /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  ralph demo
-  ralph demo --slow
-  ralph demo --keep
-  ralph demo --json | jq 'select(.kind == \"summary\").stops'
-
-The agent is scripted. The project, its tests, the edits, the hook and the journal are real, in a
-scratch directory with a home of its own: nothing of yours is read or written. It needs git.
-The exit code is 0 when the run ended `verified`, 130 when it was interrupted.")]
-pub(crate) struct Demo {
-    /// Print as fast as people read
-    #[arg(long, conflicts_with = "json")]
-    pub slow: bool,
-    /// Leave the scratch directory where it is, and say what to try there
-    #[arg(long)]
-    pub keep: bool,
-    /// Print one JSON object per line: what happened, and last the summary
     #[arg(long)]
     pub json: bool,
 }

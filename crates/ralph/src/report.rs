@@ -294,7 +294,6 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
     })
 }
 
-#[expect(clippy::too_many_lines, reason = "one arm for each thing that can go wrong")]
 fn hint(error: &ControlError) -> Option<String> {
     Some(match error {
         ControlError::Store(StoreError::NoSuchRun(_)) | ControlError::Unknown(_) => {

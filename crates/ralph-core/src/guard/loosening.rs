@@ -94,10 +94,15 @@ pub(super) fn ralph(args: &[Arg<'_>]) -> Option<Denied> {
         "cancel" | "pause" | "resume" | "trust" | "uninstall" | "init" | "hook" | "tell"
         | "waive" | "limits" => true,
         "start" => has("--no-gates"),
+        "learn" => args.iter().any(|arg| arg.text.starts_with("--forget")),
         _ => false,
     };
     is_loosening.then(|| {
-        let option = if command == "start" { " --no-gates" } else { "" };
+        let option = match command {
+            "start" => " --no-gates",
+            "learn" => " --forget",
+            _ => "",
+        };
         denied(What::Loosening, &format!("ralph {command}{option}"), "")
     })
 }

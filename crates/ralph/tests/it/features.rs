@@ -733,10 +733,13 @@ fn trust_is_about_the_policy_and_every_list() {
     });
 }
 
+/// What an agent does to a list.
+type Trick = fn(&Sandbox);
+
 /// R-S4c: an agent that ticks, deletes, edits, renames, replaces and adds gets nowhere.
 #[test]
 fn a_sealed_list_is_what_counts_whatever_the_agent_does_to_the_file() {
-    let tricks: &[(&str, fn(&Sandbox))] = &[
+    let tricks: &[(&str, Trick)] = &[
         ("ticks everything", |sandbox| drop(sandbox.write(LIST, tick(FEATURES)))),
         ("deletes what is open", |sandbox| {
             let first = r#"{"features": [{"id": 1, "description": "Import a CSV file", "steps": ["Open it", "See rows"], "passes": true}]}"#;

@@ -3,11 +3,11 @@
 mod tell;
 
 use super::{print_json, scratch, simulate, why};
-use crate::cli::Demo as Args;
 use crate::report::Failure;
 use crate::term::{self, Reader};
 use crate::wording::{self, safe};
 use crate::{FAILURE, SUCCESS};
+use clap::Args;
 use ralph_core::run::State;
 use ralph_core::{gate, text};
 use ralph_exec::clock::{self, Stopwatch};
@@ -29,6 +29,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tell::Tale;
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph demo
+  ralph demo --slow
+  ralph demo --keep
+  ralph demo --json | jq 'select(.kind == \"summary\").stops'
+
+The agent is scripted. The project, its tests, the edits, the hook and the journal are real, in a
+scratch directory with a home of its own: nothing of yours is read or written. It needs git.
+The exit code is 0 when the run ended `verified`, 130 when it was interrupted.")]
+pub(crate) struct Demo {
+    /// Print as fast as people read
+    #[arg(long, conflicts_with = "json")]
+    pub slow: bool,
+    /// Leave the scratch directory where it is, and say what to try there
+    #[arg(long)]
+    pub keep: bool,
+    /// Print one JSON object per line: what happened, and last the summary
+    #[arg(long)]
+    pub json: bool,
+}
 
 const SCENARIO: &str = include_str!("../../../../../scenarios/demo.toml");
 /// How the story has to end.
@@ -80,7 +103,7 @@ struct End {
     ms: u64,
 }
 
-pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, Failure> {
+pub(crate) fn run(env: &Env, args: &Demo) -> Result<u8, Failure> {
     let usual = env.search_path().unwrap_or_default();
     if tools::find(OsStr::new("git"), Path::new("/"), &usual).is_none() {
         let what = "git was not found, and the project of the demo is a repository";
@@ -110,7 +133,7 @@ struct Place<'a> {
     cancel: &'a Arc<Cancel>,
 }
 
-fn show(args: &Args, scenario: &Scenario, place: Place<'_>) -> Result<u8, Failure> {
+fn show(args: &Demo, scenario: &Scenario, place: Place<'_>) -> Result<u8, Failure> {
     let Place { root, usual, cancel } = place;
     let failed =
         |error: &dyn std::error::Error| Failure::because("the demo cannot be set up", error);
@@ -193,7 +216,7 @@ fn judged(stage: &Stage, mut end: End) -> Result<End, Failure> {
 
 /// Prints it as it comes.
 struct Screen<'a> {
-    args: &'a Args,
+    args: &'a Demo,
     cancel: &'a Cancel,
     /// Whoever cannot be printed to is not printed to again.
     reader: Result<Reader, Failure>,
