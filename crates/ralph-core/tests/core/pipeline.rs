@@ -360,11 +360,6 @@ fn how_far_a_run_is() {
       1 x Unknown (not looked at yet) 0
       1 y Unknown (not looked at yet) 0
       2 end Waits (x and y) 0
-    the same after others: 1 of 4 done; next: x and y
-      0 plan Claimed () 0
-      1 x Unknown (not looked at yet) 0
-      1 y Unknown (not looked at yet) 0
-      2 end Waits (x and y) 0
     two at work: 1 of 4 done; next: y
       0 plan Done () 0
       1 x Running (its requirement is met) 2
