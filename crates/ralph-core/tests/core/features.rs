@@ -245,7 +245,7 @@ fn what_is_said_counts_only_while_gates_pass() {
         shown.push_str(&format!("{name}\n"));
         let demands = Demands { claims, ..demands(gates, &none) };
         let told = list::requirements(0, &items, &demands);
-        told.iter().for_each(|one| shown.push_str(&line(one)));
+        shown.extend(told.iter().map(line));
     }
     assert_snapshot!(shown, @r#"
     no gates
