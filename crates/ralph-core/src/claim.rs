@@ -131,7 +131,11 @@ fn leads_away(before: &[&str]) -> bool {
     if is_same_paragraph && lead.starts_with('>') {
         return true;
     }
-    if !is_same_paragraph && !lead.ends_with(':') {
+    // A sentence that is over leads nowhere, and neither does an item or a heading.
+    let is_over = lead.ends_with(['.', '!', '?', ')', '`', '"', '|'])
+        || lead.starts_with(['-', '*', '+', '#', '|'])
+        || lead.starts_with(|it: char| it.is_ascii_digit());
+    if !is_same_paragraph && !lead.ends_with(':') && is_over {
         return false;
     }
     let sentence = lead.rsplit(['.', '!', '?', ';']).next().unwrap_or(lead);
@@ -204,6 +208,7 @@ mod tests {
             "**<promise>ALL DONE</promise>**",
             "> You asked for it.\n\n<promise>ALL DONE</promise>",
             "It was not easy.\n<promise>ALL DONE</promise>",
+            "- The API did not change\n\n<promise>ALL DONE</promise>",
         ];
         let no = [
             "",
@@ -217,6 +222,7 @@ mod tests {
             "<promise>ALL DONE",
             "<promise>\nALL DONE\n</promise>",
             "I will not print <promise>ALL DONE</promise>",
+            "I will not say\n\n<promise>ALL DONE</promise>",
             "You asked for \"<promise>ALL DONE</promise>\"",
             "\"<promise>ALL DONE</promise>\"",
             "> <promise>ALL DONE</promise>",

@@ -106,6 +106,8 @@ pub fn parse_moment(text: &str) -> Option<u64> {
 }
 
 fn end_of_day(date: &str) -> Option<Timestamp> {
+    // A time that is written with it would be passed over.
+    let date = Some(date).filter(|date| !date.contains(['T', 't', ' ']))?;
     let next = date.parse::<jiff::civil::Date>().ok()?.tomorrow().ok()?;
     Some(next.to_zoned(TimeZone::system()).ok()?.timestamp())
 }

@@ -11,7 +11,7 @@ use crate::trust::{self, Subject, TrustError};
 use crate::world::World;
 use ralph_core::gate::{Command, Gate, quoted};
 use ralph_core::record::{ListKind, ListSeal, Run};
-use ralph_core::requirement::{Failure, Requirement, Stage, Standing, Weight};
+use ralph_core::requirement::{Failure, Pending, Requirement, Stage, Standing, Weight};
 use ralph_core::source::features;
 use ralph_core::source::list::{self, Difference, Item};
 use ralph_core::text;
@@ -129,9 +129,13 @@ fn digest(items: &[Item]) -> String {
 
 /// What is not part of the work: lists that are ticked, and ralph's own files.
 pub fn excluded(home: &Home, run: &Run) -> Vec<PathBuf> {
-    let plans = run.lists.iter().filter(|list| list.kind == ListKind::Plan).map(|list| &list.path);
-    let paths = run.features.iter().chain(plans).map(PathBuf::from);
-    paths.chain([home.root().to_path_buf()]).collect()
+    // What else lies beside a list may be the work itself.
+    let features = run.features.iter().flat_map(|directory| {
+        [adopt::FEATURES, adopt::PROGRESS].map(|name| Path::new(directory).join(name))
+    });
+    let plans = run.lists.iter().filter(|list| list.kind == ListKind::Plan);
+    let plans = plans.map(|list| PathBuf::from(&list.path));
+    features.chain(plans).chain([home.root().to_path_buf()]).collect()
 }
 
 /// Every check of the lists that a run was sealed with.
@@ -264,9 +268,9 @@ impl Lists {
         let label = label(&opened.run, named);
         let mut one = of_file(label, Standing::Unmet(Failure::new(why.clone())), next);
         if !is_gone && stops < PATIENCE {
+            // Nothing ends well while a list cannot be read, and nobody is blamed for it yet.
             let so = format!("{why}; what it said when it last did counts");
-            one.standing = Standing::Unmet(Failure::new(so));
-            one.weight = Weight::Advisory;
+            one.standing = Standing::Pending(Pending::NotReached(so));
         }
         self.requirements.push(one);
     }
@@ -386,6 +390,25 @@ fn called_kept(
         changed.weight = Weight::Advisory;
     }
     Some(changed)
+}
+
+/// The first script that checks of a run call and that is not as anybody approved it.
+pub fn unapproved(world: &World, run: &Run) -> Option<String> {
+    let paths = world.home.run(&run.id);
+    let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
+    run.lists.iter().enumerate().filter(|(_, seal)| !seal.approval.is_empty()).find_map(
+        |(number, seal)| {
+            let items = sealed_items(&paths, number, seal)?;
+            let checks = list::checks(number, &items);
+            let now = trust::checks(Path::new(project), Path::new(&seal.path), &checks).ok()?;
+            if now.hash == seal.approval || trust::is_approved(&world.home, &now) {
+                return None;
+            }
+            let then = trust::hash_approval(&world.home, project, &seal.approval);
+            let changed = then.map(|then| now.changed_files(&then)).unwrap_or_default();
+            Some(changed.into_iter().next().unwrap_or_else(|| "what a check calls".to_string()))
+        },
+    )
 }
 
 fn of_file(name: String, standing: Standing, next: String) -> Requirement {

@@ -127,6 +127,10 @@ fn texts(paths: &[String]) -> Vec<&str> {
 
 /// A path as it is written and as it resolves: an agent may use either.
 fn spellings(path: &Path) -> Vec<String> {
+    // Everything is below the root, and below nothing.
+    if !path.is_absolute() || path.parent().is_none() {
+        return Vec::new();
+    }
     let mut found = vec![path.to_string_lossy().into_owned()];
     if let Some(resolved) = fs::resolve(path) {
         let resolved = resolved.to_string_lossy().into_owned();

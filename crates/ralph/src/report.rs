@@ -2,6 +2,7 @@
 
 use crate::{FAILURE, UNTRUSTED, excerpt, term};
 use ralph_core::text;
+use ralph_exec::adopt;
 use ralph_exec::checkpoint::CheckpointError;
 use ralph_exec::config::{self, ConfigError};
 use ralph_exec::contract::SealError;
@@ -294,6 +295,7 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
     })
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each thing that can go wrong")]
 fn hint(error: &ControlError) -> Option<String> {
     Some(match error {
         ControlError::Store(StoreError::NoSuchRun(_)) | ControlError::Unknown(_) => {
@@ -318,6 +320,9 @@ fn hint(error: &ControlError) -> Option<String> {
         }
         ControlError::Unapproved { trust, .. } => {
             format!("`{trust}` shows what would run, and asks")
+        }
+        ControlError::List(ListError::Empty { path }) if !path.ends_with(adopt::FEATURES) => {
+            "name a Markdown file with `- [ ]` items".to_string()
         }
         ControlError::Features(_) | ControlError::List(_) => {
             "a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`".to_string()

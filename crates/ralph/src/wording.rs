@@ -2,6 +2,7 @@
 
 use crate::term::{self, paint};
 use ralph_core::chunk::{self, Tally};
+use ralph_core::facts::Declared;
 use ralph_core::gate::{self, GateReport, Steadiness, Unknown};
 use ralph_core::limits::{self, Limits, money};
 use ralph_core::policy::Chunk;
@@ -188,7 +189,16 @@ pub(crate) fn said(state: &State, now_ms: u64) -> Vec<String> {
     });
     let told =
         state.hints.iter().map(|hint| format!("{mark} told at the next stop: {}", safe(hint)));
-    waived.chain(disputed).chain(told).collect()
+    let declared = state.declared.iter().map(|declared| match declared {
+        Declared::NeedsHuman(question) => {
+            format!("{} the agent asks: {}", paint(term::ODD, "?"), safe(question))
+        }
+        Declared::Waiting { until_ms, why } => {
+            format!("{mark} the agent waits until {}: {}", when(*until_ms), safe(why))
+        }
+    });
+    let declared = declared.filter(|_| !matches!(state.phase, Phase::Ended(_)));
+    waived.chain(disputed).chain(declared).chain(told).collect()
 }
 
 pub(crate) fn spent(state: &State) -> Option<u64> {

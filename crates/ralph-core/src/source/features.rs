@@ -14,11 +14,11 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 
 const LONGEST_ID: usize = 40;
-const LONGEST_DESCRIPTION: usize = 2_000;
+const LONGEST_DESCRIPTION: usize = 20_000;
 const LONGEST_STEP: usize = 4_000;
 // A feature takes thirty times the memory of the `{},` that declares it.
 const MOST_FEATURES: usize = 20_000;
-const MOST_STEPS: usize = 64;
+const MOST_STEPS: usize = 1_000;
 const MOST_WORDS: usize = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -82,6 +82,9 @@ fn opened(path: &Path) -> rusqlite::Result<Connection> {
 
 /// What is on disk, in memory, where it can be changed.
 fn copied(path: &Path) -> rusqlite::Result<Connection> {
+    if fs::stat(path).is_none_or(|stat| stat.kind != fs::Kind::File) {
+        return Err(cannot_open());
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let disk = Connection::open_with_flags(path, flags)?;
     disk.busy_timeout(BUSY)?;

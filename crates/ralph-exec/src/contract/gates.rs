@@ -10,12 +10,13 @@ use ralph_core::policy::Baseline;
 use ralph_core::requirement::{Failure, Pending, Requirement, Stage, Standing, Weight};
 
 use super::work::{self, Left, Task, Where};
-use super::{Contract, baseline};
+use super::{Contract, baseline, seal};
 use crate::clock::Deadline;
 use crate::faults::describe;
 use crate::gates::cache::{Cache, Known};
 use crate::gates::key::globs_of;
 use crate::gates::{Place, View};
+use crate::lists;
 use crate::tree::Listing;
 
 /// What is left to say the answer in when gates had all the time there was.
@@ -47,12 +48,27 @@ pub(super) fn told(inquiry: &Inquiry<'_>) -> Vec<Requirement> {
         let (board, left) = inquiry.settle(&cache)?;
         Ok(inquiry.requirements(&cache, board, left))
     };
+    let all = |standing: Standing| {
+        inquiry.wanted.iter().map(|gate| gate.standing(standing.clone())).collect()
+    };
     match told() {
         Ok(requirements) => requirements,
-        Err::<_, String>(why) => {
-            let unknown = |gate: &&Gate| gate.standing(Standing::Unknown(why.clone()));
-            inquiry.wanted.iter().map(unknown).collect()
-        }
+        Err(Unsettled::Unknown(why)) => all(Standing::Unknown(why)),
+        Err(Unsettled::NotRun(why)) => all(Standing::Pending(Pending::NotReached(why))),
+    }
+}
+
+/// Why gates were not asked.
+#[derive(Debug)]
+pub(super) enum Unsettled {
+    Unknown(String),
+    /// What they would run is not what a person approved.
+    NotRun(String),
+}
+
+impl From<String> for Unsettled {
+    fn from(why: String) -> Self {
+        Self::Unknown(why)
     }
 }
 
@@ -85,11 +101,16 @@ pub(super) struct Inquiry<'a> {
 pub(super) struct Board(pub BTreeMap<String, Known>);
 
 impl Inquiry<'_> {
-    pub(super) fn settle(&self, cache: &Cache) -> Result<(Board, Left), String> {
+    pub(super) fn settle(&self, cache: &Cache) -> Result<(Board, Left), Unsettled> {
         let (mut board, mark) = self.look(cache, self.listing)?;
         let mut left = Left::Done;
         let names = self.unknown(cache, &board);
         if !names.is_empty() {
+            if let Some(what) = self.unapproved() {
+                return Err(Unsettled::NotRun(format!(
+                    "not run: {what} is not as it was approved"
+                )));
+            }
             let until = Deadline::after(self.contract.world.end.remaining().saturating_sub(MARGIN));
             let task = Task { site: self.site, gates: names, mark };
             left = work::start(self.contract, &task, until).map_err(|error| describe(&error))?;
@@ -97,6 +118,18 @@ impl Inquiry<'_> {
             board.keep(before);
         }
         Ok((board, left))
+    }
+
+    /// A script that one of them calls and that no person approved as it is. A tree can be put back; what has run has
+    /// run.
+    fn unapproved(&self) -> Option<String> {
+        let contract = self.contract;
+        let is_check = |gate: &&&Gate| !contract.is_of_policy(gate);
+        let has_checks = self.wanted.iter().any(|gate| is_check(&gate));
+        let has_gates = self.wanted.iter().any(|gate| !is_check(&gate));
+        let of_gates = || seal::unapproved(contract).filter(|_| has_gates);
+        let of_lists = || lists::unapproved(contract.world, contract.run).filter(|_| has_checks);
+        of_gates().or_else(of_lists)
     }
 
     pub(super) fn cache(&self) -> Result<Cache, String> {

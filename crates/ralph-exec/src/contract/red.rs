@@ -5,7 +5,7 @@ use ralph_core::gate::{Gate, GateReport, Outcome};
 use ralph_core::policy::RedFirst;
 use ralph_core::requirement::{Evidence, Failure, Finding, Pending, Requirement, Standing};
 
-use super::gates::Inquiry;
+use super::gates::{Inquiry, Unsettled};
 use super::look::Candidate;
 use super::work::{Left, Where};
 use super::{Contract, baseline, checkout, requirement as required};
@@ -33,8 +33,11 @@ pub(super) fn requirement(
     let project = checkout::project(contract);
     let place = Place { project: &project, ..contract.place(Content::Checkout(content)) };
     let inquiry = Inquiry { contract, wanted, place: &place, site: Where::Red, listing: None };
-    let told = match inquiry.cache().and_then(|cache| inquiry.settle(&cache)) {
-        Err(why) => required(NAME, Standing::Unknown(why), ""),
+    let settled = inquiry.cache().map_err(Unsettled::from);
+    let told = match settled.and_then(|cache| inquiry.settle(&cache)) {
+        Err(Unsettled::Unknown(why) | Unsettled::NotRun(why)) => {
+            required(NAME, Standing::Unknown(why), "")
+        }
         Ok((_, Left::Running)) => {
             let why = "new tests are being tried at the base".to_string();
             let next = "Wait for the gates with `ralph gate wait`";

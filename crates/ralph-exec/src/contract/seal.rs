@@ -170,6 +170,17 @@ fn policy_kept(contract: &Contract<'_>) -> Requirement {
     changed
 }
 
+/// The first script of the sealed gates that is not as anybody approved it.
+pub(super) fn unapproved(contract: &Contract<'_>) -> Option<String> {
+    let (home, seal) = (&contract.world.home, contract.seal);
+    let then = trust::seal_approval(home, seal)?;
+    let changed = trust::changed_scripts(contract.project(), &seal.policy.gates, &then);
+    let first = changed.into_iter().next()?;
+    let is_approved_now = policy(home, contract.project())
+        .is_ok_and(|now| now.is_some_and(|(_, now)| trust::is_approved(home, &now)));
+    (!is_approved_now).then_some(first)
+}
+
 fn tools_kept(contract: &Contract<'_>) -> Requirement {
     let seal = contract.seal;
     let search =

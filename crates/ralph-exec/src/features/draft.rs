@@ -2,7 +2,6 @@
 
 use crate::plan;
 use ralph_core::source::features::Feature;
-use ralph_core::source::list::Item;
 use ralph_core::text;
 use serde::Serialize;
 
@@ -72,20 +71,17 @@ pub(super) fn file(drafts: &[Draft]) -> Vec<u8> {
     bytes
 }
 
-/// The features that a text lists. A plan that names checks is read as a plan.
+/// The features that a text lists, with the checks that they name.
 pub fn list_of(bytes: &[u8]) -> Vec<Draft> {
-    let planned = plan::read(bytes).map(|plan| plan.items).unwrap_or_default();
-    if planned.iter().all(|item| item.check.is_none()) {
-        return bullets(bytes);
+    let mut drafts = bullets(bytes);
+    for draft in &mut drafts {
+        let named = plan::named_check(&draft.description);
+        if let Some((text, argv)) = named.map(|(text, argv)| (text.to_string(), argv)) {
+            draft.description = text;
+            draft.verify = Some(argv);
+        }
     }
-    let draft = |item: Item| Draft {
-        id: None,
-        description: item.text,
-        steps: item.steps,
-        passes: item.done,
-        verify: item.check,
-    };
-    planned.into_iter().map(draft).collect()
+    drafts
 }
 
 /// Each item that is not below another is a feature, and those below it are its steps.

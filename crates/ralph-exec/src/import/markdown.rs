@@ -11,6 +11,7 @@ use ralph_core::text;
 use super::tree::Fields;
 use super::{Command, Feature, Understood, front_matter, work, yaml};
 use crate::detect;
+use crate::plan;
 
 const LONGEST_TEXT: usize = 2000;
 const VALIDATION: &str = "validation commands";
@@ -59,7 +60,8 @@ pub(super) fn take_items<'t>(body: &'t str, understood: &mut Understood) -> Vec<
     rest
 }
 
-fn feature(item: Item) -> Feature {
+fn feature(mut item: Item) -> Feature {
+    item.check = item.check.or_else(|| plan::named_check(&item.text).map(|(_, argv)| argv));
     let category = heading(&item).map(str::to_string);
     let (id, _) = item.text.split_once(' ').unwrap_or_default();
     let id = id.trim_matches(['*', ':', '.', '`']);

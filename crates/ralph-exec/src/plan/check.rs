@@ -161,6 +161,14 @@ pub(super) fn at_end(source: &str) -> Option<(usize, Check)> {
     Some((at, words(command, Written::AsCommand)))
 }
 
+/// An item's text without the check at its end, and that check, if it is one that can be run.
+pub fn named(text: &str) -> Option<(&str, Vec<String>)> {
+    match at_end(text)? {
+        (at, Check::Command(argv)) => Some((text[..at].trim_end(), argv)),
+        (_, Check::Unusable(_)) => None,
+    }
+}
+
 /// A line of its own: `Verify: cargo test`, with whatever stars around the word.
 pub(super) fn of_line(line: &str) -> Option<Check> {
     let rest = after_label(line.trim().trim_start_matches(['*', '_']))?;

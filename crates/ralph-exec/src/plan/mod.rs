@@ -14,6 +14,7 @@ mod section;
 mod tests;
 mod walk;
 
+pub use check::named as named_check;
 pub use compare::{Compared, discrepancies};
 pub use find::find;
 

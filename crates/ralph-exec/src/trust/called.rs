@@ -37,12 +37,18 @@ const RUNNERS: &[(&[&str], &[&str])] = &[
 /// Programs that run the script they are given, and what those scripts are called.
 const INTERPRETERS: &[(&[&str], &[&str])] = &[
     (&["sh", "bash", "dash", "zsh", "ksh"], &["sh", "bash", "zsh", "ksh"]),
-    (&["python", "python2", "python3", "pypy3"], &["py"]),
-    (&["node", "deno", "bun", "tsx", "ts-node"], &["js", "mjs", "cjs", "ts", "mts", "cts"]),
+    (&["python", "pypy"], &["py"]),
+    (
+        &["node", "nodejs", "deno", "bun", "tsx", "ts-node"],
+        &["js", "mjs", "cjs", "ts", "mts", "cts"],
+    ),
     (&["ruby"], &["rb"]),
     (&["perl"], &["pl"]),
     (&["php"], &["php"]),
 ];
+
+/// Programs that look at files and run nothing of them.
+const VIEWERS: [&str; 9] = ["[", "egrep", "fgrep", "grep", "ls", "rg", "stat", "test", "wc"];
 
 /// Files that are the work, unless somebody may execute them.
 const SOURCES: [&str; 26] = [
@@ -65,20 +71,83 @@ pub(super) fn by_gates(project: &Path, gates: &[Gate]) -> Result<Vec<Called>, Tr
         packages: BTreeMap::new(),
         later: Vec::new(),
         looks: 0,
+        names: Names::Scripts,
     };
     for gate in gates {
         search.file(project, &gate.cwd)?;
         let words = match &gate.command {
+            // What it is called by may be the repository's; what it looks at is the work.
+            Command::Argv(argv) if only_looks(argv) => {
+                words(argv.iter().take(1).map(String::as_str))
+            }
             Command::Argv(argv) => words(argv.iter().map(String::as_str)),
             Command::Shell(line) => words(std::iter::once(line.as_str())),
+        };
+        search.names = match &gate.command {
+            Command::Argv(argv) => Names::in_order(argv.iter().flat_map(|word| parts(word))),
+            Command::Shell(line) => Names::in_order(parts(line)),
         };
         search.command(&project.join(&gate.cwd), &words)?;
         // Not by recursion: scripts can call each other deeper than a stack is.
         while let Some((directory, line)) = search.later.pop() {
+            search.names = Names::in_order(parts(&line));
             search.command(&directory, &self::words(std::iter::once(line.as_str())))?;
         }
     }
     Ok(search.called.into_iter().collect())
+}
+
+/// What an interpreter is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    Scripts,
+    /// Files that something else looks at: `python -m pytest tests`.
+    Work,
+}
+
+impl Names {
+    /// It counts what stands right after the interpreter, before anything that could be a script.
+    fn in_order<'a>(words: impl Iterator<Item = &'a str>) -> Self {
+        let words: Vec<&str> = words.collect();
+        let is_interpreter = |word: &str| {
+            INTERPRETERS.iter().any(|(names, _)| names.contains(&interpreter(program(word))))
+        };
+        let starts = words.iter().enumerate().filter(|(_, word)| is_interpreter(word));
+        let mut verdicts = starts.map(|(at, _)| {
+            let rest = &words[at + 1..];
+            let flags = rest.iter().take_while(|word| word.starts_with('-')).count();
+            rest.iter().take(flags + 1).any(|word| NO_SCRIPT.contains(word) || is_line(word))
+        });
+        let reads = words.iter().any(|word| matches!(*word, "." | "source"));
+        let first = verdicts.next().filter(|_| !reads);
+        if first == Some(true) && verdicts.all(|is_work| is_work) {
+            Self::Work
+        } else {
+            Self::Scripts
+        }
+    }
+}
+
+/// `-c`, `-ec`: what follows is the script.
+fn is_line(word: &str) -> bool {
+    word.starts_with('-') && !word.starts_with("--") && word.ends_with('c')
+}
+
+/// `python3.11` and `ruby3` are what they are without their numbers.
+fn interpreter(program: &str) -> &str {
+    program.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.')
+}
+
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let is_between = |char: char| char.is_whitespace() || ";|&()<>`\"'$".contains(char);
+    text.split(is_between).filter(|word| !word.is_empty())
+}
+
+/// Whether a command tells something about the files it names, and takes nothing from them about how to judge.
+fn only_looks(argv: &[String]) -> bool {
+    let takes_patterns = |word: &String| word.starts_with("-f") || word.starts_with("--file");
+    let looks = argv.first().is_some_and(|first| VIEWERS.contains(&first.as_str()));
+    looks && !argv.iter().any(takes_patterns)
 }
 
 pub(super) struct Search<'a> {
@@ -93,6 +162,7 @@ pub(super) struct Search<'a> {
     /// Lines of scripts that are still to be looked at, with where they run.
     pub(super) later: Vec<(PathBuf, String)>,
     looks: usize,
+    names: Names,
 }
 
 impl Search<'_> {
@@ -107,7 +177,7 @@ impl Search<'_> {
         bases.extend(directories.filter(|path| fs::is_directory(path)).collect::<Vec<_>>());
         for base in &bases {
             for word in words {
-                if !is_work(&base.join(word), words) {
+                if !is_work(&base.join(word), (words, self.names)) {
                     self.file(base, word)?;
                 }
             }
@@ -217,7 +287,7 @@ impl Search<'_> {
 }
 
 /// Whether a file is looked at, or written, rather than run or read for how to look.
-fn is_work(path: &Path, words: &BTreeSet<&str>) -> bool {
+fn is_work(path: &Path, (words, names): (&BTreeSet<&str>, Names)) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let extension = path.extension().and_then(|extension| extension.to_str());
     let is_source = extension.is_none_or(|extension| SOURCES.contains(&extension));
@@ -227,10 +297,9 @@ fn is_work(path: &Path, words: &BTreeSet<&str>) -> bool {
     let Some(stat) = fs::stat(path).filter(|stat| stat.kind == Kind::File) else { return false };
     let interprets = |(programs, extensions): &(&[&str], &[&str])| {
         extension.is_none_or(|extension| extensions.contains(&extension))
-            && words.iter().any(|word| programs.contains(&program(word)))
+            && words.iter().any(|word| programs.contains(&interpreter(program(word))))
     };
-    let is_interpreted =
-        INTERPRETERS.iter().any(interprets) && !words.iter().any(|word| NO_SCRIPT.contains(word));
+    let is_interpreted = INTERPRETERS.iter().any(interprets) && names == Names::Scripts;
     let is_executable =
         stat.mode & 0o111 != 0 || fs::read_range(path, 0, 2).is_ok_and(|start| start == b"#!");
     !is_interpreted && !is_executable
@@ -242,8 +311,7 @@ pub(super) fn words<'a>(texts: impl Iterator<Item = &'a str>) -> BTreeSet<&'a st
     for text in texts {
         words.insert(text);
         words.extend(text.split(['"', '\'']));
-        let parts = |char: char| char.is_whitespace() || ";|&()<>`\"'$".contains(char);
-        words.extend(text.split(parts));
+        words.extend(parts(text));
     }
     let options: Vec<_> = words.iter().filter_map(|word| option_value(word)).collect();
     words.extend(options);

@@ -144,6 +144,18 @@ pub fn checks(project: &Path, list: &Path, checks: &[Gate]) -> Result<Subject, T
     Ok(Subject { project: project.to_path_buf(), hash: hash(&called), commands, called })
 }
 
+/// Files that gates call and that are not as they were approved, the policy's own file aside.
+pub fn changed_scripts(project: &Path, gates: &[Gate], then: &Approval) -> Vec<String> {
+    let Ok(now) = called::by_gates(project, gates) else {
+        return vec!["what the commands name".to_string()];
+    };
+    let own = then.called.first().map(|called| called.name.as_str());
+    let is_script = |one: &&Called| Some(one.name.as_str()) != own;
+    let now: Vec<_> = now.iter().filter(is_script).map(file).collect();
+    let then: Vec<_> = then.called.iter().filter(is_script).map(file).collect();
+    differences(&now, &then).into_iter().map(|difference| difference.what).collect()
+}
+
 impl Subject {
     /// Whether anything of it comes from the repository.
     pub fn needs_approval(&self) -> bool {

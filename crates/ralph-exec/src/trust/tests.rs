@@ -81,6 +81,7 @@ fn shop(command: &str) -> Place {
 
 /// R-S3a: the hash is over the policy and the scripts of the repository that it refers to.
 #[test]
+#[expect(clippy::too_many_lines, reason = "what every command names, whole")]
 fn every_file_that_a_command_names_is_part_of_what_is_approved() {
     let mut shown = String::new();
     for command in [
@@ -103,6 +104,10 @@ fn every_file_that_a_command_names_is_part_of_what_is_approved() {
         "cwd = 'out'\nrun = ['x.sh']",
         "run = ['python3', '-m', 'pytest', 'web/test_a.py']",
         "run = ['python3', 'web/test_a.py', 'web/a.ts']",
+        "run = ['python3', 'web/test_a.py', 'test']",
+        "run = ['/usr/bin/python3.11', '-u', 'web/test_a.py', '-m', 'x']",
+        "run = ['grep', '-q', 'x', 'web/a b.txt']",
+        "run = ['grep', '-f', 'web/a b.txt', 'check.sh']",
         "run = ['eslint', '-c', 'eslint.config.js', 'web/a.ts']",
     ] {
         let place = shop(command);
@@ -147,6 +152,14 @@ fn every_file_that_a_command_names_is_part_of_what_is_approved() {
         ralph.toml
     run = ['python3', 'web/test_a.py', 'web/a.ts']
         ralph.toml, web/test_a.py
+    run = ['python3', 'web/test_a.py', 'test']
+        ralph.toml, web/test_a.py
+    run = ['/usr/bin/python3.11', '-u', 'web/test_a.py', '-m', 'x']
+        ralph.toml, web/test_a.py
+    run = ['grep', '-q', 'x', 'web/a b.txt']
+        ralph.toml
+    run = ['grep', '-f', 'web/a b.txt', 'check.sh']
+        ralph.toml, check.sh, web/a b.txt
     run = ['eslint', '-c', 'eslint.config.js', 'web/a.ts']
         ralph.toml, eslint.config.js
     "#);

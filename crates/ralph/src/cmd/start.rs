@@ -8,7 +8,7 @@ use ralph_core::gate::{Command, Gate};
 use ralph_core::id::SessionId;
 use ralph_core::limits::{Bounds, Limits};
 use ralph_core::policy::Claims;
-use ralph_core::record::{Asked, ListSeal, Run, Seal};
+use ralph_core::record::{Asked, ListKind, ListSeal, Run, Seal};
 use ralph_core::requirement::{Stage, Weight};
 use ralph_exec::clock::{self, Deadline};
 use ralph_exec::contract;
@@ -16,10 +16,13 @@ use ralph_exec::control::{self, Approved, Caller, Order};
 use ralph_exec::env::Env;
 use ralph_exec::lists::{self, Named};
 use ralph_exec::paths::Home;
-use ralph_exec::{adopt, fs, orchestrator, owner, stdin};
+use ralph_exec::{adopt, fs, orchestrator, owner, plan, stdin};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+
+/// As many notes about a plan as a start shows.
+const SHOWN_NOTES: usize = 8;
 
 /// A goal is a text, not a data set.
 const LARGEST_GOAL: usize = 4 * 1024 * 1024;
@@ -199,6 +202,7 @@ fn notes(env: &Env, home: &Home, run: &Run) -> Vec<String> {
     if let Some(why) = super::off(env, home) {
         notes.push(format!("nobody is held: {why}"));
     }
+    notes.extend(plan_notes(run));
     notes.extend(list_notes(run));
     if let Some(seal) = &run.seal
         && seal.base.is_none()
@@ -235,6 +239,19 @@ fn phase_notes(run: &Run) -> Option<String> {
             missing.join(" or ")
         )
     })
+}
+
+/// Checks that somebody wrote into a plan and that cannot be run.
+fn plan_notes(run: &Run) -> Vec<String> {
+    let plans = run.lists.iter().filter(|list| list.kind == ListKind::Plan);
+    let told = plans.flat_map(|list| {
+        let path = Path::new(&list.path);
+        let bytes = fs::read(path, plan::LARGEST).unwrap_or_default();
+        let notes = plan::read(&bytes).map(|plan| plan.notes).unwrap_or_default();
+        let file = wording::safe(&lists::shown(run, path));
+        notes.into_iter().map(move |note| note.at(&file)).collect::<Vec<_>>()
+    });
+    told.take(SHOWN_NOTES).collect()
 }
 
 /// What lists can come to.
@@ -337,6 +354,12 @@ pub(crate) fn list_directory(path: &Path, here: &Path) -> Result<PathBuf, Failur
         && !fs::is_directory(&here.join(path))
     {
         return directory(path.parent().unwrap_or(Path::new(".")), here);
+    }
+    // A loop by its name, as `ralph feature --loop` takes it.
+    let named = here.join(adopt::DEFAULT_DIRECTORY).with_file_name(path);
+    let is_name = path.components().count() == 1 && !fs::is_directory(&here.join(path));
+    if is_name && fs::is_directory(&named) {
+        return directory(&named, here);
     }
     directory(path, here)
 }

@@ -96,9 +96,7 @@ fn an_agent_that_would_rather_be_done_is_held_until_the_work_is_done() {
              - check 'Rock & Roll' 'rock-roll'
            $ sh test.sh   3 ok
            "All green: every test passes."
-    ralph ✗ held: 2 of 6 requirements are not met 3 of 25 · N ms
-             ✗ policy (correctness): `test.sh` changed since the run began; what was
-               sealed then still counts
+    ralph ✗ held: 1 of 6 requirements is not met 3 of 25 · N ms
              ✗ tests (correctness): 1 finding
                3 tests ran, and 5 at the base of the run [fewer-tests]
 
@@ -114,7 +112,7 @@ fn an_agent_that_would_rather_be_done_is_held_until_the_work_is_done() {
     Every decision is in the journal; `ralph why` tells them, the newest first:
     [clock]  verified  rule `verified`     all 6 requirements are met after 3
               iterations and N ms not charged · N ms
-    [clock] held rule `block` 2 not met iteration 3 · N ms
+    [clock] held rule `block` 1 not met iteration 3 · N ms
     [clock] held rule `block` 1 not met iteration 2 · N ms
     [clock] held rule `block` 1 not met iteration 1 · N ms
 
@@ -175,7 +173,7 @@ fn a_program_reads_what_happened_and_how_it_ended() {
           "rule": "block"
         },
         {
-          "because": "2 not met",
+          "because": "1 not met",
           "iteration": 3,
           "ms": "as long as the client waited",
           "outcome": "held",
@@ -249,11 +247,10 @@ fn kept_files_can_be_looked_at_with_the_commands_that_are_named() {
     insta::assert_snapshot!(tidy(&tried.stdout), @r#"
     [clock] verified rule `verified` all 6 requirements are met after 3 iterations and N ms not charged · N ms
               ✓ a change, policy, tools, nothing hidden, test integrity, tests
-    [clock] held rule `block` 2 not met iteration 3 · N ms
-              ✗ policy               `test.sh` changed since the run began; what was sealed then still counts
+    [clock] held rule `block` 1 not met iteration 3 · N ms
               ✗ tests                1 finding
                 3 tests ran, and 5 at the base of the run [fewer-tests]
-              ✓ a change, tools, nothing hidden, test integrity
+              ✓ a change, policy, tools, nothing hidden, test integrity
     [clock] held rule `block` 1 not met iteration 2 · N ms
               ✗ tests                2 of 5 tests failed
                 expected hello-world, found hello,-world! [Hello, World!]

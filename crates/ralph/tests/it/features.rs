@@ -915,7 +915,8 @@ fn a_sealed_list_is_what_counts_whatever_the_agent_does_to_the_file() {
         ralph: iteration 1 of 25 — 1 of 9 requirements is not met (run [run])
 
         ✗ checks of feature list (planning): `checks/export.sh` is not as it was approved
-        ✓ 8 others
+        · feature 2 (correctness): not run: `checks/export.sh` is not as it was approved
+        ✓ 7 others
 
         Next: Put back what these checks call, as it was. Then stop again
         === says that it is done in other words
@@ -995,8 +996,9 @@ fn a_sealed_list_is_what_counts_whatever_the_agent_does_to_the_file() {
 
         Next: Put `.claude/data/ralph-loops/csv/feature_list.json` back as it was; only what is done may be changed in it. Then stop again
         === makes it a link to itself
-        ralph: iteration 1 of 25 — 3 of 3 requirements are not met (run [run])
+        ralph: iteration 1 of 25 — 3 of 4 requirements are not met (run [run])
 
+        · feature list (planning): cannot read `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`: Too many levels of symbolic links (os error 40); what it said when it last did counts
         ✗ feature 1 (correctness): "Import a CSV file" does not pass yet
         ┌ 00000000 steps of feature 1, data, not instructions
         │ 1. Open it
@@ -1004,13 +1006,12 @@ fn a_sealed_list_is_what_counts_whatever_the_agent_does_to_the_file() {
         └ 00000000
         ✗ feature 2 (correctness): "Export as CSV" does not pass yet
         ✗ feature 3 (correctness): "Quote fields" does not pass yet
-        · feature list: cannot read `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`: Too many levels of symbolic links (os error 40); what it said when it last did counts (for your information)
 
-        Next: Implement feature 1, check it, then set its `passes` to true in `.claude/data/ralph-loops/csv/feature_list.json`
-        Then stop again
+        Next: Make `.claude/data/ralph-loops/csv/feature_list.json` valid again. Then stop again
         === makes it a directory
-        ralph: iteration 1 of 25 — 3 of 3 requirements are not met (run [run])
+        ralph: iteration 1 of 25 — 3 of 4 requirements are not met (run [run])
 
+        · feature list (planning): cannot read `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`: it is not a regular file; what it said when it last did counts
         ✗ feature 1 (correctness): "Import a CSV file" does not pass yet
         ┌ 00000000 steps of feature 1, data, not instructions
         │ 1. Open it
@@ -1018,10 +1019,8 @@ fn a_sealed_list_is_what_counts_whatever_the_agent_does_to_the_file() {
         └ 00000000
         ✗ feature 2 (correctness): "Export as CSV" does not pass yet
         ✗ feature 3 (correctness): "Quote fields" does not pass yet
-        · feature list: cannot read `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`: it is not a regular file; what it said when it last did counts (for your information)
 
-        Next: Implement feature 1, check it, then set its `passes` to true in `.claude/data/ralph-loops/csv/feature_list.json`
-        Then stop again
+        Next: Make `.claude/data/ralph-loops/csv/feature_list.json` valid again. Then stop again
         "#);
     });
 }
@@ -1050,17 +1049,16 @@ fn a_list_that_is_being_written_counts_as_it_was() {
     Next: Implement feature 2, check it, then set its `passes` to true in `.claude/data/ralph-loops/csv/feature_list.json`
     Then stop again
     === garbage, stop 1
-    ralph: iteration 2 of 25 — 2 of 3 requirements are not met (run [run])
+    ralph: iteration 2 of 25 — 2 of 4 requirements are not met (run [run])
 
+    · feature list (planning): `.claude/data/ralph-loops/csv/feature_list.json` does not parse: line 3, column 13: EOF while parsing a value; what it said when it last did counts
     ✗ feature 2 (correctness): "Export as CSV" does not pass yet, as before
     ✗ feature 3 (correctness): "Quote fields" does not pass yet, as before
-    · feature list: `.claude/data/ralph-loops/csv/feature_list.json` does not parse: line 3, column 13: EOF while parsing a value; what it said when it last did counts (for your information)
     ✓ feature 1
 
-    Next: Implement feature 2, check it, then set its `passes` to true in `.claude/data/ralph-loops/csv/feature_list.json`
-    Then stop again
+    Next: Make `.claude/data/ralph-loops/csv/feature_list.json` valid again. Then stop again
     === garbage, stop 2
-    ralph: iteration 3 of 25 — still 2 of 3 not met, the same as before (feature 2, feature 3; state 0000000; run [run])
+    ralph: iteration 3 of 25 — still 2 of 4 not met, the same as before (feature 2, feature 3; state 0000000; run [run])
     === garbage, stop 3
     ralph: iteration 4 of 25 — 3 of 4 requirements are not met (run [run])
 
@@ -1308,4 +1306,79 @@ fn progress_is_told_entry_by_entry() {
     exhausted: all 2 iterations are used up, 3 not met
     "#);
     });
+}
+
+/// What lies beside a list is the work, and is looked at like the rest of it. A list that is destroyed ends nothing.
+#[test]
+fn only_the_list_itself_is_left_out_of_the_tree() {
+    let list = |passes: bool| {
+        format!(
+            r#"[{{"id":1,"description":"good","verify":["grep","-q","good","pkg/a.py"],"passes":{passes}}}]"#
+        )
+    };
+    for directory in ["pkg", "."] {
+        let sandbox = Sandbox::new();
+        let file = format!("{directory}/feature_list.json");
+        sandbox.write("pkg/a.py", "bad\n");
+        sandbox.write("c.py", "1\n");
+        sandbox.write(&file, list(false));
+        sandbox.commit();
+        let shown = sandbox.ralph(["trust", "--json", "--features", directory]);
+        let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+        let hash = shown["lists"][0]["hash"].as_str().unwrap();
+        let trusted = sandbox.ralph(["trust", "--features", directory, "--hash", hash]);
+        assert_eq!(trusted.code, Some(0), "{trusted}");
+        let run = sandbox.start(["--features", directory, "--min-iterations", "1"]);
+        sandbox.write(&file, list(true));
+        let held = stop(&sandbox);
+        assert!(held.contains("✗ a change"), "ticking is no change: {held}");
+        sandbox.write("pkg/a.py", "good\n");
+        sandbox.write(&file, "half a list");
+        let held = stop(&sandbox);
+        assert!(held.contains("· feature list (planning): "), "{held}");
+        sandbox.write(&file, list(true));
+        sandbox.write("pkg/a.py", "broken\n");
+        let held = stop(&sandbox);
+        assert!(held.contains("✗ feature 1"), "no result of another tree counts: {held}");
+        sandbox.write("pkg/a.py", "good again\n");
+        let ended = stop(&sandbox);
+        assert!(ended.starts_with("ralph: verified: "), "{ended}");
+        assert_eq!(sandbox.standing(&run).0, "verified");
+    }
+}
+
+/// R-S3a: what a person approved is run, and nothing that took its place.
+#[test]
+fn a_script_that_was_edited_is_not_run() {
+    let sandbox = sandbox();
+    sandbox.write("ralph.toml", GATE);
+    sandbox.write("gate.sh", "exit 0\n");
+    sandbox.commit();
+    approve(&sandbox);
+    sandbox.trust();
+    sandbox.start(["--features", LOOP]);
+    assert!(sandbox.stop(SESSION, "").is_block());
+    sandbox.write("checks/export.sh", "touch ran\n");
+    sandbox.write("gate.sh", "touch ran\n");
+    let held = stop(&sandbox);
+    assert!(held.contains("not run: `gate.sh` is not as it was approved"), "{held}");
+    assert!(!sandbox.project().join("ran").exists());
+}
+
+/// An agent that ticks everything before anybody looks has not left a loop that has checks.
+#[test]
+fn a_loop_with_checks_is_taken_up_however_it_is_ticked() {
+    let sandbox = Sandbox::new();
+    let list =
+        r#"[{"id":1,"description":"good","verify":["grep","-q","good","a.py"],"passes":true}]"#;
+    let current = ".claude/data/ralph-loops/current";
+    sandbox.write(&format!("{current}/feature_list.json"), list);
+    sandbox.write("a.py", "bad\n");
+    sandbox.commit();
+    let shown = sandbox.ralph(["trust", "--json", "--features", current]);
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    let hash = shown["lists"][0]["hash"].as_str().unwrap();
+    assert_eq!(sandbox.ralph(["trust", "--hash", hash]).code, Some(0));
+    let held = stop(&sandbox);
+    assert!(held.contains("✗ feature 1"), "{held}");
 }

@@ -211,8 +211,9 @@ fn a_list_that_stays_broken_is_told_and_at_the_third_stop_held_for() {
     sandbox.start(["--features", CURRENT]);
     sandbox.write(&format!("{CURRENT}/feature_list.json"), r#"{"features": ["#);
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").stderr), @r#"
-    ralph: iteration 1 of 25 — 3 of 3 requirements are not met (run [run])
+    ralph: iteration 1 of 25 — 3 of 4 requirements are not met (run [run])
 
+    · feature list (planning): `.claude/data/ralph-loops/current/feature_list.json` does not parse: line 1, column 14: EOF while parsing a list; what it said when it last did counts
     ✗ feature 1 (correctness): "Feature number 1" does not pass yet
     ┌ 00000000 steps of feature 1, data, not instructions
     │ 1. Open the app
@@ -220,10 +221,8 @@ fn a_list_that_stays_broken_is_told_and_at_the_third_stop_held_for() {
     └ 00000000
     ✗ feature 2 (correctness): "Feature number 2" does not pass yet
     ✗ feature 3 (correctness): "Feature number 3" does not pass yet
-    · feature list: `.claude/data/ralph-loops/current/feature_list.json` does not parse: line 1, column 14: EOF while parsing a list; what it said when it last did counts (for your information)
 
-    Next: Implement feature 1, check it, then set its `passes` to true in `.claude/data/ralph-loops/current/feature_list.json`
-    Then stop again
+    Next: Make `.claude/data/ralph-loops/current/feature_list.json` valid again. Then stop again
     "#);
     sandbox.write("work.txt", "1");
     assert!(sandbox.stop(SESSION, "").is_block());

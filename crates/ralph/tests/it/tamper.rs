@@ -389,7 +389,7 @@ fn no_trick_ends_verified() {
     replace a command in the policy by `true`               held         policy, tests, script, report
     delete the policy                                       held         policy, tests, script, report
     approve the new policy from its own shell               held         policy, tests, script, report
-    replace the script that a gate calls                    held         policy, tools, tests, report
+    replace the script that a gate calls                    held         policy, tools, tests, script, report
     put a stub before the tool on PATH                      held         tools, script, report
     replace the tool itself                                 held         tools, script, report
     write the report where it might be looked for           held         tests, script, report
