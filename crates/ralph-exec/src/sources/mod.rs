@@ -24,8 +24,8 @@ use ralph_core::policy::Claims;
 use ralph_core::record::{Asked, ListKind, Origin, Run};
 use ralph_core::requirement::{Evidence as Proof, Failure, Requirement, Stage, Standing, Weight};
 use ralph_core::run::State;
+use ralph_core::source::checklist;
 use ralph_core::source::list::{self, Demands, Gates};
-use ralph_core::source::{checklist, features};
 use ralph_core::text;
 use session::{session_files, uncommitted};
 use std::collections::BTreeMap;
@@ -44,7 +44,8 @@ pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Ev
     });
     let judged = contract.as_ref().map(contract::judge);
     let mut requirements = orchestrator::of_run(world, opened, judged.as_ref());
-    requirements.extend(of_lists(run, &lists, judged.as_ref()));
+    let adopted = adopted(run);
+    requirements.extend(of_lists((run, adopted.as_ref()), &lists, judged.as_ref()));
     // Without a base nobody knows what was touched.
     if run.seal.as_ref().is_some_and(|seal| seal.base.is_some()) {
         let touched = judged.as_ref().map_or(&[][..], |judged| &judged.touched);
@@ -65,7 +66,7 @@ pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Ev
     let mut evidence = Evidence {
         requirements,
         tree,
-        own_limit: own_limit(run),
+        own_limit: adopted.as_ref().and_then(own_limit),
         tampering: None,
         garbled: lists.garbled.clone(),
     };
@@ -110,18 +111,24 @@ fn is_measured(run: &Run, evidence: &Evidence) -> bool {
 }
 
 /// Features and steps of plans. What is only said to be done counts while the gates pass.
-fn of_lists(run: &Run, lists: &Lists, judged: Option<&Judged>) -> Vec<Requirement> {
+fn of_lists(
+    (run, adopted): (&Run, Option<&LoopState>),
+    lists: &Lists,
+    judged: Option<&Judged>,
+) -> Vec<Requirement> {
     let checked: BTreeMap<String, Requirement> = judged
         .map(|judged| judged.checks.iter().map(|one| (one.name.clone(), one.clone())).collect())
         .unwrap_or_default();
     let claims = run.seal.as_ref().map_or(Claims::default(), |seal| seal.policy.verify.claims);
     let gates = gates(run, judged);
+    // A loop that was adopted says in `progress.txt` that it is done: that is a claim like any other.
+    let is_called_complete = adopted.is_some_and(LoopState::is_complete);
     let mut requirements = lists.requirements.clone();
     for (number, list) in lists.lists.iter().enumerate() {
         let demands =
             Demands { file: &list.file, kind: list.kind, gates, claims, checked: &checked };
         let mut told = list::requirements(number, &list.items, &demands);
-        if is_called_complete(run, list.kind) {
+        if is_called_complete && list.kind == ListKind::Features {
             told.iter_mut().zip(&list.items).for_each(|(one, item)| {
                 if item.check.is_none() && gates != Gates::Open {
                     one.standing = Standing::Met(Proof::Claimed);
@@ -142,23 +149,19 @@ fn gates(run: &Run, judged: Option<&Judged>) -> Gates {
     if judged.holds { Gates::Open } else { Gates::Pass }
 }
 
-/// A loop that was adopted says in `progress.txt` that it is done: that is a claim like any other.
-fn is_called_complete(run: &Run, kind: ListKind) -> bool {
-    run.origin == Origin::Adopted
-        && kind == ListKind::Features
-        && adopted_state(run).is_some_and(|state| state.is_complete())
-}
-
-fn own_limit(run: &Run) -> Option<String> {
-    let state = adopted_state(run).filter(|_| run.origin == Origin::Adopted)?;
+fn own_limit(state: &LoopState) -> Option<String> {
     let (iteration, limit) = (state.progress.iteration, state.limit());
     (iteration >= limit).then(|| {
         format!("REACHED_LIMIT: `{}` is at iteration {iteration} of {limit}", adopt::PROGRESS)
     })
 }
 
-fn adopted_state(run: &Run) -> Option<LoopState> {
-    LoopState::read(Path::new(run.features.first()?)).ok()
+/// What an adopted loop says of itself. Nobody else's list is read for it.
+fn adopted(run: &Run) -> Option<LoopState> {
+    match run.origin {
+        Origin::Adopted => LoopState::read(Path::new(run.features.first()?)).ok(),
+        Origin::Started => None,
+    }
 }
 
 fn of_client(world: &World, opened: &Opened) -> Option<Requirement> {
@@ -262,8 +265,4 @@ fn ticked(stop: &Stop, sight: &Sight) -> Requirement {
 
 fn requirement(name: String, standing: Standing, next: String) -> Requirement {
     Requirement { name, stage: Stage::Correctness, standing, weight: Weight::Required, next }
-}
-
-pub fn readable(directory: &Path) -> Result<features::FeatureList, adopt::AdoptError> {
-    LoopState::read(directory).map(|state| state.list)
 }
