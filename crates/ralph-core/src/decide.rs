@@ -3,14 +3,16 @@
 //! [`plan`] answers from what is cheap to know; only when that does not settle the stop is the evidence gathered
 //! and [`conclude`] asked.
 
+mod driven;
 mod ours;
 
 use crate::dispute;
+use crate::drive::Remedy;
 use crate::ending;
 use crate::event::{Pending, PendingKind, Stop, Trouble};
-use crate::facts::{Declared, Evidence, Facts, Off, Owner, Prompt, Queued, Trust};
+use crate::facts::{Declared, Driver, Evidence, Facts, Off, Owner, Prompt, Queued, Trust};
 use crate::hint;
-use crate::limits::Limits;
+use crate::limits::{Limits, Usage};
 use crate::reason::{self, Held, Room, Telling};
 use crate::record::{Mark, Outcome, Report, Rule, Run};
 use crate::redact::Redactor;
@@ -56,6 +58,8 @@ pub struct Decision {
     pub because: String,
     pub mark: Option<Mark>,
     pub report: Option<Report>,
+    /// What is tried because nothing moved.
+    pub remedy: Option<Remedy>,
 }
 
 impl Decision {
@@ -221,9 +225,21 @@ fn waiting(case: &Case<'_>) -> Option<Decision> {
 
 fn is_used_up(case: &Case<'_>) -> bool {
     let Hold::Run { run, state } = case.hold else { return false };
-    let elapsed_ms = state.elapsed_ms(case.facts.now_ms);
-    let limits = state.limits(run);
-    limits.used_up(state.iteration, elapsed_ms, case.facts.spent_micro_usd).is_some()
+    state.limits(run).used_up(&usage(case.facts, state)).is_some()
+}
+
+/// Only who can refuse a turn counts what it may cost.
+fn usage(facts: &Facts, state: &State) -> Usage {
+    Usage {
+        iterations: state.iteration,
+        elapsed_ms: state.elapsed_ms(facts.now_ms),
+        micro_usd: facts.spent_micro_usd,
+        tokens: facts.spent_tokens,
+        next_micro_usd: match facts.driver {
+            Driver::Person => 0,
+            Driver::Runner | Driver::Alone => state.driving.worst_turn_micro_usd,
+        },
+    }
 }
 
 fn needs_human(case: &Case<'_>) -> Option<Decision> {
@@ -287,6 +303,7 @@ fn allow(rule: Rule, because: String) -> Decision {
         because,
         mark: None,
         report: None,
+        remedy: None,
     }
 }
 

@@ -22,6 +22,9 @@ pub struct Facts {
     /// What was changed behind ralph's back, in one line.
     pub tampering: Option<String>,
     pub spent_micro_usd: Option<u64>,
+    pub spent_tokens: Option<u64>,
+    /// What all runs of the day have cost, where somebody bounds that.
+    pub spent_today_micro_usd: Option<u64>,
     pub context_permille: Option<u16>,
     pub driver: Driver,
     /// Something was typed that reaches the agent, or us, only when the turn is over.
@@ -136,7 +139,10 @@ pub enum Trust {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driver {
     Person,
+    /// The agent stops, and the runner that started it is asked.
     Runner,
+    /// The runner asks itself: the agent's process has ended, or its host did not ask.
+    Alone,
 }
 
 impl Facts {
@@ -153,6 +159,8 @@ impl Facts {
             trust: Trust::Approved,
             tampering: None,
             spent_micro_usd: None,
+            spent_tokens: None,
+            spent_today_micro_usd: None,
             context_permille: None,
             driver: Driver::Person,
             queued: Queued::Nothing,

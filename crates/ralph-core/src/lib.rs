@@ -15,6 +15,7 @@ pub mod chunk;
 pub mod claim;
 pub mod decide;
 pub mod dispute;
+pub mod drive;
 pub mod ending;
 pub mod event;
 pub mod facts;

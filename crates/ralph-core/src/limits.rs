@@ -19,6 +19,20 @@ pub struct Limits {
     /// How often the agent is held at least, however good everything is: passes to polish in.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub min_iterations: u32,
+    /// What all sessions of a driven run may use together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+}
+
+/// What of the limits is used, as far as anybody knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub iterations: u32,
+    pub elapsed_ms: u64,
+    pub micro_usd: Option<u64>,
+    pub tokens: Option<u64>,
+    /// What the next turn may cost; 0 where nobody can tell.
+    pub next_micro_usd: u64,
 }
 
 /// Limits as somebody names them: 0 is without limit, and what is not named stays.
@@ -29,6 +43,8 @@ pub struct Bounds {
     pub max_duration_ms: Option<u64>,
     pub max_cost_micro_usd: Option<u64>,
     pub stuck_after: Option<u32>,
+    pub max_tokens: Option<u64>,
+    pub handover_at_permille: Option<u16>,
 }
 
 impl Bounds {
@@ -48,7 +64,8 @@ impl Bounds {
             max_cost_micro_usd: finite(self.max_cost_micro_usd, limits.max_cost_micro_usd),
             stuck_after: self.stuck_after.unwrap_or(limits.stuck_after),
             min_iterations: self.min_iterations.unwrap_or(limits.min_iterations),
-            handover_at_permille: limits.handover_at_permille,
+            handover_at_permille: self.handover_at_permille.unwrap_or(limits.handover_at_permille),
+            max_tokens: finite(self.max_tokens, limits.max_tokens),
         }
     }
 }
@@ -59,6 +76,12 @@ pub enum UsedUp {
     Iterations(u32),
     Duration(u64),
     Cost(u64),
+    Tokens(u64),
+    /// What is left is less than a turn has cost before.
+    NextTurn {
+        most: u64,
+        next: u64,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +102,7 @@ impl Limits {
         stuck_after: 3,
         handover_at_permille: 800,
         min_iterations: 0,
+        max_tokens: None,
     };
 
     pub fn check(&self) -> Result<(), Invalid> {
@@ -95,18 +119,25 @@ impl Limits {
     }
 
     /// A limit forbids the *next* iteration; it never spoils the one that just ended.
-    pub fn used_up(
-        &self,
-        iterations: u32,
-        elapsed_ms: u64,
-        spent_micro_usd: Option<u64>,
-    ) -> Option<UsedUp> {
-        match (self.max_iterations, self.max_duration_ms, self.max_cost_micro_usd, spent_micro_usd)
+    pub fn used_up(&self, usage: &Usage) -> Option<UsedUp> {
+        let Usage { iterations, elapsed_ms, micro_usd, tokens, next_micro_usd: next } = *usage;
+        if let Some(most) = self.max_iterations.filter(|most| iterations >= *most) {
+            return Some(UsedUp::Iterations(most));
+        }
+        if let Some(most) = self.max_duration_ms.filter(|most| elapsed_ms >= *most) {
+            return Some(UsedUp::Duration(most));
+        }
+        if let (Some(most), Some(used)) = (self.max_tokens, tokens)
+            && used >= most
         {
-            (Some(most), ..) if iterations >= most => Some(UsedUp::Iterations(most)),
-            (_, Some(most), ..) if elapsed_ms >= most => Some(UsedUp::Duration(most)),
-            (.., Some(most), Some(spent)) if spent >= most => Some(UsedUp::Cost(most)),
-            _ => None,
+            return Some(UsedUp::Tokens(most));
+        }
+        match (self.max_cost_micro_usd, micro_usd) {
+            (Some(most), Some(spent)) if spent >= most => Some(UsedUp::Cost(most)),
+            (Some(most), Some(spent)) if spent.saturating_add(next) > most => {
+                Some(UsedUp::NextTurn { most, next })
+            }
+            (Some(_), Some(_)) | (None, _) | (_, None) => None,
         }
     }
 }
@@ -118,6 +149,13 @@ impl fmt::Display for UsedUp {
             Self::Iterations(most) => write!(f, "all {most} iterations are used up"),
             Self::Duration(most) => write!(f, "its {} are over", duration(*most)),
             Self::Cost(most) => write!(f, "its {} are spent", money(*most)),
+            Self::Tokens(most) => write!(f, "its {most} tokens are used up"),
+            Self::NextTurn { most, next } => write!(
+                f,
+                "another turn, which may cost {}, would overrun its {}",
+                money(*next),
+                money(*most)
+            ),
         }
     }
 }

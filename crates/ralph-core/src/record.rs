@@ -5,6 +5,7 @@ mod change;
 mod mark;
 mod part;
 
+use crate::drive::{Remedy, Settings};
 use crate::id::{RunId, SessionId};
 use crate::limits::Limits;
 use crate::policy::Policy;
@@ -70,6 +71,9 @@ pub struct Run {
     /// `None` for a run that no policy judges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Box<Seal>>,
+    /// `None` for a run whose agent a person starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive: Option<Box<Settings>>,
 }
 
 /// A list as it was when the run began. A copy of its items is kept beside the run; this tells whether it is that copy.
@@ -215,6 +219,9 @@ pub struct Decided {
     /// Lists that did not parse, so that what they said before still counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub garbled: Vec<String>,
+    /// What is tried because nothing moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
     pub took_ms: u64,
 }
 
@@ -238,6 +245,8 @@ pub enum Outcome {
     Awaited {
         reason: String,
     },
+    /// Charged. The agent may stop, and a fresh session goes on with the work.
+    HandedOver,
     /// The answer of the last stop once more, because this is that stop once more. Never charged.
     Repeated,
     Orphaned,
@@ -262,7 +271,9 @@ pub enum Rule {
     GateBroken,
     Limit,
     Stuck,
+    Remedy,
     HandOver,
+    FinalLook,
     HoldOnce,
     Block,
 }
@@ -356,10 +367,16 @@ impl Report {
     pub fn open(&self) -> u32 {
         self.unmet.saturating_add(self.unknown).saturating_add(self.pending)
     }
+
+    /// How much is wrong: what is open, and what was found there.
+    pub fn weight(&self) -> u32 {
+        let lines = self.lines.iter().filter(|line| line.standing == Known::Unmet);
+        lines.fold(self.open(), |sum, line| sum.saturating_add(line.findings))
+    }
 }
 
 impl Rule {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::NotMine,
         Self::Off,
         Self::Repeat,
@@ -374,7 +391,9 @@ impl Rule {
         Self::GateBroken,
         Self::Limit,
         Self::Stuck,
+        Self::Remedy,
         Self::HandOver,
+        Self::FinalLook,
         Self::HoldOnce,
         Self::Block,
     ];
@@ -395,7 +414,9 @@ impl Rule {
             Self::GateBroken => "gate-broken",
             Self::Limit => "limit",
             Self::Stuck => "stuck",
+            Self::Remedy => "remedy",
             Self::HandOver => "hand-over",
+            Self::FinalLook => "final-look",
             Self::HoldOnce => "hold-once",
             Self::Block => "block",
         }

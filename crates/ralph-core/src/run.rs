@@ -1,5 +1,6 @@
 //! The changing half of a run: a fold over its journal, and nothing else.
 
+mod driven;
 mod said;
 
 use crate::facts::{Declared, Delivery};
@@ -14,6 +15,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+pub use driven::{Driven, Driving, Parked, Spent};
 pub use said::{Garbling, Way};
 
 /// A host that calls two hooks at once starts them this close together; no model answers as fast.
@@ -95,6 +97,8 @@ pub struct State {
     /// Lists that did not parse at the last stops, and at how many in a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub garbled: Vec<Garbling>,
+    #[serde(default, skip_serializing_if = "Driving::is_nothing")]
+    pub driving: Driving,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,6 +192,7 @@ impl State {
             limits: None,
             way: Way::default(),
             garbled: Vec::new(),
+            driving: Driving::default(),
         }
     }
 
@@ -229,7 +234,8 @@ impl State {
             | Change::Limited(_)
             | Change::Stepped(_)
             | Change::Recalled { .. }
-            | Change::Learned { .. } => return None,
+            | Change::Learned { .. }
+            | Change::Drove(_) => return None,
         };
         state.apply(first);
         entries.for_each(|entry| state.apply(entry));
@@ -286,6 +292,7 @@ impl State {
             Change::Stepped(step) => self.stepped(step),
             Change::Recalled { .. } => self.way.recalled = self.way.recalled.saturating_add(1),
             Change::Learned { id, .. } => self.way.learned = Some(id.clone()),
+            Change::Drove(drove) => self.drove(drove, entry.at_ms),
             Change::Resumed => {
                 self.resumed();
                 // Whoever resumes it is the owner's new process; the next stop tells which.
@@ -352,9 +359,10 @@ impl State {
         self.phase = match (how, self.phase) {
             (Move::Cleared, Phase::Active | Phase::Orphaned) => Phase::Paused { since_ms: at_ms },
             (Move::Reopened, Phase::Orphaned)
-            | (Move::TakenUp | Move::Resumed, Phase::Orphaned | Phase::Paused { .. }) => {
-                Phase::Active
-            }
+            | (
+                Move::TakenUp | Move::Resumed | Move::HandedOver,
+                Phase::Orphaned | Phase::Paused { .. },
+            ) => Phase::Active,
             (_, phase) => phase,
         };
         match how {
@@ -369,6 +377,14 @@ impl State {
                 self.observed = None;
                 self.heeded = 0;
                 self.memory = Memory::Lost;
+            }
+            // What it has to know is the first thing that it reads.
+            Move::HandedOver => {
+                self.observed = None;
+                self.heeded = 0;
+                self.answer = None;
+                self.background = None;
+                self.memory = Memory::Whole;
             }
         }
     }
@@ -393,6 +409,12 @@ impl State {
                 self.declared = None;
                 self.hints.clear();
             }
+            Outcome::HandedOver => {
+                self.iteration = self.iteration.saturating_add(1);
+                self.answer = None;
+                self.declared = None;
+                self.driving.handing_over = Some(decided.because.clone());
+            }
             Outcome::Awaited { reason } => self.answer = Some(reason.clone()),
             Outcome::Orphaned => {
                 self.phase = Phase::Orphaned;
@@ -408,6 +430,7 @@ impl State {
         self.odd_stops = self.odd_stops.saturating_add(u32::from(decided.rule == Rule::OddStop));
         self.trouble = None;
         self.remember(decided.mark);
+        self.progressed(decided);
         self.delivery = decided.delivery.map(|Delivered { stop, length }| Answered {
             stop,
             length,

@@ -269,6 +269,7 @@ impl LoopState {
             transcript_length: 0,
             process: None,
             seal: None,
+            drive: None,
         }
     }
 }

@@ -26,7 +26,7 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
     let run = &before.run;
     let done = match &decision.outcome {
         Outcome::Allowed | Outcome::Repeated | Outcome::Orphaned => Ok(()),
-        Outcome::Blocked { .. } => {
+        Outcome::Blocked { .. } | Outcome::HandedOver => {
             let iteration = before.state.iteration.saturating_add(1);
             let told = told(decision, iteration);
             view(world, session, &View::of(before, iteration, decision))
@@ -65,6 +65,7 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
         Outcome::Allowed
         | Outcome::Blocked { .. }
         | Outcome::Awaited { .. }
+        | Outcome::HandedOver
         | Outcome::Repeated
         | Outcome::Orphaned => Bell::Silent,
     }
@@ -115,6 +116,7 @@ pub fn of_files(world: &World, session: &SessionId, stop: &Stop, decision: &Deci
             tampering: None,
             in_a_row: 0,
             garbled: Vec::new(),
+            remedy: None,
             background: None,
             took_ms: 0,
         })),
@@ -161,6 +163,7 @@ impl<'a> View<'a> {
                 Outcome::Allowed
                 | Outcome::Blocked { .. }
                 | Outcome::Awaited { .. }
+                | Outcome::HandedOver
                 | Outcome::Repeated
                 | Outcome::Orphaned
                 | Outcome::Ended(_) => "failed",

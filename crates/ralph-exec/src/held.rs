@@ -26,6 +26,14 @@ pub struct Scene<'a> {
 }
 
 pub fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
+    Ok(match decided(scene)? {
+        Ok(decision) => decision.verdict,
+        Err(not_the_owner) => not_the_owner,
+    })
+}
+
+/// What is decided about a stop, or the answer to a session that has nothing to do with the run.
+pub fn decided(scene: &Scene<'_>) -> Result<Result<Decision, Verdict>, StoreError> {
     let Scene { world, stop, session, run } = scene;
     if stop.pending.iter().any(|pending| pending.poses) {
         // From now on nobody can tell whether a command in this session is a person's.
@@ -34,7 +42,7 @@ pub fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
     while !world.end.is_over() {
         let seen = store::load(&world.home, scene.run)?;
         if seen.state.owner(&seen.run) != Some(session) {
-            return Ok(surroundings::not_the_owner(world, &seen));
+            return Ok(Err(surroundings::not_the_owner(world, &seen)));
         }
         let before = seen.state.observed.as_ref();
         let sight = observe::transcript(world, stop, before, seen.run.checklist);
@@ -45,7 +53,8 @@ pub fn by_run(scene: &Scene<'_>) -> Result<Verdict, StoreError> {
         };
         if let Some((decision, before)) = settle(scene, &seen, &sight, evidence.as_ref())? {
             let bell = aftermath::of(world, session, &before, &decision);
-            return Ok(decision.verdict.with_bell(bell));
+            let verdict = decision.verdict.clone().with_bell(bell);
+            return Ok(Ok(Decision { verdict, ..decision }));
         }
     }
     Err(StoreError::OutOfTime)
@@ -89,13 +98,14 @@ fn settle(
             Outcome::Allowed
             | Outcome::Blocked { .. }
             | Outcome::Awaited { .. }
+            | Outcome::HandedOver
             | Outcome::Repeated
             | Outcome::Orphaned => Durability::Cached,
         };
         let in_a_row = match decision.outcome {
             Outcome::Blocked { .. } | Outcome::Awaited { .. } => facts.in_a_row.saturating_add(1),
             Outcome::Repeated => now.state.in_a_row,
-            Outcome::Allowed | Outcome::Orphaned | Outcome::Ended(_) => 0,
+            Outcome::Allowed | Outcome::HandedOver | Outcome::Orphaned | Outcome::Ended(_) => 0,
         };
         let took_ms = clock::now_ms().saturating_sub(world.arrived_ms);
         let tampering = facts.tampering;

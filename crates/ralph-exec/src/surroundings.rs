@@ -11,7 +11,7 @@ use crate::owner::{self, Alive};
 use crate::store::{self, Opened, Step, StoreError};
 use crate::tail::{self, Window};
 use crate::trust;
-use crate::world::World;
+use crate::world::{Driven, World};
 use ralph_core::decide::Decision;
 use ralph_core::event::{Stop, Trouble};
 use ralph_core::facts::{Cap, Facts, Off, Owner, Prompt, Trust};
@@ -42,7 +42,7 @@ const SHOWN_GOAL: usize = 16 * 1024;
 
 pub fn facts(world: &World, stop: &Stop, opened: &Opened, sight: &Sight) -> Facts {
     let now_ms = clock::now_ms();
-    Facts {
+    let facts = Facts {
         off: off(world, opened.run.id.as_str()),
         owner: owner_of(opened, now_ms, process(world)),
         delivery: sight.delivery,
@@ -60,6 +60,25 @@ pub fn facts(world: &World, stop: &Stop, opened: &Opened, sight: &Sight) -> Fact
         },
         cap: world.env.block_cap().map_or(Cap::USUAL, |setting| Cap::from_setting(&setting)),
         ..Facts::quiet(now_ms)
+    };
+    match world.driven {
+        None => facts,
+        Some(driven) => driven_facts(facts, &driven, &opened.state),
+    }
+}
+
+/// A runner meters all sessions of the run, and its host tells it more than a transcript does.
+fn driven_facts(facts: Facts, driven: &Driven, state: &State) -> Facts {
+    let spent = state.driving.spent();
+    Facts {
+        owner: Owner::Present,
+        driver: driven.driver,
+        cap: driven.cap,
+        context_permille: driven.context_permille.or(facts.context_permille),
+        spent_micro_usd: Some(spent.micro_usd),
+        spent_tokens: Some(spent.tokens),
+        spent_today_micro_usd: driven.spent_today_micro_usd,
+        ..facts
     }
 }
 
@@ -258,6 +277,7 @@ pub fn record(world: &World, decision: Decision, sight: &Sight, redactor: &Redac
         tampering: None,
         in_a_row: 0,
         garbled: Vec::new(),
+        remedy: decision.remedy,
         background: None,
         took_ms: 0,
     }

@@ -4,6 +4,7 @@ use crate::clock::{self, Deadline};
 use crate::env::Env;
 use crate::paths::Home;
 use crate::store::Transaction;
+use ralph_core::facts::{Cap, Driver};
 use ralph_core::id::RunId;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -21,6 +22,17 @@ pub struct World {
     pub arrived_ms: u64,
     /// The run that is being decided about, for whoever has to say what broke.
     pub in_hand: Arc<OnceLock<RunId>>,
+    /// What only a runner knows about the agent that it started.
+    pub driven: Option<Driven>,
+}
+
+/// How a runner stands to the agent, and what the agent's host told it.
+#[derive(Clone, Copy, Debug)]
+pub struct Driven {
+    pub driver: Driver,
+    pub context_permille: Option<u16>,
+    pub cap: Cap,
+    pub spent_today_micro_usd: Option<u64>,
 }
 
 impl World {
@@ -28,7 +40,7 @@ impl World {
     pub fn new(env: Env, end: Deadline) -> Option<Self> {
         let home = Home::new(env.ralph_home()?);
         let arrived_ms = clock::now_ms();
-        Some(Self { env, home, end, arrived_ms, in_hand: Arc::default() })
+        Some(Self { env, home, end, arrived_ms, in_hand: Arc::default(), driven: None })
     }
 
     /// For one step that is quick unless something is wrong. Only gates may take as long as there is time.

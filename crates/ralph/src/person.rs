@@ -67,6 +67,9 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
             Kind::Orchestrator => Asked::Yes,
         },
         transcript_length: prompts::transcript_length(spoken.prompt),
+        max_tokens: None,
+        handover_at_permille: None,
+        drive: None,
         here: project.clone(),
         project,
     };

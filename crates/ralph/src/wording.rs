@@ -2,6 +2,7 @@
 
 use crate::term::{self, paint};
 use ralph_core::chunk::{self, Tally};
+use ralph_core::drive::{Drove, How, Meter, Silence, Source};
 use ralph_core::facts::Declared;
 use ralph_core::gate::{self, GateReport, Steadiness, Unknown};
 use ralph_core::limits::{self, Limits, money};
@@ -202,7 +203,14 @@ pub(crate) fn said(state: &State, now_ms: u64) -> Vec<String> {
 }
 
 pub(crate) fn spent(state: &State) -> Option<u64> {
-    state.observed.as_ref()?.spent_micro_usd()
+    match state.driving.count {
+        0 => state.observed.as_ref()?.spent_micro_usd(),
+        _ => Some(state.driving.spent().micro_usd),
+    }
+}
+
+pub(crate) fn tokens(state: &State) -> Option<u64> {
+    (state.driving.count > 0).then(|| state.driving.spent().tokens)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an amount of money is far below 2^53 millionths")]
@@ -305,8 +313,56 @@ pub(crate) fn outcome(decided: &Decided) -> &'static str {
     match decided.outcome {
         Outcome::Allowed | Outcome::Orphaned => "let go",
         Outcome::Blocked { .. } | Outcome::Awaited { .. } => "held",
+        Outcome::HandedOver => "over",
         Outcome::Repeated => "as before",
         Outcome::Ended(status) => status.name(),
+    }
+}
+
+/// What a runner did, as a line of the log.
+pub(crate) fn drove(drove: &Drove) -> String {
+    match drove {
+        Drove::Session(session) => {
+            let how = match session.how {
+                How::Fresh => "begins",
+                How::Resumed => "goes on",
+                How::Forked => "is a copy that goes on",
+            };
+            format!("session    {} {how}", session.id.short())
+        }
+        Drove::Metered(metered) => {
+            let of = match metered.source {
+                Source::Agent => "",
+                Source::Gate => " by gates",
+            };
+            let assumed = match metered.meter {
+                Meter::Told => "",
+                Meter::Assumed => ", which is assumed",
+            };
+            format!(
+                "metered    {}{of}, {} tokens, {} turns{assumed}",
+                limits::money(metered.micro_usd),
+                metered.tokens,
+                metered.turns
+            )
+        }
+        Drove::HandsOver { why, .. } => format!("hands over {}", safe(why)),
+        Drove::Waits(wait) => {
+            let until = when(wait.until_ms);
+            format!("waits      until {until} ({}): {}", wait.cause.name(), safe(&wait.why))
+        }
+        Drove::Woke => "woke       and goes on".to_string(),
+        Drove::Tried { remedy, why } => format!("tries      {}: {}", remedy.name(), safe(why)),
+        Drove::Silent { after_ms, done } => {
+            let done = match done {
+                Silence::Nudged => "it was asked whether it is there",
+                Silence::Restarted => "it was started again",
+            };
+            format!("silent     for {}; {done}", limits::duration(*after_ms))
+        }
+        Drove::Broke { how } => format!("broke off  {}", safe(how)),
+        Drove::Parked { status, why } => format!("parked     {}: {}", status.name(), safe(why)),
+        Drove::Settled { how } => format!("settled    {}", safe(how)),
     }
 }
 

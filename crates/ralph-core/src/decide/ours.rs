@@ -1,7 +1,7 @@
 //! Rows `verified` to `block`, for a run of ours.
 
-use super::{Case, Decision, allow, block, end, plural};
-use crate::facts::{Cap, Driver, Evidence, Tree};
+use super::{Case, Decision, block, driven, end, plural, usage};
+use crate::facts::{Cap, Evidence, Tree};
 use crate::limits::{self, Limits};
 use crate::reason::{self, Held, Room, Telling};
 use crate::record::{Known, Line, Mark, OnTampering, Origin, Outcome, Report, Rule, Run};
@@ -26,21 +26,22 @@ pub(super) struct Ours<'a> {
 
 pub(super) fn conclude(ours: &Ours<'_>) -> Decision {
     all_met(ours)
+        .map(|met| driven::final_look(ours, met))
         .or_else(|| tampered(ours))
         .or_else(|| disputed(ours))
         .or_else(|| gate_broken(ours))
         .or_else(|| limit(ours))
-        .or_else(|| stuck(ours))
-        .or_else(|| hand_over(ours))
+        .or_else(|| stalled(ours))
+        .or_else(|| driven::hand_over(ours))
         .unwrap_or_else(|| hold(ours))
 }
 
 impl<'a> Ours<'a> {
-    fn bounded(&self) -> (&'a Run, &'a Limits) {
+    pub(super) fn bounded(&self) -> (&'a Run, &'a Limits) {
         (self.run, self.limits())
     }
 
-    fn limits(&self) -> &'a Limits {
+    pub(super) fn limits(&self) -> &'a Limits {
         self.state.limits(self.run)
     }
 
@@ -48,12 +49,12 @@ impl<'a> Ours<'a> {
         self.evidence.requirements.iter().filter(|one| one.is_required())
     }
 
-    fn open(&self) -> usize {
+    pub(super) fn open(&self) -> usize {
         self.required().filter(|one| one.is_open()).count()
     }
 
     /// `2 not met, 1 not known yet`
-    fn what_is_open(&self) -> String {
+    pub(super) fn what_is_open(&self) -> String {
         let pending = self.required().filter(|one| one.is_pending()).count();
         let waived = self.and_waived();
         match (self.open().saturating_sub(pending), pending) {
@@ -92,7 +93,7 @@ impl<'a> Ours<'a> {
             && self.tampering().is_none()
     }
 
-    fn is_nearly_full(&self) -> bool {
+    pub(super) fn is_nearly_full(&self) -> bool {
         let permille = self.case.facts.context_permille.unwrap_or(0);
         permille >= self.limits().handover_at_permille
     }
@@ -105,12 +106,17 @@ impl<'a> Ours<'a> {
         }
     }
 
+    /// How much is wrong, as the report counts it.
+    pub(super) fn weight(&self) -> u32 {
+        reason::report(&self.evidence.requirements, self.telling.redactor).weight()
+    }
+
     fn elapsed_ms(&self) -> u64 {
         self.state.elapsed_ms(self.case.facts.now_ms)
     }
 
     /// Nothing to compare while a gate is at work: what it will say is something new.
-    fn mark(&self) -> Option<Mark> {
+    pub(super) fn mark(&self) -> Option<Mark> {
         match self.evidence.tree {
             Tree::Known(_) if self.required().any(Requirement::is_running) => None,
             Tree::Known(tree) => Some(self.failures.and(tree)),
@@ -212,12 +218,12 @@ fn gate_broken(ours: &Ours<'_>) -> Option<Decision> {
 }
 
 fn limit(ours: &Ours<'_>) -> Option<Decision> {
-    let spent = ours.case.facts.spent_micro_usd;
-    let own = ours.limits().used_up(ours.state.iteration, ours.elapsed_ms(), spent);
+    let own = ours.limits().used_up(&usage(ours.case.facts, ours.state));
+    let own = own.map(|used_up| used_up.to_string()).or_else(|| driven::day(ours));
     let adopted = ours.evidence.own_limit.as_ref().filter(|_| ours.run.origin == Origin::Adopted);
     let what = match (adopted, own, ours.is_capped()) {
         (Some(limit), ..) => reason::say(limit, 120, ours.telling.redactor),
-        (None, Some(used_up), _) => used_up.to_string(),
+        (None, Some(used_up), _) => used_up,
         (None, None, Some(cap)) => {
             format!("held {cap} times in a row without a tool call, which is all the host bears")
         }
@@ -225,6 +231,11 @@ fn limit(ours: &Ours<'_>) -> Option<Decision> {
     };
     let because = format!("{what}, {}", ours.what_is_open());
     Some(end(Rule::Limit, Status::Exhausted, ours.bounded(), because))
+}
+
+fn stalled(ours: &Ours<'_>) -> Option<Decision> {
+    let stuck = stuck(ours).or_else(|| driven::plateau(ours))?;
+    Some(driven::remedied(ours, stuck))
 }
 
 fn stuck(ours: &Ours<'_>) -> Option<Decision> {
@@ -242,13 +253,7 @@ fn stuck(ours: &Ours<'_>) -> Option<Decision> {
     Some(Decision { mark: Some(mark), ..end(Rule::Stuck, Status::Stuck, ours.bounded(), because) })
 }
 
-fn hand_over(ours: &Ours<'_>) -> Option<Decision> {
-    let permille = ours.case.facts.context_permille?;
-    (ours.is_nearly_full() && ours.case.facts.driver == Driver::Runner)
-        .then(|| allow(Rule::HandOver, format!("context is {} % full", permille / 10)))
-}
-
-fn hold(ours: &Ours<'_>) -> Decision {
+pub(super) fn hold(ours: &Ours<'_>) -> Decision {
     let mark = ours.mark();
     let (rule, because) = match ours.tampering() {
         Some(what) => {

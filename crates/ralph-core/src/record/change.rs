@@ -1,6 +1,7 @@
 //! What can happen to a run.
 
 use super::{Decided, Part, Process, Restored, Run, is_nowhere};
+use crate::drive::Drove;
 use crate::id::SessionId;
 use crate::limits::Limits;
 use crate::source::orchestrator::Condition;
@@ -87,6 +88,8 @@ pub enum Change {
         id: String,
         title: String,
     },
+    /// What the runner did that drives the agent.
+    Drove(Box<Drove>),
 }
 
 /// How a run came to be somebody else's.
@@ -101,6 +104,8 @@ pub enum Move {
     TakenUp,
     /// A person resumed it in the session that it is in.
     Resumed,
+    /// A runner goes on in a fresh session.
+    HandedOver,
 }
 
 /// A requirement that is told and not held for, until then.

@@ -62,6 +62,7 @@ pub(super) fn limits(rest: &str) -> Result<Typed, Mistake> {
         max_duration_ms: wish.max_duration_ms,
         max_cost_micro_usd: wish.max_cost_micro_usd,
         stuck_after: wish.stuck_after,
+        ..Bounds::default()
     }))
 }
 

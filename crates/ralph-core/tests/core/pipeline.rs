@@ -250,6 +250,7 @@ fn stop(requirements: &[Requirement]) -> Entry {
         in_a_row: 0,
         background: None,
         garbled: Vec::new(),
+        remedy: None,
         took_ms: 0,
     })))
 }

@@ -54,6 +54,7 @@ pub(crate) fn run() -> Run {
         transcript_length: 0,
         process: None,
         seal: None,
+        drive: None,
     }
 }
 
@@ -172,6 +173,7 @@ impl Scenario {
                 tampering: facts.tampering,
                 in_a_row: facts.in_a_row,
                 background: at.stop.background(),
+                remedy: None,
                 garbled: at.evidence.garbled.clone(),
                 took_ms: 0,
             })));

@@ -2,6 +2,7 @@
 
 use crate::ground::Ground;
 use crate::record::{Kind, Record};
+use ralph_core::drive;
 use ralph_core::id::RunId;
 use ralph_core::record::{Change, Decided, Entry, Known, Outcome, Report, Run};
 use ralph_core::text;
@@ -100,6 +101,7 @@ impl Past {
                 return vec![format!("disputed {}: {}", dispute.requirement, dispute.why)];
             }
             Change::Overridden { how } => return vec![format!("overridden: {how}")],
+            Change::Drove(drove) => return drive::remark(drove).into_iter().collect(),
             Change::Trouble { .. }
             | Change::Paused
             | Change::Interrupted { .. }
@@ -130,6 +132,7 @@ impl Past {
             Outcome::Allowed
             | Outcome::Blocked { .. }
             | Outcome::Awaited { .. }
+            | Outcome::HandedOver
             | Outcome::Repeated
             | Outcome::Orphaned => {}
         }

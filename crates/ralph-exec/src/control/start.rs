@@ -12,6 +12,7 @@ use crate::lists::{self, Named, Sealed};
 use crate::paths::Home;
 use crate::store::{self, Papers, StoreError};
 use crate::trust::{self, Subject};
+use ralph_core::drive;
 use ralph_core::gate::Gate;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::Limits;
@@ -58,6 +59,8 @@ pub struct Order {
     pub phases: Asked,
     /// How long the transcript is, where there is one.
     pub transcript_length: u64,
+    /// How a runner is to drive it; `None` when a person starts the agent.
+    pub drive: Option<Box<drive::Settings>>,
 }
 
 /// A policy that a person approved.
@@ -183,6 +186,7 @@ impl Order {
             process: None,
             phases: Asked::No,
             transcript_length: 0,
+            drive: None,
         }
     }
 
@@ -249,6 +253,7 @@ fn sealed(id: RunId, order: &Order, lists: &[ListSeal]) -> Run {
         transcript_length: order.transcript_length,
         process: order.process,
         seal: None,
+        drive: order.drive.clone(),
     }
 }
 

@@ -29,6 +29,7 @@ fn run(title: &str) -> Run {
         transcript_length: 0,
         process: None,
         seal: None,
+        drive: None,
     }
 }
 

@@ -128,6 +128,7 @@ fn line(entry: &Entry) -> String {
                 Move::Cleared => "follows one that was cleared; paused",
                 Move::TakenUp => "takes the run up",
                 Move::Resumed => "is held again",
+                Move::HandedOver => "takes over from one whose context was full",
             };
             format!("moved      session {} {how}", to.short())
         }
@@ -156,6 +157,7 @@ fn line(entry: &Entry) -> String {
             format!("recalled   \"{}\": {found} found", safe(query))
         }
         Change::Learned { title, .. } => format!("learned    {}", safe(title)),
+        Change::Drove(drove) => wording::drove(drove),
         Change::Overridden { how } => format!("overridden {}", safe(how)),
         Change::Part(part) => format!(
             "{:<10} {}: {} (rule `{}`)",

@@ -4,6 +4,7 @@ use super::home;
 use crate::cli::Start;
 use crate::report::Failure;
 use crate::{term, wording};
+use ralph_core::drive::Settings;
 use ralph_core::gate::{Command, Gate};
 use ralph_core::id::SessionId;
 use ralph_core::limits::{Bounds, Limits};
@@ -70,6 +71,9 @@ pub(crate) struct Demand {
     pub prompt: Option<String>,
     pub phases: Asked,
     pub transcript_length: u64,
+    pub max_tokens: Option<u64>,
+    pub handover_at_permille: Option<u16>,
+    pub drive: Option<Box<Settings>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -124,6 +128,9 @@ fn asked(env: &Env, args: &Start, task: Option<&str>) -> Result<(), Failure> {
         prompt: None,
         phases: if task.is_some() { Asked::Yes } else { Asked::No },
         transcript_length: 0,
+        max_tokens: None,
+        handover_at_permille: None,
+        drive: None,
         here,
     };
     let begun = begin(env, &home, &demand)?;
@@ -159,6 +166,8 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
         max_duration_ms: demand.max_duration,
         max_cost_micro_usd: demand.max_cost_micro_usd,
         stuck_after: demand.stuck_after,
+        max_tokens: demand.max_tokens,
+        handover_at_permille: demand.handover_at_permille,
     };
     let order = Order {
         session: demand.session.clone(),
@@ -177,6 +186,7 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
         process: env.claude_pid().and_then(owner::mark),
         phases: demand.phases,
         transcript_length: demand.transcript_length,
+        drive: demand.drive.clone(),
     };
     let run = control::start(home, env, &order, &Deadline::after(super::control::PATIENCE))?;
     if run.phases == Asked::Yes {

@@ -145,11 +145,12 @@ pub(crate) fn broken_line(broken: &Break) -> String {
 /// When, what, by which rule and why; the evidence comes below it.
 pub(super) fn head(history: &History, entry: &Entry, decided: &Decided) -> String {
     let charged = match decided.outcome {
-        Outcome::Blocked { .. } if history.of == Of::Run => {
+        Outcome::Blocked { .. } | Outcome::HandedOver if history.of == Of::Run => {
             format!("iteration {}", entry.iteration)
         }
         Outcome::Blocked { .. }
         | Outcome::Awaited { .. }
+        | Outcome::HandedOver
         | Outcome::Allowed
         | Outcome::Repeated
         | Outcome::Orphaned
@@ -276,9 +277,14 @@ fn json<'a>(history: &'a History, entry: &Entry, decided: &'a Decided) -> Decisi
     let report = decided.report.as_ref();
     let reason = match &decided.outcome {
         Outcome::Blocked { reason } | Outcome::Awaited { reason } => Some(reason.as_str()),
-        Outcome::Allowed | Outcome::Repeated | Outcome::Orphaned | Outcome::Ended(_) => None,
+        Outcome::Allowed
+        | Outcome::HandedOver
+        | Outcome::Repeated
+        | Outcome::Orphaned
+        | Outcome::Ended(_) => None,
     };
-    let charged = matches!(decided.outcome, Outcome::Blocked { .. }) && history.of == Of::Run;
+    let is_charged = matches!(decided.outcome, Outcome::Blocked { .. } | Outcome::HandedOver);
+    let charged = is_charged && history.of == Of::Run;
     DecisionJson {
         v: 1,
         name: &history.name,

@@ -8,7 +8,7 @@ use crate::wording::{self, safe};
 use clap::Args;
 use ralph_core::dispute::{self, Named as Meant};
 use ralph_core::id::RunId;
-use ralph_core::limits::{self, Bounds, Limits};
+use ralph_core::limits::{self, Bounds, Limits, Usage};
 use ralph_core::record::Waiver;
 use ralph_core::run::Phase;
 use ralph_core::text;
@@ -346,6 +346,7 @@ pub(crate) fn limits(env: &Env, args: &SetLimits) -> Result<(), Failure> {
         max_duration_ms: args.max_duration,
         max_cost_micro_usd: args.max_cost_usd,
         stuck_after: args.stuck_after,
+        ..Bounds::default()
     };
     let (now, said) = limited(&speech, &bounds)?;
     if args.json {
@@ -376,8 +377,14 @@ pub(crate) fn limited(speech: &Speech<'_>, bounds: &Bounds) -> Result<(Limits, S
     let limits = words::limit(speech, bounds)?;
     let opened = store::load(speech.home, speech.run)?;
     let state = &opened.state;
-    let elapsed_ms = state.elapsed_ms(clock::now_ms());
-    let used = limits.used_up(state.iteration, elapsed_ms, wording::spent(state));
+    let usage = Usage {
+        iterations: state.iteration,
+        elapsed_ms: state.elapsed_ms(clock::now_ms()),
+        micro_usd: wording::spent(state),
+        tokens: wording::tokens(state),
+        next_micro_usd: 0,
+    };
+    let used = limits.used_up(&usage);
     let used = used.map(|used| format!("; {used}, so the next stop ends the run"));
     let said =
         format!("limits  {} from now on{}", wording::limits(&limits), used.unwrap_or_default());

@@ -1,0 +1,13 @@
+//! Drives agents. One run goes on over as many sessions as it takes: held inside a session, handed over before the
+//! context is full, with one contract, one set of counters and one budget.
+//!
+//! ```text
+//! agent's stream ─ wire ─▶ Line ─▶ session: a hook callback? ─ ralph-exec's pipeline decides ─▶ answer, in-band
+//!                                     │ a result, an end, silence
+//!                                     ▼
+//!                                  ending ─▶ course: say on · resume · fresh session · wait · end
+//! ```
+//!
+//! Nothing here draws: whoever watches is told what happened ([`told::Told`]).
+
+pub mod told;
