@@ -197,6 +197,25 @@ pub enum Occasion {
 }
 
 impl Event {
+    /// Where it happened, if that is told.
+    pub fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Stop(stop) => stop.session.as_ref(),
+            Self::StopFailure(failure) => failure.session.as_ref(),
+            Self::Prompt(prompt) => prompt.session.as_ref(),
+            Self::SessionStart(start) => start.session.as_ref(),
+            Self::SessionEnd(end) => end.session.as_ref(),
+            Self::Compaction(compaction) => compaction.session.as_ref(),
+            Self::ToolCall(call) => call.session.as_ref(),
+            Self::ToolDone(done) => done.session.as_ref(),
+            Self::SubagentStop(stop) => stop.session.as_ref(),
+            Self::Task(task) => task.session.as_ref(),
+            Self::Idle(idle) => idle.session.as_ref(),
+            Self::Noted(noted) => noted.session.as_ref(),
+            Self::Unknown => None,
+        }
+    }
+
     pub fn occasion(&self) -> Occasion {
         match self {
             Self::Stop(_) => Occasion::Stop,

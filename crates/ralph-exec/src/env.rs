@@ -126,6 +126,11 @@ impl Env {
         self.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")?.into_string().ok()
     }
 
+    /// The run whose runner started this agent.
+    pub fn driven(&self) -> Option<String> {
+        self.get(crate::driven::VARIABLE)?.into_string().ok()
+    }
+
     pub fn claude_session(&self) -> Option<String> {
         self.get("CLAUDE_CODE_SESSION_ID")?.into_string().ok()
     }

@@ -15,6 +15,7 @@ pub mod contract;
 pub mod control;
 pub mod detect;
 pub mod doctor;
+pub mod driven;
 pub mod env;
 pub mod environment;
 pub mod faults;

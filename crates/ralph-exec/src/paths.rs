@@ -241,6 +241,26 @@ impl RunPaths {
         self.0.join("lock")
     }
 
+    /// Held by whoever drives the run.
+    pub fn runner_lock(&self) -> PathBuf {
+        self.0.join("runner.lock")
+    }
+
+    /// Which process that is.
+    pub fn runner(&self) -> PathBuf {
+        self.0.join("runner.json")
+    }
+
+    /// Which gates are at work, for whoever watches.
+    pub fn progress(&self) -> PathBuf {
+        self.0.join("gates.log")
+    }
+
+    /// What the agent's process said on standard error.
+    pub fn agent_errors(&self) -> PathBuf {
+        self.0.join("agent.err")
+    }
+
     /// The agent scheduled a prompt that would pass for a person's.
     pub fn posed(&self) -> PathBuf {
         self.0.join("posed")

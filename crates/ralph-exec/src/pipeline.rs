@@ -10,7 +10,7 @@ use crate::holder::{self, Ended, Holder, Pointer};
 use crate::prompts::Spoken;
 use crate::store::{self, Opened, Step, StoreError};
 use crate::world::World;
-use crate::{aftermath, agents, heard, prompts, sessions, surroundings, tools};
+use crate::{aftermath, agents, driven, heard, prompts, sessions, surroundings, tools};
 use ralph_core::event::{Event, Stop, StopFailure};
 use ralph_core::host::{Host, Reply, Style};
 use ralph_core::id::{RunId, SessionId};
@@ -41,6 +41,9 @@ pub fn run(world: &World, call: Call, input: &[u8]) -> Reply {
 }
 
 fn answer(world: &World, call: &Call, event: &Event) -> Verdict {
+    if world.driven.is_none() && driven::is_answered(world, event.session()) {
+        return Verdict::Allow;
+    }
     match event {
         Event::Stop(stop) => on_stop(world, stop),
         Event::StopFailure(failure) => on_failure(world, failure),

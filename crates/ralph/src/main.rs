@@ -15,7 +15,7 @@ mod usage;
 mod wording;
 
 use ralph_exec::env::Env;
-use ralph_exec::proc::supervisor;
+use ralph_exec::proc::{supervisor, talk};
 use ralph_exec::stdio;
 
 const SUCCESS: u8 = 0;
@@ -50,6 +50,7 @@ fn run() -> u8 {
     match args.split_first() {
         Some((first, rest)) if first == "hook" => hook::run(env, rest, descriptors),
         Some((first, _)) if first == supervisor::ARGUMENT => supervisor::serve(),
+        Some((first, rest)) if first == talk::ARGUMENT => talk::become_tied(rest),
         Some(_) | None => cli::run(&env),
     }
 }

@@ -11,6 +11,7 @@ mod gates;
 mod look;
 mod part;
 mod pipeline;
+pub mod progress;
 mod red;
 mod seal;
 pub mod work;
@@ -18,7 +19,7 @@ pub mod work;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use ralph_core::facts::Tree;
+use ralph_core::facts::{Driver, Tree};
 use ralph_core::gate::{Gate, Moment};
 use ralph_core::policy::{Change, Checkout};
 use ralph_core::record::{OnTampering, Run, Seal, Waiver};
@@ -176,7 +177,15 @@ pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
     let mut wanted = gates::wanted(contract, &judged.touched, &has_counted);
     let mut told = red::requirement(contract, candidate, (&wanted, &judged.new_tests));
     wanted.extend(contract.checks.due.iter().filter(|gate| !contract.is_waived(&gate.name)));
-    if policy.verify.checkout == Checkout::Clean {
+    let is_clean = match policy.verify.checkout {
+        Checkout::Clean => true,
+        // Whoever drives the agent looks last when its process is gone.
+        Checkout::Auto => {
+            contract.world.driven.is_some_and(|driven| driven.driver == Driver::Alone)
+        }
+        Checkout::Tree => false,
+    };
+    if is_clean {
         told.extend(clean(contract, candidate, &wanted));
     }
     if !told.is_empty() && !is_current(contract, judged) {

@@ -10,6 +10,7 @@ use ralph_core::policy::Baseline;
 use ralph_core::run::State;
 
 use super::look::{self, Candidate};
+use super::progress::Log;
 use super::{Checks, Contract, baseline, checkout};
 use crate::checkpoint::CheckpointError;
 use crate::clock::Deadline;
@@ -169,6 +170,7 @@ fn in_tree(contract: &Contract<'_>, wanted: &[&Gate], cancel: &Cancel) -> Result
     let exclude = contract.exclude();
     let place = contract.place(Content::Tree { exclude: &exclude });
     let cache = Cache::open(&contract.world.home)?;
+    let log = Log::of(&contract.world.home, &contract.run.id);
     // Under a ratchet a stage is passed when nothing in it is new, and only the base can tell that.
     let accepts = |ran: &Ran| match contract.seal.policy.baseline {
         _ if contract.is_waived(&ran.gate.name) => true,
@@ -189,7 +191,7 @@ fn in_tree(contract: &Contract<'_>, wanted: &[&Gate], cancel: &Cancel) -> Result
         reuse: Reuse::Known,
         cancel,
         accepts: &accepts,
-        watch: &|_| {},
+        watch: &|seen| log.note(seen),
     });
     let compared: Vec<&Gate> = ran
         .iter()
@@ -220,6 +222,7 @@ fn in_checkout(
         Where::Tree | Where::Clean => Order::Staged,
     };
     let site = checkout::of(contract, site, &candidate)?;
+    let log = Log::of(&contract.world.home, &contract.run.id);
     gates::run(&Course {
         place: Place { project: &site.project, ..contract.place(Content::Checkout(content)) },
         gates: wanted,
@@ -227,7 +230,7 @@ fn in_checkout(
         reuse: Reuse::Known,
         cancel,
         accepts: &Ran::passed,
-        watch: &|_| {},
+        watch: &|seen| log.note(seen),
     });
     Ok(())
 }
@@ -246,6 +249,7 @@ fn at_base(contract: &Contract<'_>, gates: &[&Gate], cancel: &Cancel) -> Result<
         return Ok(());
     };
     let site = checkout::base(contract)?;
+    let log = Log::of(&contract.world.home, &contract.run.id);
     gates::run(&Course {
         place: Place { project: &site.project, ..contract.place(Content::Checkout(content)) },
         gates: &missing,
@@ -253,7 +257,7 @@ fn at_base(contract: &Contract<'_>, gates: &[&Gate], cancel: &Cancel) -> Result<
         reuse: Reuse::Known,
         cancel,
         accepts: &Ran::passed,
-        watch: &|_| {},
+        watch: &|seen| log.note(seen),
     });
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Agents start their tools in sessions of their own, and some of those start daemons. So the program is given a
 //! variable with a random value, which nobody else can have: whoever carries it is a part of it, and ends with it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
@@ -38,6 +38,60 @@ pub struct Spec<'a> {
     pub env: &'a [(&'a OsStr, &'a OsStr)],
     /// Gets what it says on standard error.
     pub errors: &'a Path,
+    /// What everybody carries who belongs to it, where somebody has to know that beforehand; made up otherwise.
+    pub mark: Option<&'a str>,
+    pub tie: Tie<'a>,
+}
+
+/// What becomes of the program when we are killed.
+#[derive(Clone, Copy, Debug)]
+pub enum Tie<'a> {
+    Loose,
+    /// It is killed too. This program starts it, which is [`env::this_program`](crate::env::this_program).
+    Tight(&'a Path),
+}
+
+/// The argument that makes the program one that is tied to its parent, and becomes another.
+pub const ARGUMENT: &str = "__tied";
+
+/// Becomes the program that the arguments name, which is killed when the process with the first number ends. Returns the
+/// exit code if that cannot be.
+pub fn become_tied(arguments: &[OsString]) -> u8 {
+    const CANNOT: u8 = 127;
+    let Some((parent, argv)) = arguments.split_first() else { return CANNOT };
+    let Some((program, arguments)) = argv.split_first() else { return CANNOT };
+    let parent = parent.to_str().and_then(|pid| pid.parse::<u32>().ok());
+    tie();
+    // It may have ended before we were tied to it.
+    if parent != Some(std::os::unix::process::parent_id()) {
+        return CANNOT;
+    }
+    #[expect(clippy::disallowed_methods, reason = "this module is part of the door")]
+    let _why = Command::new(program).args(arguments).exec();
+    CANNOT
+}
+
+#[cfg(target_os = "linux")]
+fn tie() {
+    // Without it the program is found by its mark, later.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
+}
+
+#[cfg(not(target_os = "linux"))]
+fn tie() {}
+
+/// A mark that nobody else can have; without chance there is none.
+pub fn new_mark() -> Option<String> {
+    clock::random_key().map(|key| hex(&key))
+}
+
+/// Kills whoever is left of a program that carried this mark.
+pub fn end_marked(mark: &str) {
+    let mark = format!("{MARK}={mark}");
+    let bound = Deadline::after(REAP);
+    while kill_marked(mark.as_bytes()) > 0 && !bound.is_over() {
+        clock::pause(LOOK);
+    }
 }
 
 #[derive(Debug)]
@@ -53,7 +107,7 @@ pub enum TalkError {
     #[error(transparent)]
     File(#[from] fs::FileError),
     #[error("cannot start `{}`", name.display())]
-    Start { name: std::ffi::OsString, source: io::Error },
+    Start { name: OsString, source: io::Error },
 }
 
 /// The program at work. Dropped, it is killed with everybody below it.
@@ -61,7 +115,7 @@ pub enum TalkError {
 pub struct Talk {
     child: Child,
     input: UnixStream,
-    /// `NAME=value`; without chance there is none.
+    /// Its value; without chance there is none.
     mark: Option<String>,
     is_collected: bool,
 }
@@ -72,13 +126,12 @@ pub fn start(spec: &Spec<'_>, hear: impl FnMut(Heard) + Send + 'static) -> Resul
     let name = spec.argv.first().copied().unwrap_or_default().to_owned();
     let failed = |source| TalkError::Start { name: name.clone(), source };
     let (input, theirs) = UnixStream::pair().map_err(failed)?;
-    let value = clock::random_key().map(|key| hex(&key));
+    let value = spec.mark.map(str::to_owned).or_else(new_mark);
     let mut child = spawn(spec, value.as_deref(), (theirs, errors)).map_err(failed)?;
     let Some(output) = child.stdout.take() else {
         return Err(failed(io::ErrorKind::BrokenPipe.into()));
     };
-    let mark = value.map(|value| format!("{MARK}={value}"));
-    let talk = Talk { child, input, mark, is_collected: false };
+    let talk = Talk { child, input, mark: value, is_collected: false };
     std::thread::Builder::new()
         .name("listener".to_string())
         .spawn(move || listen(output, hear))
@@ -95,7 +148,15 @@ fn spawn(
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    Command::new(program)
+    let mut command = match spec.tie {
+        Tie::Loose => Command::new(program),
+        Tie::Tight(this) => {
+            let mut command = Command::new(this);
+            command.arg(ARGUMENT).arg(std::process::id().to_string()).arg(program);
+            command
+        }
+    };
+    command
         .args(arguments)
         .current_dir(spec.cwd)
         .env_clear()
@@ -169,6 +230,16 @@ impl Talk {
         }))
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks it to end, politely.
+    pub fn ask_to_end(&self) {
+        // It fails when it has ended.
+        rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM).ok();
+    }
+
     fn end(&mut self) {
         let bound = Deadline::after(REAP);
         if !self.is_collected {
@@ -176,9 +247,8 @@ impl Talk {
             kill_process_group(Pid::from_child(&self.child), Signal::KILL).ok();
             wait::for_child(&mut self.child, bound).ok();
         }
-        let Some(mark) = &self.mark else { return };
-        while kill_marked(mark.as_bytes()) > 0 && !bound.is_over() {
-            clock::pause(LOOK);
+        if let Some(mark) = &self.mark {
+            end_marked(mark);
         }
     }
 }
@@ -238,7 +308,14 @@ mod tests {
             (OsStr::new("HOME"), directory.as_os_str()),
             (OsStr::new(MARK), OsStr::new("theirs")),
         ];
-        let spec = Spec { argv: &argv, cwd: directory, env: &env, errors: &errors };
+        let spec = Spec {
+            argv: &argv,
+            cwd: directory,
+            env: &env,
+            errors: &errors,
+            mark: None,
+            tie: Tie::Loose,
+        };
         let (sender, heard) = mpsc::channel();
         let talk = start(&spec, move |what| drop(sender.send(what))).unwrap();
         (talk, heard, errors)

@@ -6,7 +6,7 @@ use crate::server;
 use crate::stage::Stage;
 use ralph_exec::fs::{self, Mode};
 use ralph_exec::proc::cancel::Cancel;
-use ralph_exec::proc::talk::{self, Heard, Talk};
+use ralph_exec::proc::talk::{self, Heard, Talk, Tie};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -57,7 +57,14 @@ impl Launch<'_> {
         let env = self.environment(place.port);
         let env: Vec<_> = env.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect();
         let errors = self.errors();
-        let spec = talk::Spec { argv: &argv, cwd: &self.stage.project, env: &env, errors: &errors };
+        let spec = talk::Spec {
+            argv: &argv,
+            cwd: &self.stage.project,
+            env: &env,
+            errors: &errors,
+            mark: None,
+            tie: Tie::Loose,
+        };
         Ok(talk::start(&spec, hear)?)
     }
 
