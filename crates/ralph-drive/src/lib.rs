@@ -10,4 +10,6 @@
 //!
 //! Nothing here draws: whoever watches is told what happened ([`told::Told`]).
 
+pub mod ending;
 pub mod told;
+pub mod wire;

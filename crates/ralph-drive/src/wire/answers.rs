@@ -1,0 +1,62 @@
+//! What the client answers to what it was asked.
+
+use super::fields;
+use ralph_core::text;
+
+const LONGEST_NAME: usize = 120;
+
+/// The answer to `initialize`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    pub version: Option<String>,
+    pub has_hooks: bool,
+    pub pid: Option<u32>,
+    pub permission_mode: Option<String>,
+}
+
+/// The answer to `get_context_usage`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Context {
+    pub tokens: u64,
+    pub most: u64,
+    pub permille: u16,
+}
+
+pub fn greeting(answer: &str) -> Greeting {
+    let fields = fields::object(answer).unwrap_or_default();
+    Greeting {
+        version: fields.line("claude_code_version", LONGEST_NAME),
+        has_hooks: fields.flag("hooks_applied") == Some(true),
+        pid: fields.count("pid").and_then(|pid| u32::try_from(pid).ok()),
+        permission_mode: fields.line("current_permission_mode", LONGEST_NAME),
+    }
+}
+
+pub fn context(answer: &str) -> Option<Context> {
+    let fields = fields::object(answer)?;
+    let tokens = fields.count("totalTokens")?;
+    let most = fields.count("maxTokens").filter(|most| *most > 0)?;
+    Some(Context { tokens, most, permille: permille(tokens, most) })
+}
+
+/// How much of the window is in use, at most all of it.
+pub fn permille(tokens: u64, most: u64) -> u16 {
+    let permille = u128::from(tokens) * 1000 / u128::from(most.max(1));
+    u16::try_from(permille.min(1000)).unwrap_or(1000)
+}
+
+/// The client tells it as text only: `Total cost:            $0.1050`, on the first line.
+pub fn cost(answer: &str) -> Option<u64> {
+    let text = fields::object(answer)?.string("text")?;
+    let told = text.lines().next()?.strip_prefix("Total cost:")?.trim_start().strip_prefix('$')?;
+    let end = told.find(|char: char| !char.is_ascii_digit() && !matches!(char, '.' | ','));
+    let number = told.get(..end.unwrap_or(told.len()))?.replace(',', "");
+    let usd: f64 = number.parse().ok()?;
+    usd.is_finite().then(|| fields::micro_usd(usd))
+}
+
+/// The answer to `set_model`: its whole name. Names that nobody knows are accepted too.
+pub fn model(answer: &str) -> Option<String> {
+    let model = fields::object(answer)?.string("model")?;
+    Some(text::line(&model, LONGEST_NAME)).filter(|model| !model.is_empty())
+}

@@ -1,0 +1,104 @@
+//! A tool call in one line.
+
+use super::fields;
+use ralph_core::redact::Redactor;
+use ralph_core::text;
+use std::path::Path;
+
+const LONGEST: usize = 160;
+/// More than is shown, so that what is secret is found whole before the rest is cut.
+const KEPT: usize = 4000;
+
+/// What a tool is to do, as far as a person wants to read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gist {
+    Command(String),
+    Path(String),
+    Text(String),
+}
+
+/// Which field of a tool's input says it, in the order in which they are looked for.
+fn telling(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "Bash" | "PowerShell" | "Monitor" => &["command"],
+        "Read" | "Edit" | "MultiEdit" | "Write" | "NotebookEdit" => &["file_path", "notebook_path"],
+        "Grep" | "Glob" => &["pattern"],
+        "LS" => &["path"],
+        "Agent" | "Task" => &["description"],
+        "WebFetch" => &["url"],
+        "WebSearch" | "ToolSearch" => &["query"],
+        "Skill" => &["skill"],
+        _ => &[],
+    }
+}
+
+pub(super) fn gist(tool: &str, input: &str) -> Gist {
+    let told = fields::object(input)
+        .and_then(|fields| telling(tool).iter().find_map(|key| Some((*key, fields.string(key)?))));
+    match told {
+        Some(("command", text)) => Gist::Command(text::cut(&text, KEPT)),
+        Some(("file_path" | "notebook_path" | "path", text)) => Gist::Path(text::cut(&text, KEPT)),
+        Some((_, text)) => Gist::Text(text::cut(&text, KEPT)),
+        None => Gist::Text(text::cut(input, KEPT)),
+    }
+}
+
+/// A command's first line, a path below the project without the project, or whatever else says it.
+pub fn what(gist: &Gist, project: &Path, redactor: &Redactor) -> String {
+    match gist {
+        Gist::Command(command) => {
+            let command = redactor.redact(command);
+            let mut lines = command.trim().lines();
+            let first = text::reveal(lines.next().unwrap_or_default());
+            let more = if lines.next().is_some() { " …" } else { "" };
+            text::line(&format!("{first}{more}"), LONGEST)
+        }
+        Gist::Path(path) => {
+            let path = Path::new(path);
+            let below = path.strip_prefix(project).unwrap_or(path);
+            let below = if below.as_os_str().is_empty() { path } else { below };
+            text::line(&redactor.redact(&below.to_string_lossy()), LONGEST)
+        }
+        Gist::Text(said) => text::line(&redactor.redact(said), LONGEST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_one_line_that_says_what_is_done() {
+        for (tool, input, expected) in [
+            ("Bash", r#"{"command":"cargo test\n","description":"d"}"#, "cargo test"),
+            ("Bash", r#"{"command":"cd x &&\n make"}"#, "cd x && …"),
+            ("Bash", r#"{"command":"echo a\u001b[2Kb\u202e"}"#, "echo a\\u{1b}[2Kb\\u{202e}"),
+            ("Bash", r#"{"command":7}"#, r#"{"command":7}"#),
+            ("Bash", "", ""),
+            ("Write", r#"{"file_path":"/home/me/p/src/a.rs","content":"x"}"#, "src/a.rs"),
+            ("Read", r#"{"file_path":"/home/me/p"}"#, "/home/me/p"),
+            ("Read", r#"{"file_path":"/home/me/pp/a"}"#, "/home/me/pp/a"),
+            ("NotebookEdit", r#"{"notebook_path":"/home/me/p/n.ipynb"}"#, "n.ipynb"),
+            ("Grep", r#"{"pattern":"fn \\w+","path":"src"}"#, "fn \\w+"),
+            ("Agent", r#"{"description":"look it over","prompt":"long"}"#, "look it over"),
+            ("mcp__x__y", r#"{"a":{"b":[1,2]}}"#, r#"{"a":{"b":[1,2]}}"#),
+            (
+                "WebSearch",
+                r#"{"query":"half \ud83d a face"}"#,
+                "half \u{fffd}\u{fffd}\u{fffd} a face",
+            ),
+            (
+                "Bash",
+                r#"{"command":"curl -H 'Authorization: Bearer abcdefghijklmnop' x"}"#,
+                "curl -H 'Authorization: Bearer [redacted]' x",
+            ),
+        ] {
+            let gist = gist(tool, input);
+            let line = what(&gist, Path::new("/home/me/p"), &Redactor::default());
+            assert_eq!(line, expected, "{tool} {input}");
+        }
+        let long = format!(r#"{{"command":"{}"}}"#, "x".repeat(1_000_000));
+        let line = what(&gist("Bash", &long), Path::new("/p"), &Redactor::default());
+        assert_eq!(line, format!("{}…", "x".repeat(LONGEST - 1)));
+    }
+}

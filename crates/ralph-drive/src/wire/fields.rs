@@ -1,0 +1,199 @@
+//! JSON read one level at a time. A field of a surprising type is absent, what nobody asks for is never looked into, and
+//! how deep it goes does not matter.
+
+use ralph_core::text;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The client writes some forty fields in an object, and a list as long as a conversation's tools.
+const MOST_FIELDS: usize = 200;
+const MOST_ITEMS: usize = 1000;
+const LONGEST_ID: usize = 200;
+const MOST_MICRO_USD: f64 = 1e15;
+
+/// An object.
+#[derive(Debug, Default)]
+pub(super) struct Fields<'a>(BTreeMap<String, &'a RawValue>);
+
+struct List<'a>(Vec<&'a RawValue>);
+
+/// JavaScript cuts strings within a character: such halves are replaced, the rest is read.
+struct Lossy(String);
+
+pub(super) fn object(json: &str) -> Option<Fields<'_>> {
+    serde_json::from_str(json).ok()
+}
+
+pub(super) fn string(json: &str) -> Option<String> {
+    serde_json::from_str::<Lossy>(json).ok().map(|lossy| lossy.0)
+}
+
+pub(super) fn list(json: &str) -> Vec<&RawValue> {
+    serde_json::from_str::<List<'_>>(json).map(|list| list.0).unwrap_or_default()
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn raw(&self, key: &str) -> Option<&'a str> {
+        self.0.get(key).map(|raw| raw.get())
+    }
+
+    pub(super) fn object(&self, key: &str) -> Option<Fields<'a>> {
+        self.raw(key).and_then(object)
+    }
+
+    /// Its objects; anything else in it is passed over.
+    pub(super) fn objects(&self, key: &str) -> Vec<Fields<'a>> {
+        self.raw(key)
+            .map(list)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|raw| object(raw.get()))
+            .collect()
+    }
+
+    pub(super) fn strings(&self, key: &str) -> Vec<String> {
+        self.raw(key)
+            .map(list)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|raw| string(raw.get()))
+            .collect()
+    }
+
+    pub(super) fn string(&self, key: &str) -> Option<String> {
+        self.raw(key).and_then(string)
+    }
+
+    pub(super) fn is(&self, key: &str, expected: &str) -> bool {
+        self.string(key).is_some_and(|text| text == expected)
+    }
+
+    pub(super) fn flag(&self, key: &str) -> Option<bool> {
+        self.raw(key).and_then(|raw| serde_json::from_str(raw).ok())
+    }
+
+    /// Several lines, safe to show.
+    pub(super) fn text(&self, key: &str, most: usize) -> Option<String> {
+        self.string(key).map(|text| shown(&text, most))
+    }
+
+    /// One line, safe to show; an empty one is none.
+    pub(super) fn line(&self, key: &str, most: usize) -> Option<String> {
+        self.string(key).map(|text| text::line(&text, most)).filter(|line| !line.is_empty())
+    }
+
+    /// A word that is given back or compared as it is. Longer than any of the client's, it is none.
+    pub(super) fn id(&self, key: &str) -> Option<String> {
+        self.string(key).filter(|id| {
+            !id.is_empty() && id.len() <= LONGEST_ID && !id.chars().any(text::is_hidden)
+        })
+    }
+
+    pub(super) fn number(&self, key: &str) -> Option<f64> {
+        let number: f64 = self.raw(key).and_then(|raw| serde_json::from_str(raw).ok())?;
+        (number.is_finite() && number >= 0.0).then_some(number)
+    }
+
+    pub(super) fn count(&self, key: &str) -> Option<u64> {
+        let exact: Option<u64> = self.raw(key).and_then(|raw| serde_json::from_str(raw).ok());
+        exact.or_else(|| self.number(key).map(whole))
+    }
+
+    pub(super) fn micro_usd(&self, key: &str) -> Option<u64> {
+        self.number(key).map(micro_usd)
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.0.iter().map(|(key, raw)| (key.as_str(), raw.get()))
+    }
+}
+
+pub(super) fn shown(foreign: &str, most: usize) -> String {
+    // Cleaning first would walk megabytes to keep a few thousand characters of them.
+    text::cut(&text::clean(&text::cut(foreign, most.saturating_mul(4))), most)
+}
+
+pub(super) fn micro_usd(usd: f64) -> u64 {
+    whole((usd * 1e6).clamp(0.0, MOST_MICRO_USD).round())
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a number that is too large becomes the largest, a negative one 0"
+)]
+pub(super) fn whole(number: f64) -> u64 {
+    number as u64
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = BTreeMap::new();
+                while let Some((key, raw)) = map.next_entry::<Lossy, &RawValue>()? {
+                    if fields.len() < MOST_FIELDS {
+                        fields.insert(key.0, raw);
+                    }
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+impl<'de> Deserialize<'de> for List<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Items;
+        impl<'de> Visitor<'de> for Items {
+            type Value = List<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                let mut list = Vec::new();
+                while let Some(raw) = items.next_element::<&RawValue>()? {
+                    if list.len() < MOST_ITEMS {
+                        list.push(raw);
+                    }
+                }
+                Ok(List(list))
+            }
+        }
+        deserializer.deserialize_seq(Items)
+    }
+}
+
+impl<'de> Deserialize<'de> for Lossy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Lossy;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Lossy, E> {
+                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Lossy, E> {
+                Ok(Lossy(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_bytes(Text)
+    }
+}

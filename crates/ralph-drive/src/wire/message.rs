@@ -1,0 +1,134 @@
+//! What the agent says and does, and what its tools gave it.
+
+use super::call::{self, Gist};
+use super::fields::{self, Fields};
+use ralph_core::text;
+
+const LONGEST_TEXT: usize = 20_000;
+const LONGEST_RESULT: usize = 4000;
+const LONGEST_NAME: usize = 120;
+const SYNTHETIC: &str = "<synthetic>";
+
+/// One content block or several; the client writes a line for each, and they share the message's id.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assistant {
+    /// The call that a subagent works for; `None` is the agent itself.
+    pub parent: Option<String>,
+    pub message: Option<String>,
+    /// `None` where the client itself speaks.
+    pub model: Option<String>,
+    pub blocks: Vec<Block>,
+    /// What the model took in is final, what it put out is not: that is told with the result.
+    pub usage: Option<Usage>,
+    /// The client's word for what went wrong, where this is no answer but an error.
+    pub error: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block {
+    Text(String),
+    Call(Call),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub id: Option<String>,
+    pub name: String,
+    pub gist: Gist,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub input: u64,
+    pub cache_read: u64,
+    pub cache_creation: u64,
+    pub output: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolResult {
+    pub call: Option<String>,
+    pub is_error: bool,
+    pub text: String,
+}
+
+impl Usage {
+    /// How much of its context the model had in use.
+    pub fn context(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
+    }
+
+    pub fn total(&self) -> u64 {
+        self.context().saturating_add(self.output)
+    }
+}
+
+pub(super) fn assistant(line: &Fields<'_>) -> Option<Assistant> {
+    let message = line.object("message")?;
+    let model = message.line("model", LONGEST_NAME);
+    let is_synthetic = model.as_deref() == Some(SYNTHETIC);
+    let is_error = line.flag("is_api_error_message") == Some(true)
+        || line.flag("isApiErrorMessage") == Some(true);
+    let error = line.line("error", LONGEST_NAME);
+    Some(Assistant {
+        parent: line.id("parent_tool_use_id"),
+        message: message.id("id"),
+        model: model.filter(|_| !is_synthetic),
+        blocks: blocks(&message),
+        usage: message.object("usage").as_ref().map(usage).filter(|_| !is_synthetic),
+        error: (is_error || is_synthetic && error.is_some())
+            .then(|| error.unwrap_or_else(|| "unknown".to_owned())),
+    })
+}
+
+pub(super) fn usage(fields: &Fields<'_>) -> Usage {
+    let count = |key| fields.count(key).unwrap_or_default();
+    Usage {
+        input: count("input_tokens"),
+        cache_read: count("cache_read_input_tokens"),
+        cache_creation: count("cache_creation_input_tokens"),
+        output: count("output_tokens"),
+    }
+}
+
+fn blocks(message: &Fields<'_>) -> Vec<Block> {
+    if let Some(text) = message.text("content", LONGEST_TEXT) {
+        return vec![Block::Text(text)];
+    }
+    message.objects("content").iter().filter_map(block).collect()
+}
+
+fn block(fields: &Fields<'_>) -> Option<Block> {
+    match &*fields.string("type")? {
+        "text" => fields.text("text", LONGEST_TEXT).map(Block::Text),
+        "tool_use" => {
+            let name = fields.line("name", LONGEST_NAME)?;
+            let gist = call::gist(&name, fields.raw("input").unwrap_or_default());
+            Some(Block::Call(Call { id: fields.id("id"), name, gist }))
+        }
+        _ => None,
+    }
+}
+
+/// Empty for anything that a person or the client said.
+pub(super) fn tool_results(line: &Fields<'_>) -> Vec<ToolResult> {
+    let blocks = line.object("message").map(|message| message.objects("content"));
+    let blocks = blocks.unwrap_or_default();
+    let results = blocks.iter().filter(|block| block.is("type", "tool_result"));
+    let result = |block: &Fields<'_>| ToolResult {
+        call: block.id("tool_use_id"),
+        is_error: block.flag("is_error") == Some(true),
+        text: result_text(block),
+    };
+    results.map(result).collect()
+}
+
+fn result_text(block: &Fields<'_>) -> String {
+    if let Some(text) = block.string("content") {
+        return fields::shown(&text, LONGEST_RESULT);
+    }
+    let parts = block.objects("content");
+    let texts: Vec<_> =
+        parts.iter().filter_map(|part| part.text("text", LONGEST_RESULT)).take(20).collect();
+    text::cut(&texts.join("\n"), LONGEST_RESULT)
+}

@@ -1,0 +1,174 @@
+//! The end of a turn, and what the provider says about its limits.
+
+use super::fields::Fields;
+use super::message::{self, Usage};
+use ralph_core::id::SessionId;
+
+const LONGEST_TEXT: usize = 20_000;
+const LONGEST_WORD: usize = 80;
+const LONGEST_ERROR: usize = 300;
+const MOST_ERRORS: usize = 10;
+const MOST_MODELS: usize = 20;
+/// Later than this in seconds is told in milliseconds.
+const SECONDS_END: u64 = 100_000_000_000;
+
+/// One `result` line. There may be several for one message: whoever was in the background reports in a turn of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    pub session: Option<SessionId>,
+    pub subtype: String,
+    pub is_error: bool,
+    pub terminal_reason: Option<String>,
+    pub stop_reason: Option<String>,
+    /// The last words; absent where there are none to give.
+    pub text: Option<String>,
+    pub errors: Vec<String>,
+    pub num_turns: Option<u64>,
+    pub duration_ms: Option<u64>,
+    /// Of the session so far, subagents included. Starts again at 0 in a process after one that was killed.
+    pub micro_usd: Option<u64>,
+    /// Of this turn, subagents left out.
+    pub usage: Option<Usage>,
+    /// Of the session so far.
+    pub models: Vec<ModelUsage>,
+    /// Since the last result of this process, subagents included.
+    pub since: Vec<ModelUsage>,
+    /// The tools that were not permitted.
+    pub denied: Vec<String>,
+    pub api_status: Option<u16>,
+    pub api_error_type: Option<String>,
+    pub api_error: Option<String>,
+    /// The how manieth of this process.
+    pub index: Option<u64>,
+    /// What began the turn, where that was no message: `task-notification`.
+    pub origin: Option<String>,
+    /// The messages that were answered, where they had been given ids.
+    pub answers: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelUsage {
+    pub model: String,
+    pub usage: Usage,
+    pub micro_usd: u64,
+    pub window: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    pub status: LimitStatus,
+    pub resets_at_ms: Option<u64>,
+    /// `five_hour`, `seven_day` …
+    pub kind: Option<String>,
+    /// How much of the window is used.
+    pub used_permille: Option<u16>,
+    /// Paid for beyond the plan: a rejected window does not stop it.
+    pub is_overage: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitStatus {
+    Allowed,
+    Warning,
+    Rejected,
+    Unknown,
+}
+
+impl Outcome {
+    /// Nothing was asked of a model.
+    pub fn is_idle(&self) -> bool {
+        self.usage.unwrap_or_default().total() == 0 && self.since.iter().all(ModelUsage::is_zero)
+    }
+
+    /// Everything that this result adds, subagents included.
+    pub fn since_tokens(&self) -> u64 {
+        self.since.iter().fold(0, |sum: u64, model| sum.saturating_add(model.usage.total()))
+    }
+}
+
+impl ModelUsage {
+    fn is_zero(&self) -> bool {
+        self.usage.total() == 0 && self.micro_usd == 0
+    }
+}
+
+pub(super) fn outcome(line: &Fields<'_>) -> Outcome {
+    let word = |key| line.line(key, LONGEST_WORD);
+    let errors = line.strings("errors");
+    let denials = line.objects("permission_denials");
+    let mut answers: Vec<_> = line.id("user_message_uuid").into_iter().collect();
+    answers.extend(line.strings("user_message_uuids"));
+    answers.dedup();
+    answers.retain(|id| id.len() <= LONGEST_WORD);
+    Outcome {
+        session: line.string("session_id").and_then(|id| SessionId::parse(&id)),
+        subtype: word("subtype").unwrap_or_default(),
+        is_error: line.flag("is_error") == Some(true),
+        terminal_reason: word("terminal_reason"),
+        stop_reason: word("stop_reason"),
+        text: line.text("result", LONGEST_TEXT),
+        errors: errors
+            .iter()
+            .take(MOST_ERRORS)
+            .map(|error| ralph_core::text::line(error, LONGEST_ERROR))
+            .collect(),
+        num_turns: line.count("num_turns"),
+        duration_ms: line.count("duration_ms"),
+        micro_usd: line.micro_usd("total_cost_usd"),
+        usage: line.object("usage").as_ref().map(message::usage),
+        models: models(line.object("modelUsage")),
+        since: models(line.object("model_usage_since_last_result")),
+        denied: denials
+            .iter()
+            .filter_map(|denial| denial.line("tool_name", LONGEST_WORD))
+            .take(MOST_ERRORS)
+            .collect(),
+        api_status: line.count("api_error_status").and_then(|status| u16::try_from(status).ok()),
+        api_error_type: word("api_error_type"),
+        api_error: word("api_error"),
+        index: line.count("result_index"),
+        origin: line.object("origin").and_then(|origin| origin.line("kind", LONGEST_WORD)),
+        answers,
+    }
+}
+
+fn models(fields: Option<Fields<'_>>) -> Vec<ModelUsage> {
+    let fields = fields.unwrap_or_default();
+    let entries = fields.entries().take(MOST_MODELS);
+    entries
+        .filter_map(|(model, raw)| {
+            let of = super::fields::object(raw)?;
+            let count = |key| of.count(key).unwrap_or_default();
+            Some(ModelUsage {
+                model: ralph_core::text::line(model, LONGEST_WORD),
+                usage: Usage {
+                    input: count("inputTokens"),
+                    cache_read: count("cacheReadInputTokens"),
+                    cache_creation: count("cacheCreationInputTokens"),
+                    output: count("outputTokens"),
+                },
+                micro_usd: of.micro_usd("costUSD").unwrap_or_default(),
+                window: of.count("contextWindow").filter(|window| *window > 0),
+            })
+        })
+        .collect()
+}
+
+pub(super) fn rate_limit(line: &Fields<'_>) -> Option<RateLimit> {
+    let info = line.object("rate_limit_info")?;
+    let status = match info.string("status").as_deref() {
+        Some("allowed") => LimitStatus::Allowed,
+        Some("allowed_warning") => LimitStatus::Warning,
+        Some("rejected") => LimitStatus::Rejected,
+        Some(_) | None => LimitStatus::Unknown,
+    };
+    let resets = info.count("resetsAt").filter(|at| *at > 0);
+    let used = info.number("utilization").map(|used| super::fields::whole(used.min(10.0) * 1000.0));
+    Some(RateLimit {
+        status,
+        resets_at_ms: resets.map(|at| if at < SECONDS_END { at * 1000 } else { at }),
+        kind: info.line("rateLimitType", LONGEST_WORD),
+        used_permille: used.and_then(|used| u16::try_from(used).ok()),
+        is_overage: info.flag("isUsingOverage") == Some(true),
+    })
+}
