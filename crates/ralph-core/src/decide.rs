@@ -249,6 +249,10 @@ fn needs_human(case: &Case<'_>) -> Option<Decision> {
     let Some(Declared::NeedsHuman(why)) = &case.facts.declared else {
         return None;
     };
+    // Whoever drives the agent waits for the answer, and parks the run when none comes.
+    if case.facts.driver != Driver::Person {
+        return Some(allow(Rule::NeedsHuman, text::line(why, 300)));
+    }
     let bounds = state.limits(run);
     Some(end(Rule::NeedsHuman, Status::NeedsHuman, (run, bounds), text::line(why, 300)))
 }

@@ -10,6 +10,15 @@
 //!
 //! Nothing here draws: whoever watches is told what happened ([`told::Told`]).
 
+pub mod agent;
 pub mod ending;
+mod night;
+mod ride;
+mod session;
 pub mod told;
 pub mod wire;
+mod wishes;
+
+pub use night::{DriveError, Plan, drive};
+pub use session::SessionError;
+pub use wishes::{Wish, Wishes};

@@ -12,6 +12,17 @@ use crate::proc::{self, Ended, Limits, Spec};
 /// Enough for some hundred thousand changed paths.
 const OUTPUT_CAP: usize = 32 * 1024 * 1024;
 const CHANGED_NAMED: usize = 20;
+const MOST_COMMITS: usize = 200;
+const LONGEST_SUBJECT: usize = 160;
+/// What is switched off for every question.
+const BEFORE: [&str; 6] = [
+    "git",
+    "--no-pager",
+    "-c",
+    "core.fsmonitor=",
+    "-c",
+    "core.hooksPath=/dev/null",
+];
 /// A repository's own configuration must not choose programs for us to run, and these are the ways `git status`
 /// could be made to:
 ///
@@ -95,6 +106,19 @@ pub fn changed_paths(project: &Path, deadline: &Deadline) -> Result<Vec<String>,
         .collect()
 }
 
+/// The commits of the last while, oldest first, as `id subject`. Nothing where nobody can tell.
+pub fn commits_since(project: &Path, since_ms: u64, deadline: &Deadline) -> Vec<String> {
+    let Some(project) = fs::resolve(project) else { return Vec::new() };
+    let Some(root) = root(&project) else { return Vec::new() };
+    let since = format!("--since=@{}", since_ms / 1000);
+    let most = format!("--max-count={MOST_COMMITS}");
+    let log = ["log", "--no-show-signature", "--no-color", "--format=%h %s", &since, &most, "HEAD"];
+    let Ok(output) = told(root, &[&BEFORE[..], &log].concat(), deadline) else { return Vec::new() };
+    let text = String::from_utf8_lossy(&output);
+    let lines = text.lines().map(|line| ralph_core::text::line(line, LONGEST_SUBJECT));
+    lines.rev().collect()
+}
+
 /// A work tree has a `.git` directory or, as a linked one or a submodule, a `.git` file.
 pub(crate) fn is_repository(directory: &Path) -> bool {
     let git = directory.join(".git");
@@ -111,10 +135,14 @@ fn excluded(exclude: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 fn ask(root: &Path, deadline: &Deadline) -> Result<Vec<u8>, String> {
+    told(root, &STATUS, deadline)
+}
+
+fn told(root: &Path, question: &[&str], deadline: &Deadline) -> Result<Vec<u8>, String> {
     // The configuration may name another work tree, and a broken `.git` would make git search further up.
     let mut work_tree = OsStr::new("--work-tree=").to_owned();
     work_tree.push(root);
-    let mut argv: Vec<&OsStr> = STATUS.map(OsStr::new).to_vec();
+    let mut argv: Vec<&OsStr> = question.iter().map(OsStr::new).collect();
     argv.splice(1..1, [OsStr::new("-C"), root.as_os_str(), &work_tree]);
     let ceiling = root.parent().unwrap_or(root);
     let env = [

@@ -53,6 +53,7 @@ pub mod surroundings;
 pub mod tail;
 pub mod tasks;
 pub mod tools;
+pub mod trail;
 pub mod tree;
 pub mod trust;
 pub mod verify;

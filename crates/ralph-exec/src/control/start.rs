@@ -152,7 +152,8 @@ fn policy(home: &Home, order: &Order, lists: &[Sealed]) -> Result<Option<Approve
             return Err(ControlError::Unapproved { list, trust });
         }
     }
-    if order.policy.is_some() || !has_checks {
+    // What a runner starts is kept from the beginning, whether or not anything measures it.
+    if order.policy.is_some() || !(has_checks || order.drive.is_some()) {
         return Ok(order.policy.clone());
     }
     let (mut config, subject) = contract::bare(home, &order.project)?;

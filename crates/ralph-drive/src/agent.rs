@@ -1,0 +1,181 @@
+//! One process of the agent's client: how it is called, with which environment, and how it is ended.
+
+use ralph_core::drive::{How, Settings};
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::redact::Redactor;
+use ralph_core::text;
+use ralph_exec::clock;
+use ralph_exec::driven;
+use ralph_exec::env::{self, Env};
+use ralph_exec::install::registration::BLOCK_CAP;
+use ralph_exec::paths::Home;
+use ralph_exec::proc::talk::{self, Heard, Talk, TalkError, Tie};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// What a person may not add, because the runner says it itself, or nothing could be held with it.
+pub const RESERVED: [&str; 15] = [
+    "-p",
+    "--print",
+    "--input-format",
+    "--output-format",
+    "--verbose",
+    "--session-id",
+    "--resume",
+    "-r",
+    "--continue",
+    "-c",
+    "--fork-session",
+    "--model",
+    "--max-budget-usd",
+    "--bare",
+    "--replay-user-messages",
+];
+
+/// Flags, or values of `--permission-mode`, with which nobody asks before a tool is used.
+pub const UNGUARDED: [&str; 3] = [
+    "--dangerously-skip-permissions",
+    "--allow-dangerously-skip-permissions",
+    "bypassPermissions",
+];
+
+/// What would make the client something else than what the runner talks to.
+const REMOVED: [&str; 8] = [
+    "CLAUDECODE",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_PID",
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SIMPLE",
+    "RALPH_LOOP_DIR",
+    "RALPH_OFF",
+];
+
+const LONGEST_ARGUMENT: usize = 2_000;
+
+/// Everything that is the same for every process of a run.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub program: PathBuf,
+    /// Where the agent works.
+    pub project: PathBuf,
+    pub env: Env,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Call<'a> {
+    pub session: &'a SessionId,
+    /// The session that it is a copy of.
+    pub from: Option<&'a SessionId>,
+    pub how: How,
+    pub model: Option<&'a str>,
+    pub max_budget_usd: Option<&'a str>,
+    pub block_cap: u32,
+}
+
+/// The command line. R-H4e: a session is named or gone on with, never both.
+pub(crate) fn argv(client: &Client, settings: &Settings, call: &Call<'_>) -> Vec<OsString> {
+    let mut argv: Vec<OsString> = vec![client.program.clone().into()];
+    let mut add = |words: &[&str]| argv.extend(words.iter().map(OsString::from));
+    add(&["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
+    match (call.how, call.from) {
+        (How::Forked, Some(from)) => add(&[
+            "--resume",
+            from.as_str(),
+            "--fork-session",
+            "--session-id",
+            call.session.as_str(),
+        ]),
+        (How::Fresh | How::Forked, _) => add(&["--session-id", call.session.as_str()]),
+        (How::Resumed, _) => add(&["--resume", call.session.as_str()]),
+    }
+    if let Some(model) = call.model {
+        add(&["--model", model]);
+    }
+    if let Some(most) = call.max_budget_usd {
+        add(&["--max-budget-usd", most]);
+    }
+    let is_settings = |word: &String| word == "--settings" || word.starts_with("--settings=");
+    if !settings.arguments.iter().any(is_settings) {
+        // The project's own settings win over the environment, and these win over them.
+        let cap = format!("{{\"env\":{{\"{BLOCK_CAP}\":\"{}\"}}}}", call.block_cap);
+        add(&["--settings", &cap]);
+    }
+    argv.extend(settings.arguments.iter().map(OsString::from));
+    argv
+}
+
+/// The command line as it may be kept and shown.
+pub fn shown(argv: &[OsString], redactor: &Redactor) -> Vec<String> {
+    let shown = |word: &OsString| text::line(&redactor.redact(&word.to_string_lossy()), LONGEST_ARGUMENT);
+    argv.iter().map(shown).collect()
+}
+
+fn environment(client: &Client, run: &RunId, block_cap: u32) -> Vec<(OsString, OsString)> {
+    let mut variables = client.env.variables();
+    let ours = [driven::VARIABLE, BLOCK_CAP, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"];
+    let is_kept = |name: &OsStr| !REMOVED.iter().chain(&ours).any(|other| name == *other);
+    variables.retain(|(name, _)| is_kept(name));
+    let values = [run.to_string(), block_cap.to_string(), "1".to_string()];
+    variables.extend(ours.into_iter().map(OsString::from).zip(values.map(OsString::from)));
+    variables
+}
+
+/// Starts it. It is killed when we are, and whoever it started is found by the mark.
+pub(crate) fn start(
+    client: &Client,
+    (home, run): (&Home, &RunId),
+    (argv, block_cap, mark): (&[OsString], u32, Option<&str>),
+    hear: impl FnMut(Heard) + Send + 'static,
+) -> Result<Talk, TalkError> {
+    let argv: Vec<&OsStr> = argv.iter().map(OsString::as_os_str).collect();
+    let variables = environment(client, run, block_cap);
+    let variables: Vec<_> =
+        variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
+    let errors = home.run(run).agent_errors();
+    let this = env::this_program();
+    let spec = talk::Spec {
+        argv: &argv,
+        cwd: &client.project,
+        env: &variables,
+        errors: &errors,
+        mark,
+        tie: Tie::Tight(&this),
+    };
+    talk::start(&spec, hear)
+}
+
+/// A new id for a session, as the client makes them up.
+pub fn new_session() -> Option<SessionId> {
+    let key = clock::random_key()?;
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, ..] = key;
+    // Version 4, variant 1.
+    let bytes = [a, b, c, d, e, f, (g & 0x0f) | 0x40, h, (i & 0x3f) | 0x80, j, k, l, m, n, o, p];
+    let mut id = String::with_capacity(36);
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            id.push('-');
+        }
+        id.push_str(&format!("{byte:02x}"));
+    }
+    SessionId::parse(&id)
+}
+
+/// Whether the person's own flags let the agent use tools that nobody approved.
+pub fn is_unguarded(arguments: &[String]) -> bool {
+    arguments.iter().any(|word| {
+        let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+        UNGUARDED.contains(&word.as_str()) || UNGUARDED.contains(&value)
+    })
+}
+
+/// The first of the person's flags that is not theirs to give.
+pub fn reserved(arguments: &[String]) -> Option<&str> {
+    let name = |word: &'_ String| word.split_once('=').map_or(word.clone(), |(name, _)| name.into());
+    arguments.iter().find(|word| RESERVED.contains(&name(word).as_str())).map(String::as_str)
+}
+
+/// The path of the program, for showing.
+pub fn program_name(program: &Path) -> String {
+    text::line(&program.display().to_string(), LONGEST_ARGUMENT)
+}

@@ -1,0 +1,216 @@
+//! What follows from how a turn ended.
+
+use super::{DriveError, Next, Night};
+use crate::ending::{self, Class, Ending};
+use crate::handoff;
+use crate::session::{Conversation, Pause, Turn};
+use crate::told::Told;
+use crate::weather::{self, Forecast, Happened, Sky};
+use crate::wishes::Wish;
+use ralph_core::decide::Decision;
+use ralph_core::drive::{Cause, Drove, Wait};
+use ralph_core::facts::Declared;
+use ralph_core::record::{Outcome, Rule};
+use ralph_core::run::Phase;
+use ralph_core::status::Status;
+use ralph_exec::clock;
+
+/// How often in a row the agent may break off, or the host let go what was held.
+const MOST_BREAKS: u32 = 3;
+
+impl Night<'_, '_> {
+    pub(super) fn after(&mut self, pause: Pause) -> Result<Next, DriveError> {
+        if self.ride.wish() != Wish::None {
+            // What the turn came to is on record, and stands.
+            if let Phase::Ended(_) = self.ride.phase()? {
+                return Ok(Next::Over);
+            }
+            return Ok(Next::Park(Status::Cancelled, "a person ended it with Ctrl-C".to_string()));
+        }
+        Ok(match pause {
+            Pause::Turn(turn) => self.after_turn(turn)?,
+            Pause::Gone(turn) => {
+                self.open = None;
+                self.after_turn(turn)?
+            }
+            Pause::Silent => {
+                self.cut_off()?;
+                self.broke("nothing was heard of it, also after it was asked")?
+            }
+            Pause::OverTime => {
+                self.cut_off()?;
+                Next::Look
+            }
+            Pause::Unanswered(question) => Next::Park(Status::NeedsHuman, question),
+            Pause::Wished => Next::Park(Status::Cancelled, "a person ended it".to_string()),
+            Pause::Called(Phase::Paused { .. }) => Next::Paused,
+            Pause::Called(_) => {
+                self.cut_off()?;
+                Next::Over
+            }
+        })
+    }
+
+    fn after_turn(&mut self, turn: Turn) -> Result<Next, DriveError> {
+        let Turn { ending, decision, stop } = turn;
+        self.stop = stop.or(self.stop.take());
+        let class = ending::class(&ending);
+        if class == Class::Settled {
+            self.waits = 0;
+        } else {
+            let (class, text) = (name(&class), ending::sentence(&ending));
+            self.ride.tell(&Told::Trouble { class, text });
+        }
+        if ending != Ending::Overridden {
+            self.overrides = 0;
+        }
+        match (class, &ending) {
+            (_, Ending::Overridden) => self.overridden(decision.as_ref()),
+            // The process takes nothing more, and what is left of the budget is looked at.
+            (_, Ending::Budget) => Ok(Next::Look),
+            (Class::Settled, _) => match decision {
+                Some(decision) => self.by_decision(&decision),
+                None => Ok(Next::Decide),
+            },
+            (Class::Full, _) => {
+                self.ride.record(Drove::Broke { how: ending::sentence(&ending) })?;
+                self.unless_broken(Next::HandOver(ending::sentence(&ending)))
+            }
+            (Class::Weather(cause), _) => self.weather(cause, &ending),
+            (Class::Fatal { status, why }, _) => Ok(Next::Park(status, why)),
+            (Class::Broken, Ending::NoSession) => {
+                self.open = None;
+                self.ride.record(Drove::Broke { how: ending::sentence(&ending) })?;
+                let prompt = self.prompt()?;
+                self.unless_broken(Next::Fresh(prompt))
+            }
+            (Class::Broken, ending) => self.broke(&ending::sentence(ending)),
+        }
+    }
+
+    /// What was decided about a stop, in-band or by the runner itself.
+    pub(super) fn by_decision(&mut self, decision: &Decision) -> Result<Next, DriveError> {
+        Ok(match &decision.outcome {
+            Outcome::Ended(_) => Next::Over,
+            Outcome::HandedOver => Next::HandOver(decision.because.clone()),
+            // In-band it was answered with this and stopped all the same.
+            Outcome::Blocked { reason } | Outcome::Awaited { reason } => Next::Say(reason.clone()),
+            Outcome::Orphaned => Next::Decide,
+            Outcome::Repeated => match self.ride.load()?.state.answer {
+                Some(answer) => Next::Say(answer),
+                None => Next::Listen,
+            },
+            Outcome::Allowed => return self.let_go(decision),
+        })
+    }
+
+    fn let_go(&mut self, decision: &Decision) -> Result<Next, DriveError> {
+        let because = decision.because.clone();
+        Ok(match decision.rule {
+            Rule::FinalLook => Next::Look,
+            Rule::NeedsHuman => Next::Ask(because),
+            Rule::Untrusted => Next::Park(Status::NeedsHuman, because),
+            Rule::Waiting => match self.ride.load()?.state.declared {
+                Some(Declared::Waiting { until_ms, why }) => {
+                    let (since_ms, cause) = (clock::now_ms(), Cause::Declared);
+                    Next::Wait(Wait { cause, since_ms, until_ms, attempt: 1, why })
+                }
+                Some(Declared::NeedsHuman(question)) => Next::Ask(question),
+                None => Next::Listen,
+            },
+            Rule::Off => match self.ride.phase()? {
+                Phase::Paused { .. } => Next::Paused,
+                Phase::Ended(_) | Phase::Orphaned | Phase::Active => Next::Over,
+            },
+            Rule::HostTrouble | Rule::OddStop => return self.broke(&because),
+            Rule::NotMine
+            | Rule::Repeat
+            | Rule::Verified
+            | Rule::Claimed
+            | Rule::Tampered
+            | Rule::GateBroken
+            | Rule::Limit
+            | Rule::Stuck
+            | Rule::Remedy
+            | Rule::HandOver
+            | Rule::HoldOnce
+            | Rule::Block => Next::Over,
+        })
+    }
+
+    /// The agent broke off. It is started again and told to go on, a few times.
+    pub(super) fn broke(&mut self, how: &str) -> Result<Next, DriveError> {
+        let complaint = Conversation::complaint(self.ride).filter(|_| self.open.is_none());
+        let how = match complaint {
+            Some(said) => format!("{how}; it said: {said}"),
+            None => how.to_string(),
+        };
+        self.ride.record(Drove::Broke { how: how.clone() })?;
+        self.ride.note(&how);
+        let message = self.continuation()?;
+        self.unless_broken(Next::Say(message))
+    }
+
+    fn unless_broken(&mut self, next: Next) -> Result<Next, DriveError> {
+        let broken = self.ride.load()?.state.driving.broken;
+        if broken <= MOST_BREAKS {
+            return Ok(next);
+        }
+        let why = format!("the agent broke off {broken} times in a row");
+        let said = Conversation::complaint(self.ride);
+        let why = said.map_or(why.clone(), |said| format!("{why}; it last said: {said}"));
+        Ok(Next::Park(Status::Crashed, why))
+    }
+
+    /// R-L9a: the host let go what was held and calls that a success. What was said is said once more, uncharged.
+    fn overridden(&mut self, decision: Option<&Decision>) -> Result<Next, DriveError> {
+        self.overrides = self.overrides.saturating_add(1);
+        if self.overrides > MOST_BREAKS {
+            let why = format!("the host ended {} held turns in a row", self.overrides);
+            return Ok(Next::Park(Status::Overridden, why));
+        }
+        match (decision, self.ride.load()?.state.answer) {
+            (Some(decision), _) => self.by_decision(decision),
+            (None, Some(answer)) => Ok(Next::Say(answer)),
+            (None, None) => Ok(Next::Decide),
+        }
+    }
+
+    fn weather(&mut self, cause: Cause, ending: &Ending) -> Result<Next, DriveError> {
+        self.waits = self.waits.saturating_add(1);
+        let resets_at_ms = match ending {
+            Ending::RateLimited { resets_at_ms } => *resets_at_ms,
+            _ => None,
+        };
+        let opened = self.ride.load()?;
+        let sky = Sky {
+            run: &self.ride.run,
+            waits: &self.ride.settings.waits,
+            driving: &opened.state.driving,
+            now_ms: clock::now_ms(),
+            local: &clock::local_second_of_day,
+        };
+        let happened = Happened { cause, resets_at_ms, in_a_row: self.waits };
+        Ok(match weather::next(happened, &sky) {
+            Forecast::Wait(wait) => Next::Wait(wait),
+            Forecast::Park { status, why } => Next::Park(status, why),
+        })
+    }
+
+    /// What an agent is told that goes on after something came between: what it may not have heard.
+    pub(super) fn continuation(&self) -> Result<String, DriveError> {
+        let opened = self.ride.load()?;
+        Ok(handoff::after_break(opened.state.answer.as_deref()))
+    }
+}
+
+fn name(class: &Class) -> String {
+    match class {
+        Class::Settled => "settled",
+        Class::Full => "full context",
+        Class::Weather(cause) => cause.name(),
+        Class::Fatal { status, .. } => status.name(),
+        Class::Broken => "broken",
+    }
+    .to_string()
+}

@@ -1,0 +1,101 @@
+//! How a night begins: anew, or where another one broke off.
+
+use super::{DriveError, Next, Night};
+use crate::told::Told;
+use ralph_core::drive::Drove;
+use ralph_core::facts::Driver;
+use ralph_core::record::{Change, Entry, Outcome, Rule};
+use ralph_core::run::{Phase, State};
+use ralph_core::text;
+use ralph_exec::proc::talk;
+use ralph_exec::store::{Opened, StoreError};
+use ralph_exec::{anchored, fs, journal};
+use std::path::PathBuf;
+
+const LARGEST_GOAL: usize = 1024 * 1024;
+
+/// What the last runner was about to do, from what it had put on record.
+#[derive(Debug, PartialEq, Eq)]
+enum Left {
+    /// The agent was at work, or had been told something.
+    AtWork,
+    /// It was to be looked at once more when its process had ended.
+    Looking,
+    HandingOver(String),
+    Waiting,
+}
+
+impl Night<'_, '_> {
+    pub(super) fn begin(&mut self, notes: &[String]) -> Result<Next, DriveError> {
+        let Opened { run, state, .. } = self.ride.load()?;
+        let gates = run.seal.iter().flat_map(|seal| &seal.policy.gates);
+        self.ride.tell(&Told::Prepared {
+            run: run.id.clone(),
+            title: run.title.clone(),
+            project: PathBuf::from(&run.project),
+            gates: gates.map(|gate| text::line(&gate.name, 80)).collect(),
+            notes: notes.to_vec(),
+        });
+        self.session.clone_from(&run.owner);
+        if let Phase::Ended(status) = state.phase {
+            return Err(DriveError::HasEnded { run: run.id, status });
+        }
+        if state.driving.count == 0 {
+            return Ok(Next::Fresh(self.prompt()?));
+        }
+        self.take_up(&state)
+    }
+
+    /// Whoever is left of the last process ends first: two agents in one tree undo each other's work.
+    fn take_up(&mut self, state: &State) -> Result<Next, DriveError> {
+        if let Some(mark) = state.driving.latest().and_then(|driven| driven.session.mark.as_ref()) {
+            talk::end_marked(mark);
+        }
+        let entries = journal::read(&self.ride.home.run(&self.ride.run).journal());
+        let entries = entries.map(|read| read.entries).unwrap_or_default();
+        Ok(match left(&entries) {
+            Left::Waiting => match &state.driving.wait {
+                Some(wait) => self.go_on_waiting(wait)?,
+                None => Next::Say(self.continuation()?),
+            },
+            Left::HandingOver(why) => Next::HandOver(why),
+            Left::Looking => Next::Look,
+            Left::AtWork => Next::Say(self.continuation()?),
+        })
+    }
+
+    /// What a first session starts from: the goal as it was given, and what the agent is held to.
+    pub(super) fn prompt(&self) -> Result<String, DriveError> {
+        let opened = self.ride.load()?;
+        let path = self.ride.home.run(&self.ride.run).goal();
+        let goal = fs::read_range(&path, 0, LARGEST_GOAL).unwrap_or_default();
+        let goal = String::from_utf8_lossy(&goal);
+        let world = self.ride.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
+        // The goal stands above it, whole.
+        let held = anchored::terms(&world, &opened);
+        Ok(if goal.trim().is_empty() { held } else { format!("{}\n\n{held}", goal.trim_end()) })
+    }
+}
+
+fn left(entries: &[Entry]) -> Left {
+    let told = entries.iter().rev().find_map(|entry| match &entry.change {
+        Change::Drove(drove) => match drove.as_ref() {
+            Drove::Waits(_) => Some(Left::Waiting),
+            Drove::HandsOver { why, .. } => Some(Left::HandingOver(why.clone())),
+            Drove::Session(_) | Drove::Woke | Drove::Broke { .. } | Drove::Silent { .. } => {
+                Some(Left::AtWork)
+            }
+            Drove::Metered(_)
+            | Drove::Tried { .. }
+            | Drove::Parked { .. }
+            | Drove::Settled { .. } => None,
+        },
+        Change::Decided(decided) => Some(match (&decided.outcome, decided.rule) {
+            (Outcome::HandedOver, _) => Left::HandingOver(decided.because.clone()),
+            (Outcome::Allowed, Rule::FinalLook) => Left::Looking,
+            _ => Left::AtWork,
+        }),
+        _ => None,
+    });
+    told.unwrap_or(Left::AtWork)
+}

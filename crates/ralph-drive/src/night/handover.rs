@@ -1,0 +1,60 @@
+//! From one session to the next: what is known is written down, the old process ends, a fresh one reads it.
+
+use super::{DriveError, Next, Night};
+use crate::handoff::{self, Handoff};
+use crate::session::Conversation;
+use crate::told::Told;
+use ralph_core::drive::Drove;
+use ralph_core::record::Change;
+use ralph_exec::fs::{self, Durability};
+use ralph_exec::store::Opened;
+use ralph_exec::{clock, journal, trail};
+
+const LARGEST_GOAL: usize = 64 * 1024;
+
+impl Night<'_, '_> {
+    pub(super) fn hand_over(&mut self, why: &str) -> Result<Next, DriveError> {
+        let permille = self.open.as_ref().and_then(Conversation::permille);
+        self.ride.record(Drove::HandsOver { why: why.to_string(), permille })?;
+        let notes = match &mut self.open {
+            Some(conversation) => conversation.notes(self.ride)?,
+            None => None,
+        };
+        self.cut_off()?;
+        let text = self.handoff(why, notes.as_deref())?;
+        let handoff = self.ride.home.run(&self.ride.run).handoff();
+        self.ride.tell(&Told::HandedOver { why: why.to_string(), permille, handoff });
+        Ok(Next::Fresh(text))
+    }
+
+    /// Written from facts, and kept beside the run.
+    fn handoff(&mut self, why: &str, notes: Option<&str>) -> Result<String, DriveError> {
+        let Opened { run, state, .. } = self.ride.load()?;
+        let paths = self.ride.home.run(&run.id);
+        let trail = trail::keep(self.ride.home, &run, "handed over to a fresh session");
+        let goal = fs::read_range(&paths.goal(), 0, LARGEST_GOAL).unwrap_or_default();
+        let entries = journal::read(&paths.journal()).map(|read| read.entries).unwrap_or_default();
+        let learned = |change: &Change| match change {
+            Change::Learned { title, .. } => Some(title.clone()),
+            _ => None,
+        };
+        let learnings: Vec<_> = entries.iter().filter_map(|entry| learned(&entry.change)).collect();
+        let goal = String::from_utf8_lossy(&goal);
+        let handoff = Handoff {
+            goal: &goal,
+            run: &run,
+            state: &state,
+            entries: &entries,
+            changed: &trail.files,
+            commits: &trail.commits,
+            learnings: &learnings,
+            notes,
+            why,
+            nonce: clock::nonce(),
+        };
+        let text = handoff::text(&handoff, &self.ride.redactor);
+        // The next session reads it from its prompt; the file is for people.
+        drop(fs::replace(&paths.handoff(), text.as_bytes(), Durability::Cached));
+        Ok(text)
+    }
+}

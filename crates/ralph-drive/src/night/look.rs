@@ -1,0 +1,79 @@
+//! The runner's own look at the work: when the agent's process is gone, or when its host did not ask.
+
+use super::{DriveError, Next, Night};
+use crate::session::{Conversation, tell_decision, tell_gates};
+use crate::wishes::Wish;
+use ralph_core::decide::Decision;
+use ralph_core::event::Stop;
+use ralph_core::facts::Driver;
+use ralph_core::run::Phase;
+use ralph_core::status::Status;
+use ralph_exec::contract::{progress, work};
+use ralph_exec::driven::{self, DrivenError};
+use ralph_exec::store::StoreError;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+const TICK: Duration = Duration::from_millis(100);
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+impl Night<'_, '_> {
+    /// R-H2d: a dead hook never makes a run verified, because this is what does.
+    pub(super) fn look(&mut self) -> Result<Next, DriveError> {
+        if let Phase::Ended(_) = self.ride.phase()? {
+            return Ok(Next::Over);
+        }
+        let permille = self.open.as_ref().and_then(Conversation::permille);
+        let world = self.ride.world(Driver::Alone, permille).ok_or(StoreError::OutOfTime)?;
+        let (stop, run) = (self.own_stop()?, self.ride.run.clone());
+        let (sender, decided) = mpsc::channel();
+        let decide = move || drop(sender.send(driven::decide(&world, &run, &stop)));
+        // One that cannot be started sends nothing, and that is seen below.
+        drop(std::thread::Builder::new().name("look".to_string()).spawn(decide));
+        let mut offset = progress::since(self.ride.home, &self.ride.run, 0).1;
+        loop {
+            match decided.recv_timeout(TICK) {
+                Ok(decision) => {
+                    tell_gates(self.ride, offset);
+                    return self.settled(decision);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(StoreError::OutOfTime.into()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            offset = tell_gates(self.ride, offset);
+            self.ride.watcher.tick();
+            if self.ride.wish() != Wish::None {
+                let why = "a person ended it with Ctrl-C".to_string();
+                let next = self.park(Status::Cancelled, why)?;
+                drop(work::call_off(self.ride.home, &self.ride.run));
+                drop(decided.recv_timeout(LAST_WORDS));
+                return Ok(next);
+            }
+        }
+    }
+
+    fn settled(&mut self, decision: Result<Decision, DrivenError>) -> Result<Next, DriveError> {
+        let decision = decision?;
+        tell_decision(self.ride, &decision)?;
+        self.ride.stands(None)?;
+        self.by_decision(&decision)
+    }
+
+    /// The last stop that the host asked about, with nothing pending any more. Its prompt would make it the stop that
+    /// was answered already.
+    fn own_stop(&self) -> Result<Stop, DriveError> {
+        let opened = self.ride.load()?;
+        let session = opened.state.owner(&opened.run).cloned();
+        let known = self.stop.as_deref().filter(|stop| stop.session == session);
+        Ok(Stop {
+            session: session.clone(),
+            pending: Vec::new(),
+            cwd: Some(self.ride.client.project.display().to_string()),
+            transcript: known.and_then(|stop| stop.transcript.clone()),
+            prompt: None,
+            continuing: false,
+            said: known.and_then(|stop| stop.said.clone()),
+            trouble: None,
+        })
+    }
+}

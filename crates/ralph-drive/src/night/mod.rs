@@ -1,0 +1,216 @@
+//! One run over as many sessions as it takes.
+//!
+//! ```text
+//! begin ─▶ Fresh ─┐                         ┌─ held by the runner itself ─▶ Say
+//!          Say ───┼─▶ a turn ─▶ Pause ─▶ after ─ context full, no progress ──▶ HandOver ─▶ Fresh
+//!          Listen ┘                         ├─ all met ─────────────────────▶ Look ─▶ Over, or Say
+//!                                           ├─ weather ─────────────────────▶ Wait ─▶ Say
+//!                                           └─ only a person goes on ───────▶ Ask, Park ─▶ Over
+//! ```
+
+mod after;
+mod begin;
+mod handover;
+mod look;
+mod report;
+mod wait;
+
+use crate::agent::{Client, new_session};
+use crate::ride::Ride;
+use crate::session::{Conversation, SessionError, Start};
+use crate::told::{Report, Told, Watcher};
+use crate::wishes::Wishes;
+use ralph_core::drive::{Drove, How, Remedy, Wait};
+use ralph_core::event::Stop;
+use ralph_core::facts::Driver;
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::redact::Redactor;
+use ralph_core::status::Status;
+use ralph_exec::driven::{self, DrivenError};
+use ralph_exec::notify;
+use ralph_exec::paths::Home;
+use ralph_exec::store::{self, StoreError};
+
+/// What is to be driven, and how it is begun.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    pub client: &'a Client,
+    pub home: &'a Home,
+    pub run: RunId,
+    pub wishes: &'a Wishes,
+    /// What the person would otherwise find out too late.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    #[error("run `{0}` was not started to be driven")]
+    NotDriven(RunId),
+    #[error("run `{run}` has ended: {}", status.name())]
+    HasEnded { run: RunId, status: Status },
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Driven(#[from] DrivenError),
+}
+
+/// What is done next.
+#[derive(Debug)]
+enum Next {
+    /// A new session, which starts from this.
+    Fresh(String),
+    /// Said in the session that there is, whether or not its process is.
+    Say(String),
+    /// Something is still to come by itself.
+    Listen,
+    /// The process ends, and the work is looked at once more.
+    Look,
+    /// The same while the process stays: its host did not ask.
+    Decide,
+    HandOver(String),
+    Wait(Wait),
+    /// A person is asked.
+    Ask(String),
+    /// A person paused it.
+    Paused,
+    Park(Status, String),
+    Over,
+}
+
+/// A night at work.
+struct Night<'a, 'b> {
+    ride: &'a mut Ride<'b>,
+    open: Option<Conversation>,
+    session: Option<SessionId>,
+    /// The last stop that the host asked about.
+    stop: Option<Box<Stop>>,
+    /// Waits since a turn last ended as it should.
+    waits: u32,
+    /// Turns in a row that the host ended though they were held.
+    overrides: u32,
+}
+
+/// Drives a run to its end, or until only a person can go on with it.
+pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, DriveError> {
+    let opened = store::load(plan.home, &plan.run)?;
+    let settings = opened.run.drive.as_deref().cloned();
+    let settings = settings.ok_or_else(|| DriveError::NotDriven(plan.run.clone()))?;
+    let _reins = driven::take(plan.home, &plan.run)?;
+    let mut ride = Ride {
+        client: plan.client,
+        home: plan.home,
+        run: plan.run.clone(),
+        settings,
+        wishes: plan.wishes,
+        redactor: Redactor::new(plan.client.env.secrets()),
+        watcher,
+    };
+    let mut night =
+        Night { ride: &mut ride, open: None, session: None, stop: None, waits: 0, overrides: 0 };
+    let mut next = night.begin(&plan.notes)?;
+    loop {
+        next = match next {
+            Next::Over => break,
+            next => night.step(next)?,
+        };
+    }
+    night.close()?;
+    let report = night.report()?;
+    ride.tell(&Told::Ended(Box::new(report.clone())));
+    Ok(report)
+}
+
+impl Night<'_, '_> {
+    fn step(&mut self, next: Next) -> Result<Next, DriveError> {
+        match next {
+            Next::Fresh(prompt) => self.fresh(&prompt),
+            Next::Say(message) => self.say(&message),
+            Next::Listen => {
+                let Some(conversation) = &mut self.open else { return Ok(Next::Look) };
+                let pause = conversation.listen(self.ride)?;
+                self.after(pause)
+            }
+            Next::Look => {
+                self.close()?;
+                self.look()
+            }
+            Next::Decide => self.look(),
+            Next::HandOver(why) => self.hand_over(&why),
+            Next::Wait(wait) => self.wait(&wait),
+            Next::Ask(question) => self.ask(question),
+            Next::Paused => self.paused(),
+            Next::Park(status, why) => self.park(status, why),
+            Next::Over => Ok(Next::Over),
+        }
+    }
+
+    fn fresh(&mut self, prompt: &str) -> Result<Next, DriveError> {
+        let session = match self.session.take() {
+            // Named when the run began, and not used yet.
+            Some(session) if self.ride.load()?.state.driving.count == 0 => session,
+            Some(_) | None => new_session().ok_or(SessionError::NoChance)?,
+        };
+        self.start(session, How::Fresh, prompt)
+    }
+
+    fn say(&mut self, message: &str) -> Result<Next, DriveError> {
+        if let Some(conversation) = &mut self.open {
+            let pause = conversation.say(self.ride, message)?;
+            return self.after(pause);
+        }
+        match self.ride.load()?.state.driven_session().cloned() {
+            Some(session) => self.start(session, How::Resumed, message),
+            None => self.fresh(message),
+        }
+    }
+
+    fn start(&mut self, session: SessionId, how: How, message: &str) -> Result<Next, DriveError> {
+        self.close()?;
+        let start = Start { session, how, from: None, model: self.model()? };
+        let mut conversation = Conversation::start(self.ride, &start)?;
+        let pause = conversation.say(self.ride, message)?;
+        self.session = Some(conversation.session().clone());
+        self.open = Some(conversation);
+        self.after(pause)
+    }
+
+    /// A stronger one for as long as nothing has moved since it was tried.
+    fn model(&self) -> Result<Option<String>, DriveError> {
+        let tried = self.ride.load()?.state.driving.tried;
+        let settings = &self.ride.settings;
+        let stronger = settings.stronger_model.as_ref();
+        let stronger = stronger.filter(|_| tried.contains(&Remedy::StrongerModel));
+        Ok(stronger.or(settings.model.as_ref()).cloned())
+    }
+
+    /// Lets the process end, if there is one: it has nothing left to do.
+    fn close(&mut self) -> Result<(), DriveError> {
+        if let Some(conversation) = self.open.take() {
+            conversation.leave(self.ride)?;
+        }
+        Ok(())
+    }
+
+    /// Ends it at once.
+    fn cut_off(&mut self) -> Result<(), DriveError> {
+        if let Some(conversation) = self.open.take() {
+            conversation.end(self.ride)?;
+        }
+        Ok(())
+    }
+
+    /// Nobody drives it any more until a person does. What is said last is what it is shown as.
+    fn park(&mut self, status: Status, why: String) -> Result<Next, DriveError> {
+        // On record first: what is being decided meanwhile charges nothing then.
+        let opened = self.ride.record(Drove::Parked { status, why: why.clone() })?;
+        self.cut_off()?;
+        if let Some(world) = self.ride.world(Driver::Alone, None)
+            && status != Status::Cancelled
+        {
+            let _bell = notify::about(&world, &opened.run, status, &why);
+        }
+        Ok(Next::Over)
+    }
+}

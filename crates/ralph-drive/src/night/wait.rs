@@ -1,0 +1,144 @@
+//! Waiting: for better weather, for a person, for what the agent declared to wait for. Bounded, on record before it
+//! begins, and ended by whoever wishes it.
+
+use super::{DriveError, Next, Night};
+use crate::handoff;
+use crate::told::Told;
+use crate::weather::{self, Left};
+use crate::wishes::Wish;
+use ralph_core::drive::{Cause, Drove, Wait};
+use ralph_core::run::Phase;
+use ralph_core::status::Status;
+use ralph_exec::clock::{self, Stopwatch};
+use std::time::Duration;
+
+const TICK: Duration = Duration::from_millis(100);
+const SECOND: Duration = Duration::from_secs(1);
+/// A process that has nothing to do for longer than this ends meanwhile.
+const PATIENCE_MS: u64 = 60_000;
+
+enum Woken {
+    InTime,
+    Wished,
+    Called(Phase),
+    /// A person said something.
+    Told,
+}
+
+impl Night<'_, '_> {
+    pub(super) fn wait(&mut self, wait: &Wait) -> Result<Next, DriveError> {
+        if wait.until_ms.saturating_sub(clock::now_ms()) > PATIENCE_MS {
+            self.close()?;
+        }
+        self.ride.record(Drove::Waits(wait.clone()))?;
+        self.go_on_waiting(wait)
+    }
+
+    /// Also for a wait that a runner before this one began.
+    pub(super) fn go_on_waiting(&mut self, wait: &Wait) -> Result<Next, DriveError> {
+        let until_ms = match weather::resume(wait, clock::now_ms()) {
+            Left::DueNow => clock::now_ms(),
+            Left::Ms(left) => clock::now_ms().saturating_add(left),
+        };
+        let told = Told::Waiting { why: wait.why.clone(), until_ms, attempt: wait.attempt };
+        self.ride.tell(&told);
+        Ok(match self.until(until_ms, &told, None)? {
+            Woken::Wished => {
+                let why = format!("a person ended the wait: {}", wait.why);
+                Next::Park(Status::Cancelled, why)
+            }
+            Woken::Called(Phase::Paused { .. }) => Next::Paused,
+            Woken::Called(_) => Next::Over,
+            Woken::InTime | Woken::Told => {
+                // On record before it is said: a crash between the two says nothing twice.
+                self.ride.record(Drove::Woke)?;
+                self.ride.tell(&Told::Woke);
+                let answer = self.ride.load()?.state.answer;
+                Next::Say(match wait.cause {
+                    Cause::Declared => handoff::after_wait(&wait.why),
+                    Cause::RateLimit | Cause::Overload | Cause::Network | Cause::Server => {
+                        handoff::after_weather(wait.cause, answer.as_deref())
+                    }
+                })
+            }
+        })
+    }
+
+    /// R-L5c: nobody answers for the person. Without an answer in time the run is parked.
+    pub(super) fn ask(&mut self, question: String) -> Result<Next, DriveError> {
+        let until_ms = clock::now_ms().saturating_add(self.ride.settings.question_ms);
+        let hints = self.ride.load()?.state.hints.len();
+        let told = Told::Question { text: question.clone(), until_ms };
+        self.ride.tell(&told);
+        Ok(match self.until(until_ms, &told, Some(hints))? {
+            Woken::InTime => Next::Park(Status::NeedsHuman, question),
+            Woken::Wished => Next::Park(Status::Cancelled, format!("it asked: {question}")),
+            Woken::Called(Phase::Paused { .. }) => Next::Paused,
+            Woken::Called(_) => Next::Over,
+            Woken::Told => {
+                let said = self.ride.load()?.state.hints;
+                let said = said.get(hints..).unwrap_or_default().join("\n");
+                Next::Say(handoff::answered(&question, &said))
+            }
+        })
+    }
+
+    /// Until a person lets it go on.
+    pub(super) fn paused(&mut self) -> Result<Next, DriveError> {
+        self.close()?;
+        let run = self.ride.run.clone();
+        let how = format!("paused; `ralph resume {run}` goes on, `ralph cancel {run}` ends it");
+        self.ride.note(&how);
+        let mut looked = Stopwatch::start();
+        loop {
+            self.ride.watcher.tick();
+            if self.ride.wish() != Wish::None {
+                let why = "a person ended it while it was paused".to_string();
+                return Ok(Next::Park(Status::Cancelled, why));
+            }
+            clock::pause(TICK);
+            if looked.elapsed() < SECOND {
+                continue;
+            }
+            looked = Stopwatch::start();
+            match self.ride.phase()? {
+                Phase::Paused { .. } => {}
+                Phase::Active | Phase::Orphaned => return Ok(Next::Say(self.continuation()?)),
+                Phase::Ended(_) => return Ok(Next::Over),
+            }
+        }
+    }
+
+    fn until(
+        &mut self,
+        until_ms: u64,
+        told: &Told,
+        hints: Option<usize>,
+    ) -> Result<Woken, DriveError> {
+        let mut looked = Stopwatch::start();
+        while clock::now_ms() < until_ms {
+            self.ride.watcher.tick();
+            if self.ride.wish() != Wish::None {
+                return Ok(Woken::Wished);
+            }
+            let left = Duration::from_millis(until_ms.saturating_sub(clock::now_ms()));
+            clock::pause(TICK.min(left));
+            if looked.elapsed() < SECOND {
+                continue;
+            }
+            looked = Stopwatch::start();
+            match self.ride.phase()? {
+                Phase::Active | Phase::Orphaned => {}
+                phase @ (Phase::Paused { .. } | Phase::Ended(_)) => return Ok(Woken::Called(phase)),
+            }
+            let said = self.ride.load()?.state.hints.len();
+            if hints.is_some_and(|hints| said > hints) {
+                return Ok(Woken::Told);
+            }
+            if let Told::Waiting { .. } = told {
+                self.ride.tell(told);
+            }
+        }
+        Ok(Woken::InTime)
+    }
+}

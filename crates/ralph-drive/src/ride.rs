@@ -1,0 +1,114 @@
+//! What stays the same from the first session of a run to its last.
+
+use crate::agent::Client;
+use crate::told::{Standing, Told, Watcher};
+use crate::wishes::{Wish, Wishes};
+use ralph_core::drive::{Drove, Settings};
+use ralph_core::facts::{Cap, Driver};
+use ralph_core::id::RunId;
+use ralph_core::record::Run;
+use ralph_core::redact::Redactor;
+use ralph_core::run::{Phase, State};
+use ralph_exec::clock::{self, Deadline};
+use ralph_exec::paths::Home;
+use ralph_exec::store::{self, Opened, StoreError};
+use ralph_exec::world::{Driven, World};
+use ralph_exec::{control, driven, ledger};
+use std::time::Duration;
+
+/// Gates may take as long as their own timeouts say; nobody else waits for the answer.
+const LONGEST_ANSWER: Duration = Duration::from_hours(24);
+/// Room for stops that are held without being counted.
+const CAP_MARGIN: u32 = 1_000;
+
+pub struct Ride<'a> {
+    pub client: &'a Client,
+    pub home: &'a Home,
+    pub run: RunId,
+    pub settings: Settings,
+    pub wishes: &'a Wishes,
+    pub redactor: Redactor,
+    pub watcher: &'a mut dyn Watcher,
+}
+
+impl std::fmt::Debug for Ride<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ride").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+impl Ride<'_> {
+    pub(crate) fn tell(&mut self, told: &Told) {
+        self.watcher.tell(told);
+    }
+
+    pub(crate) fn note(&mut self, text: &str) {
+        let text = ralph_core::text::line(&self.redactor.redact(text), 1_000);
+        self.tell(&Told::Note { text });
+    }
+
+    pub(crate) fn wish(&self) -> Wish {
+        self.wishes.get()
+    }
+
+    pub(crate) fn world(&self, driver: Driver, context_permille: Option<u16>) -> Option<World> {
+        let world = World::new(self.client.env.clone(), Deadline::after(LONGEST_ANSWER))?;
+        let cap = Cap::At(self.block_cap());
+        let spent_today_micro_usd = self.spent_today();
+        let driven = Driven { driver, context_permille, cap, spent_today_micro_usd };
+        Some(World { driven: Some(driven), home: self.home.clone(), ..world })
+    }
+
+    fn spent_today(&self) -> Option<u64> {
+        self.settings.day_micro_usd?;
+        Some(ledger::today(self.home, clock::now_ms()))
+    }
+
+    /// R-L9b: more than the run's own limit, so that ours is the one that counts.
+    pub(crate) fn block_cap(&self) -> u32 {
+        let most = self.load().ok().and_then(|opened| {
+            opened.state.limits(&opened.run).max_iterations
+        });
+        most.unwrap_or(1_000_000).saturating_add(CAP_MARGIN)
+    }
+
+    pub(crate) fn load(&self) -> Result<Opened, StoreError> {
+        store::load(self.home, &self.run)
+    }
+
+    pub(crate) fn record(&self, drove: Drove) -> Result<Opened, StoreError> {
+        let world = self.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
+        driven::record(&world, &self.run, drove)
+    }
+
+    /// Whether a person ended, paused or cancelled it from elsewhere.
+    pub(crate) fn phase(&self) -> Result<Phase, StoreError> {
+        Ok(control::phase(self.home, &self.load()?))
+    }
+
+    pub(crate) fn stands(&mut self, context_permille: Option<u16>) -> Result<(), StoreError> {
+        let Opened { run, state, .. } = self.load()?;
+        let standing = standing(&run, &state, context_permille);
+        self.tell(&Told::Standing(standing));
+        Ok(())
+    }
+}
+
+pub(crate) fn standing(run: &Run, state: &State, context_permille: Option<u16>) -> Standing {
+    let limits = state.limits(run);
+    let spent = state.driving.spent();
+    Standing {
+        iteration: state.iteration,
+        max_iterations: limits.max_iterations,
+        context_permille,
+        spent_micro_usd: spent.micro_usd,
+        max_cost_micro_usd: limits.max_cost_micro_usd,
+        tokens: spent.tokens,
+        max_tokens: limits.max_tokens,
+        elapsed_ms: state.elapsed_ms(clock::now_ms()),
+        max_duration_ms: limits.max_duration_ms,
+        sessions: state.driving.count,
+        open: state.report.as_ref().map(ralph_core::record::Report::open),
+        total: state.report.as_ref().map(|report| report.total),
+    }
+}

@@ -1,0 +1,90 @@
+//! Hook callbacks: answered by the same pipeline as any hook, each on a thread of its own, because gates take their
+//! time and the agent's subagents do not wait for each other.
+
+use crate::wire;
+use ralph_core::decide::Decision;
+use ralph_core::event::{Event, Occasion, Stop};
+use ralph_core::host::{Host, Reply, Style};
+use ralph_core::id::RunId;
+use ralph_core::verdict::Verdict;
+use ralph_exec::driven;
+use ralph_exec::pipeline::{self, Call};
+use ralph_exec::prompts::Spoken;
+use ralph_exec::world::World;
+use serde_json::json;
+
+/// What the client asks about. A prompt is nobody's here: only the runner types.
+pub(super) const EVENTS: [&str; 9] = [
+    "Stop",
+    "SubagentStop",
+    "TaskCompleted",
+    "TeammateIdle",
+    "TaskCreated",
+    "StopFailure",
+    "SessionStart",
+    "PreToolUse",
+    "PostCompact",
+];
+/// In seconds: longer than any gate may take. Without one the client gives up after ten minutes.
+const TIMEOUT: u32 = 90_000;
+
+pub(super) fn hooks() -> Vec<wire::Hook<'static>> {
+    let hook = |event| wire::Hook { event, matcher: None, callback: event, timeout_s: Some(TIMEOUT) };
+    EVENTS.into_iter().map(hook).collect()
+}
+
+/// What a callback came to.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub request: String,
+    /// The line that goes back.
+    pub line: Vec<u8>,
+    /// For a stop of the main agent.
+    pub decision: Option<Decision>,
+    pub stop: Option<Box<Stop>>,
+    pub what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Stop,
+    Other,
+}
+
+/// Which kind of question it is, before it is answered.
+pub(super) fn kind(callback: &str) -> What {
+    match callback {
+        "Stop" => What::Stop,
+        _ => What::Other,
+    }
+}
+
+pub(super) fn answer(world: &World, run: &RunId, request: String, input: &str) -> Answer {
+    let Ok(Event::Stop(stop)) = Host::Claude.parse(input.as_bytes()) else {
+        let call = Call { host: Host::Claude, style: Style::Context, person: nobody };
+        let reply = pipeline::run(world, call, input.as_bytes());
+        let line = wire::answer(&request, &body(&reply));
+        return Answer { request, line, decision: None, stop: None, what: What::Other };
+    };
+    let (verdict, decision) = match driven::decide(world, run, &stop) {
+        Ok(decision) => (decision.verdict.clone(), Some(decision)),
+        Err(error) => (driven::let_go(world, run, &error), None),
+    };
+    let reply = Host::Claude.render(Style::Context, Occasion::Stop, &verdict);
+    let line = wire::answer(&request, &body(&reply));
+    Answer { request, line, decision, stop: Some(Box::new(stop)), what: What::Stop }
+}
+
+/// No person types in a session that a runner drives.
+fn nobody(_: &World, _: &Spoken<'_>) -> Verdict {
+    Verdict::Allow
+}
+
+/// The answer of a command hook as the object that a callback gives back.
+fn body(reply: &Reply) -> Vec<u8> {
+    if reply.exit == 2 {
+        let reason = String::from_utf8_lossy(&reply.stderr);
+        return json!({ "decision": "block", "reason": reason.trim_end() }).to_string().into_bytes();
+    }
+    reply.stdout.clone()
+}

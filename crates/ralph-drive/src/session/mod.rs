@@ -1,0 +1,719 @@
+//! One process of the agent, talked to from its first word to its end.
+
+mod answer;
+mod watch;
+
+use crate::agent::{self, Call};
+use crate::ending::{self, Ending, TurnFacts};
+use crate::meter::{self, Bill, Opening, Tally};
+use crate::ride::Ride;
+use crate::told::Told;
+use crate::wire::{self, Line};
+use crate::wishes::Wish;
+use answer::{Answer, What};
+use ralph_core::decide::Decision;
+use ralph_core::drive::{Drove, How, Session as Record, Silence, Source};
+use ralph_core::event::Stop;
+use ralph_core::facts::Driver;
+use ralph_core::id::SessionId;
+use ralph_core::record::Outcome as Charged;
+use ralph_core::run::{Phase, Spent};
+use ralph_core::text;
+use ralph_exec::clock::{self, Deadline, Stopwatch};
+use ralph_exec::contract::{progress, work};
+use ralph_exec::driven::{self, DrivenError};
+use ralph_exec::ledger::{self, Line as Expense};
+use ralph_exec::proc::talk::{self, Heard, Talk, TalkError};
+use ralph_exec::store::StoreError;
+use ralph_exec::fs;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::time::Duration;
+
+/// Lines that wait to be read. A client that says more waits too.
+const QUEUE: usize = 256;
+const TICK: Duration = Duration::from_millis(100);
+/// How often a person's words from elsewhere are looked for.
+const LOOK: Duration = Duration::from_secs(1);
+const SAY: Duration = Duration::from_secs(30);
+const FAREWELL: Duration = Duration::from_secs(10);
+const LAST_WORDS: Duration = Duration::from_secs(3);
+/// An agent that takes longer to write notes is at something else.
+const NOTES: Duration = Duration::from_mins(5);
+/// From this many tokens on it matters how large the window is.
+const ASK_FROM: u64 = 50_000;
+const MOST_ANSWERS: usize = 64;
+const SHOWN_ERRORS: usize = 600;
+
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error(transparent)]
+    Talk(#[from] TalkError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Driven(#[from] DrivenError),
+    #[error("the system gives no random numbers, so no session can be named")]
+    NoChance,
+}
+
+/// Which session a process is started for.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    pub session: SessionId,
+    pub how: How,
+    pub from: Option<SessionId>,
+    pub model: Option<String>,
+}
+
+enum Event {
+    Line(Vec<u8>),
+    End,
+    Answered(Box<Answer>),
+}
+
+/// Why nobody listens any more.
+#[derive(Debug)]
+pub(crate) enum Pause {
+    /// A turn is over, and the process is there for another one.
+    Turn(Turn),
+    /// The process is gone.
+    Gone(Turn),
+    /// Nothing was heard of it, also after it was asked.
+    Silent,
+    /// The agent asks a person, who did not answer in time.
+    Unanswered(String),
+    /// A person wants it to end now.
+    Wished,
+    /// The time of the run is up in the middle of a turn.
+    OverTime,
+    /// The run was ended, paused or cancelled from elsewhere.
+    Called(Phase),
+}
+
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub ending: Ending,
+    /// The last that was decided about the agent's stop, if it was asked.
+    pub decision: Option<Decision>,
+    /// The last stop that was asked about.
+    pub stop: Option<Box<Stop>>,
+}
+
+pub(crate) struct Conversation {
+    talk: Talk,
+    events: Receiver<Event>,
+    sender: SyncSender<Event>,
+    session: SessionId,
+    tally: Tally,
+    /// What the ledger of the day has of this process.
+    booked: Spent,
+    facts: TurnFacts,
+    decision: Option<Decision>,
+    said: Option<String>,
+    model: Option<String>,
+    windows: BTreeMap<String, u64>,
+    /// Of the agent itself, after its last answer.
+    context_tokens: Option<u64>,
+    context: Context,
+    activity: Activity,
+    /// Questions that are being answered.
+    answering: BTreeMap<String, What>,
+    question: Option<Question>,
+    progress: u64,
+    heard: Stopwatch,
+    looked: Stopwatch,
+    nudge: Nudge,
+    manner: Manner,
+    /// The last stop that was asked about.
+    stop: Option<Box<Stop>>,
+    requests: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Context {
+    Unasked,
+    Asked,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nudge {
+    No,
+    Given,
+}
+
+/// How its stops are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// They are decided about.
+    Usual,
+    /// It is only asked something, and may stop.
+    Quiet,
+}
+
+/// What the client says it is doing.
+#[derive(Debug, Default)]
+struct Activity {
+    /// A result was told since the last message.
+    has_result: bool,
+    /// What it calls its own state, if it does.
+    state: Option<wire::State>,
+    background: usize,
+}
+
+#[derive(Debug)]
+struct Question {
+    request: String,
+    text: String,
+    until_ms: u64,
+    /// What a person had said by then.
+    hints: usize,
+}
+
+impl Conversation {
+    /// Starts the agent. It is on record before it runs, so that whoever comes after a crash knows what to look for.
+    pub(crate) fn start(ride: &mut Ride<'_>, start: &Start) -> Result<Self, SessionError> {
+        let opened = ride.load()?;
+        let block_cap = ride.block_cap();
+        let day = ride.settings.day_micro_usd;
+        let day = day.map(|most| (most, ledger::today(ride.home, clock::now_ms())));
+        let limits = opened.state.limits(&opened.run);
+        let caps = meter::native_caps(limits, opened.state.driving.spent(), day);
+        let call = Call {
+            session: &start.session,
+            from: start.from.as_ref(),
+            how: start.how,
+            model: start.model.as_deref(),
+            max_budget_usd: caps.max_budget_usd.as_deref(),
+            block_cap,
+        };
+        let argv = agent::argv(ride.client, &ride.settings, &call);
+        let mark = talk::new_mark();
+        let record = Record {
+            id: start.session.clone(),
+            how: start.how,
+            model: start.model.clone(),
+            argv: agent::shown(&argv, &ride.redactor),
+            mark: mark.clone(),
+        };
+        let world = ride.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
+        driven::enter(&world, &ride.run, &record)?;
+        let number = ride.load()?.state.driving.count;
+        ride.tell(&Told::Session {
+            session: start.session.clone(),
+            how: start.how,
+            number,
+            model: start.model.clone(),
+            argv: record.argv,
+        });
+        let (sender, events) = mpsc::sync_channel(QUEUE);
+        let lines = sender.clone();
+        let hear = move |heard| {
+            let event = match heard {
+                Heard::Line(line) => Event::Line(line),
+                Heard::End => Event::End,
+            };
+            // Nobody listens to what an ended process had left to say.
+            drop(lines.send(event));
+        };
+        let place = (ride.home, &ride.run);
+        let talk = agent::start(ride.client, place, (&argv, block_cap, mark.as_deref()), hear)?;
+        let tally = Tally::open(opening(ride, start)?);
+        let booked = tally.spent();
+        let mut conversation = Self {
+            talk,
+            events,
+            sender,
+            session: start.session.clone(),
+            tally,
+            booked,
+            facts: TurnFacts::default(),
+            decision: None,
+            said: None,
+            model: None,
+            windows: BTreeMap::new(),
+            context_tokens: None,
+            context: Context::Unasked,
+            activity: Activity::default(),
+            answering: BTreeMap::new(),
+            question: None,
+            progress: progress::since(ride.home, &ride.run, 0).1,
+            heard: Stopwatch::start(),
+            looked: Stopwatch::start(),
+            nudge: Nudge::No,
+            manner: Manner::Usual,
+            stop: None,
+            requests: 0,
+        };
+        conversation.send(&wire::initialize("initialize", &answer::hooks()));
+        Ok(conversation)
+    }
+
+    pub(crate) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Says something to the agent, and listens until it has stopped.
+    pub(crate) fn say(&mut self, ride: &mut Ride<'_>, text: &str) -> Result<Pause, SessionError> {
+        self.facts = self.facts.next();
+        self.decision = None;
+        self.activity.has_result = false;
+        self.nudge = Nudge::No;
+        self.tally.asked();
+        self.heard = Stopwatch::start();
+        self.send(&wire::user(text, None));
+        self.listen(ride)
+    }
+
+    /// What cannot be said has nobody to hear it, which is found next.
+    fn send(&mut self, bytes: &[u8]) {
+        drop(self.talk.say(bytes, Deadline::after(SAY)));
+    }
+
+    pub(crate) fn listen(&mut self, ride: &mut Ride<'_>) -> Result<Pause, SessionError> {
+        loop {
+            match self.events.recv_timeout(TICK) {
+                Ok(Event::Line(line)) => {
+                    self.heard = Stopwatch::start();
+                    self.hear(ride, &line)?;
+                }
+                Ok(Event::Answered(answer)) => self.answered(ride, *answer)?,
+                Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => return self.gone(ride),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if self.is_over() {
+                return Ok(Pause::Turn(self.turn()));
+            }
+            if let Some(pause) = self.tick(ride)? {
+                return Ok(pause);
+            }
+        }
+    }
+
+    /// A result alone is no end: whoever works in the background reports in a turn of its own.
+    fn is_over(&self) -> bool {
+        let Activity { has_result, state, background } = &self.activity;
+        let is_idle = state.is_none_or(|state| state == wire::State::Idle);
+        *has_result && is_idle && *background == 0 && self.answering.is_empty()
+    }
+
+    fn turn(&mut self) -> Turn {
+        Turn {
+            ending: ending::of(&self.facts),
+            decision: self.decision.take(),
+            stop: self.stop.clone(),
+        }
+    }
+
+    fn gone(&mut self, ride: &mut Ride<'_>) -> Result<Pause, SessionError> {
+        let code = self.talk.wait(Deadline::after(FAREWELL)).ok().flatten();
+        self.settle(ride)?;
+        if !self.activity.has_result {
+            self.facts.exit = Some(exit(code));
+            let metered = self.tally.broken_off();
+            self.meter(ride, metered)?;
+        }
+        Ok(Pause::Gone(self.turn()))
+    }
+
+    /// Answers that are still on their way are decided already, or will be: they are part of the turn.
+    fn settle(&mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
+        if self.answering.is_empty() {
+            return Ok(());
+        }
+        drop(work::call_off(ride.home, &ride.run));
+        while !self.answering.is_empty() {
+            match self.events.recv_timeout(FAREWELL) {
+                Ok(Event::Answered(answer)) => self.answered(ride, *answer)?,
+                Ok(Event::Line(_) | Event::End) => {}
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, ride: &mut Ride<'_>, line: &[u8]) -> Result<(), SessionError> {
+        let line = wire::read(line);
+        self.facts.see(&line);
+        self.watch(ride, &line);
+        match line {
+            Line::Init(init) => self.model = init.model.or(self.model.take()),
+            Line::Assistant(said) => self.took_in(ride, &said),
+            Line::Result(outcome) => self.ended(ride, &outcome)?,
+            Line::Callback { request, callback, input } => {
+                self.ask(ride, request, &callback, input)?;
+            }
+            Line::Permission(permission) => self.asked_person(ride, permission)?,
+            Line::Asked { request, subtype } => {
+                let why = format!("`{}` is not answered here", text::line(&subtype, 60));
+                self.send(&wire::refuse(&request, &why));
+            }
+            Line::Cancelled { request } => {
+                self.question.take_if(|question| question.request == request);
+            }
+            Line::Answered { request, answer: Ok(answer) } if request.starts_with("context") => {
+                let model = self.model.clone().unwrap_or_default();
+                if let Some(context) = wire::context(&answer) {
+                    self.windows.insert(model, context.most);
+                    self.context_tokens = Some(context.tokens);
+                }
+            }
+            Line::State(state) => self.activity.state = Some(state),
+            Line::Background(tasks) => self.activity.background = tasks.len(),
+            Line::ToolResults { .. }
+            | Line::RateLimit(_)
+            | Line::Overridden { .. }
+            | Line::Retry(_)
+            | Line::Answered { .. }
+            | Line::Compacted { .. }
+            | Line::HookFailed { .. }
+            | Line::Task(_)
+            | Line::Fallback { .. }
+            | Line::Denied { .. }
+            | Line::Other => {}
+        }
+        Ok(())
+    }
+
+    /// What the agent itself has in its context, and what its subagents and it have used.
+    fn took_in(&mut self, ride: &mut Ride<'_>, said: &wire::Assistant) {
+        let (Some(usage), Some(id)) = (&said.usage, &said.message) else { return };
+        self.tally.called(&meter::Call { id: id.clone(), tokens: usage.total() });
+        if said.parent.is_some() || said.model.is_none() {
+            return;
+        }
+        self.context_tokens = Some(usage.total());
+        self.model.clone_from(&said.model);
+        let is_known = self.window().is_some();
+        if !is_known && self.context == Context::Unasked && usage.total() >= ASK_FROM {
+            self.context = Context::Asked;
+            let request = self.request("context");
+            self.send(&wire::context_usage(&request));
+        }
+        drop(ride.stands(self.permille()));
+    }
+
+    fn request(&mut self, what: &str) -> String {
+        self.requests = self.requests.saturating_add(1);
+        format!("{what}-{}", self.requests)
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.windows.get(self.model.as_deref().unwrap_or_default()).copied()
+    }
+
+    pub(crate) fn permille(&self) -> Option<u16> {
+        Some(wire::permille(self.context_tokens?, self.window()?))
+    }
+
+    fn ended(&mut self, ride: &mut Ride<'_>, outcome: &wire::Outcome) -> Result<(), SessionError> {
+        for model in &outcome.models {
+            if let Some(window) = model.window {
+                self.windows.insert(model.model.clone(), window);
+            }
+        }
+        let metered = self.tally.billed(&bill(outcome));
+        self.meter(ride, Some(metered))?;
+        self.said = outcome.text.clone().filter(|text| !text.trim().is_empty()).or(self.said.take());
+        self.activity.has_result = true;
+        Ok(())
+    }
+
+    /// What was spent goes on record, and into the ledger of the day.
+    fn meter(
+        &mut self,
+        ride: &mut Ride<'_>,
+        metered: Option<ralph_core::drive::Metered>,
+    ) -> Result<(), SessionError> {
+        let Some(metered) = metered else { return Ok(()) };
+        let now = Spent { micro_usd: metered.micro_usd, tokens: metered.tokens };
+        let expense = Expense {
+            run: ride.run.clone(),
+            session: self.session.clone(),
+            source: Source::Agent,
+            micro_usd: now.micro_usd.saturating_sub(self.booked.micro_usd),
+            tokens: now.tokens.saturating_sub(self.booked.tokens),
+        };
+        if expense.micro_usd > 0 || expense.tokens > 0 {
+            // A day's sum that cannot be written bounds nothing, and the run's own limit still does.
+            drop(ledger::add(ride.home, clock::now_ms(), &expense));
+            self.booked = Spent {
+                micro_usd: self.booked.micro_usd.max(now.micro_usd),
+                tokens: self.booked.tokens.max(now.tokens),
+            };
+        }
+        ride.record(Drove::Metered(metered))?;
+        ride.stands(self.permille())?;
+        Ok(())
+    }
+
+    /// A hook is asked. Who decides about a stop knows what was spent up to it.
+    fn ask(
+        &mut self,
+        ride: &mut Ride<'_>,
+        request: String,
+        callback: &str,
+        input: String,
+    ) -> Result<(), SessionError> {
+        let what = answer::kind(callback);
+        if self.answering.len() >= MOST_ANSWERS {
+            self.send(&wire::answer(&request, b"{}"));
+            return Ok(());
+        }
+        if what == What::Stop {
+            self.facts.asked(&request);
+            if ride.wish() != Wish::None || self.manner == Manner::Quiet {
+                self.facts.answered(&request, ending::Answer::LetGo);
+                self.send(&wire::answer(&request, b"{}"));
+                return Ok(());
+            }
+            let so_far = self.tally.so_far();
+            self.meter(ride, Some(so_far))?;
+        }
+        let Some(world) = ride.world(Driver::Runner, self.permille()) else { return Ok(()) };
+        let (sender, run) = (self.sender.clone(), ride.run.clone());
+        self.answering.insert(request.clone(), what);
+        let named = request.clone();
+        let answer = move || {
+            let answer = answer::answer(&world, &run, request, &input);
+            drop(sender.send(Event::Answered(Box::new(answer))));
+        };
+        let thread = std::thread::Builder::new().name("answer".to_string()).spawn(answer);
+        if thread.is_err() {
+            self.answering.remove(&named);
+            self.send(&wire::answer(&named, b"{}"));
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, ride: &mut Ride<'_>, answer: Answer) -> Result<(), SessionError> {
+        self.answering.remove(&answer.request);
+        self.send(&answer.line);
+        // Waiting for gates is no silence of the agent's.
+        self.heard = Stopwatch::start();
+        if answer.what != What::Stop {
+            return Ok(());
+        }
+        self.watch_gates(ride);
+        if let Some(decision) = &answer.decision {
+            let is_held =
+                matches!(decision.outcome, Charged::Blocked { .. } | Charged::Awaited { .. });
+            let said = if is_held { ending::Answer::Held } else { ending::Answer::LetGo };
+            self.facts.answered(&answer.request, said);
+            self.told_decision(ride, decision)?;
+        }
+        self.decision = answer.decision;
+        self.stop = answer.stop.or(self.stop.take());
+        Ok(())
+    }
+
+    fn asked_person(
+        &mut self,
+        ride: &mut Ride<'_>,
+        asked: wire::Permission,
+    ) -> Result<(), SessionError> {
+        let what = wire::what(&asked.gist, &ride.client.project, &ride.redactor);
+        let text = asked.question.unwrap_or_else(|| format!("may it use {}: {what}", asked.tool));
+        let text = ride.redactor.redact(&text);
+        let until_ms = clock::now_ms().saturating_add(ride.settings.question_ms);
+        let hints = ride.load()?.state.hints.len();
+        ride.tell(&Told::Question { text: text.clone(), until_ms });
+        self.question = Some(Question { request: asked.request, text, until_ms, hints });
+        Ok(())
+    }
+
+    fn tick(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
+        ride.watcher.tick();
+        if ride.wish() == Wish::Now {
+            return Ok(Some(Pause::Wished));
+        }
+        if self.answering.values().any(|what| *what == What::Stop) {
+            self.watch_gates(ride);
+            // Whoever wants an end waits for no gate.
+            if ride.wish() == Wish::AfterTheTurn {
+                return Ok(Some(Pause::Wished));
+            }
+        }
+        if self.looked.elapsed() < LOOK {
+            return Ok(None);
+        }
+        self.looked = Stopwatch::start();
+        if self.answering.is_empty() && is_over_time(ride)? {
+            return Ok(Some(Pause::OverTime));
+        }
+        match ride.phase()? {
+            Phase::Active | Phase::Orphaned => {}
+            // What a stop was just decided to be is told by the turn.
+            Phase::Ended(_) if self.facts.stop != ending::Stop::NotAsked => {}
+            phase @ (Phase::Ended(_) | Phase::Paused { .. }) => {
+                return Ok(Some(Pause::Called(phase)));
+            }
+        }
+        if self.question.is_some() {
+            return self.heed(ride);
+        }
+        self.mind_silence(ride)
+    }
+
+    /// A person may answer with `ralph tell`; nobody else answers for them.
+    fn heed(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
+        let Some(question) = self.question.take() else { return Ok(None) };
+        let hints = ride.load()?.state.hints;
+        if let Some(said) = hints.get(question.hints..).filter(|said| !said.is_empty()) {
+            let message = format!("A person answers: {}", said.join("\n"));
+            let permit = wire::Permit::Deny { message: &message };
+            self.send(&wire::permission(&question.request, permit));
+            self.heard = Stopwatch::start();
+            return Ok(None);
+        }
+        if clock::now_ms() < question.until_ms {
+            self.question = Some(question);
+            return Ok(None);
+        }
+        Ok(Some(Pause::Unanswered(question.text)))
+    }
+
+    fn mind_silence(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
+        let after = Duration::from_millis(ride.settings.idle_ms);
+        if self.heard.elapsed() < after || !self.answering.is_empty() {
+            return Ok(None);
+        }
+        let after_ms = ride.settings.idle_ms;
+        let done = match self.nudge {
+            Nudge::No => Silence::Nudged,
+            Nudge::Given => Silence::Restarted,
+        };
+        ride.record(Drove::Silent { after_ms, done })?;
+        ride.tell(&Told::Silent { after_ms, done });
+        if self.nudge == Nudge::Given {
+            return Ok(Some(Pause::Silent));
+        }
+        self.nudge = Nudge::Given;
+        self.heard = Stopwatch::start();
+        self.activity.background = 0;
+        self.send(&wire::user(crate::handoff::nudge(), None));
+        Ok(None)
+    }
+
+    /// What the agent has to say to whoever goes on with its work, within a bound of time.
+    pub(crate) fn notes(&mut self, ride: &mut Ride<'_>) -> Result<Option<String>, SessionError> {
+        self.manner = Manner::Quiet;
+        self.said = None;
+        self.activity.has_result = false;
+        self.tally.asked();
+        self.send(&wire::user(crate::handoff::request(), None));
+        let deadline = Deadline::after(NOTES);
+        while !self.is_over() && !deadline.is_over() && ride.wish() == Wish::None {
+            match self.events.recv_timeout(TICK) {
+                Ok(Event::Line(line)) => self.hear(ride, &line)?,
+                Ok(Event::Answered(answer)) => self.answered(ride, *answer)?,
+                Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => ride.watcher.tick(),
+            }
+        }
+        self.manner = Manner::Usual;
+        let is_good = self.activity.has_result && ending::of(&self.facts) == Ending::Done;
+        Ok(self.said.take().filter(|_| is_good))
+    }
+
+    /// Lets the process end by itself: it was told everything, and nothing is in the background.
+    pub(crate) fn leave(mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
+        self.talk.hang_up();
+        if !self.ends_within(FAREWELL) {
+            self.talk.ask_to_end();
+            self.ends_within(LAST_WORDS);
+        }
+        self.close(ride)
+    }
+
+    /// Ends the process at once, with all that it started.
+    pub(crate) fn end(mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
+        drop(work::call_off(ride.home, &ride.run));
+        self.talk.ask_to_end();
+        self.ends_within(LAST_WORDS);
+        let metered = self.tally.broken_off();
+        self.meter(ride, metered)?;
+        self.close(ride)
+    }
+
+    fn close(self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
+        drop(self.talk);
+        ride.stands(None)?;
+        Ok(())
+    }
+
+    fn ends_within(&mut self, wait: Duration) -> bool {
+        let deadline = Deadline::after(wait);
+        while !deadline.is_over() {
+            match self.events.recv_timeout(deadline.remaining()) {
+                Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => return true,
+                // Nobody is held any more.
+                Ok(Event::Line(_) | Event::Answered(_)) => {}
+                Err(RecvTimeoutError::Timeout) => return false,
+            }
+        }
+        false
+    }
+
+    /// What the process said on standard error, for people.
+    pub(crate) fn complaint(ride: &Ride<'_>) -> Option<String> {
+        let bytes = fs::read(&ride.home.run(&ride.run).agent_errors(), 64 * 1024).ok()?;
+        let said = ride.redactor.redact(&String::from_utf8_lossy(&bytes));
+        let said = text::line(said.trim(), SHOWN_ERRORS);
+        (!said.is_empty()).then_some(said)
+    }
+}
+
+/// A turn that never ends is bounded too.
+fn is_over_time(ride: &Ride<'_>) -> Result<bool, SessionError> {
+    let opened = ride.load()?;
+    let most = opened.state.limits(&opened.run).max_duration_ms;
+    Ok(most.is_some_and(|most| opened.state.elapsed_ms(clock::now_ms()) >= most))
+}
+
+/// As a shell tells it: more than 128 is a signal.
+fn exit(code: Option<i32>) -> ending::Exit {
+    match code {
+        Some(code) if code > 128 => ending::Exit { code: None, signal: Some(code - 128) },
+        code => ending::Exit { code, signal: None },
+    }
+}
+
+/// Where the meter of a new process starts.
+fn opening(ride: &Ride<'_>, start: &Start) -> Result<Opening, SessionError> {
+    let driving = ride.load()?.state.driving;
+    let spent = |id: &SessionId| {
+        driving.sessions.iter().find(|driven| driven.session.id == *id).map(|it| (it.spent, it.turns))
+    };
+    let (known, turns) = spent(&start.session).unwrap_or_default();
+    let carried = match (start.how, &start.from) {
+        (How::Forked, Some(from)) => spent(from).unwrap_or_default().0,
+        (How::Fresh | How::Resumed | How::Forked, _) => known,
+    };
+    Ok(Opening {
+        session: start.session.clone(),
+        source: Source::Agent,
+        known,
+        turns,
+        carried,
+        worst_turn_micro_usd: meter::worst_turn(&driving, &ride.settings),
+    })
+}
+
+fn bill(outcome: &wire::Outcome) -> Bill {
+    let tokens = |models: &[wire::ModelUsage]| {
+        models.iter().fold(0_u64, |sum, model| sum.saturating_add(model.usage.total()))
+    };
+    let cost = |models: &[wire::ModelUsage]| {
+        models.iter().fold(0_u64, |sum, model| sum.saturating_add(model.micro_usd))
+    };
+    let since = (!outcome.since.is_empty())
+        .then(|| Spent { micro_usd: cost(&outcome.since), tokens: tokens(&outcome.since) });
+    Bill {
+        total_micro_usd: outcome.micro_usd,
+        total_tokens: (!outcome.models.is_empty()).then(|| tokens(&outcome.models)),
+        since,
+        main_tokens: outcome.usage.map(|usage| usage.total()),
+        turns: outcome.num_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
+    }
+}

@@ -1,0 +1,133 @@
+//! What whoever watches is told while the agent works.
+
+use super::{Conversation, SessionError};
+use crate::ride::Ride;
+use crate::told::{Speaker, Told};
+use crate::wire::{self, Block, LimitStatus, Line};
+use ralph_core::decide::Decision;
+use ralph_core::record::Outcome;
+use ralph_core::text;
+use ralph_exec::contract::progress::{self, Progress};
+
+const LONGEST_TEXT: usize = 20_000;
+const LONGEST_FAILURE: usize = 300;
+
+impl Conversation {
+    pub(super) fn watch(&mut self, ride: &mut Ride<'_>, line: &Line) {
+        match line {
+            Line::Assistant(said) => watch_assistant(ride, said),
+            Line::ToolResults { parent, results } => {
+                let by = speaker(parent.as_deref());
+                for failed in results.iter().filter(|result| result.is_error) {
+                    let text = text::line(&ride.redactor.redact(&failed.text), LONGEST_FAILURE);
+                    ride.tell(&Told::ToolFailed { by, text });
+                }
+            }
+            Line::Retry(retry) => {
+                let class = retry.error.clone().unwrap_or_else(|| "error".to_string());
+                let status = retry.status.map(|status| format!(" ({status})")).unwrap_or_default();
+                let attempt = retry.attempt.unwrap_or_default();
+                let text = format!("the client tries again{status}, attempt {attempt}");
+                ride.tell(&Told::Trouble { class, text });
+            }
+            Line::RateLimit(limit) if limit.status == LimitStatus::Rejected => {
+                let text = "the provider's limit is reached".to_string();
+                ride.tell(&Told::Trouble { class: "rate limit".to_string(), text });
+            }
+            Line::Overridden { text } => {
+                let class = "overridden".to_string();
+                ride.tell(&Told::Trouble { class, text: text.clone() });
+            }
+            Line::HookFailed { text } => ride.note(text),
+            Line::Compacted { .. } => ride.note("the client summed the conversation up"),
+            Line::Fallback { from, to } => {
+                ride.note(&format!("the client took {to} in the place of {from}"));
+            }
+            Line::Denied { tool, text } => ride.note(&format!("{tool} was not permitted: {text}")),
+            Line::Init(_)
+            | Line::Result(_)
+            | Line::RateLimit(_)
+            | Line::Callback { .. }
+            | Line::Permission(_)
+            | Line::Asked { .. }
+            | Line::Cancelled { .. }
+            | Line::Answered { .. }
+            | Line::State(_)
+            | Line::Background(_)
+            | Line::Task(_)
+            | Line::Other => {}
+        }
+    }
+
+    /// Gates run in a process of their own, which leaves word.
+    pub(super) fn watch_gates(&mut self, ride: &mut Ride<'_>) {
+        let (told, offset) = progress::since(ride.home, &ride.run, self.progress);
+        self.progress = offset;
+        for progress in told {
+            ride.tell(&match progress {
+                Progress::Started { gate } => Told::GateStarted { name: text::line(&gate, 80) },
+                Progress::Ended { gate, outcome, took_ms } => {
+                    Told::GateEnded { name: text::line(&gate, 80), outcome, took_ms }
+                }
+            });
+        }
+    }
+
+    pub(super) fn told_decision(
+        &mut self,
+        ride: &mut Ride<'_>,
+        decision: &Decision,
+    ) -> Result<(), SessionError> {
+        tell_decision(ride, decision)?;
+        ride.stands(self.permille())?;
+        Ok(())
+    }
+}
+
+/// What was decided about a stop, whoever asked.
+pub(crate) fn tell_decision(ride: &mut Ride<'_>, decision: &Decision) -> Result<(), SessionError> {
+    let opened = ride.load()?;
+    let because = decision.because.clone();
+    ride.tell(&match &decision.outcome {
+        Outcome::Blocked { reason } | Outcome::Awaited { reason } => Told::Held {
+            iteration: opened.state.iteration,
+            most: opened.state.limits(&opened.run).max_iterations,
+            open: decision.report.as_ref().map_or(0, ralph_core::record::Report::open),
+            because,
+            reason: reason.clone(),
+        },
+        Outcome::Allowed
+        | Outcome::HandedOver
+        | Outcome::Repeated
+        | Outcome::Orphaned
+        | Outcome::Ended(_) => Told::LetGo { rule: decision.rule.name().to_string(), because },
+    });
+    if let Some(remedy) = decision.remedy {
+        ride.tell(&Told::Tried { remedy, why: decision.because.clone() });
+    }
+    Ok(())
+}
+
+fn watch_assistant(ride: &mut Ride<'_>, said: &wire::Assistant) {
+    let by = speaker(said.parent.as_deref());
+    for block in &said.blocks {
+        match block {
+            Block::Text(said) if said.trim().is_empty() => {}
+            Block::Text(said) => {
+                let text = text::cut(&text::clean(&ride.redactor.redact(said)), LONGEST_TEXT);
+                ride.tell(&Told::Said { by, text });
+            }
+            Block::Call(call) => {
+                let what = wire::what(&call.gist, &ride.client.project, &ride.redactor);
+                ride.tell(&Told::Tool { by, name: call.name.clone(), what });
+            }
+        }
+    }
+}
+
+fn speaker(parent: Option<&str>) -> Speaker {
+    match parent {
+        None => Speaker::Agent,
+        Some(_) => Speaker::Subagent,
+    }
+}

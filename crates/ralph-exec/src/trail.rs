@@ -1,0 +1,77 @@
+//! What a run leaves behind: a checkpoint of the tree as it is now, the files that are no longer as at its start, and
+//! the commits that were made since.
+
+use crate::checkpoint::{Checkpoint, CheckpointError, Repository, Snapshot, Why};
+use crate::clock::Deadline;
+use crate::faults::describe;
+use crate::git;
+use crate::lists;
+use crate::paths::Home;
+use crate::tree::{self, Survey, TreeError};
+use ralph_core::record::Run;
+use ralph_core::text;
+use std::path::Path;
+use std::time::Duration;
+
+/// Keeping a large tree takes a while.
+const PATIENCE: Duration = Duration::from_mins(5);
+const MOST_FILES: usize = 2_000;
+const LONGEST_PATH: usize = 300;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trail {
+    /// Paths that are not as at the start.
+    pub files: Vec<String>,
+    /// `id subject`, oldest first.
+    pub commits: Vec<String>,
+    /// The number of the last checkpoint.
+    pub checkpoint: Option<u32>,
+    /// Why some of it cannot be told.
+    pub trouble: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TrailError {
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+}
+
+/// Keeps the tree as it is, whatever comes next, and tells how it came to be so.
+pub fn keep(home: &Home, run: &Run, why: &str) -> Trail {
+    let deadline = Deadline::after(PATIENCE);
+    let project = Path::new(&run.project);
+    let commits = git::commits_since(project, run.started_ms, &deadline);
+    match kept(home, run, why, &deadline) {
+        Ok((now, files)) => {
+            Trail { files, commits, checkpoint: Some(now.number), trouble: None }
+        }
+        Err(error) => Trail { commits, trouble: Some(describe(&error)), ..Trail::default() },
+    }
+}
+
+fn kept(
+    home: &Home,
+    run: &Run,
+    why: &str,
+    deadline: &Deadline,
+) -> Result<(Checkpoint, Vec<String>), TrailError> {
+    let project = Path::new(&run.project);
+    let repository = Repository::open(home, &run.id, project, deadline)?;
+    let exclude = lists::excluded(home, run);
+    let cache = tree::cache(home, repository.root());
+    let survey =
+        Survey { project: repository.root(), exclude: &exclude, cache: Some(&cache), deadline };
+    let listing = tree::list(&survey)?;
+    let why = Why::Other(why.to_string());
+    let snapshot = Snapshot { listing: &listing, excluded: &exclude, why };
+    let now = repository.make(&snapshot, deadline)?.checkpoint;
+    let first = repository.list(deadline)?.into_iter().next();
+    let changed = match first {
+        Some(first) => repository.diff(&first, &now, deadline)?,
+        None => Vec::new(),
+    };
+    let paths = changed.iter().take(MOST_FILES).map(|one| one.path.to_string_lossy());
+    Ok((now, paths.map(|path| text::line(&path, LONGEST_PATH)).collect()))
+}
