@@ -33,11 +33,8 @@ pub const RESERVED: [&str; 15] = [
 ];
 
 /// Flags, or values of `--permission-mode`, with which nobody asks before a tool is used.
-pub const UNGUARDED: [&str; 3] = [
-    "--dangerously-skip-permissions",
-    "--allow-dangerously-skip-permissions",
-    "bypassPermissions",
-];
+pub const UNGUARDED: [&str; 3] =
+    ["--dangerously-skip-permissions", "--allow-dangerously-skip-permissions", "bypassPermissions"];
 
 /// What would make the client something else than what the runner talks to.
 const REMOVED: [&str; 8] = [
@@ -107,7 +104,8 @@ pub(crate) fn argv(client: &Client, settings: &Settings, call: &Call<'_>) -> Vec
 
 /// The command line as it may be kept and shown.
 pub fn shown(argv: &[OsString], redactor: &Redactor) -> Vec<String> {
-    let shown = |word: &OsString| text::line(&redactor.redact(&word.to_string_lossy()), LONGEST_ARGUMENT);
+    let shown =
+        |word: &OsString| text::line(&redactor.redact(&word.to_string_lossy()), LONGEST_ARGUMENT);
     argv.iter().map(shown).collect()
 }
 
@@ -171,7 +169,8 @@ pub fn is_unguarded(arguments: &[String]) -> bool {
 
 /// The first of the person's flags that is not theirs to give.
 pub fn reserved(arguments: &[String]) -> Option<&str> {
-    let name = |word: &'_ String| word.split_once('=').map_or(word.clone(), |(name, _)| name.into());
+    let name =
+        |word: &'_ String| word.split_once('=').map_or(word.clone(), |(name, _)| name.into());
     arguments.iter().find(|word| RESERVED.contains(&name(word).as_str())).map(String::as_str)
 }
 

@@ -12,10 +12,13 @@
 
 pub mod agent;
 pub mod ending;
+pub mod handoff;
+pub mod meter;
 mod night;
 mod ride;
 mod session;
 pub mod told;
+pub mod weather;
 pub mod wire;
 mod wishes;
 

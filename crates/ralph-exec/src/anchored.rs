@@ -28,6 +28,15 @@ pub fn text(world: &World, opened: &Opened) -> String {
     anchor::text(&anchor, &telling)
 }
 
+/// What an agent is held to, for one that has the goal before its eyes.
+pub fn terms(world: &World, opened: &Opened) -> String {
+    let Opened { run, state, .. } = opened;
+    let redactor = Redactor::new(world.env.secrets());
+    let telling = Telling { redactor: &redactor, nonce: clock::nonce(), goal: None, adopted: None };
+    let memories = memories(Path::new(&run.project));
+    anchor::text(&Anchor { run, state, goal: None, memories: &memories }, &telling)
+}
+
 /// `.ralph/memory.md`, then the `MEMORY.md` of each plan, the one written last first.
 pub fn memories(project: &Path) -> Vec<Memory> {
     let plans = project.join("docs/plans");

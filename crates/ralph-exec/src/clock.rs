@@ -94,6 +94,13 @@ pub fn local_time(ms: u64) -> String {
     format!("{:02}:{:02}:{:02}", local.hour(), local.minute(), local.second())
 }
 
+/// Seconds since midnight where the user is.
+pub fn local_second_of_day(ms: u64) -> u32 {
+    let local = timestamp(ms).to_zoned(TimeZone::system());
+    let part = |part: i8| u32::try_from(part).unwrap_or(0);
+    part(local.hour()) * 3600 + part(local.minute()) * 60 + part(local.second())
+}
+
 /// `2026-11-15` where the user is.
 pub fn local_date(ms: u64) -> String {
     timestamp(ms).to_zoned(TimeZone::system()).date().to_string()
@@ -165,6 +172,8 @@ mod tests {
             let text = local_time(ms);
             let parts: Vec<u8> = text.split(':').map(|part| part.parse().unwrap()).collect();
             assert!(matches!(parts[..], [0..24, 0..60, 0..60]) && text.len() == 8, "{text}");
+            let seconds = parts.iter().fold(0, |sum, part| sum * 60 + u32::from(*part));
+            assert_eq!(local_second_of_day(ms), seconds);
         }
     }
 

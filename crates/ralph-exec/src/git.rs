@@ -15,14 +15,8 @@ const CHANGED_NAMED: usize = 20;
 const MOST_COMMITS: usize = 200;
 const LONGEST_SUBJECT: usize = 160;
 /// What is switched off for every question.
-const BEFORE: [&str; 6] = [
-    "git",
-    "--no-pager",
-    "-c",
-    "core.fsmonitor=",
-    "-c",
-    "core.hooksPath=/dev/null",
-];
+const BEFORE: [&str; 6] =
+    ["git", "--no-pager", "-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null"];
 /// A repository's own configuration must not choose programs for us to run, and these are the ways `git status`
 /// could be made to:
 ///

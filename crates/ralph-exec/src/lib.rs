@@ -30,6 +30,7 @@ pub mod holder;
 pub mod import;
 pub mod install;
 pub mod journal;
+pub mod ledger;
 pub mod lists;
 pub mod notify;
 pub mod observe;

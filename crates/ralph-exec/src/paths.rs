@@ -1,5 +1,6 @@
 //! Every path below ralph's home. Only checked ids become part of one.
 
+use crate::clock;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::Process;
 use std::path::{Path, PathBuf};
@@ -151,6 +152,11 @@ impl Home {
     /// What was learned in a project.
     pub fn learnings_of(&self, project: &Path) -> PathBuf {
         self.learnings().join(short_hash(project))
+    }
+
+    /// What all runs spent on the day of that moment, where the user is.
+    pub fn spend(&self, ms: u64) -> PathBuf {
+        self.0.join("spend").join(format!("{}.jsonl", clock::local_date(ms)))
     }
 
     pub fn faults(&self) -> PathBuf {

@@ -44,9 +44,7 @@ pub fn keep(home: &Home, run: &Run, why: &str) -> Trail {
     let project = Path::new(&run.project);
     let commits = git::commits_since(project, run.started_ms, &deadline);
     match kept(home, run, why, &deadline) {
-        Ok((now, files)) => {
-            Trail { files, commits, checkpoint: Some(now.number), trouble: None }
-        }
+        Ok((now, files)) => Trail { files, commits, checkpoint: Some(now.number), trouble: None },
         Err(error) => Trail { commits, trouble: Some(describe(&error)), ..Trail::default() },
     }
 }

@@ -188,7 +188,7 @@ impl Night<'_, '_> {
             waits: &self.ride.settings.waits,
             driving: &opened.state.driving,
             now_ms: clock::now_ms(),
-            local: &clock::local_second_of_day,
+            local: clock::local_second_of_day,
         };
         let happened = Happened { cause, resets_at_ms, in_a_row: self.waits };
         Ok(match weather::next(happened, &sky) {

@@ -129,7 +129,9 @@ impl Night<'_, '_> {
             looked = Stopwatch::start();
             match self.ride.phase()? {
                 Phase::Active | Phase::Orphaned => {}
-                phase @ (Phase::Paused { .. } | Phase::Ended(_)) => return Ok(Woken::Called(phase)),
+                phase @ (Phase::Paused { .. } | Phase::Ended(_)) => {
+                    return Ok(Woken::Called(phase));
+                }
             }
             let said = self.ride.load()?.state.hints.len();
             if hints.is_some_and(|hints| said > hints) {

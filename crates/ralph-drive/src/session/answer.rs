@@ -29,7 +29,8 @@ pub(super) const EVENTS: [&str; 9] = [
 const TIMEOUT: u32 = 90_000;
 
 pub(super) fn hooks() -> Vec<wire::Hook<'static>> {
-    let hook = |event| wire::Hook { event, matcher: None, callback: event, timeout_s: Some(TIMEOUT) };
+    let hook =
+        |event| wire::Hook { event, matcher: None, callback: event, timeout_s: Some(TIMEOUT) };
     EVENTS.into_iter().map(hook).collect()
 }
 
@@ -84,7 +85,9 @@ fn nobody(_: &World, _: &Spoken<'_>) -> Verdict {
 fn body(reply: &Reply) -> Vec<u8> {
     if reply.exit == 2 {
         let reason = String::from_utf8_lossy(&reply.stderr);
-        return json!({ "decision": "block", "reason": reason.trim_end() }).to_string().into_bytes();
+        return json!({ "decision": "block", "reason": reason.trim_end() })
+            .to_string()
+            .into_bytes();
     }
     reply.stdout.clone()
 }

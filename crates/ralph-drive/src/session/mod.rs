@@ -3,6 +3,8 @@
 mod answer;
 mod watch;
 
+pub(crate) use watch::{tell_decision, tell_gates};
+
 use crate::agent::{self, Call};
 use crate::ending::{self, Ending, TurnFacts};
 use crate::meter::{self, Bill, Opening, Tally};
@@ -22,10 +24,10 @@ use ralph_core::text;
 use ralph_exec::clock::{self, Deadline, Stopwatch};
 use ralph_exec::contract::{progress, work};
 use ralph_exec::driven::{self, DrivenError};
-use ralph_exec::ledger::{self, Line as Expense};
+use ralph_exec::fs;
+use ralph_exec::ledger;
 use ralph_exec::proc::talk::{self, Heard, Talk, TalkError};
 use ralph_exec::store::StoreError;
-use ralph_exec::fs;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
@@ -176,7 +178,7 @@ impl Conversation {
         let opened = ride.load()?;
         let block_cap = ride.block_cap();
         let day = ride.settings.day_micro_usd;
-        let day = day.map(|most| (most, ledger::today(ride.home, clock::now_ms())));
+        let day = day.map(|most| most.saturating_sub(ride.spent_today().unwrap_or(0)));
         let limits = opened.state.limits(&opened.run);
         let caps = meter::native_caps(limits, opened.state.driving.spent(), day);
         let call = Call {
@@ -414,7 +416,8 @@ impl Conversation {
         }
         let metered = self.tally.billed(&bill(outcome));
         self.meter(ride, Some(metered))?;
-        self.said = outcome.text.clone().filter(|text| !text.trim().is_empty()).or(self.said.take());
+        self.said =
+            outcome.text.clone().filter(|text| !text.trim().is_empty()).or(self.said.take());
         self.activity.has_result = true;
         Ok(())
     }
@@ -427,14 +430,7 @@ impl Conversation {
     ) -> Result<(), SessionError> {
         let Some(metered) = metered else { return Ok(()) };
         let now = Spent { micro_usd: metered.micro_usd, tokens: metered.tokens };
-        let expense = Expense {
-            run: ride.run.clone(),
-            session: self.session.clone(),
-            source: Source::Agent,
-            micro_usd: now.micro_usd.saturating_sub(self.booked.micro_usd),
-            tokens: now.tokens.saturating_sub(self.booked.tokens),
-        };
-        if expense.micro_usd > 0 || expense.tokens > 0 {
+        if let Some(expense) = ledger::Entry::new(&ride.run, self.booked, &metered) {
             // A day's sum that cannot be written bounds nothing, and the run's own limit still does.
             drop(ledger::add(ride.home, clock::now_ms(), &expense));
             self.booked = Spent {
@@ -683,7 +679,11 @@ fn exit(code: Option<i32>) -> ending::Exit {
 fn opening(ride: &Ride<'_>, start: &Start) -> Result<Opening, SessionError> {
     let driving = ride.load()?.state.driving;
     let spent = |id: &SessionId| {
-        driving.sessions.iter().find(|driven| driven.session.id == *id).map(|it| (it.spent, it.turns))
+        driving
+            .sessions
+            .iter()
+            .find(|driven| driven.session.id == *id)
+            .map(|it| (it.spent, it.turns))
     };
     let (known, turns) = spent(&start.session).unwrap_or_default();
     let carried = match (start.how, &start.from) {

@@ -61,16 +61,7 @@ impl Conversation {
 
     /// Gates run in a process of their own, which leaves word.
     pub(super) fn watch_gates(&mut self, ride: &mut Ride<'_>) {
-        let (told, offset) = progress::since(ride.home, &ride.run, self.progress);
-        self.progress = offset;
-        for progress in told {
-            ride.tell(&match progress {
-                Progress::Started { gate } => Told::GateStarted { name: text::line(&gate, 80) },
-                Progress::Ended { gate, outcome, took_ms } => {
-                    Told::GateEnded { name: text::line(&gate, 80), outcome, took_ms }
-                }
-            });
-        }
+        self.progress = tell_gates(ride, self.progress);
     }
 
     pub(super) fn told_decision(
@@ -82,6 +73,20 @@ impl Conversation {
         ride.stands(self.permille())?;
         Ok(())
     }
+}
+
+/// What became known of the gates since `offset`, and how far that goes.
+pub(crate) fn tell_gates(ride: &mut Ride<'_>, offset: u64) -> u64 {
+    let (told, offset) = progress::since(ride.home, &ride.run, offset);
+    for progress in told {
+        ride.tell(&match progress {
+            Progress::Started { gate } => Told::GateStarted { name: text::line(&gate, 80) },
+            Progress::Ended { gate, outcome, took_ms } => {
+                Told::GateEnded { name: text::line(&gate, 80), outcome, took_ms }
+            }
+        });
+    }
+    offset
 }
 
 /// What was decided about a stop, whoever asked.

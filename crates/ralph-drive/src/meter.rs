@@ -1,0 +1,334 @@
+//! What a session costs, from the host's own records and never from what a model says.
+//!
+//! A result line bills what was spent since the one before it, subagents and summaries included. The client's own
+//! total is no measure across processes: a resumed session goes on with it, a killed one starts from nothing. So a
+//! [`Tally`] adds up differences, on top of what the run's record already has.
+
+use ralph_core::drive::{Meter, Metered, Settings, Source};
+use ralph_core::id::SessionId;
+use ralph_core::limits::Limits;
+use ralph_core::run::{Driving, Spent};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Calls of one turn that are told apart; what is beyond them is known when the turn is billed.
+const MOST_CALLS: usize = 10_000;
+const LONGEST_ID: usize = 200;
+/// A figure beyond these is no price and no count.
+const MOST_USD: f64 = 1e9;
+const MOST_TOKENS: u64 = 1 << 50;
+
+/// What a result line says about money. What is missing or odd in it is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bill {
+    /// `total_cost_usd`, of the client up to now.
+    pub total_micro_usd: Option<u64>,
+    /// `modelUsage`, likewise.
+    pub total_tokens: Option<u64>,
+    /// `model_usage_since_last_result`
+    pub since: Option<Spent>,
+    /// `usage`: the main thread in this turn, without subagents.
+    pub main_tokens: Option<u64>,
+    /// `num_turns`; 0 is a result for which no model was asked.
+    pub turns: Option<u32>,
+}
+
+/// What an assistant line tells about the request that it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// One message comes in several lines.
+    pub id: String,
+    /// Complete but for what the model wrote, which is known when the turn is billed.
+    pub tokens: u64,
+}
+
+/// Where a tally starts.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    pub session: SessionId,
+    pub source: Source,
+    /// What the record has of this session; nothing for a fresh one.
+    pub known: Spent,
+    pub turns: u32,
+    /// What the client's own totals may begin with: the same for a resumed session, the parent's for a forked one.
+    pub carried: Spent,
+    /// See [`worst_turn`].
+    pub worst_turn_micro_usd: u64,
+}
+
+/// The meter of one process.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    opening: Opening,
+    spent: Spent,
+    turns: u32,
+    meter: Meter,
+    /// The client's own totals when it last told them.
+    last: Option<Spent>,
+    dearest: Option<Price>,
+    in_flight: Turn,
+}
+
+/// The turn that is not billed yet.
+#[derive(Clone, Debug, Default)]
+struct Turn {
+    is_asked: bool,
+    calls: BTreeMap<String, u64>,
+}
+
+/// Money for tokens, as a fraction.
+#[derive(Clone, Copy, Debug)]
+struct Price(Spent);
+
+/// What the client is told to stop at by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NativeCaps {
+    /// For `--max-budget-usd`, which counts this process alone, whatever the session cost before.
+    pub max_budget_usd: Option<String>,
+}
+
+/// What a turn may cost: the dearest so far, and what the settings say before there was one.
+pub fn worst_turn(driving: &Driving, settings: &Settings) -> u64 {
+    match driving.worst_turn_micro_usd {
+        0 => settings.worst_turn_micro_usd,
+        seen => seen,
+    }
+}
+
+/// What is left of the run's budget and of the day's, whichever is less. It never reads as no limit: a budget that
+/// is spent leaves the smallest amount there is.
+pub fn native_caps(limits: &Limits, spent: Spent, left_today: Option<u64>) -> NativeCaps {
+    let left = limits.max_cost_micro_usd.map(|most| most.saturating_sub(spent.micro_usd));
+    let least = left.into_iter().chain(left_today).min();
+    let text = least.map(|micro| micro.max(1)).map(|micro| {
+        let (whole, rest) = (micro / 1_000_000, micro % 1_000_000);
+        format!("{whole}.{rest:06}")
+    });
+    NativeCaps { max_budget_usd: text }
+}
+
+impl Tally {
+    pub fn open(opening: Opening) -> Self {
+        let Opening { known, turns, .. } = opening;
+        let dearest = Price::of(known);
+        Self {
+            opening,
+            spent: known,
+            turns,
+            meter: Meter::Told,
+            last: None,
+            dearest,
+            in_flight: Turn::default(),
+        }
+    }
+
+    /// The agent was given something to do.
+    pub fn asked(&mut self) {
+        self.in_flight.is_asked = true;
+    }
+
+    /// A line of the agent's or of a subagent's.
+    pub fn called(&mut self, call: &Call) {
+        let calls = &mut self.in_flight.calls;
+        if call.id.len() > LONGEST_ID
+            || (calls.len() >= MOST_CALLS && !calls.contains_key(&call.id))
+        {
+            return;
+        }
+        let tokens = call.tokens.min(MOST_TOKENS);
+        calls
+            .entry(call.id.clone())
+            .and_modify(|known| *known = tokens.max(*known))
+            .or_insert(tokens);
+    }
+
+    /// A turn came to its result.
+    pub fn billed(&mut self, bill: &Bill) -> Metered {
+        let heard = self.in_flight.tokens();
+        self.in_flight = Turn::default();
+        let nothing = (bill.turns == Some(0)).then_some(0);
+        let cost = self.micro_usd(bill).or(nothing);
+        let micro_usd = cost.unwrap_or(self.opening.worst_turn_micro_usd);
+        let told = self.tokens(bill).or(bill.main_tokens);
+        let turn = Spent { micro_usd, tokens: told.map_or(heard, |told| told.max(heard)) };
+        let reached = plus(self.reached(), turn);
+        self.last = Some(Spent {
+            micro_usd: bill.total_micro_usd.unwrap_or(reached.micro_usd),
+            tokens: bill.total_tokens.unwrap_or(reached.tokens),
+        });
+        if cost.is_some() {
+            self.dearest = dearer(self.dearest, Price::of(turn));
+        }
+        if bill.turns != Some(0) {
+            self.turns = self.turns.saturating_add(1);
+        }
+        self.charge(turn, if cost.is_some() { Meter::Told } else { Meter::Assumed })
+    }
+
+    /// The process ended, or is about to be ended, before the turn came to its result. `None` where there was none.
+    pub fn broken_off(&mut self) -> Option<Metered> {
+        let turn = std::mem::take(&mut self.in_flight);
+        let tokens = turn.tokens();
+        if !turn.is_asked && tokens == 0 {
+            return None;
+        }
+        let price = self.dearest.filter(|_| tokens > 0);
+        let micro_usd =
+            price.map_or(self.opening.worst_turn_micro_usd, |price| price.times(tokens));
+        Some(self.charge(Spent { micro_usd, tokens }, Meter::Assumed))
+    }
+
+    /// The same in the middle of a turn, for a decision that cannot wait for its result. The turn is still to be
+    /// billed, and may turn out cheaper.
+    pub fn so_far(&self) -> Metered {
+        let tokens = self.in_flight.tokens();
+        let micro_usd = self.dearest.map_or(0, |price| price.times(tokens));
+        let meter = if tokens > 0 { Meter::Assumed } else { self.meter };
+        self.metered(plus(self.spent, Spent { micro_usd, tokens }), meter)
+    }
+
+    /// The session up to the last result.
+    pub fn spent(&self) -> Spent {
+        self.spent
+    }
+
+    fn charge(&mut self, turn: Spent, meter: Meter) -> Metered {
+        self.spent = plus(self.spent, turn);
+        self.meter = meter;
+        self.metered(self.spent, meter)
+    }
+
+    fn metered(&self, spent: Spent, meter: Meter) -> Metered {
+        Metered {
+            session: self.opening.session.clone(),
+            source: self.opening.source,
+            micro_usd: spent.micro_usd,
+            tokens: spent.tokens,
+            turns: self.turns,
+            meter,
+        }
+    }
+
+    /// What the client's totals were before this result.
+    fn reached(&self) -> Spent {
+        self.last.unwrap_or(self.opening.carried)
+    }
+
+    fn micro_usd(&self, bill: &Bill) -> Option<u64> {
+        let by_total = bill.total_micro_usd.map(|total| grown(self.reached().micro_usd, total));
+        match bill.since {
+            // The client's first total may begin with what somebody else spent, or with nothing.
+            Some(since) if self.last.is_none() => Some(since.micro_usd),
+            Some(since) => Some(since.micro_usd.max(by_total.unwrap_or(0))),
+            None => by_total,
+        }
+    }
+
+    fn tokens(&self, bill: &Bill) -> Option<u64> {
+        let by_total = || bill.total_tokens.map(|total| grown(self.reached().tokens, total));
+        bill.since.map(|since| since.tokens).or_else(by_total)
+    }
+}
+
+fn plus(one: Spent, other: Spent) -> Spent {
+    Spent {
+        micro_usd: one.micro_usd.saturating_add(other.micro_usd),
+        tokens: one.tokens.saturating_add(other.tokens),
+    }
+}
+
+/// A total that went down started again from nothing.
+fn grown(before: u64, now: u64) -> u64 {
+    now.checked_sub(before).unwrap_or(now)
+}
+
+impl Turn {
+    fn tokens(&self) -> u64 {
+        self.calls.values().fold(0, |sum, tokens| sum.saturating_add(*tokens))
+    }
+}
+
+impl Price {
+    fn of(spent: Spent) -> Option<Self> {
+        (spent.tokens > 0 && spent.micro_usd > 0).then_some(Self(spent))
+    }
+
+    /// Rounded up.
+    fn times(self, tokens: u64) -> u64 {
+        let Spent { micro_usd, tokens: per } = self.0;
+        let product = u128::from(micro_usd) * u128::from(tokens);
+        u64::try_from(product.div_ceil(u128::from(per.max(1)))).unwrap_or(u64::MAX)
+    }
+}
+
+fn dearer(one: Option<Price>, other: Option<Price>) -> Option<Price> {
+    let (Some(a), Some(b)) = (one, other) else { return one.or(other) };
+    let left = u128::from(a.0.micro_usd) * u128::from(b.0.tokens);
+    let right = u128::from(b.0.micro_usd) * u128::from(a.0.tokens);
+    Some(if left >= right { a } else { b })
+}
+
+impl Bill {
+    /// From a result line.
+    pub fn read(result: &Value) -> Self {
+        let models = |key: &str| result.get(key).and_then(Value::as_object);
+        let sum_tokens = |models: &serde_json::Map<String, Value>| {
+            models.values().fold(0_u64, |sum, model| sum.saturating_add(tokens(model, &BY_MODEL)))
+        };
+        let since = models("model_usage_since_last_result").and_then(|models| {
+            let cost = |model: &Value| model.get("costUSD").and_then(micro_usd);
+            let costs: Option<Vec<u64>> = models.values().map(cost).collect();
+            let micro_usd = costs?.into_iter().fold(0, u64::saturating_add);
+            Some(Spent { micro_usd, tokens: sum_tokens(models) })
+        });
+        Self {
+            total_micro_usd: result.get("total_cost_usd").and_then(micro_usd),
+            total_tokens: models("modelUsage").map(sum_tokens),
+            since,
+            main_tokens: result
+                .get("usage")
+                .filter(|usage| usage.is_object())
+                .map(|usage| tokens(usage, &BY_MESSAGE)),
+            turns: result
+                .get("num_turns")
+                .and_then(Value::as_u64)
+                .map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
+        }
+    }
+}
+
+impl Call {
+    /// From the message of an assistant line. What the client made up itself was asked of nobody.
+    pub fn read(message: &Value) -> Option<Self> {
+        let id = message.get("id")?.as_str()?;
+        let usage = message.get("usage").filter(|usage| usage.is_object())?;
+        if message.get("model").and_then(Value::as_str) == Some("<synthetic>") {
+            return None;
+        }
+        Some(Self { id: id.to_string(), tokens: tokens(usage, &BY_MESSAGE) })
+    }
+}
+
+const BY_MODEL: [&str; 4] =
+    ["inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
+const BY_MESSAGE: [&str; 4] =
+    ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+
+/// All that went in and out, from the cache or not.
+fn tokens(usage: &Value, keys: &[&str]) -> u64 {
+    let count = |key: &&str| usage.get(key).and_then(Value::as_u64).unwrap_or(0).min(MOST_TOKENS);
+    keys.iter().map(count).fold(0, u64::saturating_add)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be between 0 and 1e15"
+)]
+fn micro_usd(usd: &Value) -> Option<u64> {
+    let usd = usd.as_f64().filter(|usd| (0.0..=MOST_USD).contains(usd))?;
+    Some((usd * 1e6).round() as u64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn opening() -> Opening {
+    Opening {
+        session: SessionId::parse("5999882c").unwrap(),
+        source: Source::Agent,
+        known: Spent::default(),
+        turns: 0,
+        carried: Spent::default(),
+        worst_turn_micro_usd: 1_000_000,
+    }
+}
+
+fn resumed(micro_usd: u64, tokens: u64, turns: u32) -> Opening {
+    let known = Spent { micro_usd, tokens };
+    Opening { known, turns, carried: known, ..opening() }
+}
+
+fn model(input: u64, output: u64, usd: f64) -> Value {
+    json!({ "claude-opus-5-5": {
+        "inputTokens": input, "outputTokens": output, "cacheReadInputTokens": 0,
+        "cacheCreationInputTokens": 0, "webSearchRequests": 0, "costUSD": usd, "contextWindow": 1_000_000,
+    } })
+}
+
+/// A result line with what the real client says about money in it.
+fn result(total: (u64, u64, f64), since: (u64, u64, f64)) -> Bill {
+    Bill::read(&json!({
+        "type": "result", "subtype": "success", "num_turns": 1, "total_cost_usd": total.2,
+        "usage": { "input_tokens": since.0, "output_tokens": since.1, "cache_read_input_tokens": 0,
+                   "cache_creation_input_tokens": 0 },
+        "modelUsage": model(total.0, total.1, total.2),
+        "model_usage_since_last_result": model(since.0, since.1, since.2),
+    }))
+}
+
+fn without_since(bill: Bill) -> Bill {
+    Bill { since: None, ..bill }
+}
+
+fn call(id: &str, tokens: u64) -> Call {
+    Call { id: id.to_string(), tokens }
+}
+
+/// What reaches the record: money, tokens, turns, and whether the host told it.
+fn figures(metered: &Metered) -> (u64, u64, u32, Meter) {
+    (metered.micro_usd, metered.tokens, metered.turns, metered.meter)
+}
+
+use Meter::{Assumed, Told};
+
+/// R-K1b: the figures of a session of the real client, with a subagent in its second turn, resumed for the fourth.
+#[test]
+fn a_session_is_metered_from_its_results() {
+    let bills = [
+        result((1000, 10, 0.0042), (1000, 10, 0.0042)),
+        result((21_000, 210, 0.0882), (20_000, 200, 0.083_999_999_999_999_99)),
+        result((25_000, 250, 0.105), (4000, 40, 0.0168)),
+    ];
+    let fourth = result((30_000, 300, 0.126), (5000, 50, 0.021));
+    // An older client tells only its totals.
+    for forget in [|bill| bill, without_since] {
+        let mut tally = Tally::open(opening());
+        let seen = bills.map(|bill| figures(&tally.billed(&forget(bill))));
+        let third = (105_000, 25_250, 3, Told);
+        assert_eq!(seen, [(4200, 1010, 1, Told), (88_200, 21_210, 2, Told), third]);
+        let mut tally = Tally::open(resumed(105_000, 25_250, 3));
+        assert_eq!(figures(&tally.billed(&forget(fourth))), (126_000, 30_300, 4, Told));
+    }
+}
+
+/// R-K1b: a client that was killed begins its totals again, and what was spent before stays spent.
+#[test]
+fn totals_that_begin_again_add_up() {
+    let after = result((5000, 50, 0.021), (5000, 50, 0.021));
+    for bill in [after, without_since(after)] {
+        let mut tally = Tally::open(resumed(105_000, 25_250, 3));
+        assert_eq!(figures(&tally.billed(&bill)), (126_000, 30_300, 4, Told));
+    }
+    // `/clear` does the same within a process.
+    let mut tally = Tally::open(opening());
+    tally.billed(&without_since(result((1000, 0, 0.5), (1000, 0, 0.5))));
+    let cleared = without_since(result((300, 0, 0.1), (300, 0, 0.1)));
+    assert_eq!(figures(&tally.billed(&cleared)), (600_000, 1300, 2, Told));
+    // A fork goes on with its parent's totals, and is a session of its own.
+    let forked = Opening { known: Spent::default(), turns: 0, ..resumed(126_000, 30_300, 0) };
+    let bill = result((35_000, 350, 0.147), (5000, 50, 0.021));
+    for bill in [bill, without_since(bill)] {
+        assert_eq!(figures(&Tally::open(forked.clone()).billed(&bill)), (21_000, 5050, 1, Told));
+    }
+}
+
+/// R-K1b: what the host does not tell is taken to be the worst.
+#[test]
+fn unknown_usage_is_the_worst_case() {
+    for (name, line, expected) in [
+        ("no figures", json!({ "num_turns": 3 }), (1_000_000, 0, 1, Assumed)),
+        ("nothing at all", json!(null), (1_000_000, 0, 1, Assumed)),
+        ("odd", json!({ "total_cost_usd": "1", "usage": [] }), (1_000_000, 0, 1, Assumed)),
+        ("negative", json!({ "total_cost_usd": -1 }), (1_000_000, 0, 1, Assumed)),
+        ("too much", json!({ "total_cost_usd": 1e300 }), (1_000_000, 0, 1, Assumed)),
+        (
+            "tokens without money",
+            json!({ "usage": { "input_tokens": 7, "cache_read_input_tokens": 9 } }),
+            (1_000_000, 16, 1, Assumed),
+        ),
+        (
+            "a model without a price",
+            json!({ "model_usage_since_last_result": { "m": { "inputTokens": 5 } } }),
+            (1_000_000, 0, 1, Assumed),
+        ),
+        (
+            "an error before any token",
+            json!({ "total_cost_usd": 0, "num_turns": 1 }),
+            (0, 0, 1, Told),
+        ),
+        ("no such session", json!({ "num_turns": 0, "is_error": true }), (0, 0, 0, Told)),
+        ("a summary", json!({ "num_turns": 0, "total_cost_usd": 0.48 }), (480_000, 0, 0, Told)),
+    ] {
+        let mut tally = Tally::open(opening());
+        assert_eq!(figures(&tally.billed(&Bill::read(&line))), expected, "{name}");
+    }
+}
+
+/// Between two results tokens are known from the lines of the agent, once per message, and money is guessed.
+#[test]
+fn a_turn_in_flight_is_counted() {
+    let mut tally = Tally::open(opening());
+    tally.asked();
+    tally.called(&call("msg_1", 1000));
+    tally.called(&call("msg_1", 1001));
+    tally.called(&call("msg_1", 1000));
+    assert_eq!(figures(&tally.so_far()), (0, 1001, 0, Assumed));
+    tally.billed(&result((1000, 10, 0.0042), (1000, 10, 0.0042)));
+    assert_eq!(figures(&tally.so_far()), (4200, 1010, 1, Told));
+    tally.called(&call("msg_2", 2020));
+    assert_eq!(figures(&tally.so_far()), (4200 + 8400, 3030, 1, Assumed));
+    // What was guessed is replaced by what is billed.
+    let cheap = result((3000, 30, 0.005), (2000, 20, 0.0008));
+    assert_eq!(figures(&tally.billed(&cheap)), (5000, 3030, 2, Told));
+    // The dearest price counts.
+    tally.called(&call("msg_3", 1010));
+    assert_eq!(figures(&tally.so_far()), (5000 + 4200, 4040, 2, Assumed));
+}
+
+/// R-K1b: a turn that nobody billed is not for nothing.
+#[test]
+fn a_turn_that_breaks_off_is_charged() {
+    let mut tally = Tally::open(opening());
+    assert_eq!(tally.broken_off(), None);
+    tally.asked();
+    assert_eq!(tally.broken_off().as_ref().map(figures), Some((1_000_000, 0, 0, Assumed)));
+    assert_eq!(tally.broken_off(), None);
+    let mut tally = Tally::open(resumed(10_000, 1000, 1));
+    tally.asked();
+    tally.called(&call("msg_1", 50));
+    assert_eq!(tally.broken_off().as_ref().map(figures), Some((10_500, 1050, 1, Assumed)));
+}
+
+/// R-K1b: only assistant messages with usage of their own count, whatever else they say.
+#[test]
+fn only_requests_that_were_made_count() {
+    for (message, expected) in [
+        (
+            json!({ "id": "m", "usage": { "input_tokens": 1, "output_tokens": 2,
+                    "cache_read_input_tokens": 3, "cache_creation_input_tokens": 4 } }),
+            Some(10),
+        ),
+        (json!({ "id": "m", "model": "<synthetic>", "usage": { "input_tokens": 5 } }), None),
+        (json!({ "id": "m", "content": [{ "text": "usage: {\"input_tokens\": 9}" }] }), None),
+        (json!({ "usage": { "input_tokens": 5 } }), None),
+        (json!({ "id": "m", "usage": { "input_tokens": -5, "output_tokens": "7" } }), Some(0)),
+    ] {
+        let read = Call::read(&message);
+        assert_eq!(read.map(|call| call.tokens), expected, "{message}");
+    }
+    let mut tally = Tally::open(opening());
+    for number in 0..2 * MOST_CALLS {
+        tally.called(&call(&number.to_string(), 1));
+    }
+    tally.called(&call(&"x".repeat(LONGEST_ID + 1), 1));
+    assert_eq!(tally.so_far().tokens, 10_000);
+}
+
+/// R-K1a: the client is given what is left of the budget, the day's included, for its own process.
+#[test]
+fn the_client_gets_what_is_left() {
+    let caps = |most: Option<u64>, spent, today| {
+        let limits = Limits { max_cost_micro_usd: most, ..Limits::DEFAULT };
+        native_caps(&limits, Spent { micro_usd: spent, tokens: 0 }, today).max_budget_usd
+    };
+    for (most, spent, today, expected) in [
+        (Some(20_000_000), 0, None, Some("20.000000")),
+        (Some(20_000_000), 1_820_001, None, Some("18.179999")),
+        (Some(20_000_000), 0, Some(5_000_000), Some("5.000000")),
+        (None, 7, Some(40), Some("0.000040")),
+        (Some(5), 9, None, Some("0.000001")),
+        (None, 7, None, None),
+    ] {
+        assert_eq!(caps(most, spent, today).as_deref(), expected);
+    }
+}
+
+#[test]
+fn a_turn_is_taken_to_cost_what_the_dearest_did() {
+    let of = |seen| {
+        worst_turn(
+            &Driving { worst_turn_micro_usd: seen, ..Driving::default() },
+            &Settings::DEFAULT,
+        )
+    };
+    assert_eq!((of(0), of(3)), (1_000_000, 3));
+}
+
+proptest! {
+    /// Whatever a client says, what was spent never comes back, and nothing panics.
+    #[test]
+    fn nothing_that_was_spent_comes_back(
+        known in (any::<u64>(), any::<u64>()),
+        bills in proptest::collection::vec(
+            (any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<(u64, u64)>>(), any::<Option<u32>>()),
+            0..20,
+        ),
+        calls in proptest::collection::vec(any::<u64>(), 0..20),
+    ) {
+        let mut tally = Tally::open(resumed(known.0, known.1, 0));
+        let mut before = tally.spent();
+        for (total_micro_usd, total_tokens, since, turns) in bills {
+            for (number, tokens) in calls.iter().enumerate() {
+                tally.called(&call(&number.to_string(), *tokens));
+            }
+            let so_far = tally.so_far();
+            prop_assert!(so_far.micro_usd >= before.micro_usd && so_far.tokens >= before.tokens);
+            let since = since.map(|(micro_usd, tokens)| Spent { micro_usd, tokens });
+            let bill = Bill { total_micro_usd, total_tokens, since, main_tokens: None, turns };
+            let now = tally.billed(&bill);
+            prop_assert!(now.micro_usd >= before.micro_usd && now.tokens >= before.tokens);
+            before = tally.spent();
+        }
+    }
+}
