@@ -4,43 +4,18 @@
 //! total is no measure across processes: a resumed session goes on with it, a killed one starts from nothing. So a
 //! [`Tally`] adds up differences, on top of what the run's record already has.
 
+use crate::wire::{Assistant, ModelUsage, Outcome};
 use ralph_core::drive::{Meter, Metered, Settings, Source};
 use ralph_core::id::SessionId;
 use ralph_core::limits::Limits;
 use ralph_core::run::{Driving, Spent};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Calls of one turn that are told apart; what is beyond them is known when the turn is billed.
 const MOST_CALLS: usize = 10_000;
 const LONGEST_ID: usize = 200;
-/// A figure beyond these is no price and no count.
-const MOST_USD: f64 = 1e9;
-const MOST_TOKENS: u64 = 1 << 50;
-
-/// What a result line says about money. What is missing or odd in it is `None`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bill {
-    /// `total_cost_usd`, of the client up to now.
-    pub total_micro_usd: Option<u64>,
-    /// `modelUsage`, likewise.
-    pub total_tokens: Option<u64>,
-    /// `model_usage_since_last_result`
-    pub since: Option<Spent>,
-    /// `usage`: the main thread in this turn, without subagents.
-    pub main_tokens: Option<u64>,
-    /// `num_turns`; 0 is a result for which no model was asked.
-    pub turns: Option<u32>,
-}
-
-/// What an assistant line tells about the request that it came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// One message comes in several lines.
-    pub id: String,
-    /// Complete but for what the model wrote, which is known when the turn is billed.
-    pub tokens: u64,
-}
+/// One call never took more, whatever a line says.
+const MOST_TOKENS: u64 = 1 << 40;
 
 /// Where a tally starts.
 #[derive(Clone, Debug)]
@@ -54,6 +29,16 @@ pub struct Opening {
     pub carried: Spent,
     /// See [`worst_turn`].
     pub worst_turn_micro_usd: u64,
+}
+
+/// What a result line says about money.
+struct Bill {
+    /// Of the client up to now.
+    total_micro_usd: Option<u64>,
+    total_tokens: Option<u64>,
+    /// Since the line before.
+    since: Option<Spent>,
+    since_tokens: Option<u64>,
 }
 
 /// The meter of one process.
@@ -127,29 +112,28 @@ impl Tally {
         self.in_flight.is_asked = true;
     }
 
-    /// A line of the agent's or of a subagent's.
-    pub fn called(&mut self, call: &Call) {
+    /// A line of the agent's or of a subagent's. What the model took in is counted once per message; what it put out
+    /// is known when the turn is billed.
+    pub fn called(&mut self, line: &Assistant) {
+        let (Some(id), Some(usage)) = (&line.message, &line.usage) else { return };
         let calls = &mut self.in_flight.calls;
-        if call.id.len() > LONGEST_ID
-            || (calls.len() >= MOST_CALLS && !calls.contains_key(&call.id))
-        {
+        let is_known = calls.contains_key(id);
+        if id.len() > LONGEST_ID || (calls.len() >= MOST_CALLS && !is_known) {
             return;
         }
-        let tokens = call.tokens.min(MOST_TOKENS);
-        calls
-            .entry(call.id.clone())
-            .and_modify(|known| *known = tokens.max(*known))
-            .or_insert(tokens);
+        let known = calls.entry(id.clone()).or_default();
+        *known = usage.total().min(MOST_TOKENS).max(*known);
     }
 
     /// A turn came to its result.
-    pub fn billed(&mut self, bill: &Bill) -> Metered {
+    pub fn billed(&mut self, outcome: &Outcome) -> Metered {
+        let bill = Bill::of(outcome);
         let heard = self.in_flight.tokens();
         self.in_flight = Turn::default();
-        let nothing = (bill.turns == Some(0)).then_some(0);
-        let cost = self.micro_usd(bill).or(nothing);
+        let nothing = (outcome.num_turns == Some(0)).then_some(0);
+        let cost = self.micro_usd(&bill).or(nothing);
         let micro_usd = cost.unwrap_or(self.opening.worst_turn_micro_usd);
-        let told = self.tokens(bill).or(bill.main_tokens);
+        let told = self.tokens(&bill).or(outcome.usage.map(|usage| usage.total()));
         let turn = Spent { micro_usd, tokens: told.map_or(heard, |told| told.max(heard)) };
         let reached = plus(self.reached(), turn);
         self.last = Some(Spent {
@@ -159,7 +143,7 @@ impl Tally {
         if cost.is_some() {
             self.dearest = dearer(self.dearest, Price::of(turn));
         }
-        if bill.turns != Some(0) {
+        if nothing.is_none() {
             self.turns = self.turns.saturating_add(1);
         }
         self.charge(turn, if cost.is_some() { Meter::Told } else { Meter::Assumed })
@@ -226,7 +210,7 @@ impl Tally {
 
     fn tokens(&self, bill: &Bill) -> Option<u64> {
         let by_total = || bill.total_tokens.map(|total| grown(self.reached().tokens, total));
-        bill.since.map(|since| since.tokens).or_else(by_total)
+        bill.since_tokens.or_else(by_total)
     }
 }
 
@@ -269,65 +253,24 @@ fn dearer(one: Option<Price>, other: Option<Price>) -> Option<Price> {
 }
 
 impl Bill {
-    /// From a result line.
-    pub fn read(result: &Value) -> Self {
-        let models = |key: &str| result.get(key).and_then(Value::as_object);
-        let sum_tokens = |models: &serde_json::Map<String, Value>| {
-            models.values().fold(0_u64, |sum, model| sum.saturating_add(tokens(model, &BY_MODEL)))
-        };
-        let since = models("model_usage_since_last_result").and_then(|models| {
-            let cost = |model: &Value| model.get("costUSD").and_then(micro_usd);
-            let costs: Option<Vec<u64>> = models.values().map(cost).collect();
-            let micro_usd = costs?.into_iter().fold(0, u64::saturating_add);
-            Some(Spent { micro_usd, tokens: sum_tokens(models) })
-        });
+    fn of(outcome: &Outcome) -> Self {
+        let since = sum(&outcome.since);
         Self {
-            total_micro_usd: result.get("total_cost_usd").and_then(micro_usd),
-            total_tokens: models("modelUsage").map(sum_tokens),
-            since,
-            main_tokens: result
-                .get("usage")
-                .filter(|usage| usage.is_object())
-                .map(|usage| tokens(usage, &BY_MESSAGE)),
-            turns: result
-                .get("num_turns")
-                .and_then(Value::as_u64)
-                .map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
+            total_micro_usd: outcome.micro_usd,
+            total_tokens: sum(&outcome.models).map(|models| models.tokens),
+            // Tokens without a price: the total has to tell.
+            since: since.filter(|since| since.micro_usd > 0 || since.tokens == 0),
+            since_tokens: since.map(|since| since.tokens),
         }
     }
 }
 
-impl Call {
-    /// From the message of an assistant line. What the client made up itself was asked of nobody.
-    pub fn read(message: &Value) -> Option<Self> {
-        let id = message.get("id")?.as_str()?;
-        let usage = message.get("usage").filter(|usage| usage.is_object())?;
-        if message.get("model").and_then(Value::as_str) == Some("<synthetic>") {
-            return None;
-        }
-        Some(Self { id: id.to_string(), tokens: tokens(usage, &BY_MESSAGE) })
-    }
-}
-
-const BY_MODEL: [&str; 4] =
-    ["inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
-const BY_MESSAGE: [&str; 4] =
-    ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
-
-/// All that went in and out, from the cache or not.
-fn tokens(usage: &Value, keys: &[&str]) -> u64 {
-    let count = |key: &&str| usage.get(key).and_then(Value::as_u64).unwrap_or(0).min(MOST_TOKENS);
-    keys.iter().map(count).fold(0, u64::saturating_add)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "checked to be between 0 and 1e15"
-)]
-fn micro_usd(usd: &Value) -> Option<u64> {
-    let usd = usd.as_f64().filter(|usd| (0.0..=MOST_USD).contains(usd))?;
-    Some((usd * 1e6).round() as u64)
+/// All that went in and out, from the cache or not. `None` where no model is named.
+fn sum(models: &[ModelUsage]) -> Option<Spent> {
+    let add = |sum, model: &ModelUsage| {
+        plus(sum, Spent { micro_usd: model.micro_usd, tokens: model.usage.total() })
+    };
+    (!models.is_empty()).then(|| models.iter().fold(Spent::default(), add))
 }
 
 #[cfg(test)]

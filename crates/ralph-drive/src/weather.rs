@@ -85,18 +85,16 @@ pub fn resume(wait: &Wait, now_ms: u64) -> Left {
     }
 }
 
-/// Whether the window that was waited for is used as far as the person allowed. `utilization` is what the provider
-/// tells, 1 being all of it.
-pub fn exceeds_share(utilization: f64, sky: &Sky<'_>) -> bool {
-    let Some(share) = sky.waits.share_permille.filter(|_| sky.driving.resumes > 0) else {
-        return false;
-    };
-    utilization * 1000.0 >= f64::from(share)
+/// Whether the window that was waited for is used as far as the person allowed. `used_permille` is what the provider
+/// tells.
+pub fn exceeds_share(used_permille: u16, sky: &Sky<'_>) -> bool {
+    let share = sky.waits.share_permille.filter(|_| sky.driving.resumes > 0);
+    share.is_some_and(|share| used_permille >= share)
 }
 
 /// The same as a forecast.
-pub fn window(utilization: f64, sky: &Sky<'_>) -> Option<Forecast> {
-    let share = sky.waits.share_permille.filter(|_| exceeds_share(utilization, sky))?;
+pub fn window(used_permille: u16, sky: &Sky<'_>) -> Option<Forecast> {
+    let share = sky.waits.share_permille.filter(|_| exceeds_share(used_permille, sky))?;
     let percent = share / 10;
     let why = format!(
         "{percent} % of the window that was waited for are used, as much as `max_window_share` allows: {}",

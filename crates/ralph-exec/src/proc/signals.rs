@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -15,14 +15,9 @@ use crate::fs;
 const STATUS_CAP: usize = 64 * 1024;
 
 /// Turns the first of SIGINT, SIGTERM and SIGHUP into a wish to end. The second ends us at once, and with us every
-/// job, whose supervisor sees that we are gone. What we were told to ignore stays ignored: `nohup`, `&` in a script.
+/// job, whose supervisor sees that we are gone.
 pub fn wish_on_signals(cancel: &Arc<Cancel>) -> io::Result<()> {
-    let status = fs::read(Path::new("/proc/self/status"), STATUS_CAP).unwrap_or_default();
-    let ignored = ignored(&status);
-    let heard = [SIGINT, SIGTERM, SIGHUP]
-        .into_iter()
-        .filter(|signal| ignored.is_none_or(|mask| mask >> (signal - 1) & 1 == 0));
-    let mut signals = Signals::new(heard)?;
+    let mut signals = Signals::new(heard())?;
     let cancel = Arc::clone(cancel);
     std::thread::Builder::new().name("signals".to_string()).spawn(move || {
         for signal in signals.forever() {
@@ -33,6 +28,28 @@ pub fn wish_on_signals(cancel: &Arc<Cancel>) -> io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// Counts SIGINT, SIGTERM and SIGHUP for who has something to finish first. The third ends us at once.
+pub fn count(counter: &Arc<AtomicU32>) -> io::Result<()> {
+    let mut signals = Signals::new(heard())?;
+    let counter = Arc::clone(counter);
+    std::thread::Builder::new().name("signals".to_string()).spawn(move || {
+        for signal in signals.forever() {
+            if counter.fetch_add(1, Ordering::SeqCst) >= 2 {
+                emulate_default_handler(signal).ok();
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// What we were told to ignore stays ignored: `nohup`, `&` in a script.
+fn heard() -> impl Iterator<Item = i32> {
+    let status = fs::read(Path::new("/proc/self/status"), STATUS_CAP).unwrap_or_default();
+    let ignored = ignored(&status);
+    let is_heard = move |signal: &i32| ignored.is_none_or(|mask| mask >> (signal - 1) & 1 == 0);
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_heard)
 }
 
 /// Lets us outlive whoever reads what we print, when there is something to clear away: a write then fails instead of
