@@ -1,8 +1,9 @@
 //! Settings become the policy. What they may be was checked when they were read.
 
 use super::read::{Entry, PIPELINE, Setting};
-use super::value::Value;
+use super::value::{Value, hours};
 use crate::notify::{Notify, Way};
+use ralph_core::drive::Settings;
 use ralph_core::gate::{Command, Format, Gate, MinTests, Moment, Rerun};
 use ralph_core::policy::{Chunk, LineCheck, LinePattern, Policy};
 use ralph_core::record::OnTampering;
@@ -47,6 +48,41 @@ pub(super) fn notify(settings: &[Setting]) -> Notify {
     notify
 }
 
+pub(super) fn runner(settings: &[Setting]) -> Settings {
+    let mut runner = Settings::DEFAULT;
+    for setting in settings {
+        drive(&mut runner, &setting.key, &setting.value);
+    }
+    runner
+}
+
+fn drive(runner: &mut Settings, key: &str, value: &Value) {
+    let waits = &mut runner.waits;
+    match (key, value) {
+        ("runner.sessions", Value::Text(text)) => choose(&mut runner.sessions, text),
+        ("runner.model", Value::Text(text)) => runner.model = Some(text.clone()),
+        ("runner.stronger_model", Value::Text(text)) => {
+            runner.stronger_model = Some(text.clone());
+        }
+        ("runner.agent_arguments", Value::Texts(texts)) => runner.arguments.clone_from(texts),
+        ("runner.idle_after", Value::DurationMs(ms)) => runner.idle_ms = *ms,
+        ("runner.question_after", Value::DurationMs(ms)) => runner.question_ms = *ms,
+        ("runner.wait_for_limits", Value::DurationMs(ms)) => waits.limit_ms = *ms,
+        ("runner.max_resumes", Value::Count(count)) => waits.resumes = *count,
+        ("runner.limit_jitter", Value::DurationMs(ms)) => waits.jitter_ms = *ms,
+        ("runner.quiet_hours", Value::Text(text)) => waits.quiet = hours(text),
+        ("runner.max_window_share", Value::Permille(share)) => {
+            waits.share_permille = Some(*share);
+        }
+        ("runner.wait_for_errors", Value::DurationMs(ms)) => waits.errors_ms = *ms,
+        ("runner.worst_turn_usd", Value::MicroUsd(micro)) => runner.worst_turn_micro_usd = *micro,
+        ("runner.max_cost_per_day_usd", Value::MicroUsd(micro)) => {
+            runner.day_micro_usd = (*micro > 0).then_some(*micro);
+        }
+        _ => {}
+    }
+}
+
 fn set(policy: &mut Policy, key: &str, value: &Value) {
     match (key, value) {
         ("run.max_iterations", Value::Count(count)) => {
@@ -57,6 +93,9 @@ fn set(policy: &mut Policy, key: &str, value: &Value) {
         }
         ("run.max_cost_usd", Value::MicroUsd(micro)) => {
             policy.limits.max_cost_micro_usd = (*micro > 0).then_some(*micro);
+        }
+        ("run.max_tokens", Value::Count(count)) => {
+            policy.limits.max_tokens = (*count > 0).then_some(u64::from(*count));
         }
         ("run.min_iterations", Value::Count(count)) => policy.limits.min_iterations = *count,
         ("run.stuck_after", Value::Count(count)) => policy.limits.stuck_after = *count,

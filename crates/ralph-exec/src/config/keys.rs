@@ -1,6 +1,7 @@
 //! The one table of what a policy file may say. The reader, the schema and the reference follow it.
 
 mod checks;
+mod runner;
 
 /// One key of a table.
 #[derive(Debug)]
@@ -52,11 +53,18 @@ pub(super) enum Kind {
     Directory,
     Directories,
     VariableNames,
+    /// What is added to a command line, word by word.
+    Arguments,
+    /// What an agent calls a model.
+    Model,
+    /// `22:00-06:00`
+    Hours,
     /// An `https://` address. Whoever knows it may be able to write there, so it is never shown whole.
     Address,
 }
 
 use checks::{ENVIRONMENT, LINES, NOTIFY, ORCHESTRATOR, PROTECT, TESTS, VERIFY};
+use runner::RUNNER;
 
 const HOUR: u64 = 60 * 60 * 1000;
 
@@ -107,6 +115,11 @@ pub(super) static ROOT: &[Key] = &[
         about: "What gates see of the environment.",
     },
     Key {
+        name: "runner",
+        kind: Kind::Own(RUNNER),
+        about: "How `ralph run` drives an agent. Only in your own `~/.ralph/config.toml`.",
+    },
+    Key {
         name: "notify",
         kind: Kind::Own(NOTIFY),
         about: "Who is told when a run ends. Only in your own `~/.ralph/config.toml`.",
@@ -133,6 +146,11 @@ static RUN: &[Key] = &[
         name: "max_cost_usd",
         kind: Kind::Amount,
         about: "How much the session may spend, metered from the host's records; 0 is without limit.",
+    },
+    Key {
+        name: "max_tokens",
+        kind: Kind::Count { least: 0, most: 4_000_000_000 },
+        about: "How many tokens all sessions that `ralph run` drives may use together, with what comes from the cache; 0 is without limit.",
     },
     Key {
         name: "stuck_after",
@@ -351,6 +369,9 @@ impl Kind {
             | Self::Directory
             | Self::Directories
             | Self::VariableNames
+            | Self::Arguments
+            | Self::Model
+            | Self::Hours
             | Self::Address => &[],
         }
     }
@@ -396,6 +417,14 @@ impl Kind {
             Self::Directories => "a list of directories below the project is needed".to_string(),
             Self::VariableNames => {
                 "a list of names such as `[\"DATABASE_URL\"]` is needed".to_string()
+            }
+            Self::Arguments => "a list of words is needed: `[\"--verbose\"]`".to_string(),
+            Self::Model => {
+                "1 to 200 letters, digits and signs without a space are needed, no `-` first"
+                    .to_string()
+            }
+            Self::Hours => {
+                "two different times of a day are needed, such as `\"22:00-06:00\"`".to_string()
             }
             Self::Address => {
                 "an address such as `\"https://example.org/hook\"` is needed".to_string()

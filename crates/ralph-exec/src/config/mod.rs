@@ -14,6 +14,7 @@ use crate::fs::{self, FileError, Kind as FileKind};
 use crate::notify::Notify;
 use crate::paths::Home;
 use keys::Kind;
+use ralph_core::drive::Settings;
 use ralph_core::limits::Invalid;
 use ralph_core::policy::Policy;
 use read::{Entry, Problems, Setting, Sheet};
@@ -35,6 +36,8 @@ const LARGEST: usize = 1024 * 1024;
 #[derive(Clone, Debug)]
 pub struct Config {
     pub policy: Policy,
+    /// How a runner drives the agent: what is built in and what the person's own file says.
+    pub runner: Settings,
     /// Absolute, without symbolic links.
     pub project: PathBuf,
     /// The project's own policy, where it has one.
@@ -151,9 +154,10 @@ pub fn load(project: &Path, home: &Home) -> Result<Config, ConfigError> {
     }
     let merged = merge(&sources, problems)?;
     let policy = apply::policy(&merged.settings, &merged.entries);
+    let runner = apply::runner(&merged.settings);
     let origins = merged.origins();
     let effective = merged.to_toml();
-    Ok(Config { policy, project, file, origins, effective })
+    Ok(Config { policy, runner, project, file, origins, effective })
 }
 
 /// Who is told when a run ends: what is built in and what the person's own file says, whatever the project is.

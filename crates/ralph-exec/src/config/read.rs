@@ -122,7 +122,7 @@ impl Reader<'_> {
                 self.entries(key.name, keys, found);
             } else if matches!(key.kind, Kind::Own(_)) && self.source.layer == Layer::Project {
                 let says = format!("`{}` cannot be set by a project", key.heading());
-                let hint = "it runs and sends things in your name: put it into your own `~/.ralph/config.toml`";
+                let hint = "it runs, sends or spends in your name: put it into your own `~/.ralph/config.toml`";
                 self.problem(name.span(), says, hint.to_string());
             } else {
                 self.table(key, found);

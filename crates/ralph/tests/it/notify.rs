@@ -304,7 +304,7 @@ fn a_project_cannot_say_who_is_told() {
     1 | [notify]
       |  ^^^^^^
       |
-      = hint: it runs and sends things in your name: put it into your own `~/.ralph/config.toml`
+      = hint: it runs, sends or spends in your name: put it into your own `~/.ralph/config.toml`
 
     error: 1 problem in the policy
       hint: `ralph config --schema` says what there is
