@@ -116,9 +116,9 @@ pub fn conclude(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> 
             };
             let mut report = reason::report(&evidence.requirements, telling.redactor);
             remember_unknown(&mut report, state);
-            let failures = report.failures;
-            let ours = Ours { case, run, state, evidence, failures, telling };
-            Decision { report: Some(report), ..ours::conclude(&ours) }
+            let ours = Ours { case, run, state, evidence, report: &report, telling };
+            let decision = ours::conclude(&ours);
+            Decision { report: Some(report), ..decision }
         }
     }
 }
@@ -166,6 +166,10 @@ fn repeated(case: &Case<'_>) -> Option<Decision> {
     let Hold::Run { state, .. } = case.hold else {
         return None;
     };
+    // Nobody delivered it: the runner looks again at what it answered before.
+    if case.facts.driver == Driver::Alone {
+        return None;
+    }
     if !state.is_repeat(case.facts.delivery.as_ref()?) {
         return None;
     }
@@ -225,11 +229,13 @@ fn waiting(case: &Case<'_>) -> Option<Decision> {
 
 fn is_used_up(case: &Case<'_>) -> bool {
     let Hold::Run { run, state } = case.hold else { return false };
-    state.limits(run).used_up(&usage(case.facts, state)).is_some()
+    let usage = usage(case.facts, run, state);
+    let is_day_over = driven::day(run, case.facts, usage.next_micro_usd).is_some();
+    is_day_over || state.limits(run).used_up(&usage).is_some()
 }
 
 /// Only who can refuse a turn counts what it may cost.
-fn usage(facts: &Facts, state: &State) -> Usage {
+fn usage(facts: &Facts, run: &Run, state: &State) -> Usage {
     Usage {
         iterations: state.iteration,
         elapsed_ms: state.elapsed_ms(facts.now_ms),
@@ -237,7 +243,7 @@ fn usage(facts: &Facts, state: &State) -> Usage {
         tokens: facts.spent_tokens,
         next_micro_usd: match facts.driver {
             Driver::Person => 0,
-            Driver::Runner | Driver::Alone => state.driving.worst_turn_micro_usd,
+            Driver::Runner | Driver::Alone => driven::next_turn(run, state),
         },
     }
 }

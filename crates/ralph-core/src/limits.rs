@@ -267,6 +267,63 @@ mod tests {
         }
     }
 
+    /// R-K1a: each axis forbids the next iteration by itself, and money does so before it is spent.
+    #[test]
+    fn every_axis_can_be_used_up() {
+        let limits = Limits { max_tokens: Some(1_000_000), ..Limits::DEFAULT };
+        let usage = Usage {
+            iterations: 24,
+            elapsed_ms: 28_799_999,
+            micro_usd: Some(19_000_000),
+            tokens: Some(999_999),
+            next_micro_usd: 1_000_000,
+        };
+        let said = [
+            usage,
+            Usage { iterations: 25, ..usage },
+            Usage { elapsed_ms: 28_800_000, ..usage },
+            Usage { tokens: Some(1_000_000), ..usage },
+            Usage { tokens: None, ..usage },
+            Usage { next_micro_usd: 1_000_001, ..usage },
+            Usage { micro_usd: Some(20_000_000), ..usage },
+            Usage { micro_usd: Some(u64::MAX), next_micro_usd: u64::MAX, ..usage },
+            Usage { micro_usd: None, next_micro_usd: u64::MAX, ..usage },
+        ]
+        .map(|usage| limits.used_up(&usage).map(|used_up| used_up.to_string()));
+        assert_eq!(
+            said.each_ref().map(Option::as_deref),
+            [
+                None,
+                Some("all 25 iterations are used up"),
+                Some("its 8 h are over"),
+                Some("its 1000000 tokens are used up"),
+                None,
+                Some("another turn, which may cost $1, would overrun its $20"),
+                Some("its $20 are spent"),
+                Some("its $20 are spent"),
+                None,
+            ]
+        );
+    }
+
+    #[test]
+    fn bounds_name_what_changes() {
+        let bounds = Bounds {
+            max_tokens: Some(5),
+            handover_at_permille: Some(500),
+            max_cost_micro_usd: Some(0),
+            ..Bounds::default()
+        };
+        let expected = Limits {
+            max_tokens: Some(5),
+            handover_at_permille: 500,
+            max_cost_micro_usd: None,
+            ..Limits::DEFAULT
+        };
+        assert_eq!(bounds.on(&Limits::DEFAULT), expected);
+        assert!(!bounds.is_empty() && Bounds::default().is_empty());
+    }
+
     #[test]
     fn people_write_durations() {
         for (text, ms) in [

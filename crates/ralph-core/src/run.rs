@@ -15,7 +15,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-pub use driven::{Driven, Driving, Parked, Spent};
+pub use driven::{Driven, Driving, Flat, Parked, Spent, Wrong};
 pub use said::{Garbling, Way};
 
 /// A host that calls two hooks at once starts them this close together; no model answers as fast.
@@ -346,9 +346,8 @@ impl State {
         self.phase = Phase::Active;
         self.declared = None;
         self.in_a_row = 0;
-        // A person's word is something new.
-        self.stale = 0;
-        self.seen.clear();
+        self.driving.parked = None;
+        self.starts_anew();
     }
 
     fn moved(&mut self, to: &SessionId, how: Move, at_ms: u64) {
@@ -413,6 +412,8 @@ impl State {
                 self.iteration = self.iteration.saturating_add(1);
                 self.answer = None;
                 self.declared = None;
+                // What a person said is in the journal, from which the next session is told.
+                self.hints.clear();
                 self.driving.handing_over = Some(decided.because.clone());
             }
             Outcome::Awaited { reason } => self.answer = Some(reason.clone()),
@@ -429,8 +430,9 @@ impl State {
         self.background = decided.background;
         self.odd_stops = self.odd_stops.saturating_add(u32::from(decided.rule == Rule::OddStop));
         self.trouble = None;
-        self.remember(decided.mark);
         self.progressed(decided);
+        self.remember(decided.mark);
+        self.remedied(decided);
         self.delivery = decided.delivery.map(|Delivered { stop, length }| Answered {
             stop,
             length,

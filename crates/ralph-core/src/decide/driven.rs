@@ -2,11 +2,12 @@
 
 use super::ours::{Ours, hold};
 use super::{Decision, allow, end};
-use crate::drive::{Remedy, Sessions};
-use crate::facts::Driver;
+use crate::drive::{Remedy, Sessions, Settings};
+use crate::facts::{Driver, Facts};
 use crate::limits;
 use crate::reason;
-use crate::record::{Outcome, Rule};
+use crate::record::{Outcome, Rule, Run};
+use crate::run::State;
 use crate::status::Status;
 use crate::text;
 use crate::verdict::Verdict;
@@ -14,10 +15,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// A plateau is this many times as long as being stuck: the failures stay as many, while something still moves.
-const PLATEAU: u32 = 2;
-/// And this many times as long again while every stop shows a tree that nobody has seen.
-const SOFTENED: u32 = 2;
+/// A plateau is this many times as long as being stuck, while every stop shows a state that nobody has seen: stops at
+/// known ones count twice.
+const PLATEAU: u32 = 4;
+
+/// The share of a run's money that a turn is taken to cost at most, before any was seen.
+const ASSUMED_SHARE: u64 = 4;
 
 const PLEA: &str = "\nWhat was tried does not work, and trying it again will not help. Write one sentence on why it failed, \
                     choose a different approach, say which, and only then go on. If only a person can decide, run `ralph ask \"…\"`\n";
@@ -36,18 +39,15 @@ pub(super) fn plateau(ours: &Ours<'_>) -> Option<Decision> {
         return None;
     }
     let mark = ours.mark()?;
-    let moves = ours.state.staleness(Some(mark)) == 0 && ours.state.stale == 0;
-    let softened = if moves { SOFTENED } else { 1 };
-    let window = ours.limits().stuck_after.saturating_mul(PLATEAU).saturating_mul(softened);
-    let open = &ours.state.driving.open;
-    let (least, now) = (open.iter().min()?, ours.weight());
-    // The last of them, and this one.
-    let stops = u32::try_from(open.len()).unwrap_or(u32::MAX);
-    if now < *least || stops < window {
+    let flat = ours.state.flatness(ours.report, mark)?;
+    if flat.weight() < ours.limits().stuck_after.saturating_mul(PLATEAU) {
         return None;
     }
     let because = format!(
-        "the failures have not become fewer in {stops} stops ({least} at best, {now} now), {}",
+        "the failures have not become fewer in {} stops ({} at best, {} now), {}",
+        flat.stops,
+        flat.best.weight,
+        ours.report.weight(),
         ours.what_is_open()
     );
     Some(Decision { mark: Some(mark), ..end(Rule::Stuck, Status::Stuck, ours.bounded(), because) })
@@ -70,7 +70,13 @@ pub(super) fn remedied(ours: &Ours<'_>, stuck: Decision) -> Decision {
         Remedy::Approach => {
             let held = hold(ours);
             let Outcome::Blocked { reason } = &held.outcome else { return held };
-            let reason = format!("{}{PLEA}", text::cut(reason, reason::LONGEST - PLEA.len()));
+            let longest = if ours.is_nearly_full() {
+                reason::LONGEST_IN_LITTLE_ROOM
+            } else {
+                reason::LONGEST
+            };
+            let room = longest.saturating_sub(PLEA.chars().count());
+            let reason = format!("{}{PLEA}", text::cut(reason, room));
             Decision {
                 rule: Rule::Remedy,
                 verdict: Verdict::Block { reason: reason.clone() },
@@ -91,12 +97,19 @@ fn next_remedy(ours: &Ours<'_>) -> Option<Remedy> {
     let can = |remedy: &Remedy| match remedy {
         Remedy::Approach => true,
         Remedy::FreshSession => settings.sessions != Sessions::SameSession,
-        Remedy::StrongerModel => settings.stronger_model.is_some(),
+        Remedy::StrongerModel => has_stronger(settings, ours.state),
     };
     [Remedy::Approach, Remedy::FreshSession, Remedy::StrongerModel]
         .into_iter()
         .filter(can)
         .find(|remedy| !ours.state.driving.tried.contains(remedy))
+}
+
+/// A model that is at work already is not stronger.
+fn has_stronger(settings: &Settings, state: &State) -> bool {
+    let latest = state.driving.latest().and_then(|driven| driven.session.model.as_ref());
+    let current = latest.or(settings.model.as_ref());
+    settings.stronger_model.as_ref().is_some_and(|stronger| current != Some(stronger))
 }
 
 fn story(ours: &Ours<'_>) -> String {
@@ -107,6 +120,10 @@ fn story(ours: &Ours<'_>) -> String {
 pub(super) fn hand_over(ours: &Ours<'_>) -> Option<Decision> {
     let settings = ours.run.drive.as_ref()?;
     if ours.case.facts.driver == Driver::Person || settings.sessions == Sessions::SameSession {
+        return None;
+    }
+    // Whoever waits for gates has nothing to hand over.
+    if ours.only_waits() {
         return None;
     }
     let full = ours.case.facts.context_permille.filter(|_| ours.is_nearly_full());
@@ -131,9 +148,26 @@ fn has_met(ours: &Ours<'_>) -> bool {
     ours.state.driving.open_at_start.is_some_and(|at_start| open < at_start)
 }
 
+/// What the next turn may cost: as much as the dearest so far.
+pub(super) fn next_turn(run: &Run, state: &State) -> u64 {
+    let driving = &state.driving;
+    let assumed = run.drive.as_ref().filter(|_| !driving.has_metered());
+    let Some(settings) = assumed else { return driving.worst_turn_micro_usd };
+    // Nobody sets a limit under which not even one turn is to begin.
+    let most = state.limits(run).max_cost_micro_usd.map(|most| most / ASSUMED_SHARE);
+    most.map_or(settings.worst_turn_micro_usd, |most| settings.worst_turn_micro_usd.min(most))
+}
+
 /// What all runs of the day may cost together.
-pub(super) fn day(ours: &Ours<'_>) -> Option<String> {
-    let most = ours.run.drive.as_ref()?.day_micro_usd?;
-    let spent = ours.case.facts.spent_today_micro_usd?;
-    (spent >= most).then(|| format!("the {} of this day are spent", limits::money(most)))
+pub(super) fn day(run: &Run, facts: &Facts, next: u64) -> Option<String> {
+    let most = run.drive.as_ref()?.day_micro_usd?;
+    let spent = facts.spent_today_micro_usd?;
+    let day = limits::money(most);
+    if spent >= most {
+        return Some(format!("the {day} of this day are spent"));
+    }
+    (spent.saturating_add(next) > most).then(|| {
+        let next = limits::money(next);
+        format!("another turn, which may cost {next}, would overrun the {day} of this day")
+    })
 }

@@ -20,7 +20,7 @@ pub(super) struct Ours<'a> {
     pub run: &'a Run,
     pub state: &'a State,
     pub evidence: &'a Evidence,
-    pub failures: Mark,
+    pub report: &'a Report,
     pub telling: &'a Telling<'a>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Ours<'a> {
     }
 
     /// Nothing is open but gates at work, and the run has an end all the same.
-    fn only_waits(&self) -> bool {
+    pub(super) fn only_waits(&self) -> bool {
         self.open() > 0
             && self.required().filter(|one| one.is_open()).all(Requirement::is_running)
             && self.limits().max_duration_ms.is_some()
@@ -106,11 +106,6 @@ impl<'a> Ours<'a> {
         }
     }
 
-    /// How much is wrong, as the report counts it.
-    pub(super) fn weight(&self) -> u32 {
-        reason::report(&self.evidence.requirements, self.telling.redactor).weight()
-    }
-
     fn elapsed_ms(&self) -> u64 {
         self.state.elapsed_ms(self.case.facts.now_ms)
     }
@@ -119,7 +114,7 @@ impl<'a> Ours<'a> {
     pub(super) fn mark(&self) -> Option<Mark> {
         match self.evidence.tree {
             Tree::Known(_) if self.required().any(Requirement::is_running) => None,
-            Tree::Known(tree) => Some(self.failures.and(tree)),
+            Tree::Known(tree) => Some(self.report.failures.and(tree)),
             Tree::Unknown => None,
         }
     }
@@ -218,8 +213,9 @@ fn gate_broken(ours: &Ours<'_>) -> Option<Decision> {
 }
 
 fn limit(ours: &Ours<'_>) -> Option<Decision> {
-    let own = ours.limits().used_up(&usage(ours.case.facts, ours.state));
-    let own = own.map(|used_up| used_up.to_string()).or_else(|| driven::day(ours));
+    let usage = usage(ours.case.facts, ours.run, ours.state);
+    let own = ours.limits().used_up(&usage).map(|used_up| used_up.to_string());
+    let own = own.or_else(|| driven::day(ours.run, ours.case.facts, usage.next_micro_usd));
     let adopted = ours.evidence.own_limit.as_ref().filter(|_| ours.run.origin == Origin::Adopted);
     let what = match (adopted, own, ours.is_capped()) {
         (Some(limit), ..) => reason::say(limit, 120, ours.telling.redactor),
@@ -265,7 +261,7 @@ pub(super) fn hold(ours: &Ours<'_>) -> Decision {
     let held = Held {
         hold: ours.case.hold,
         requirements: &ours.evidence.requirements,
-        failures: ours.failures,
+        failures: ours.report.failures,
         mark,
         tampering: ours.tampering(),
         room: if ours.is_nearly_full() { Room::Little } else { Room::Plenty },

@@ -1,9 +1,9 @@
 //! What the journal tells about how a run was driven.
 
 use super::{Phase, State};
-use crate::drive::{Drove, Metered, Remedy, Session, Source, Wait};
+use crate::drive::{Cause, Drove, Metered, Remedy, Session, Source, Wait};
 use crate::id::SessionId;
-use crate::record::{Decided, is_zero};
+use crate::record::{Decided, Known, Line, Mark, Report, is_zero};
 use crate::status::Status;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 /// How many sessions are remembered one by one; older ones only in the sum.
 const SESSIONS: usize = 64;
 
-/// The failures of so many stops are remembered.
-const COUNTS: usize = 32;
+/// Of so many requirements it is remembered that they were met once.
+const DONE: usize = 1024;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driving {
@@ -49,10 +49,13 @@ pub struct Driving {
     pub broken: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
-    /// What was open at the latest stops, oldest first.
+    /// The stops since the failures last became fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flat: Option<Flat>,
+    /// Names of what was open once and then was not. It is progress the first time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub open: Vec<u32>,
-    /// What was open when the session began.
+    pub done: Vec<Mark>,
+    /// How many requirements were open when the session began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_at_start: Option<u32>,
 }
@@ -80,6 +83,37 @@ pub struct Spent {
 pub struct Parked {
     pub status: Status,
     pub why: String,
+}
+
+/// Stops that brought no progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flat {
+    /// The least that was wrong.
+    pub best: Wrong,
+    pub stops: u32,
+    /// Those of them at which the tree and the failures had been seen before.
+    pub known: u32,
+}
+
+/// How much is wrong. What could not be looked at yet weighs more than any finding: a build that fails hides the
+/// failures of all tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Wrong {
+    pub pending: u32,
+    pub weight: u32,
+}
+
+impl Wrong {
+    fn of(report: &Report) -> Self {
+        Self { pending: report.pending, weight: report.weight() }
+    }
+}
+
+impl Flat {
+    /// Real changes soften it.
+    pub fn weight(self) -> u32 {
+        self.stops.saturating_add(self.known)
+    }
 }
 
 impl Spent {
@@ -110,6 +144,34 @@ impl Driving {
     pub fn latest(&self) -> Option<&Driven> {
         self.sessions.last()
     }
+
+    /// Whether it is known what a turn costs.
+    pub fn has_metered(&self) -> bool {
+        self.worst_turn_micro_usd > 0 || self.sessions.iter().any(|driven| driven.turns > 0)
+    }
+
+    pub(super) fn starts_anew(&mut self) {
+        self.tried.clear();
+        self.flat = None;
+    }
+
+    fn tries(&mut self, remedy: Remedy) {
+        if !self.tried.contains(&remedy) {
+            self.tried.push(remedy);
+        }
+    }
+
+    /// Weather, not work: what a machine that was off missed is no part of it.
+    fn waited(&mut self, wait: &Wait, at_ms: u64) {
+        let took = at_ms.min(wait.until_ms).saturating_sub(wait.since_ms);
+        match wait.cause {
+            Cause::RateLimit => self.waited_limit_ms = self.waited_limit_ms.saturating_add(took),
+            Cause::Overload | Cause::Network | Cause::Server => {
+                self.waited_errors_ms = self.waited_errors_ms.saturating_add(took);
+            }
+            Cause::Declared => {}
+        }
+    }
 }
 
 impl State {
@@ -118,9 +180,9 @@ impl State {
             Drove::Session(session) => self.began(session, at_ms),
             Drove::Metered(metered) => self.metered(metered),
             Drove::HandsOver { why, .. } => self.driving.handing_over = Some(why.clone()),
-            Drove::Waits(wait) => self.driving.wait = Some(wait.clone()),
+            Drove::Waits(wait) => self.waits(wait, at_ms),
             Drove::Woke => self.woke(at_ms),
-            Drove::Tried { remedy, .. } => self.driving.tried.push(*remedy),
+            Drove::Tried { remedy, .. } => self.driving.tries(*remedy),
             Drove::Silent { .. } | Drove::Broke { .. } => {
                 self.driving.broken = self.driving.broken.saturating_add(1);
             }
@@ -142,7 +204,7 @@ impl State {
         let before = before.map(|at| driving.sessions.remove(at));
         if before.is_none() {
             driving.count = driving.count.saturating_add(1);
-            driving.open_at_start = driving.open.last().copied();
+            driving.open_at_start = self.report.as_ref().map(Report::open);
         }
         driving.sessions.push(match before {
             Some(driven) => Driven { session: session.clone(), ..driven },
@@ -162,6 +224,7 @@ impl State {
 
     fn metered(&mut self, metered: &Metered) {
         let is_it = |driven: &&mut Driven| driven.session.id == metered.session;
+        // A session is on record before it costs anything.
         let Some(driven) = self.driving.sessions.iter_mut().find(is_it) else { return };
         let now = Spent { micro_usd: metered.micro_usd, tokens: metered.tokens };
         let known = match metered.source {
@@ -179,50 +242,91 @@ impl State {
         }
     }
 
+    fn waits(&mut self, wait: &Wait, at_ms: u64) {
+        // The same wait, planned again after a restart, is counted when it is over.
+        let given_up = self.driving.wait.take_if(|before| before.since_ms != wait.since_ms);
+        if let Some(before) = given_up {
+            self.driving.waited(&before, at_ms);
+        }
+        self.driving.wait = Some(wait.clone());
+    }
+
     fn woke(&mut self, at_ms: u64) {
-        use crate::drive::Cause;
         let Some(wait) = self.driving.wait.take() else { return };
-        let took = at_ms.saturating_sub(wait.since_ms);
+        self.driving.waited(&wait, at_ms);
         match wait.cause {
-            Cause::RateLimit => {
-                self.driving.resumes = self.driving.resumes.saturating_add(1);
-                self.driving.waited_limit_ms = self.driving.waited_limit_ms.saturating_add(took);
-            }
-            Cause::Overload | Cause::Network | Cause::Server => {
-                self.driving.waited_errors_ms = self.driving.waited_errors_ms.saturating_add(took);
-            }
+            Cause::RateLimit => self.driving.resumes = self.driving.resumes.saturating_add(1),
             Cause::Declared => self.declared = None,
+            Cause::Overload | Cause::Network | Cause::Server => {}
         }
     }
 
-    /// Runs that nobody drives have neither.
+    /// A stop of a driven run. Without a mark there is nothing to compare: gates are at work, or it is looked at once
+    /// more.
     pub(super) fn progressed(&mut self, decided: &Decided) {
         if let Some(report) = decided.report.as_ref().filter(|_| self.driving.count > 0) {
-            self.counted(report.weight());
-        }
-        if let Some(remedy) = decided.remedy {
-            self.driving.tried.push(remedy);
-            // It has to have a chance.
-            self.stale = 0;
-            self.driving.open.drain(..self.driving.open.len().saturating_sub(1));
+            if let Some(mark) = decided.mark {
+                self.counted(report, mark);
+            }
+            self.driving.open_at_start.get_or_insert(report.open());
         }
     }
 
-    /// What was open at a stop of a driven run. Progress forgets what was tried.
-    fn counted(&mut self, open: u32) {
+    pub(super) fn remedied(&mut self, decided: &Decided) {
+        if let Some(remedy) = decided.remedy {
+            self.driving.tries(remedy);
+            // It has to have a chance: half as long as it took to need it.
+            self.stale = 0;
+            if let Some(flat) = &mut self.driving.flat {
+                (flat.stops, flat.known) = (flat.stops / 2, flat.known / 2);
+            }
+        }
+    }
+
+    /// Progress forgets what was tried.
+    fn counted(&mut self, report: &Report, mark: Mark) {
+        if let Some(flat) = self.flatness(report, mark) {
+            self.driving.flat = Some(flat);
+            return;
+        }
+        let finished: Vec<_> = self.finished(report).collect();
         let driving = &mut self.driving;
-        let least = driving.open.iter().min().copied();
-        if least.is_some_and(|least| open < least) {
-            driving.tried.clear();
-            driving.open.clear();
+        driving.done.extend(finished);
+        driving.done.drain(..driving.done.len().saturating_sub(DONE));
+        driving.tried.clear();
+        driving.flat = Some(Flat { best: Wrong::of(report), stops: 0, known: 0 });
+    }
+
+    /// The stops without progress, this one included; `None` when this one brought some: less is wrong than ever, or
+    /// something is done for the first time.
+    pub(crate) fn flatness(&self, report: &Report, mark: Mark) -> Option<Flat> {
+        let flat = self.driving.flat?;
+        if Wrong::of(report) < flat.best || self.finished(report).next().is_some() {
+            return None;
         }
-        driving.open.push(open);
-        if driving.open.len() > COUNTS {
-            driving.open.remove(0);
-        }
-        if driving.open_at_start.is_none() {
-            driving.open_at_start = Some(open);
-        }
+        Some(Flat {
+            stops: flat.stops.saturating_add(1),
+            known: flat.known.saturating_add(u32::from(self.seen.contains(&mark))),
+            ..flat
+        })
+    }
+
+    fn finished<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = Mark> + 'a {
+        let is_open = |line: &&Line| line.standing != Known::Advisory;
+        // A long report names only the first of what is open, and of what is met.
+        let named = report.lines.iter().filter(is_open).count();
+        let names_all = u32::try_from(named).is_ok_and(|named| named >= report.open());
+        let is_finished = move |line: &&Line| {
+            let is_open = report.lines.iter().filter(is_open).any(|now| now.name == line.name);
+            !is_open && (names_all || report.met.contains(&line.name))
+        };
+        let before = self.report.as_ref().map_or(&[][..], |before| &before.lines);
+        before
+            .iter()
+            .filter(is_open)
+            .filter(is_finished)
+            .map(|line| Mark::of(&[line.name.as_bytes()]))
+            .filter(|done| !self.driving.done.contains(done))
     }
 
     /// The session that the runner has to go on with, if it was ever there.

@@ -52,9 +52,14 @@ impl State {
         if self.hints.len() > HINTS {
             self.hints.remove(0);
         }
-        // A person's word is something new.
+        self.starts_anew();
+    }
+
+    /// A person's word is something new.
+    pub(super) fn starts_anew(&mut self) {
         self.stale = 0;
         self.seen.clear();
+        self.driving.starts_anew();
     }
 
     pub(super) fn stepped(&mut self, step: &Step) {
@@ -66,10 +71,9 @@ impl State {
             Step::Classified(complexity) => self.way.complexity = Some(*complexity),
             Step::Approved { by } => {
                 self.way.approved_by = Some(by.clone());
-                // What the agent waited for is there, and a person's word is something new.
+                // What the agent waited for is there.
                 self.declared.take_if(|declared| matches!(declared, Declared::Waiting { .. }));
-                self.stale = 0;
-                self.seen.clear();
+                self.starts_anew();
             }
         }
     }

@@ -1,11 +1,14 @@
 //! Laws that hold over every sequence of events: 100,000 random ones by default, `RALPH_LAW_CASES` sets another
 //! number of them for each law.
 
-use crate::scenario::{At, Scenario, Taken, advisory, at, files, requirement, run};
+use crate::scenario::{At, Scenario, Taken, advisory, at, files, requirement, run, session};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use ralph_core::drive::{
+    Cause, Drove, How, Meter, Metered, Remedy, Session, Sessions, Settings, Source, Wait,
+};
 use ralph_core::event::{Occasion, PendingKind, Trouble};
 use ralph_core::facts::{Declared, Delivery, Driver, Off, Owner, Tree, Trust};
 use ralph_core::host::{Host, Reply, Style};
@@ -14,7 +17,7 @@ use ralph_core::record::{
     Change, Entry, Observed, OnTampering, Origin, Outcome, Process, Restored, Rule, Run,
 };
 use ralph_core::requirement::{Evidence as Proof, Failure, Pending, Requirement, Standing};
-use ralph_core::run::{Phase, State};
+use ralph_core::run::{Phase, Spent, State};
 use ralph_core::status::Status;
 use ralph_core::verdict::Verdict;
 use serde_json::Value;
@@ -43,13 +46,20 @@ struct Story {
 #[derive(Clone, Debug)]
 enum Act {
     Stop(Box<At>),
-    Later { ms: u64 },
-    Earlier { ms: u64 },
+    /// Nothing changed since the last one.
+    Again,
+    Later {
+        ms: u64,
+    },
+    Earlier {
+        ms: u64,
+    },
     Pause,
     Resume,
     Cancel,
     Fail,
     LoseJournal,
+    Drive(Box<Drove>),
 }
 
 /// A number, spent choice by choice. Strategies for every field would take longer than what they test.
@@ -92,12 +102,22 @@ fn run_of(choices: &mut Choices) -> Run {
     let on_tampering =
         if choices.one_in(3) { OnTampering::EndInReview } else { OnTampering::Block };
     let first_iteration = u32::try_from(choices.below(4)).unwrap().saturating_sub(1);
-    Run { limits, origin, on_tampering, first_iteration, ..run() }
+    let drive = choices.one_in(2).then(|| Box::new(settings_of(choices)));
+    Run { limits, origin, on_tampering, first_iteration, drive, ..run() }
+}
+
+fn settings_of(choices: &mut Choices) -> Settings {
+    let sessions = [Sessions::Hybrid, Sessions::SameSession, Sessions::FreshPerFeature];
+    let sessions = sessions[usize::try_from(choices.below(3)).unwrap()];
+    let stronger_model = choices.one_in(2).then(|| "opus".to_owned());
+    Settings { sessions, stronger_model, ..Settings::DEFAULT }
 }
 
 fn act_of(choices: &mut Choices) -> Act {
-    match choices.below(32) {
-        0..=24 => Act::Stop(Box::new(stop_of(choices))),
+    match choices.below(36) {
+        32.. => Act::Drive(Box::new(drove_of(choices))),
+        20..=24 => Act::Again,
+        0..=19 => Act::Stop(Box::new(stop_of(choices))),
         25 => Act::Later { ms: choices.below(60) * MINUTE_MS },
         26 => Act::Earlier { ms: choices.below(600) * MINUTE_MS },
         27 => Act::Pause,
@@ -105,6 +125,39 @@ fn act_of(choices: &mut Choices) -> Act {
         30 => Act::Fail,
         _ if choices.one_in(2) => Act::Cancel,
         _ => Act::LoseJournal,
+    }
+}
+
+fn drove_of(choices: &mut Choices) -> Drove {
+    let id = session(u32::try_from(choices.below(3)).unwrap());
+    match choices.below(12) {
+        0..=2 => Drove::Session(Session {
+            id,
+            how: How::Fresh,
+            model: choices.one_in(3).then(|| "opus".into()),
+            argv: Vec::new(),
+            mark: None,
+        }),
+        3..=5 => Drove::Metered(Metered {
+            session: id,
+            source: if choices.one_in(3) { Source::Gate } else { Source::Agent },
+            micro_usd: choices.below(8) * 1_000_000,
+            tokens: choices.below(8) * 10_000,
+            turns: u32::try_from(choices.below(4)).unwrap(),
+            meter: Meter::Told,
+        }),
+        6 => Drove::HandsOver { why: "the context is full".into(), permille: Some(900) },
+        7 => Drove::Waits(Wait {
+            cause: if choices.one_in(2) { Cause::RateLimit } else { Cause::Network },
+            since_ms: choices.below(60) * MINUTE_MS,
+            until_ms: choices.below(60) * MINUTE_MS,
+            attempt: 1,
+            why: "429".into(),
+        }),
+        8 => Drove::Woke,
+        9 => Drove::Tried { remedy: Remedy::Approach, why: "nothing new".into() },
+        10 => Drove::Broke { how: "killed".into() },
+        _ => Drove::Parked { status: Status::RateLimited, why: "until tomorrow".into() },
     }
 }
 
@@ -128,6 +181,11 @@ fn stop_of(choices: &mut Choices) -> At {
         let offset = choices.below(1_000);
         stop.observed = Some(Observed { inode: 1, offset, ..Observed::default() });
     }
+    stop.facts.driver = match choices.below(6) {
+        0 | 1 => Driver::Runner,
+        2 => Driver::Alone,
+        _ => Driver::Person,
+    };
     with_fact(stop, choices.below(32))
 }
 
@@ -179,14 +237,20 @@ fn tell(
     mut law: impl FnMut(&Told<'_>) -> Result<(), TestCaseError>,
 ) -> Result<Scenario, TestCaseError> {
     let mut now = Scenario::of(story.run.clone());
+    let mut last = None;
     for act in &story.acts {
         now.now_ms += MINUTE_MS;
         match (act, now.state.phase) {
-            (Act::Stop(stop), _) => {
+            (Act::Stop(_) | Act::Again, _) => {
+                if let Act::Stop(stop) = act {
+                    last = Some(stop);
+                }
+                let Some(stop) = last else { continue };
                 let before = now.clone();
                 let taken = now.take((**stop).clone()).clone();
                 law(&Told { before: &before, stop, taken: &taken, after: &now })?;
             }
+            (Act::Drive(drove), _) => now.write(Change::Drove(drove.clone())),
             (Act::Later { ms }, _) => now.now_ms += ms,
             (Act::Earlier { ms }, _) => now.now_ms = now.now_ms.saturating_sub(*ms),
             (Act::Pause, Phase::Active | Phase::Orphaned) => now.write(Change::Paused),
@@ -227,7 +291,7 @@ fn is_block(verdict: &Verdict) -> bool {
 }
 
 fn is_charged(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Blocked { .. })
+    matches!(outcome, Outcome::Blocked { .. } | Outcome::HandedOver)
 }
 
 proptest! {
@@ -272,7 +336,7 @@ proptest! {
         })?;
     }
 
-    /// What is worse than what was held is held too. `stuck` is the exception, and must be: its premise is that
+    /// What is worse than what was held is held too, or goes on in a fresh session. `stuck` is the exception, and must be: its premise is that
     /// the same failures came back, and one failure more can make them those of an earlier stop.
     #[test]
     fn one_more_failure_never_frees(story in stories(), others in stops()) {
@@ -287,7 +351,9 @@ proptest! {
                 }
                 let answer = scenario.ask(&worse);
                 prop_assert!(
-                    is_block(&answer.verdict) || answer.rule == Rule::Stuck,
+                    is_block(&answer.verdict)
+                        || answer.outcome == Outcome::HandedOver
+                        || answer.rule == Rule::Stuck,
                     "{:?} for {:?}", answer, worse.evidence
                 );
             }
@@ -334,7 +400,7 @@ proptest! {
     }
 
     /// `verified` is said only of work that ralph measured, all of it, at that very stop, in a run that nobody
-    /// ever tampered with.
+    /// ever tampered with, and never to an agent that a runner can still look behind.
     #[test]
     fn verified_is_earned(story in stories()) {
         let mut tampered = false;
@@ -349,6 +415,25 @@ proptest! {
             let said = matches!(told.taken.decision.verdict, Verdict::End { status: Status::Verified, .. });
             prop_assert_eq!(ended, said);
             prop_assert!(!ended || (measured && !tampered));
+            prop_assert!(!ended || told.stop.facts.driver != Driver::Runner);
+            Ok(())
+        })?;
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// R-K1b: what was spent is never given back, whatever a meter says and however often a session is begun again.
+    #[test]
+    fn spending_never_goes_down(story in stories()) {
+        let mut spent = Spent::default();
+        tell(&story, |told| {
+            let now = told.after.state.driving.spent();
+            prop_assert!(now.micro_usd >= spent.micro_usd && now.tokens >= spent.tokens);
+            spent = now;
+            let tried = &told.after.state.driving.tried;
+            prop_assert!(tried.len() <= 3, "{:?}", tried);
             Ok(())
         })?;
     }

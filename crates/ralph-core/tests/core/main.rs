@@ -7,6 +7,8 @@ mod chunk;
 #[cfg(test)]
 mod disk;
 #[cfg(test)]
+mod driven;
+#[cfg(test)]
 mod ending;
 #[cfg(test)]
 mod features;

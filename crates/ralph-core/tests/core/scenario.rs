@@ -1,6 +1,7 @@
 //! A run and its journal in memory, driven through the real table and the real fold.
 
 use ralph_core::decide::{self, Case, Decision, Hold, Plan};
+use ralph_core::drive::{Drove, How, Session, Settings};
 use ralph_core::event::{Pending, PendingKind, Stop, Trouble};
 use ralph_core::facts::{
     Cap, Declared, Delivery, Driver, Evidence, Facts, Off, Owner, Queued, Tree, Trust,
@@ -61,6 +62,11 @@ pub(crate) fn run() -> Run {
 /// A stop of a session that a run of ours owns.
 pub(crate) fn scenario() -> Scenario {
     Scenario::of(run())
+}
+
+/// A stop of a session that a runner began.
+pub(crate) fn driven(settings: Settings) -> Scenario {
+    Scenario::of(Run { drive: Some(Box::new(settings)), ..run() }).begins(1)
 }
 
 /// A stop of a session about which there are only files that others wrote.
@@ -143,6 +149,23 @@ impl Scenario {
         self
     }
 
+    /// A runner did something.
+    pub(crate) fn drove(self, drove: Drove) -> Self {
+        self.change(Change::Drove(Box::new(drove)))
+    }
+
+    /// The runner starts its session of this number, or goes on with it.
+    pub(crate) fn begins(self, number: u32) -> Self {
+        let model = None;
+        self.drove(Drove::Session(Session {
+            id: session(number),
+            how: How::Fresh,
+            model,
+            argv: vec!["claude".into()],
+            mark: None,
+        }))
+    }
+
     /// A stop a minute after the last one.
     pub(crate) fn stop(mut self, stop: At) -> Self {
         self.now_ms += MINUTE_MS;
@@ -173,7 +196,7 @@ impl Scenario {
                 tampering: facts.tampering,
                 in_a_row: facts.in_a_row,
                 background: at.stop.background(),
-                remedy: None,
+                remedy: decision.remedy,
                 garbled: at.evidence.garbled.clone(),
                 took_ms: 0,
             })));
@@ -409,11 +432,20 @@ impl At {
         self
     }
 
+    pub(crate) fn driver(mut self, driver: Driver) -> Self {
+        self.facts.driver = driver;
+        self
+    }
+
     pub(crate) fn context(mut self, permille: u16, driver: Driver) -> Self {
         self.facts.context_permille = Some(permille);
         self.facts.driver = driver;
         self
     }
+}
+
+pub(crate) fn session(number: u32) -> SessionId {
+    SessionId::parse(&format!("00000000-0000-4000-8000-{number:012}")).unwrap()
 }
 
 pub(crate) fn requirement(name: &str, standing: Standing) -> Requirement {

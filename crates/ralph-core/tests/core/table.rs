@@ -1,6 +1,7 @@
 //! The rows of the decision table: each can fire, each comes before the ones below it, and each does what it says.
 
-use crate::scenario::{At, Scenario, at, check, files, requirement, run, scenario};
+use crate::scenario::{At, Scenario, at, check, driven, files, requirement, run, scenario};
+use ralph_core::drive::Settings;
 use ralph_core::event::{PendingKind, Trouble};
 use ralph_core::facts::{Cap, Declared, Driver, Off, Owner, Tree, Trust};
 use ralph_core::limits::Limits;
@@ -23,9 +24,11 @@ struct Row {
 /// that of the second, and so on down.
 fn rows_of_a_run() -> Vec<Row> {
     let limits = Limits { stuck_after: 2, ..Limits::DEFAULT };
-    let before = Scenario::of(Run { limits, on_tampering: OnTampering::EndInReview, ..run() })
-        .stop(at(1).unmet("tests"))
-        .stop(at(1).unmet("tests").unknown("lint").delivery(7));
+    let drive = Some(Box::new(Settings::DEFAULT));
+    let before =
+        Scenario::of(Run { limits, on_tampering: OnTampering::EndInReview, drive, ..run() })
+            .stop(at(1).unmet("tests"))
+            .stop(at(1).unmet("tests").unknown("lint").delivery(7));
     let odd = || Trouble::Unknown("solar_flare".into());
     let all = at(1)
         .unmet("tests")
@@ -39,7 +42,7 @@ fn rows_of_a_run() -> Vec<Row> {
         .tampering("`run.json` was changed after the start")
         .spent(TWENTY_DOLLARS)
         .context(900, Driver::Runner);
-    let peels: [(&'static str, &dyn Fn(At) -> At); 13] = [
+    let peels: [(&'static str, &dyn Fn(At) -> At); 14] = [
         ("", &|at| at),
         ("the switch", &|at| at.off(None)),
         ("the same delivery", &|at| at.delivery(8)),
@@ -51,7 +54,8 @@ fn rows_of_a_run() -> Vec<Row> {
         ("tampering", &|at| at.tampering(None)),
         ("the unknown", &|at| at.nothing_required().unmet("tests")),
         ("the spending", &|at| at.spent(None)),
-        ("the known tree", &|at| at.tree(Tree::Known(2))),
+        ("a runner", &|at| at.driver(Driver::Person)),
+        ("the known tree", &|at| at.tree(Tree::Known(2)).driver(Driver::Runner)),
         ("the full context", &|at| at.context(100, Driver::Runner)),
     ];
     let mut stop = all;
@@ -94,7 +98,7 @@ fn rows_of_files() -> Vec<Row> {
 fn rows_of_ends() -> Vec<Row> {
     let limits = Limits { max_iterations: Some(1), stuck_after: 2, ..Limits::DEFAULT };
     let used_up = scenario().limits(limits).stop(at(1).unmet("tests"));
-    let last = |stop: At| stop.spent(TWENTY_DOLLARS).context(900, Driver::Runner);
+    let last = |stop: At| stop.spent(TWENTY_DOLLARS).context(900, Driver::Alone);
     let tampered = scenario().stop(at(1).unmet("tests").tampering("`run.json` was changed"));
     vec![
         Row { without: "", scenario: used_up.clone().stop(last(at(1).met("tests"))) },
@@ -108,6 +112,10 @@ fn rows_of_ends() -> Vec<Row> {
         Row {
             without: "measuring one",
             scenario: used_up.clone().stop(last(at(1).met("tests").claimed("promise"))),
+        },
+        Row {
+            without: "a process gone",
+            scenario: used_up.clone().stop(last(at(1).met("tests")).driver(Driver::Runner)),
         },
         Row { without: "honesty", scenario: tampered.stop(last(at(1).met("tests"))) },
         Row {
@@ -137,8 +145,9 @@ fn the_first_row_that_matches_wins() {
     without mistrust           end needs_review rule tampered     2 charged  `run.json` was changed after the start
     without tampering          end gate_broken  rule gate-broken  2 charged  lint could not be told twice running: timed out after 5 min
     without the unknown        end exhausted    rule limit        2 charged  its $20 are spent, 1 not met
-    without the spending       end stuck        rule stuck        2 charged  the last 1 stops brought nothing new (state 0e0cb64), 1 not met
-    without the known tree     allow            rule hand-over    2 charged  context is 90 % full
+    without the spending       block            rule remedy       3 charged  the last 1 stops brought nothing new (state 0e0cb64), 1 not met; trying another approach
+    without a runner           end stuck        rule stuck        2 charged  the last 1 stops brought nothing new (state 0e0cb64), 1 not met
+    without the known tree     allow            rule hand-over    3 charged  the context is 90 % full, 1 not met
     without the full context   block            rule block        3 charged  1 not met
     "#);
 }
@@ -164,6 +173,7 @@ fn what_is_met_ends_the_run_before_any_limit_does() {
     without measuring          end claimed      rule claimed      1 charged  1 requirement is said to be met after 1 iteration and 2 min; nothing measured it
     without measuring all      end claimed      rule claimed      1 charged  all 4 requirements are met after 1 iteration and 2 min, 2 of them only by claims
     without measuring one      end claimed      rule claimed      1 charged  all 2 requirements are met after 1 iteration and 2 min, 1 of them only by a claim
+    without a process gone     allow            rule final-look   1 charged  1 requirement is met after 1 iteration and 2 min
     without honesty            end needs_review rule tampered     1 charged  1 requirement is met after 1 iteration and 2 min, but ralph's own files were changed on the way
     without an open run        allow            rule not-mine     1 charged  the run has ended: verified
     ");
@@ -540,14 +550,14 @@ fn an_unknown_that_is_told_in_between_breaks_nothing() {
 #[test]
 fn a_person_alone_is_not_handed_over() {
     check!(
-        scenario()
+        driven(Settings::DEFAULT)
             .stop(at(1).unmet("tests").context(800, Driver::Person))
             .stop(at(2).unmet("tests").context(799, Driver::Runner))
             .stop(at(3).unmet("tests").context(800, Driver::Runner)),
         @"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  allow            rule hand-over    2 charged  context is 80 % full
+    3  allow            rule hand-over    3 charged  the context is 80 % full, 1 not met
     "
     );
 }
@@ -716,8 +726,8 @@ fn a_context_that_is_nearly_full_is_told_little() {
     let (roomy, full) = (length(790), length(800));
     assert!((3_000..=8_000).contains(&roomy), "{roomy}");
     assert!((100..=1_500).contains(&full), "{full}");
-    let driven = scenario().stop(many.context(800, Driver::Runner));
-    check!(driven, @"1  allow            rule hand-over    0 charged  context is 80 % full");
+    let over = driven(Settings::DEFAULT).stop(many.context(800, Driver::Runner));
+    check!(over, @"1  allow            rule hand-over    1 charged  the context is 80 % full, 20 not met");
 }
 
 /// R-L5a: work in the background lets a stop go and is looked at again at the next; what has not moved since, like a

@@ -1,6 +1,7 @@
 //! What a person types: the goal to the byte, every option, and no option by mistake.
 
 use proptest::prelude::*;
+use ralph_core::limits::Bounds;
 use ralph_core::typed::{Kind, Mistake, Typed, Wish, parse};
 use std::fmt::Write;
 
@@ -9,8 +10,23 @@ fn shown(prompt: &str) -> String {
         None => "not for ralph".to_owned(),
         Some(Err(Mistake { what, hint })) => format!("mistake: {what} ({hint})"),
         Some(Ok(Typed::Hold(wish))) => wish_shown(&wish),
+        Some(Ok(Typed::Limits(bounds))) => bounds_shown(&bounds),
         Some(Ok(other)) => format!("{other:?}"),
     }
+}
+
+fn bounds_shown(bounds: &Bounds) -> String {
+    let named = [
+        ("max iterations", bounds.max_iterations.map(u64::from)),
+        ("min iterations", bounds.min_iterations.map(u64::from)),
+        ("max ms", bounds.max_duration_ms),
+        ("max micro USD", bounds.max_cost_micro_usd),
+        ("stuck after", bounds.stuck_after.map(u64::from)),
+        ("max tokens", bounds.max_tokens),
+        ("hand-over at permille", bounds.handover_at_permille.map(u64::from)),
+    ];
+    let named = named.into_iter().filter_map(|(name, bound)| Some(format!("{name} {}", bound?)));
+    format!("limits: {}", named.collect::<Vec<_>>().join(", "))
 }
 
 fn wish_shown(wish: &Wish) -> String {
@@ -72,9 +88,9 @@ fn a_run_is_spoken_about_while_it_goes_on() {
     "/ralph:tell  "
         mistake: nothing is said to tell the agent (type `/ralph:tell …` with what it is to know at its next stop)
     "/ralph:limits"
-        Limits(Bounds { max_iterations: None, min_iterations: None, max_duration_ms: None, max_cost_micro_usd: None, stuck_after: None })
+        limits: 
     "/ralph:limits --max-iterations 40 --max-cost-usd=50 --max-duration 0 --stuck-after 5 --min-iterations 2"
-        Limits(Bounds { max_iterations: Some(40), min_iterations: Some(2), max_duration_ms: Some(0), max_cost_micro_usd: Some(50000000), stuck_after: Some(5) })
+        limits: max iterations 40, min iterations 2, max ms 0, max micro USD 50000000, stuck after 5
     "/ralph:limits --max-iterations lots"
         mistake: `--max-iterations` needs a whole number (type `/ralph:limits --max-iterations 40`, or nothing to see them)
     "/ralph:limits --max-iteration 4"
