@@ -204,7 +204,7 @@ pub fn of(facts: &TurnFacts) -> Ending {
     }
 }
 
-/// R-L9a and R-L9d live here: what looks like success is one only if we were asked and let it go.
+/// What looks like success is one only if we were asked last and let it go.
 fn completed(facts: &TurnFacts, result: &Outcome) -> Ending {
     match &facts.stop {
         _ if facts.is_overridden => Ending::Overridden,
@@ -296,6 +296,7 @@ impl RateLimit {
 fn words(result: &Outcome) -> String {
     match &result.text {
         Some(text) if !text.is_empty() => text.clone(),
+        Some(_) | None if result.errors.is_empty() => "no reason given".to_owned(),
         Some(_) | None => result.errors.join("; "),
     }
 }
@@ -325,6 +326,34 @@ pub fn class(ending: &Ending) -> Class {
         | Ending::Error(_)
         | Ending::Crashed(_)
         | Ending::Silent => Class::Broken,
+    }
+}
+
+/// For a program.
+pub fn name(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Done => "done",
+        Ending::Unasked => "unasked",
+        Ending::Overridden => "overridden",
+        Ending::Empty => "empty",
+        Ending::HookStopped => "hook_stopped",
+        Ending::MaxTurns => "max_turns",
+        Ending::Budget => "budget",
+        Ending::RateLimited { .. } => "rate_limited",
+        Ending::Overloaded => "overloaded",
+        Ending::Network => "network",
+        Ending::Server => "server",
+        Ending::Auth(_) => "auth",
+        Ending::Billing(_) => "billing",
+        Ending::NotFound(_) => "not_found",
+        Ending::ContextFull => "context_full",
+        Ending::OutputLimit => "output_limit",
+        Ending::Refused => "refused",
+        Ending::Interrupted => "interrupted",
+        Ending::NoSession => "no_session",
+        Ending::Error(_) => "error",
+        Ending::Crashed(_) => "crashed",
+        Ending::Silent => "silent",
     }
 }
 

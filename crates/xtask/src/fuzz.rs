@@ -5,8 +5,18 @@ use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-pub(crate) const TARGETS: [&str; 9] =
-    ["event", "sources", "transcript", "records", "text", "findings", "lexer", "hooks", "scenario"];
+pub(crate) const TARGETS: [&str; 10] = [
+    "event",
+    "sources",
+    "transcript",
+    "records",
+    "text",
+    "findings",
+    "lexer",
+    "hooks",
+    "scenario",
+    "stream_line",
+];
 
 /// In the environment, so that they replace the flags of `.cargo/config.toml`: the fuzzer's C++ runtime is dynamic.
 const FLAGS: &str = "-C passes=sancov-module \
@@ -67,6 +77,9 @@ fn plant(target: &str, corpus: &Path) -> Result<()> {
     let written_for_it = shell::root().join("fuzz/seeds").join(target);
     if written_for_it.is_dir() {
         seeds.extend(disk::list(&written_for_it)?);
+    }
+    if target == "stream_line" {
+        seeds.extend(disk::list(&shell::root().join("crates/ralph-drive/fixtures/stream"))?);
     }
     if target == "findings" {
         plant_reports(corpus)?;

@@ -1,1 +1,266 @@
+use super::*;
+use crate::recorded::{OVERAGE, RECORDED, REJECTED, WARNING, recorded};
+use crate::wire;
+use ralph_core::event::Event;
+use ralph_core::host::Host;
+use serde_json::Value;
 
+/// Every ending of a recording, as the loop over a session would gather them.
+fn endings(recording: &str) -> Vec<Ending> {
+    endings_until(recording, None)
+}
+
+fn endings_until(recording: &str, exit: Option<Exit>) -> Vec<Ending> {
+    let mut facts = TurnFacts::default();
+    let mut endings = Vec::new();
+    let mut is_open = false;
+    for line in recording.lines() {
+        if let Some(ours) = line.strip_prefix("> ") {
+            tell(&mut facts, &serde_json::from_str(ours).unwrap());
+            is_open |= ours.contains(r#""type":"user""#);
+            continue;
+        }
+        let line = wire::read(line.strip_prefix("< ").unwrap().as_bytes());
+        facts.see(&line);
+        if let Line::Callback { request, callback, input } = line {
+            if callback == "cb_Stop" {
+                facts.asked(&request);
+            }
+            if let Ok(Event::StopFailure(failure)) = Host::Claude.parse(input.as_bytes()) {
+                facts.failure = Some(failure.class);
+            }
+        } else if matches!(line, Line::Result(_)) {
+            endings.push(of(&facts));
+            facts = facts.next();
+            is_open = false;
+        }
+    }
+    if is_open {
+        endings.push(of(&TurnFacts { exit, ..facts }));
+    }
+    endings
+}
+
+fn tell(facts: &mut TurnFacts, ours: &Value) {
+    facts.is_interrupted |= ours["request"]["subtype"] == "interrupt";
+    let response = &ours["response"];
+    let Some(request) = response["request_id"].as_str() else { return };
+    let body = &response["response"];
+    let context = &body["hookSpecificOutput"]["additionalContext"];
+    let is_held = body["decision"] == "block" || context.is_string();
+    facts.answered(request, if is_held { Answer::Held } else { Answer::LetGo });
+}
+
+fn named(ending: &Ending) -> String {
+    let class = match class(ending) {
+        Class::Fatal { status, .. } => format!("Fatal({})", status.name()),
+        other @ (Class::Settled | Class::Full | Class::Weather(_) | Class::Broken) => {
+            format!("{other:?}")
+        }
+    };
+    format!("{ending:?} → {class}")
+}
+
+/// R-L9d: an ending is told from events, whatever the text and the exit code.
+/// R-K2d: network, login, limits and the rest are told apart, as a real client tells them.
+/// R-L9a: a turn that was let go in spite of us is no success.
+/// R-L6a: the class is on record for every kind of failure.
+#[test]
+fn recorded_turns_end_as_they_did() {
+    let mut table = String::new();
+    for (name, recording) in RECORDED {
+        let exit = match *name {
+            "killed" => Some(Exit { code: None, signal: Some(9) }),
+            "sigterm" => Some(Exit { code: Some(143), signal: None }),
+            "sigint" => Some(Exit { code: Some(0), signal: None }),
+            _ => None,
+        };
+        let endings: Vec<_> = endings_until(recording, exit).iter().map(named).collect();
+        table.push_str(&format!("{name}: {}\n", endings.join(" · ")));
+    }
+    insta::assert_snapshot!(table, @r#"
+    another-hook-stopped: HookStopped → Settled · HookStopped → Settled
+    background-agent: Done → Settled · Done → Settled
+    background-shell-states: Done → Settled · Done → Settled
+    bare: Unasked → Settled
+    budget: Budget → Fatal(exhausted) · Budget → Fatal(exhausted)
+    cap: Overridden → Fatal(overridden) · Done → Settled
+    cap-by-context: Overridden → Fatal(overridden)
+    compaction: Done → Settled · Done → Settled · Done → Settled
+    connection-refused: Network → Weather(Network) · Network → Weather(Network)
+    connection-reset: Network → Weather(Network) · Done → Settled
+    context-usage: Done → Settled · Unasked → Settled
+    empty-answer: Done → Settled · Done → Settled
+    fallback: Done → Settled · Done → Settled
+    held-then-let-go: Done → Settled
+    hook-answer-invalid: Unasked → Settled · Unasked → Settled · Unasked → Settled
+    hook-timed-out: Unasked → Settled
+    interrupt-stop: Interrupted → Fatal(cancelled) · Done → Settled
+    interrupt-streaming: Interrupted → Fatal(cancelled) · Done → Settled
+    interrupt-tool: Interrupted → Fatal(cancelled) · Done → Settled
+    killed: Crashed(Exit { code: None, signal: Some(9) }) → Broken
+    limit-text: Done → Settled
+    max-turns: MaxTurns → Settled · Done → Settled
+    no-session: NoSession → Broken
+    output-limit: OutputLimit → Settled · Done → Settled
+    permission-denied: Done → Settled
+    prompt-too-long: ContextFull → Full · Done → Settled
+    question: Done → Settled
+    refusal: Refused → Settled · Done → Settled
+    set-model: Done → Settled · Done → Settled · Done → Settled · Done → Settled · Done → Settled
+    sigint: Interrupted → Fatal(cancelled)
+    sigterm: Crashed(Exit { code: Some(143), signal: None }) → Broken
+    slash-command: Empty → Broken
+    status-400: Error("success, api_error: API Error: 400 msg-x") → Broken · Done → Settled
+    status-401: Auth("Failed to authenticate. API Error: 401 msg-x") → Fatal(needs_human) · Done → Settled
+    status-403: Auth("Failed to authenticate. API Error: 403 msg-x") → Fatal(needs_human) · Done → Settled
+    status-404: NotFound("There's an issue with the selected model (claude-opus-5-5). It may not exist or you may not have access to it. Run --model to pick a different model.") → Fatal(needs_human) · Done → Settled
+    status-429: RateLimited { resets_at_ms: None } → Weather(RateLimit)
+    status-429-retried: RateLimited { resets_at_ms: None } → Weather(RateLimit) · Done → Settled
+    status-500: Server → Weather(Server) · Done → Settled
+    status-529: Overloaded → Weather(Overload) · Done → Settled
+    "#);
+}
+
+/// R-K2a: words about limits in files and answers are words. The recording has them in tool results, in the answer and
+/// in the result's text.
+#[test]
+fn text_about_limits_is_no_limit() {
+    let recording = recorded("limit-text");
+    assert!(recording.matches("5-hour limit reached").count() > 5);
+    assert_eq!(endings(recording), [Ending::Done]);
+}
+
+fn with_event(event: &str, name: &str) -> Vec<Ending> {
+    endings(&format!("< {event}\n{}", recorded(name)))
+}
+
+/// R-K2a: the reset is what the provider said, if it said that it takes nothing.
+#[test]
+fn a_limit_has_the_reset_that_was_told() {
+    let limited = |resets_at_ms| vec![Ending::RateLimited { resets_at_ms }];
+    assert_eq!(with_event(REJECTED, "status-429"), limited(Some(1_794_812_400_000)));
+    assert_eq!(with_event(WARNING, "status-429"), limited(None));
+    assert_eq!(with_event(OVERAGE, "status-429"), limited(None));
+    assert_eq!(endings(recorded("status-429")), limited(None));
+    // A limit that did not stop anything is not waited for, and another error is not a limit.
+    assert_eq!(with_event(REJECTED, "limit-text"), [Ending::Done]);
+    assert_eq!(with_event(REJECTED, "status-500"), endings(recorded("status-500")));
+    // Told once, and not again at the next try.
+    let twice = format!("{}{}", recorded("status-429"), recorded("status-429"));
+    let both = [limited(Some(1_794_812_400_000)), limited(Some(1_794_812_400_000))].concat();
+    assert_eq!(endings(&format!("< {REJECTED}\n{twice}")), both);
+}
+
+/// R-K2d: without a result it is the process that ended, whatever it exited with.
+#[test]
+fn an_exit_without_a_result_is_a_crash() {
+    let exit = |code, signal| Exit { code, signal };
+    for (exit, expected) in [
+        (exit(Some(0), None), "the agent exited with code 0 before its turn was over"),
+        (exit(Some(124), None), "the agent exited with code 124 before its turn was over"),
+        (exit(Some(137), None), "the agent exited with code 137 before its turn was over"),
+        (exit(Some(143), None), "the agent exited with code 143 before its turn was over"),
+        (exit(None, Some(9)), "the agent was ended by signal 9 before its turn was over"),
+        (exit(None, None), "the agent ended before its turn was over"),
+    ] {
+        let facts = TurnFacts { exit: Some(exit), ..TurnFacts::default() };
+        let ending = of(&facts);
+        assert_eq!((&ending, class(&ending)), (&Ending::Crashed(exit), Class::Broken));
+        assert_eq!(sentence(&ending), expected);
+    }
+}
+
+/// A result line in few words; what is not said is as in a turn that went well.
+fn result(fields: &str) -> String {
+    let line = format!(r#"{{"type":"result","usage":{{"output_tokens":5}},{fields}}}"#);
+    let mut facts = TurnFacts::default();
+    facts.asked("stop");
+    facts.answered("stop", Answer::LetGo);
+    facts.see(&wire::read(line.as_bytes()));
+    named(&of(&facts))
+}
+
+/// R-L9d, R-K2d: what could not be recorded, and what no client says yet.
+#[test]
+fn unknown_words_are_errors_and_never_success() {
+    let long = "x".repeat(100_000);
+    let odd = format!(r#""subtype":"{long}","is_error":true,"result":"{long}""#);
+    let rows = [
+        r#""subtype":"success","is_error":false,"terminal_reason":"completed""#,
+        r#""subtype":"success","is_error":false"#,
+        r#""subtype":"success","is_error":true,"terminal_reason":"completed","result":"fine""#,
+        r#""subtype":"success","is_error":false,"terminal_reason":"brand_new","result":"fine""#,
+        r#""subtype":"error_brand_new","is_error":false,"errors":["a","b"]"#,
+        r#""subtype":7,"is_error":"no""#,
+        r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":402"#,
+        r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":413"#,
+        r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":418,"result":"teapot""#,
+        r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":503"#,
+        r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_type":"overloaded_error""#,
+        r#""subtype":"success","is_error":true,"terminal_reason":"blocking_limit""#,
+        r#""subtype":"success","is_error":true,"terminal_reason":"image_error","result":"too large""#,
+    ];
+    let mut table: Vec<_> = rows.iter().map(|row| result(row)).collect();
+    table.push(result(&odd).chars().filter(|char| *char != 'x').collect());
+    assert!(result(&odd).chars().count() < 400);
+    insta::assert_snapshot!(table.join("\n"), @r#"
+    Done → Settled
+    Done → Settled
+    Error("success, completed: fine") → Broken
+    Error("success, brand_new: fine") → Broken
+    Error("error_brand_new, no reason: a; b") → Broken
+    Error("no subtype, no reason: no reason given") → Broken
+    Billing("no reason given") → Fatal(needs_human)
+    ContextFull → Full
+    Error("success, api_error: teapot") → Broken
+    Server → Weather(Server)
+    Overloaded → Weather(Overload)
+    ContextFull → Full
+    Error("success, image_error: too large") → Broken
+    Error("…, no reason: …") → Broken
+    "#);
+}
+
+/// R-L9a: whatever we said before it, a turn that is let go is a success only after our last word allowed it.
+#[test]
+fn success_needs_our_last_word() {
+    let ok = r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","num_turns":1,"total_cost_usd":0,"result":""}"#;
+    let worked = r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","usage":{"input_tokens":9}}"#;
+    let cap =
+        r#"{"type":"system","subtype":"notification","key":"stop-hook-block-cap","text":"t"}"#;
+    let failed =
+        r#"{"type":"system","subtype":"informational","tag":"hook_callback_failed","content":"c"}"#;
+    let cancel = r#"{"type":"control_cancel_request","request_id":"s2"}"#;
+    let other = r#"{"type":"control_cancel_request","request_id":"tool"}"#;
+    let held = Some(Answer::Held);
+    let let_go = Some(Answer::LetGo);
+    for (stops, lines, expected) in [
+        (&[][..], &[ok][..], Ending::Empty),
+        (&[], &[worked], Ending::Unasked),
+        (&[let_go], &[ok], Ending::Done),
+        (&[held, let_go], &[worked], Ending::Done),
+        (&[held, let_go], &[other, worked], Ending::Done),
+        (&[let_go, held], &[worked], Ending::Overridden),
+        (&[held, held], &[cap, worked], Ending::Overridden),
+        (&[held, let_go], &[cap, worked], Ending::Overridden),
+        (&[held, None], &[worked], Ending::Unasked),
+        (&[held, None], &[cancel, worked], Ending::Unasked),
+        (&[held, let_go], &[cancel, worked], Ending::Unasked),
+        (&[held, held], &[failed, worked], Ending::Unasked),
+    ] {
+        let mut facts = TurnFacts::default();
+        for (request, answer) in ["s1", "s2"].iter().zip(stops) {
+            facts.asked(request);
+            if let Some(answer) = answer {
+                facts.answered(request, *answer);
+            }
+        }
+        for line in lines {
+            facts.see(&wire::read(line.as_bytes()));
+        }
+        // Too late, or to somebody else.
+        facts.answered("s0", Answer::LetGo);
+        assert_eq!(of(&facts), expected, "{stops:?} {lines:?}");
+    }
+}

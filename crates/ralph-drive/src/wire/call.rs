@@ -90,7 +90,7 @@ mod tests {
             (
                 "Bash",
                 r#"{"command":"curl -H 'Authorization: Bearer abcdefghijklmnop' x"}"#,
-                "curl -H 'Authorization: Bearer [redacted]' x",
+                "curl -H 'Authorization: [redacted]' x",
             ),
         ] {
             let gist = gist(tool, input);

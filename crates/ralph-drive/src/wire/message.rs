@@ -7,6 +7,8 @@ use ralph_core::text;
 const LONGEST_TEXT: usize = 20_000;
 const LONGEST_RESULT: usize = 4000;
 const LONGEST_NAME: usize = 120;
+/// The client writes one of them a line, mostly.
+const MOST_BLOCKS: usize = 100;
 const SYNTHETIC: &str = "<synthetic>";
 
 /// One content block or several; the client writes a line for each, and they share the message's id.
@@ -95,7 +97,7 @@ fn blocks(message: &Fields<'_>) -> Vec<Block> {
     if let Some(text) = message.text("content", LONGEST_TEXT) {
         return vec![Block::Text(text)];
     }
-    message.objects("content").iter().filter_map(block).collect()
+    message.objects("content").iter().filter_map(block).take(MOST_BLOCKS).collect()
 }
 
 fn block(fields: &Fields<'_>) -> Option<Block> {
@@ -120,7 +122,7 @@ pub(super) fn tool_results(line: &Fields<'_>) -> Vec<ToolResult> {
         is_error: block.flag("is_error") == Some(true),
         text: result_text(block),
     };
-    results.map(result).collect()
+    results.map(result).take(MOST_BLOCKS).collect()
 }
 
 fn result_text(block: &Fields<'_>) -> String {

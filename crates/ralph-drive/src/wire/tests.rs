@@ -1,1 +1,445 @@
+use super::*;
+use crate::recorded::{OVERAGE, RECORDED, REJECTED, WARNING, recorded, said};
+use proptest::prelude::*;
 
+/// A recording as it is read: one line for each of the client's.
+fn shown(name: &str) -> String {
+    let lines: Vec<_> = said(recorded(name)).map(|line| brief(&read(line.as_bytes()))).collect();
+    lines.join("\n")
+}
+
+/// What it says without the ids and inputs that are new every time.
+fn brief(line: &Line) -> String {
+    if let Line::Callback { callback, .. } = line {
+        return format!("Callback {callback}");
+    }
+    if let Line::Result(end) = line {
+        return format!(
+            "Result {:?} {:?} {:?} {:?}",
+            end.index, end.text, end.micro_usd, end.origin
+        );
+    }
+    if let Line::Answered { answer: Ok(answer), .. } = line {
+        return format!("Answered {}", ralph_core::text::cut(answer, 60));
+    }
+    ralph_core::text::cut(&format!("{line:?}"), 320)
+}
+
+#[test]
+fn a_background_agent_is_read() {
+    insta::assert_snapshot!(shown("background-agent"), @r#"
+    Answered {"commands":[],"agents":[],"output_style":"default","availa…
+    Callback cb_UserPromptSubmit
+    Init(Init { session: Some(SessionId("2a7ec8a1-983f-46c6-96e7-cfd9924a2c8e")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
+    Assistant(Assistant { parent: None, message: Some("msg_fake_000001"), model: Some("claude-opus-5-5"), blocks: [Call(Call { id: Some("toolu_fake_0001_00"), name: "Agent", gist: Text("d") })], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Callback cb_PreToolUse
+    Background([Task { id: "abf26f31876b056e4", what: "d" }])
+    Task(Started { id: "abf26f31876b056e4", what: "d", place: Background })
+    Callback cb_SubagentStart
+    Callback cb_PostToolUse
+    ToolResults { parent: None, results: [ToolResult { call: Some("toolu_fake_0001_00"), is_error: false, text: "Async agent launched successfully. (This tool result is internal metadata — never quote or paste any part of it, including the agentId below, into a user-facing reply.)\nagentId: abf26f31876b056e4 (internal ID …
+    Assistant(Assistant { parent: Some("toolu_fake_0001_00"), message: Some("msg_fake_000002"), model: Some("claude-opus-5-5"), blocks: [Call(Call { id: Some("toolu_fake_0002_00"), name: "Bash", gist: Command("sleep 1.5; echo subhi") })], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), erro…
+    Other
+    Callback cb_PreToolUse
+    Assistant(Assistant { parent: None, message: Some("msg_fake_000003"), model: Some("claude-opus-5-5"), blocks: [Text("main waits")], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Callback cb_Stop
+    Result Some(0) Some("main waits") Some(2400) None
+    Callback cb_PostToolUse
+    ToolResults { parent: Some("toolu_fake_0001_00"), results: [ToolResult { call: Some("toolu_fake_0002_00"), is_error: false, text: "subhi" }] }
+    Assistant(Assistant { parent: Some("toolu_fake_0001_00"), message: Some("msg_fake_000004"), model: Some("claude-opus-5-5"), blocks: [Text("sub final")], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Callback cb_SubagentStop
+    Other
+    Task(Ended { id: "abf26f31876b056e4", status: "completed" })
+    Background([])
+    Callback cb_UserPromptSubmit
+    Init(Init { session: Some(SessionId("2a7ec8a1-983f-46c6-96e7-cfd9924a2c8e")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
+    Assistant(Assistant { parent: None, message: Some("msg_fake_000005"), model: Some("claude-opus-5-5"), blocks: [Text("main after notification")], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Callback cb_Stop
+    Result Some(1) Some("main after notification") Some(103600) Some("task-notification")
+    "#);
+}
+
+#[test]
+fn a_question_is_read() {
+    insta::assert_snapshot!(shown("question"), @r#"
+    Answered {"commands":[],"agents":[],"output_style":"default","availa…
+    Init(Init { session: Some(SessionId("aa16510b-c339-4447-8c6b-3709ce54d260")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
+    Assistant(Assistant { parent: None, message: Some("msg_fake_000001"), model: Some("claude-opus-5-5"), blocks: [Call(Call { id: Some("toolu_fake_0001_00"), name: "AskUserQuestion", gist: Text("{\"questions\":[{\"question\":\"Which?\",\"header\":\"Pick\",\"multiSelect\":false,\"options\":[{\"label\":\"A\",\"description\…
+    Permission(Permission { request: "405377a4-3dde-45e3-9e36-d6fd203c155c", tool: "AskUserQuestion", gist: Text("{\"questions\":[{\"question\":\"Which?\",\"header\":\"Pick\",\"options\":[{\"label\":\"A\",\"description\":\"a\"},{\"label\":\"B\",\"description\":\"b\"}],\"multiSelect\":false}]}"), input: "{\"questions\":[{\…
+    Callback cb_PermissionRequest
+    ToolResults { parent: None, results: [ToolResult { call: Some("toolu_fake_0001_00"), is_error: false, text: "Your questions have been answered: \"Which?\"=\"B\". You can now continue with these answers in mind." }] }
+    Assistant(Assistant { parent: None, message: Some("msg_fake_000002"), model: Some("claude-opus-5-5"), blocks: [Text("done")], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Callback cb_Stop
+    Result Some(0) Some("done") Some(1600) None
+    "#);
+}
+
+#[test]
+fn a_compaction_is_read() {
+    insta::assert_snapshot!(shown("compaction"), @r#"
+    Answered {"commands":[],"agents":[],"output_style":"default","availa…
+    Callback cb_UserPromptSubmit
+    Init(Init { session: Some(SessionId("9b8d0ce8-859f-4d1f-a2c4-595760fba07d")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
+    Assistant(Assistant { parent: None, message: Some("msg_fake_000001"), model: Some("claude-opus-5-5"), blocks: [Text("a")], usage: Some(Usage { input: 1000, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Callback cb_Stop
+    Result Some(0) Some("a") Some(4200) None
+    Callback cb_UserPromptSubmit
+    Init(Init { session: Some(SessionId("9b8d0ce8-859f-4d1f-a2c4-595760fba07d")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
+    Assistant(Assistant { parent: None, message: Some("msg_fake_000002"), model: Some("claude-opus-5-5"), blocks: [Call(Call { id: Some("toolu_fake_0002_00"), name: "Bash", gist: Command("echo hi") })], usage: Some(Usage { input: 90000, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Callback cb_PreToolUse
+    Callback cb_PostToolUse
+    ToolResults { parent: None, results: [ToolResult { call: Some("toolu_fake_0002_00"), is_error: false, text: "hi" }] }
+    Callback cb_PreCompact
+    Other
+    Callback cb_SubagentStop
+    Callback cb_SubagentStop
+    Callback cb_SessionStart
+    Callback cb_PostCompact
+    Other
+    Compacted { before: Some(90011), after: Some(2587) }
+    Other
+    Assistant(Assistant { parent: None, message: Some("msg_fake_000005"), model: Some("claude-opus-5-5"), blocks: [Text("b")], usage: Some(Usage { input: 3000, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Callback cb_Stop
+    Result Some(1) Some("b") Some(753000) None
+    Callback cb_UserPromptSubmit
+    Init(Init { session: Some(SessionId("9b8d0ce8-859f-4d1f-a2c4-595760fba07d")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
+    Assistant(Assistant { parent: None, message: Some("msg_fake_000006"), model: Some("claude-opus-5-5"), blocks: [Text("c")], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Callback cb_Stop
+    Result Some(2) Some("c") Some(753800) None
+    "#);
+}
+
+#[test]
+fn states_denials_fallbacks_retries_and_failed_hooks_are_read() {
+    let mut seen = Vec::new();
+    for name in [
+        "background-shell-states",
+        "permission-denied",
+        "fallback",
+        "status-429-retried",
+        "hook-answer-invalid",
+        "cap",
+    ] {
+        for line in said(recorded(name)) {
+            let line = read(line.as_bytes());
+            let is_one = matches!(
+                line,
+                Line::State(_)
+                    | Line::Background(_)
+                    | Line::Task(_)
+                    | Line::Denied { .. }
+                    | Line::Fallback { .. }
+                    | Line::Retry(_)
+                    | Line::HookFailed { .. }
+                    | Line::Overridden { .. }
+            );
+            if is_one {
+                seen.push(format!("{line:?}"));
+            }
+        }
+    }
+    insta::assert_snapshot!(seen.join("\n"), @r#"
+    State(Running)
+    Background([Task { id: "bztmy64mc", what: "sleep 2; echo shellout" }])
+    Task(Started { id: "bztmy64mc", what: "sleep 2; echo shellout", place: Background })
+    State(Idle)
+    Task(Ended { id: "bztmy64mc", status: "completed" })
+    Background([])
+    State(Running)
+    State(Idle)
+    Denied { tool: "Write", text: "Claude requested permissions to write to /home/user/project/x.txt, but you haven't granted it yet." }
+    Retry(Retry { attempt: Some(1), of: Some(10), delay_ms: Some(609), status: Some(529), error: Some("overloaded") })
+    Retry(Retry { attempt: Some(2), of: Some(10), delay_ms: Some(1159), status: Some(529), error: Some("overloaded") })
+    Fallback { from: "claude-opus-5-5", to: "claude-sonnet-5-5" }
+    Retry(Retry { attempt: Some(1), of: Some(10), delay_ms: Some(534), status: Some(529), error: Some("overloaded") })
+    Retry(Retry { attempt: Some(2), of: Some(10), delay_ms: Some(1124), status: Some(529), error: Some("overloaded") })
+    Fallback { from: "claude-opus-5-5", to: "claude-sonnet-5-5" }
+    Retry(Retry { attempt: Some(1), of: Some(2), delay_ms: Some(521), status: Some(429), error: Some("rate_limit") })
+    Retry(Retry { attempt: Some(2), of: Some(2), delay_ms: Some(1009), status: Some(429), error: Some("rate_limit") })
+    HookFailed { text: "Stop: Hook callback cb_Stop failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty." }
+    HookFailed { text: "Stop: Hook callback cb_Stop failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty." }
+    HookFailed { text: "Stop: Hook callback cb_Stop failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty." }
+    Overridden { text: "A hook blocked the turn from ending 4 consecutive times — overriding and ending turn. For Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit." }
+    "#);
+}
+
+#[test]
+fn a_result_is_read_whole() {
+    let results = said(recorded("background-agent")).map(|line| read(line.as_bytes()));
+    let last = results.filter(|line| matches!(line, Line::Result(_))).last();
+    insta::assert_snapshot!(format!("{last:?}").replace(", ", "\n"), @r#"
+    Some(Result(Outcome { session: Some(SessionId("2a7ec8a1-983f-46c6-96e7-cfd9924a2c8e"))
+    subtype: "success"
+    is_error: false
+    terminal_reason: Some("completed")
+    stop_reason: Some("end_turn")
+    text: Some("main after notification")
+    errors: []
+    num_turns: Some(1)
+    duration_ms: Some(64)
+    micro_usd: Some(103600)
+    usage: Some(Usage { input: 100
+    cache_read: 0
+    cache_creation: 0
+    output: 20 })
+    models: [ModelUsage { model: "claude-opus-5-5"
+    usage: Usage { input: 500
+    cache_read: 0
+    cache_creation: 0
+    output: 5080 }
+    micro_usd: 103600
+    window: Some(1000000) }]
+    since: [ModelUsage { model: "claude-opus-5-5"
+    usage: Usage { input: 200
+    cache_read: 0
+    cache_creation: 0
+    output: 5020 }
+    micro_usd: 101200
+    window: Some(1000000) }]
+    denied: []
+    api_status: None
+    api_error_type: None
+    api_error: None
+    index: Some(1)
+    origin: Some("task-notification")
+    answers: [] }))
+    "#);
+}
+
+#[test]
+fn limits_are_read() {
+    let lines: Vec<_> =
+        [REJECTED, OVERAGE, WARNING].map(|line| format!("{:?}", read(line.as_bytes()))).into();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    RateLimit(RateLimit { status: Rejected, resets_at_ms: Some(1794812400000), kind: Some("five_hour"), used_permille: Some(1000), is_overage: false })
+    RateLimit(RateLimit { status: Rejected, resets_at_ms: Some(1794812400000), kind: Some("five_hour"), used_permille: Some(1000), is_overage: true })
+    RateLimit(RateLimit { status: Warning, resets_at_ms: Some(1794812400000), kind: Some("seven_day"), used_permille: Some(910), is_overage: false })
+    "#);
+}
+
+#[test]
+fn answers_are_read() {
+    let mut seen = Vec::new();
+    for line in said(recorded("context-usage")).chain(said(recorded("set-model"))) {
+        if let Line::Answered { answer: Ok(answer), .. } = read(line.as_bytes()) {
+            let is_greeting = answer.contains("claude_code_version");
+            let greeting = is_greeting.then(|| Greeting { pid: None, ..greeting(&answer) });
+            let told = (greeting, context(&answer), cost(&answer), model(&answer));
+            seen.push(format!("{told:?}"));
+        }
+    }
+    insta::assert_snapshot!(seen.join("\n"), @r#"
+    (Some(Greeting { version: Some("2.1.325"), has_hooks: true, pid: None, permission_mode: Some("bypassPermissions") }), None, None, None)
+    (None, Some(Context { tokens: 50000, most: 1000000, permille: 50 }), None, Some("claude-opus-5-5"))
+    (None, Some(Context { tokens: 60000, most: 1000000, permille: 60 }), None, Some("claude-opus-5-5"))
+    (None, None, Some(440400), None)
+    (None, Some(Context { tokens: 11968, most: 1000000, permille: 11 }), None, Some("claude-opus-5-5"))
+    (Some(Greeting { version: Some("2.1.325"), has_hooks: true, pid: None, permission_mode: Some("bypassPermissions") }), None, None, None)
+    (None, None, None, Some("claude-sonnet-5-5"))
+    (None, None, None, Some("claude-haiku-5-5"))
+    (None, None, None, Some("claude-opus-5-5"))
+    (None, None, None, Some("nonsense-9"))
+    "#);
+    for (answer, expected) in [
+        (r#"{"text":"Total cost:   $1,234.5 (x)\n"}"#, Some(1_234_500_000)),
+        (r#"{"text":"Total cost:   $99999999999999999999"}"#, Some(1_000_000_000_000_000)),
+        (r#"{"text":"said: Total cost: $1"}"#, None),
+        (r#"{"text":"Total cost: $..,"}"#, None),
+        ("[]", None),
+    ] {
+        assert_eq!(cost(answer), expected, "{answer}");
+    }
+    assert_eq!((permille(1, 0), permille(u64::MAX, 1), permille(419, 1000)), (1000, 1000, 419));
+    assert_eq!(context(r#"{"totalTokens":5,"maxTokens":0}"#), None);
+    assert!(!greeting("nonsense").has_hooks);
+}
+
+fn written(lines: &[Vec<u8>]) -> String {
+    lines.iter().map(|line| String::from_utf8(line.clone()).unwrap()).collect()
+}
+
+#[test]
+fn what_is_written_is_one_line_each() {
+    let hooks = [
+        Hook { event: "Stop", matcher: None, callback: "stop", timeout_s: Some(600) },
+        Hook { event: "PreToolUse", matcher: Some("Bash"), callback: "bash", timeout_s: None },
+        Hook { event: "PreToolUse", matcher: None, callback: "tool", timeout_s: None },
+    ];
+    let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+    let lines = [
+        initialize("1", &hooks),
+        user("two\nlines \"quoted\" \u{2028}", None),
+        user("again", Some("0b6f3d5e-6c9b-4a55-9d0e-0c3b8f0e2b11")),
+        answer("2", b"{ \"decision\":\n \"block\" }\n"),
+        answer("3", b""),
+        answer("4", b"[1]"),
+        answer("5\"\n", b"not json"),
+        refuse("6", "no such thing"),
+        permission("7", Permit::Allow { input: r#"{"b":1,"a":2}"# }),
+        permission("8", Permit::Allow { input: "nonsense" }),
+        permission("9", Permit::Deny { message: "nobody is here" }),
+        interrupt("10"),
+        context_usage("11"),
+        session_cost("12"),
+        set_model("13", "opus"),
+    ];
+    for line in &lines {
+        assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1));
+        serde_json::from_slice::<serde_json::Value>(line).unwrap();
+    }
+    let allowed = permission("14", Permit::Allow { input: &deep });
+    assert_eq!(String::from_utf8(allowed).unwrap().matches('[').count(), 500);
+    insta::assert_snapshot!(written(&lines), @r#"
+    {"request":{"hooks":{"PreToolUse":[{"hookCallbackIds":["bash"],"matcher":"Bash"},{"hookCallbackIds":["tool"]}],"Stop":[{"hookCallbackIds":["stop"],"timeout":600}]},"subtype":"initialize"},"request_id":"1","type":"control_request"}
+    {"message":{"content":"two\nlines \"quoted\"  ","role":"user"},"type":"user"}
+    {"message":{"content":"again","role":"user"},"type":"user","uuid":"0b6f3d5e-6c9b-4a55-9d0e-0c3b8f0e2b11"}
+    {"type":"control_response","response":{"subtype":"success","request_id":"2","response":{"decision":"block"}}}
+    {"type":"control_response","response":{"subtype":"success","request_id":"3","response":{}}}
+    {"type":"control_response","response":{"subtype":"success","request_id":"4","response":{}}}
+    {"type":"control_response","response":{"subtype":"success","request_id":"5\"\n","response":{}}}
+    {"response":{"error":"no such thing","request_id":"6","subtype":"error"},"type":"control_response"}
+    {"type":"control_response","response":{"subtype":"success","request_id":"7","response":{"behavior":"allow","updatedInput":{"b":1,"a":2}}}}
+    {"type":"control_response","response":{"subtype":"success","request_id":"8","response":{"behavior":"allow"}}}
+    {"type":"control_response","response":{"subtype":"success","request_id":"9","response":{"behavior":"deny","message":"nobody is here"}}}
+    {"request":{"subtype":"interrupt"},"request_id":"10","type":"control_request"}
+    {"request":{"subtype":"get_context_usage"},"request_id":"11","type":"control_request"}
+    {"request":{"subtype":"get_session_cost"},"request_id":"12","type":"control_request"}
+    {"request":{"model":"opus","subtype":"set_model"},"request_id":"13","type":"control_request"}
+    "#);
+}
+
+/// A callback has to be answered however odd its input is: unanswered, the client goes on without us.
+#[test]
+fn odd_callbacks_are_still_callbacks() {
+    let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
+    for input in [&*deep, r#""half \ud83d""#, "7", "null", r#"{"a":1,"a":2}"#] {
+        let line = format!(
+            r#"{{"type":"control_request","request_id":"r","request":{{"subtype":"hook_callback","callback_id":"c","input":{input}}}}}"#
+        );
+        let callback =
+            Line::Callback { request: "r".into(), callback: "c".into(), input: input.into() };
+        assert_eq!(read(line.as_bytes()), callback);
+    }
+    let unknown =
+        r#"{"type":"control_request","request_id":"r","request":{"subtype":"brand_new"}}"#;
+    let asked = Line::Asked { request: "r".into(), subtype: "brand_new".into() };
+    assert_eq!(read(unknown.as_bytes()), asked);
+    let nobody = r#"{"type":"control_request","request":{"subtype":"hook_callback"}}"#;
+    assert_eq!(read(nobody.as_bytes()), Line::Other);
+}
+
+#[test]
+fn half_characters_and_broken_bytes_lose_nothing_else() {
+    let half = r#"{"type":"assistant","message":{"content":"a\ud83db"}}"#;
+    let broken =
+        [br#"{"type":"assistant","message":{"content":"a"#, &b"\xff"[..], br#"b"}}"#].concat();
+    for (line, text) in [(half.as_bytes(), "a\u{fffd}\u{fffd}\u{fffd}b"), (&broken, "a\u{fffd}b")] {
+        let Line::Assistant(said) = read(line) else { panic!() };
+        assert_eq!(said.blocks, [Block::Text(text.into())]);
+    }
+}
+
+/// No text of a line is longer than this, but for what is given back unread.
+const LONGEST: usize = 20_000;
+
+fn is_bounded(line: &Line) {
+    let passed_on = match line {
+        Line::Callback { .. } | Line::Permission(_) | Line::Answered { .. } => return,
+        Line::Assistant(said) => said.blocks.len(),
+        Line::ToolResults { results, .. } => results.len(),
+        Line::Background(tasks) => tasks.len(),
+        Line::Init(_)
+        | Line::Result(_)
+        | Line::RateLimit(_)
+        | Line::Retry(_)
+        | Line::Asked { .. }
+        | Line::Cancelled { .. }
+        | Line::Compacted { .. }
+        | Line::Overridden { .. }
+        | Line::HookFailed { .. }
+        | Line::State(_)
+        | Line::Task(_)
+        | Line::Fallback { .. }
+        | Line::Denied { .. }
+        | Line::Other => 1,
+    };
+    assert!(passed_on <= 200);
+    // Debug output escapes, so a character may take ten.
+    let most = (passed_on.max(1)) * LONGEST * 10 + 100_000;
+    assert!(format!("{line:?}").len() <= most);
+}
+
+#[test]
+fn large_lines_are_read_in_bounds() {
+    let big = "x\\u001b[2J".repeat(200_000);
+    let many = vec![r#"{"type":"text","text":"a"}"#; 100_000].join(",");
+    let keys: Vec<_> = (0..100_000).map(|key| format!(r#""k{key}":{{"inputTokens":1}}"#)).collect();
+    for line in [
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"{big}","model":"{big}","content":"{big}"}}}}"#
+        ),
+        format!(r#"{{"type":"assistant","message":{{"content":[{many}]}}}}"#),
+        format!(r#"{{"type":"result","result":"{big}","errors":["{big}"],"subtype":"{big}"}}"#),
+        format!(r#"{{"type":"result","modelUsage":{{{}}}}}"#, keys.join(",")),
+        format!(
+            r#"{{"type":"system","subtype":"permission_denied","tool_name":"{big}","message":"{big}"}}"#
+        ),
+        format!(
+            r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","content":"{big}"}}]}}}}"#
+        ),
+    ] {
+        let line = read(line.as_bytes());
+        assert_ne!(line, Line::Other);
+        is_bounded(&line);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        is_bounded(&read(&bytes));
+    }
+
+    /// Real lines with something cut out, put in or doubled.
+    #[test]
+    fn damaged_lines_are_read(
+        (recording, line) in (0..RECORDED.len(), any::<prop::sample::Index>()),
+        (from, to) in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
+        put in prop_oneof![
+            Just(Vec::new()),
+            Just(b"\"".to_vec()),
+            Just(b"null".to_vec()),
+            Just(b"-1e999".to_vec()),
+            Just(b"[[[[".to_vec()),
+            Just(b"\\ud800".to_vec()),
+            proptest::collection::vec(any::<u8>(), 0..8),
+        ],
+    ) {
+        let lines: Vec<_> = said(RECORDED[recording].1).collect();
+        let bytes = line.get(&lines).as_bytes();
+        let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
+        let (from, to) = (from.min(to), from.max(to));
+        for to in [to, (from + 4).min(bytes.len())] {
+            let damaged = [&bytes[..from], &put, &bytes[to..]].concat();
+            is_bounded(&read(&damaged));
+        }
+    }
+
+    /// A value of another type is a value that is not there.
+    #[test]
+    fn surprising_types_are_absent(
+        (recording, line) in (0..RECORDED.len(), any::<prop::sample::Index>()),
+        field in any::<prop::sample::Index>(),
+        value in prop_oneof![
+            Just("null"), Just("7"), Just("-1"), Just("1e300"), Just("\"\""), Just("[]"), Just("{}"), Just("true"),
+            Just("[[7]]"), Just("{\"type\":7}")
+        ],
+    ) {
+        let lines: Vec<_> = said(RECORDED[recording].1).collect();
+        let mut object: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(lines[line.index(lines.len())]).unwrap();
+        let keys: Vec<_> = object.keys().filter(|key| *key != "type").cloned().collect();
+        object.insert(field.get(&keys).clone(), serde_json::from_str(value).unwrap());
+        is_bounded(&read(serde_json::Value::Object(object).to_string().as_bytes()));
+    }
+}
