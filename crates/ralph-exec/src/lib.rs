@@ -59,4 +59,5 @@ pub mod tree;
 pub mod trust;
 pub mod verify;
 pub mod words;
+pub mod worktree;
 pub mod world;

@@ -40,6 +40,11 @@ impl Home {
         RunPaths(self.runs().join(run.as_str()))
     }
 
+    /// What a run of its own work tree works in.
+    pub fn worktree(&self, run: &RunId) -> PathBuf {
+        self.0.join("worktrees").join(run.as_str())
+    }
+
     pub fn held(&self) -> PathBuf {
         self.0.join("held")
     }
