@@ -13,6 +13,9 @@
 //!                            check: what did not come true
 //! ```
 //!
+//! `pretend` is the client once more, for whoever drives one: it speaks the client's side of stream-json from the same
+//! scenarios, and asks hooks by callback.
+//!
 //! Nothing here shares a type with `ralph-core`: it is the other side of the wire.
 
 pub mod answer;
@@ -20,6 +23,7 @@ pub mod check;
 pub mod client;
 pub mod id;
 pub mod matcher;
+pub mod pretend;
 pub mod query;
 pub mod record;
 pub mod replay;

@@ -121,6 +121,8 @@ enum Command {
     /// Send one captured hook payload through the hooks that are configured, and show what the client would do
     Replay(cmd::replay::args::Replay),
     Model(cmd::model::Model),
+    #[command(hide = true)]
+    Pretend(cmd::pretend::Pretend),
     Notify(cmd::notify::Notify),
     Statusline(cmd::statusline::Statusline),
     /// Answer one hook event of a coding agent (called by the agent's host)
@@ -439,6 +441,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Replay(replay) => return ended(cmd::replay::run(env, &replay)),
         Command::Notify(notify) => return ended(cmd::notify::run(env, &notify)),
         Command::Statusline(cmd::statusline::Statusline {}) => return cmd::statusline::run(env),
+        Command::Pretend(pretend) => return ended(cmd::pretend::run(env, &pretend)),
         Command::Doctor(doctor) => return ended(cmd::doctor::run(env, &doctor)),
         Command::Init(init) => cmd::init::run(env, &init),
         Command::Import(import) => cmd::import::run(env, &import),

@@ -44,6 +44,24 @@ pub fn count(counter: &Arc<AtomicU32>) -> io::Result<()> {
     Ok(())
 }
 
+/// What a process that stands for another one is told by signals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    Interrupt,
+    Terminate,
+}
+
+/// Passes on every SIGINT and SIGTERM, neither of which then ends us.
+pub fn pass_on(mut hear: impl FnMut(Told) + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    std::thread::Builder::new().name("signals".to_string()).spawn(move || {
+        for signal in signals.forever() {
+            hear(if signal == SIGINT { Told::Interrupt } else { Told::Terminate });
+        }
+    })?;
+    Ok(())
+}
+
 /// What we were told to ignore stays ignored: `nohup`, `&` in a script.
 fn heard() -> impl Iterator<Item = i32> {
     let status = fs::read(Path::new("/proc/self/status"), STATUS_CAP).unwrap_or_default();

@@ -6,18 +6,17 @@ use super::hooks::{Telling, tell};
 use super::host::{Agent, Host, Shared, lane};
 use super::pending::Pending;
 use super::told::Told;
+use super::tools::files::Seen;
 use super::tools::{self, Round};
 use crate::scenario::{AgentTurn, ApiError, Interrupt};
 use crate::timeline::{Effect, Entry, Lane, Reply, Request};
 use crate::transcript::{Failure, Transcript};
 use crate::wire;
 use serde_json::json;
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 /// How often hooks may block a stop in a row, unless the person says otherwise.
 const CAP: u32 = 8;
-const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+pub(crate) const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
 /// How often an answer may be too long.
 const CUT_OFF_MOST: u32 = 3;
@@ -40,7 +39,7 @@ pub(super) struct Conversation {
     pub(super) pending: Pending,
     pub(super) transcript: Transcript,
     /// Files that the model has seen as they are.
-    pub(super) seen: BTreeSet<PathBuf>,
+    pub(super) seen: Seen,
     /// Of the last answer, in tokens.
     pub(super) context: u64,
     /// As the client counts them for the person.
@@ -94,7 +93,7 @@ impl Conversation {
             task: None,
             pending: Pending::default(),
             transcript,
-            seen: BTreeSet::new(),
+            seen: Seen::new(),
             context: 0,
             turns: 0,
             calls: Vec::new(),
@@ -259,7 +258,7 @@ fn tell_failure(host: &mut Host<'_>, chat: &Conversation, class: &str, text: &st
     host.show(&told, Effect::Allowed);
 }
 
-fn api_error_text(error: &ApiError) -> String {
+pub(crate) fn api_error_text(error: &ApiError) -> String {
     let ApiError { status, message, .. } = error;
     match status {
         401 | 403 => format!("Failed to authenticate. API Error: {status} {message}"),
@@ -274,7 +273,7 @@ fn api_error_text(error: &ApiError) -> String {
 }
 
 /// The client's word for what went wrong.
-fn error_class(error: &ApiError) -> &'static str {
+pub(crate) fn error_class(error: &ApiError) -> &'static str {
     match error.status {
         429 => "rate_limit",
         401 | 403 => "authentication_failed",
@@ -370,7 +369,12 @@ fn ask_hooks(host: &mut Host<'_>, chat: &mut Conversation) -> Told {
 
 /// `None` is without a limit.
 pub(super) fn cap(host: &mut Host<'_>) -> Option<u32> {
-    match host.variable(CAP_VARIABLE).as_deref().map(number) {
+    read_cap(host.variable(CAP_VARIABLE).as_deref())
+}
+
+/// The cap that a value of its variable sets.
+pub(crate) fn read_cap(value: Option<&str>) -> Option<u32> {
+    match value.map(number) {
         // Whole blocks are counted, and no cap is none that can be reached.
         Some(Some(number)) if number >= 1.0 => Some(to_count(number)),
         Some(Some(_)) => None,
@@ -396,7 +400,7 @@ fn number(text: &str) -> Option<f64> {
     beginnings.filter(is_number).find_map(|text| text.parse().ok())
 }
 
-fn overriding(blocks: u32) -> String {
+pub(crate) fn overriding(blocks: u32) -> String {
     format!(
         "A hook blocked the turn from ending {blocks} consecutive times — overriding and ending turn. For \
          Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. Set \

@@ -4,7 +4,7 @@ mod agents;
 mod background;
 mod book;
 mod compaction;
-mod conversation;
+pub(crate) mod conversation;
 pub(crate) mod hooks;
 mod host;
 pub(crate) mod input;
@@ -14,7 +14,7 @@ mod prompts;
 mod remark;
 mod teammates;
 pub(crate) mod told;
-mod tools;
+pub(crate) mod tools;
 
 use crate::id;
 use crate::scenario::{Scenario, Step};

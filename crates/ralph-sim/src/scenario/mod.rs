@@ -3,6 +3,7 @@
 mod expect;
 mod near;
 mod possible;
+mod pretended;
 mod raw;
 mod read;
 mod toml_text;
@@ -54,6 +55,8 @@ pub enum Player {
     Client,
     /// The client with a terminal, in which a person types.
     Terminal,
+    /// Whoever drives a pretended client: see [`crate::pretend`].
+    Pretend,
 }
 
 /// How the client is started.
@@ -152,6 +155,55 @@ pub struct AgentTurn {
     pub repeat: Repeat,
     pub stop_reason: Option<String>,
     pub interrupt: Interrupt,
+    pub mishap: Mishap,
+    /// What the client tells of the account's limit before this answer.
+    pub rate_limit: Option<Box<RateLimit>>,
+}
+
+/// What happens to a pretended client in this turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mishap {
+    #[default]
+    None,
+    /// Its process ends: with this code, or killed.
+    Crash {
+        at: Point,
+        exit: Option<u8>,
+    },
+    Hang(Hang),
+}
+
+/// How far a turn is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// The model was asked, and nothing of its answer has arrived.
+    Answer,
+    /// The tools have run, and nobody was told.
+    Tools,
+    /// The hooks of the stop are asked, and have not answered.
+    Stop,
+    /// They have answered, and the result is not told.
+    Result,
+    /// The result is told.
+    Idle,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hang {
+    /// The model never answers; the client still hears who drives it.
+    Answer,
+    /// The client neither says nor hears anything any more.
+    Client,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// `allowed`, `allowed_warning` or `rejected`: then the answer is an error.
+    pub status: String,
+    /// Such as `five_hour`.
+    pub kind: String,
+    /// From the moment that it is told, where it is known.
+    pub resets_in_ms: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,6 +277,7 @@ impl Default for Usage {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiError {
+    /// 0 where the connection breaks before there is one.
     pub status: u16,
     /// Such as `overloaded_error`.
     pub kind: String,

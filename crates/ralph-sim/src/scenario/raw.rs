@@ -42,6 +42,7 @@ pub(super) enum Player {
     Simulator,
     Client,
     Terminal,
+    Pretend,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -112,6 +113,48 @@ pub(super) struct Step {
     pub(super) repeat: Option<Spanned<Repeat>>,
     pub(super) stop_reason: Option<String>,
     pub(super) interrupt: Option<Interrupt>,
+    pub(super) crash: Option<Spanned<Crash>>,
+    pub(super) hang: Option<Spanned<Hang>>,
+    pub(super) rate_limit: Option<Spanned<RateLimit>>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged, expecting = "this is neither a point of a turn nor { at = \"…\", exit = 1 }")]
+pub(super) enum Crash {
+    Killed(Point),
+    Exits(Exits),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Exits {
+    pub(super) at: Point,
+    pub(super) exit: u8,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Point {
+    Answer,
+    Tools,
+    Stop,
+    Result,
+    Idle,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Hang {
+    Answer,
+    Client,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RateLimit {
+    pub(super) status: Option<Spanned<String>>,
+    pub(super) r#type: Option<String>,
+    pub(super) resets_in_ms: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -172,7 +215,7 @@ pub(super) struct Usage {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ApiError {
-    pub(super) status: u16,
+    pub(super) status: Spanned<u16>,
     pub(super) r#type: String,
     pub(super) message: String,
 }

@@ -55,14 +55,14 @@ pub fn parse(text: &str, path: &Path) -> Result<Scenario, Mistakes> {
     Err(Mistakes::Found(reader.problems))
 }
 
-struct Reader {
+pub(super) struct Reader {
     path: PathBuf,
     source: Arc<str>,
     problems: Vec<Problem>,
 }
 
 impl Reader {
-    fn problem(&mut self, span: Range<usize>, message: String, hint: Option<&str>) {
+    pub(super) fn problem(&mut self, span: Range<usize>, message: String, hint: Option<&str>) {
         self.problems.push(Problem {
             path: self.path.clone(),
             source: Arc::clone(&self.source),
@@ -76,6 +76,9 @@ impl Reader {
         if file.only != Some(raw::Player::Terminal) {
             self.nothing_of_a_terminal(&file);
         }
+        if file.only != Some(raw::Player::Pretend) {
+            self.nothing_of_a_pretended_client(&file);
+        }
         let steps = self.steps(file.step);
         let expect = self.expect(file.expect, &steps);
         Scenario {
@@ -84,6 +87,7 @@ impl Reader {
                 raw::Player::Simulator => Player::Simulator,
                 raw::Player::Client => Player::Client,
                 raw::Player::Terminal => Player::Terminal,
+                raw::Player::Pretend => Player::Pretend,
             }),
             client: self.client(file.client),
             env: file.env,
@@ -229,10 +233,6 @@ impl Reader {
     }
 
     fn steps(&mut self, steps: Vec<Spanned<raw::Step>>) -> Vec<Step> {
-        if steps.iter().all(|step| step.as_ref().person.is_none()) {
-            let hint = "begin with a `[[step]]` that has `person = \"…\"`";
-            self.problem(0..0, "nobody says anything in this scenario".to_owned(), Some(hint));
-        }
         steps.into_iter().filter_map(|step| self.step(step)).collect()
     }
 
@@ -242,6 +242,9 @@ impl Reader {
         let is_agent = step.agent.is_some()
             || step.error.is_some()
             || step.interrupt.is_some()
+            || step.crash.is_some()
+            || step.hang.is_some()
+            || step.rate_limit.is_some()
             || !step.tools.is_empty();
         match (step.person.is_some(), step.session, is_agent) {
             (false, None, false) if step.screen.is_some() => {
@@ -310,12 +313,15 @@ impl Reader {
             cache_read: usage.cache_read.unwrap_or_default(),
             cache_creation: usage.cache_creation.unwrap_or_default(),
         });
+        let mishap = self.mishap(step.crash.as_ref(), step.hang.as_ref());
         AgentTurn {
+            mishap,
+            rate_limit: step.rate_limit.map(|limit| Box::new(self.rate_limit(limit.into_inner()))),
             text: step.agent.unwrap_or_default(),
             tools: step.tools.into_iter().filter_map(|tool| self.tool(tool)).collect(),
             usage,
             error: step.error.map(|error| ApiError {
-                status: error.status,
+                status: error.status.into_inner(),
                 kind: error.r#type,
                 message: error.message,
             }),
@@ -402,7 +408,7 @@ impl Reader {
         }
     }
 
-    fn one_of(&mut self, value: &Spanned<String>, known: &[&str], what: &str) {
+    pub(super) fn one_of(&mut self, value: &Spanned<String>, known: &[&str], what: &str) {
         if !known.contains(&value.as_ref().as_str()) {
             let hint = match near::meant(value.as_ref(), known.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),

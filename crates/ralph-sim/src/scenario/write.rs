@@ -3,8 +3,8 @@
 use super::read::{SUMMARY, USUAL_AGENT};
 use super::toml_text::{inline, key, list, number, string};
 use super::{
-    AgentTurn, Client, Expect, Hook, Interrupt, Layer, Player, Plugin, Repeat, Run, Scenario,
-    SessionStep, Settings, Step, Subagent, ToolCall, Usage,
+    AgentTurn, Client, Expect, Hang, Hook, Interrupt, Layer, Mishap, Player, Plugin, Point, Repeat,
+    Run, Scenario, SessionStep, Settings, Step, Subagent, ToolCall, Usage,
 };
 use std::collections::BTreeMap;
 
@@ -82,6 +82,7 @@ fn player(only: Player) -> String {
         Player::Simulator => "simulator",
         Player::Client => "client",
         Player::Terminal => "terminal",
+        Player::Pretend => "pretend",
     })
 }
 
@@ -154,7 +155,11 @@ fn step(out: &mut Text, step: &Step) {
 }
 
 fn agent_turn(out: &mut Text, turn: &AgentTurn) {
-    let is_told = turn.error.is_some() || !turn.tools.is_empty() || turn.interrupt != Interrupt::No;
+    let is_told = turn.error.is_some()
+        || !turn.tools.is_empty()
+        || turn.interrupt != Interrupt::No
+        || turn.mishap != Mishap::None
+        || turn.rate_limit.is_some();
     if !turn.text.is_empty() || !is_told {
         out.set("agent", &string(&turn.text));
     }
@@ -187,6 +192,34 @@ fn agent_turn(out: &mut Text, turn: &AgentTurn) {
         Interrupt::No => {}
         Interrupt::Answer => out.set("interrupt", "\"answer\""),
         Interrupt::Tools => out.set("interrupt", "\"tools\""),
+    }
+    pretended(out, turn);
+}
+
+fn pretended(out: &mut Text, turn: &AgentTurn) {
+    let point = |point: Point| {
+        string(match point {
+            Point::Answer => "answer",
+            Point::Tools => "tools",
+            Point::Stop => "stop",
+            Point::Result => "result",
+            Point::Idle => "idle",
+        })
+    };
+    match turn.mishap {
+        Mishap::None => {}
+        Mishap::Crash { at, exit: None } => out.set("crash", &point(at)),
+        Mishap::Crash { at, exit: Some(code) } => {
+            out.set("crash", &format!("{{ at = {}, exit = {code} }}", point(at)));
+        }
+        Mishap::Hang(Hang::Answer) => out.set("hang", "\"answer\""),
+        Mishap::Hang(Hang::Client) => out.set("hang", "\"client\""),
+    }
+    if let Some(limit) = &turn.rate_limit {
+        let reset = limit.resets_in_ms.map(|ms| format!(", resets_in_ms = {}", count(ms)));
+        let (status, kind) = (string(&limit.status), string(&limit.kind));
+        let reset = reset.unwrap_or_default();
+        out.set("rate_limit", &format!("{{ status = {status}, type = {kind}{reset} }}"));
     }
 }
 

@@ -25,6 +25,7 @@ pub use place::Place;
 pub use session::{Compaction, Failure, Stop, Trigger};
 pub use system::HookInfo;
 pub use tool::{Outcome, ToolResult};
+pub use totals::Model as ModelUsed;
 
 use crate::scenario::Usage;
 use line::{
@@ -34,6 +35,7 @@ use line::{
 use ralph_exec::clock::{self, Stopwatch};
 use ralph_exec::fs::{self, FileError, Lines};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use system::{Meta, Queued};
 use totals::Totals;
@@ -154,6 +156,16 @@ impl Transcript {
 
     pub fn path(&self) -> &Path {
         self.lines.path()
+    }
+
+    /// What the session has cost, in USD: with what it had cost when its client last ended as it should.
+    pub fn cost(&self) -> f64 {
+        self.totals.total_cost
+    }
+
+    /// The same in tokens, by model.
+    pub fn models(&self) -> &BTreeMap<String, ModelUsed> {
+        &self.totals.model_usage
     }
 
     /// Where the agent went with `cd`.

@@ -16,7 +16,7 @@ const MILLION: f64 = 1e6;
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Totals {
     #[serde(rename = "totalCostUSD")]
-    total_cost: f64,
+    pub(super) total_cost: f64,
     #[serde(rename = "totalAPIDuration")]
     api_duration: u64,
     #[serde(rename = "totalAPIDurationWithoutRetries")]
@@ -26,23 +26,51 @@ pub(super) struct Totals {
     total_lines_removed: u64,
     pub(super) total_duration: u64,
     pub(super) start_time: u64,
-    model_usage: BTreeMap<String, Model>,
+    pub(super) model_usage: BTreeMap<String, Model>,
     has_unknown_model_cost: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+/// What one model was used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Model {
-    input_tokens: u64,
-    output_tokens: u64,
-    thinking_tokens: u64,
-    cache_read_input_tokens: u64,
-    cache_creation_input_tokens: u64,
-    cache_creation_ephemeral5m_input_tokens: u64,
-    cache_creation_ephemeral1h_input_tokens: u64,
-    web_search_requests: u64,
+pub struct Model {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub thinking_tokens: u64,
+    pub cache_read_input_tokens: u64,
+    pub cache_creation_input_tokens: u64,
+    pub cache_creation_ephemeral5m_input_tokens: u64,
+    pub cache_creation_ephemeral1h_input_tokens: u64,
+    pub web_search_requests: u64,
     #[serde(rename = "costUSD")]
-    cost: f64,
+    pub cost: f64,
+}
+
+impl Model {
+    /// Since it was like that before.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
+            thinking_tokens: self.thinking_tokens.saturating_sub(before.thinking_tokens),
+            cache_read_input_tokens: self
+                .cache_read_input_tokens
+                .saturating_sub(before.cache_read_input_tokens),
+            cache_creation_input_tokens: self
+                .cache_creation_input_tokens
+                .saturating_sub(before.cache_creation_input_tokens),
+            cache_creation_ephemeral5m_input_tokens: self
+                .cache_creation_ephemeral5m_input_tokens
+                .saturating_sub(before.cache_creation_ephemeral5m_input_tokens),
+            cache_creation_ephemeral1h_input_tokens: self
+                .cache_creation_ephemeral1h_input_tokens
+                .saturating_sub(before.cache_creation_ephemeral1h_input_tokens),
+            web_search_requests: self
+                .web_search_requests
+                .saturating_sub(before.web_search_requests),
+            cost: self.cost - before.cost,
+        }
+    }
 }
 
 impl Totals {

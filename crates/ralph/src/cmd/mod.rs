@@ -18,6 +18,7 @@ pub(crate) mod model;
 pub(crate) mod notify;
 pub(crate) mod orchestrator;
 pub(crate) mod pipeline;
+pub(crate) mod pretend;
 pub(crate) mod recall;
 pub(crate) mod replay;
 pub(crate) mod simulate;

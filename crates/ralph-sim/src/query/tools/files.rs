@@ -1,10 +1,9 @@
 //! Writing, editing and reading files of the project.
 
 use super::{Call, Done, patch};
-use crate::query::conversation::Conversation;
-use crate::query::host::Host;
 use ralph_exec::fs::{self, FileError, Mode};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const LARGEST: usize = 16 * 1024 * 1024;
@@ -12,8 +11,11 @@ const EMPTY: &str =
     "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>";
 const CURRENT: &str = " (file state is current in your context — no need to Read it back)";
 
-fn path(host: &Host<'_>, call: &Call) -> PathBuf {
-    host.cwd.join(string(call, "file_path"))
+/// Files that the model has seen as they are.
+pub(crate) type Seen = BTreeSet<PathBuf>;
+
+fn path(cwd: &Path, call: &Call) -> PathBuf {
+    cwd.join(string(call, "file_path"))
 }
 
 fn string<'a>(call: &'a Call, name: &str) -> &'a str {
@@ -36,7 +38,7 @@ fn failed(error: &FileError) -> Done {
 }
 
 /// An edit that cannot be made is refused before any hook is told.
-pub(super) fn refusal(host: &Host<'_>, call: &Call) -> Option<String> {
+pub(crate) fn refusal(cwd: &Path, call: &Call) -> Option<String> {
     if call.name != "Edit" {
         return None;
     }
@@ -46,8 +48,8 @@ pub(super) fn refusal(host: &Host<'_>, call: &Call) -> Option<String> {
             "No changes to make: old_string and new_string are exactly the same.".to_owned(),
         );
     }
-    let Ok(Some(text)) = text_of(&path(host, call)) else {
-        let cwd = host.cwd.display();
+    let Ok(Some(text)) = text_of(&path(cwd, call)) else {
+        let cwd = cwd.display();
         return refuse(format!(
             "File does not exist. Note: your current working directory is {cwd}."
         ));
@@ -70,8 +72,8 @@ fn is_for_all(call: &Call) -> bool {
     call.input.get("replace_all").and_then(Value::as_bool).unwrap_or_default()
 }
 
-pub(super) fn write(host: &Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
-    let path = path(host, call);
+pub(crate) fn write(cwd: &Path, seen: &mut Seen, call: &Call) -> Done {
+    let path = path(cwd, call);
     let content = string(call, "content");
     let before = match text_of(&path) {
         Ok(before) => before,
@@ -81,7 +83,7 @@ pub(super) fn write(host: &Host<'_>, chat: &mut Conversation, call: &Call) -> Do
     if let Err(error) = directory.and_then(|()| put(&path, content)) {
         return failed(&error);
     }
-    chat.seen.insert(path);
+    seen.insert(path);
     let name = named(call);
     let (kind, text) = match &before {
         None => ("create", format!("File created successfully at: {name}{CURRENT}")),
@@ -99,8 +101,8 @@ pub(super) fn write(host: &Host<'_>, chat: &mut Conversation, call: &Call) -> Do
     Done::Ran { response, text }
 }
 
-pub(super) fn edit(host: &Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
-    let path = path(host, call);
+pub(crate) fn edit(cwd: &Path, seen: &Seen, call: &Call) -> Done {
+    let path = path(cwd, call);
     let before = match text_of(&path) {
         Ok(before) => before.unwrap_or_default(),
         Err(error) => return failed(&error),
@@ -121,7 +123,7 @@ pub(super) fn edit(host: &Host<'_>, chat: &mut Conversation, call: &Call) -> Don
         "userModified": false,
         "replaceAll": is_for_all(call),
     });
-    let was_seen = chat.seen.contains(&path);
+    let was_seen = seen.contains(&path);
     if !was_seen {
         response["contentNotInModelContext"] = json!(true);
     }
@@ -135,19 +137,19 @@ fn put(path: &Path, text: &str) -> Result<(), FileError> {
     fs::put(path, text.as_bytes(), if is_program { Mode::Program } else { Mode::Ordinary })
 }
 
-pub(super) fn read(host: &Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
-    let path = path(host, call);
+pub(crate) fn read(cwd: &Path, seen: &mut Seen, call: &Call) -> Done {
+    let path = path(cwd, call);
     let text = match text_of(&path) {
         Ok(Some(text)) => text.replace("\r\n", "\n"),
         Ok(None) => {
-            let cwd = host.cwd.display();
+            let cwd = cwd.display();
             let text =
                 format!("File does not exist. Note: your current working directory is {cwd}.");
             return Done::Failed { text };
         }
         Err(error) => return failed(&error),
     };
-    chat.seen.insert(path);
+    seen.insert(path);
     let number = |name: &str| {
         let value = call.input.get(name).and_then(Value::as_u64);
         value.and_then(|value| usize::try_from(value).ok())

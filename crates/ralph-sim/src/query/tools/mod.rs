@@ -1,9 +1,9 @@
 //! The tool calls of one answer, with the hooks around them.
 
-mod files;
+pub(crate) mod files;
 mod patch;
-mod schema;
-pub(super) mod shell;
+pub(crate) mod schema;
+pub(crate) mod shell;
 mod tasks;
 
 use super::agents;
@@ -24,10 +24,10 @@ use serde_json::{Value, json};
 
 pub(super) use tasks::Tasks;
 
-const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
+pub(crate) const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
     edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to \
     proceed.";
-const STOPPED_RUNNING: &str = " Correction to the text above: this call was stopped while running, not refused before it \
+pub(crate) const STOPPED_RUNNING: &str = " Correction to the text above: this call was stopped while running, not refused before it \
     ran. It may have run in part or in full, and its changes may have been written. No permission prompt was involved. Work \
     it started elsewhere (a remote command, a background process) may still be running, so check before starting the same \
     work again. The instruction to stop and wait still stands.";
@@ -40,14 +40,14 @@ pub(super) enum Round {
 
 /// One call, as the client holds it.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
-    pub(super) name: String,
-    pub(super) input: Value,
-    pub(super) id: String,
+pub(crate) struct Call {
+    pub(crate) name: String,
+    pub(crate) input: Value,
+    pub(crate) id: String,
 }
 
 /// What became of a call.
-pub(super) enum Done {
+pub(crate) enum Done {
     Ran {
         response: Value,
         text: String,
@@ -70,7 +70,7 @@ pub(super) enum Done {
 }
 
 impl Done {
-    fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Ran { text, .. }
             | Self::Failed { text }
@@ -155,7 +155,7 @@ enum Admitted {
 }
 
 fn admit(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Admitted {
-    if let Some(text) = files::refusal(host, call) {
+    if let Some(text) = files::refusal(&host.cwd, call) {
         finish(host, chat, call, &Done::Refused { text: text.clone() });
         return Admitted::Not { text, is_stopped: false };
     }
@@ -302,9 +302,9 @@ fn execute(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
     match call.name.as_str() {
         "Bash" if is_background(call, false) => background::shell(host, call),
         "Bash" => shell::run(host, call),
-        "Write" => files::write(host, chat, call),
-        "Edit" => files::edit(host, chat, call),
-        "Read" => files::read(host, chat, call),
+        "Write" => files::write(&host.cwd, &mut chat.seen, call),
+        "Edit" => files::edit(&host.cwd, &chat.seen, call),
+        "Read" => files::read(&host.cwd, &mut chat.seen, call),
         "Agent" if teammates::is_wanted(host, call) => teammates::start(host, chat, call),
         "Agent" if is_background(call, true) => background::agent(host, chat, call),
         "Agent" => agents::in_foreground(host, chat, call),
@@ -425,7 +425,7 @@ impl Told {
         choices.map(|asked| asked.choice).max() == Some(Choice::Defer)
     }
 
-    fn updated_input(&self) -> Option<Value> {
+    pub(crate) fn updated_input(&self) -> Option<Value> {
         self.answers.iter().rev().find_map(|answered| answered.answer.updated_input.clone())
     }
 }

@@ -64,7 +64,7 @@ fn of(name: &str) -> Option<Schema> {
 }
 
 /// Why a call does not come to a run at all, in the client's words.
-pub(super) fn mistake(call: &Call) -> Option<String> {
+pub(crate) fn mistake(call: &Call) -> Option<String> {
     let name = call.name.as_str();
     if of(name).is_none() && !ABSENT.contains(&name) {
         return Some(format!(

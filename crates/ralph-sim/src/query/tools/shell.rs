@@ -31,12 +31,12 @@ pub(super) fn run(host: &mut Host<'_>, call: &Call) -> Done {
     let cancel = std::sync::Arc::clone(&host.cancel);
     let finished = supervise(&order, Deadline::after(limit(call)), &cancel);
     host.was_killed |= matches!(finished.how, How::Lost);
-    let note = follow(host, &order.place);
+    let note = follow(&mut host.cwd, &host.stage.project, &order.place);
     understand(&finished, note, call)
 }
 
 /// As the agent asks for it, in milliseconds.
-fn limit(call: &Call) -> Duration {
+pub(crate) fn limit(call: &Call) -> Duration {
     let asked = call.input.get("timeout").and_then(Value::as_u64).map(Duration::from_millis);
     asked.unwrap_or(USUAL).min(LONGEST)
 }
@@ -48,27 +48,24 @@ pub(super) fn begin(host: &mut Host<'_>, call: &Call) {
     supervise(&order, Deadline::after(PATIENCE), &cancel);
 }
 
-pub(in crate::query) struct Order {
-    program: PathBuf,
-    argv: Vec<OsString>,
-    env: Vec<(OsString, OsString)>,
-    cwd: PathBuf,
+/// How a command of the agent's is run.
+pub(crate) struct Order {
+    /// This program, which supervises it.
+    pub(crate) program: PathBuf,
+    pub(crate) argv: Vec<OsString>,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) cwd: PathBuf,
     /// Where the command says in which directory it ended.
-    place: PathBuf,
+    pub(crate) place: PathBuf,
 }
 
 impl Order {
     pub(in crate::query) fn new(host: &mut Host<'_>, call: &Call) -> Self {
-        let command = call.input.get("command").and_then(Value::as_str).unwrap_or_default();
         let settings = host.settings();
         let place = host.stage.root.join("cwd");
-        let argv = ["bash", "-c", WRAPPER, "bash", command].map(OsString::from);
-        let mut argv = argv.to_vec();
-        argv.push(place.clone().into());
-        argv.push(host.env_file().into());
         Self {
             program: host.program.to_owned(),
-            argv,
+            argv: argv(call, &place, &host.env_file()),
             env: host.environment(&settings),
             cwd: host.cwd.clone(),
             place,
@@ -76,7 +73,14 @@ impl Order {
     }
 }
 
-pub(in crate::query) fn supervise(
+/// `variables` is read before the command, where it is there.
+pub(crate) fn argv(call: &Call, place: &Path, variables: &Path) -> Vec<OsString> {
+    let command = call.input.get("command").and_then(Value::as_str).unwrap_or_default();
+    let words = ["bash", "-c", WRAPPER, "bash", command].map(OsString::from);
+    words.into_iter().chain([place.into(), variables.into()]).collect()
+}
+
+pub(crate) fn supervise(
     order: &Order,
     deadline: Deadline,
     cancel: &ralph_exec::proc::cancel::Cancel,
@@ -94,21 +98,21 @@ pub(in crate::query) fn supervise(
 }
 
 /// The next command, and the next hook, start where this one ended. Who leaves the project is brought back, and told.
-fn follow(host: &mut Host<'_>, place: &Path) -> Option<String> {
+pub(crate) fn follow(cwd: &mut PathBuf, project: &Path, place: &Path) -> Option<String> {
     let bytes = fs::read_opt(place, LONGEST_PATH).ok()??;
     // A command that ends the shell says nothing of the next one.
     fs::remove_file(place).ok();
     let text = String::from_utf8_lossy(&bytes);
     let directory = PathBuf::from(text.trim_end_matches('\n'));
-    if directory.starts_with(&host.stage.project) {
-        host.cwd = directory;
+    if directory.starts_with(project) {
+        *cwd = directory;
         return None;
     }
-    host.cwd.clone_from(&host.stage.project);
-    Some(format!("Shell cwd was reset to {}", host.cwd.display()))
+    project.clone_into(cwd);
+    Some(format!("Shell cwd was reset to {}", cwd.display()))
 }
 
-fn understand(finished: &Finished, note: Option<String>, call: &Call) -> Done {
+pub(crate) fn understand(finished: &Finished, note: Option<String>, call: &Call) -> Done {
     let is_silent = is_silent(call.input.get("command").and_then(Value::as_str));
     let lines = [Some(text(finished)).filter(|text| !text.is_empty()), note];
     let output = lines.into_iter().flatten().collect::<Vec<_>>().join("\n");

@@ -84,6 +84,10 @@ pub(super) fn one(world: &World<'_>, path: &Path, telling: Telling) -> Result<Pl
             let what = "only a person at the client's terminal can play this scenario";
             return Err(Failure::new(what, "`cargo xtask e2e` is one, in a checkout of ralph"));
         }
+        (Some(Player::Pretend), _) => {
+            let what = "only who drives a client can play this scenario";
+            return Err(Failure::new(what, "`ralph pretend` is the client"));
+        }
         (Some(Player::Client | Player::Simulator) | None, _) => {}
     }
     world.given.put_into(&mut scenario);

@@ -1,0 +1,171 @@
+//! What the driver says: messages for the agent, answers, and orders.
+
+use super::client::{Break, Client, Heard, Priority, Prompt, resolved};
+use super::hooks::Registered;
+use crate::transcript::VERSION;
+use serde_json::{Value, json};
+
+/// What a model of the client's can read at once, in tokens.
+pub(super) const WINDOW: u64 = 1_000_000;
+
+impl Client<'_> {
+    pub(super) fn line(&mut self, mut line: Value) -> Result<Heard, Break> {
+        match line["type"].as_str() {
+            Some("user") => {
+                let priority = match line["priority"].as_str() {
+                    Some("later") => Priority::Later,
+                    Some(_) | None => Priority::Next,
+                };
+                let text = words(&line["message"]["content"]);
+                self.queue.push_back(Prompt { text, priority, task: None });
+                Ok(Heard::Nothing)
+            }
+            Some("control_response") => {
+                let response = &mut line["response"];
+                let id = response["request_id"].as_str().unwrap_or_default().to_owned();
+                let answer = match response["subtype"].as_str() {
+                    Some("success") => Ok(response["response"].take()),
+                    Some(_) | None => Err(words(&response["error"])),
+                };
+                Ok(Heard::Answer(id, answer))
+            }
+            Some("control_request") => self.obey(&line),
+            // What it does not know it passes over.
+            Some(_) | None => Ok(Heard::Nothing),
+        }
+    }
+
+    fn obey(&mut self, line: &Value) -> Result<Heard, Break> {
+        let request = &line["request"];
+        let id = line["request_id"].as_str().unwrap_or_default();
+        let kind = request["subtype"].as_str().unwrap_or_default();
+        let answer = match kind {
+            "initialize" => match Registered::read(&request["hooks"]) {
+                Ok(hooks) => {
+                    self.hooks = hooks;
+                    self.initialized()
+                }
+                Err(why) => return self.refuse(id, why),
+            },
+            "interrupt" => {
+                self.cancel_asked()?;
+                json!({"still_queued": []})
+            }
+            "get_context_usage" => self.context_usage(),
+            "get_session_cost" => json!({"text": self.session_cost()}),
+            "set_model" => {
+                self.model = resolved(request["model"].as_str().unwrap_or("default"));
+                let text = format!("Set model to `{}`", self.model);
+                let content = format!("<local-command-stdout>{text}</local-command-stdout>");
+                self.tell(json!({
+                    "type": "user",
+                    "message": {"role": "user", "content": content},
+                    "parent_tool_use_id": null,
+                    "isReplay": true,
+                }))?;
+                json!({"model": self.model})
+            }
+            "set_permission_mode" => {
+                let mode = request["mode"].as_str().unwrap_or("default").to_owned();
+                self.options.flags.mode = Some(mode.clone());
+                json!({"mode": mode})
+            }
+            "end_session" => json!({}),
+            other => {
+                return self.refuse(id, &format!("Unsupported control request subtype: {other}"));
+            }
+        };
+        let mut response = json!({
+            "type": "control_response",
+            "response": {"subtype": "success", "request_id": id, "response": answer},
+        });
+        if kind == "initialize" {
+            response["response"]["pending_permission_requests"] = json!([]);
+            response["response"]["pending_user_dialog_requests"] = json!([]);
+        }
+        self.write(&response)?;
+        Ok(if kind == "interrupt" { Heard::Interrupt } else { Heard::Nothing })
+    }
+
+    fn refuse(&mut self, id: &str, why: &str) -> Result<Heard, Break> {
+        self.write(&json!({
+            "type": "control_response",
+            "response": {"subtype": "error", "request_id": id, "error": why},
+        }))?;
+        Ok(Heard::Nothing)
+    }
+
+    fn initialized(&self) -> Value {
+        let styles = self.options.home.join(".claude/output-styles");
+        json!({
+            "commands": [{"name": "compact", "description": "", "argumentHint": "", "builtin": true}],
+            "agents": [{"name": "general-purpose", "description": ""}],
+            "output_style": "default",
+            "available_output_styles": ["default"],
+            "user_output_styles_dir": styles.to_string_lossy(),
+            "models": [{
+                "value": "default",
+                "resolvedModel": crate::transcript::MODEL,
+                "displayName": "Default (recommended)",
+                "description": "",
+            }],
+            "account": {"tokenSource": "none", "apiKeySource": "ANTHROPIC_API_KEY", "apiProvider": "firstParty"},
+            "pid": self.options.pid,
+            "claude_code_version": VERSION,
+            "current_permission_mode": self.mode(),
+            "hooks_applied": true,
+            "hook_on_failure_supported": true,
+            "other_hook_ask_outranks_host": true,
+            "feedback_mode": {"kind": "disabled"},
+            "analytics_disabled": true,
+            "remote_control_auto_enable": false,
+            "remote_control_auto_connect_default": false,
+            "remote_control_available": false,
+            "remote_control_auto_on_by_default": false,
+            "ide_rc_auto_enable_gate": false,
+            "fast_mode_state": "off",
+            "fast_mode_disabled_reason": "sdk_opt_in_required",
+            "session_state": "idle",
+            "capabilities": ["interrupt_receipt_v1"],
+        })
+    }
+
+    /// What the driver was asked and does not have to answer any more.
+    pub(super) fn cancel_asked(&mut self) -> Result<(), Break> {
+        for id in std::mem::take(&mut self.asked) {
+            self.write(&json!({"type": "control_cancel_request", "request_id": id}))?;
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::integer_division, reason = "the client tells whole percents")]
+    fn context_usage(&self) -> Value {
+        let used = self.context.min(WINDOW);
+        let category = |id: &str, name: &str, tokens: u64, kind: &str| json!({"id": id, "name": name, "tokens": tokens, "color": "inactive", "kind": kind});
+        json!({
+            "categories": [
+                category("messages", "Messages", used, "used"),
+                category("free_space", "Free space", WINDOW - used, "free"),
+            ],
+            "totalTokens": used,
+            "maxTokens": WINDOW,
+            "rawMaxTokens": WINDOW,
+            "autocompactSource": "model-default",
+            "percentage": used * 100 / WINDOW,
+            "gridRows": [],
+            "model": self.model,
+        })
+    }
+}
+
+/// The text of a message, whole or in blocks.
+fn words(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+    }
+}

@@ -1,0 +1,125 @@
+//! The client's own command line, as far as it matters here. Whatever else is on it is ignored.
+
+use std::ffi::OsString;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flags {
+    pub start: Start,
+    pub model: Option<String>,
+    pub max_turns: Option<u32>,
+    pub max_budget_usd: Option<f64>,
+    /// JSON, or the path of a file with it.
+    pub settings: Option<String>,
+    pub mode: Option<String>,
+    /// Tools that need no permission, as `--allowedTools` lists them.
+    pub allowed: Vec<String>,
+    pub asks: Asks,
+}
+
+/// The session that the process is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With an id of the caller's, or one that is made up.
+    New(Option<String>),
+    Resumed(String),
+    Forked {
+        from: String,
+        to: Option<String>,
+    },
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Self::New(None)
+    }
+}
+
+/// Whether there is somebody to be asked for permissions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asks {
+    #[default]
+    Nobody,
+    /// `--permission-prompt-tool stdio`
+    Driver,
+}
+
+impl Flags {
+    pub fn read(args: &[OsString]) -> Self {
+        let mut flags = Self::default();
+        let (mut id, mut resumed, mut is_fork) = (None, None, false);
+        let mut words = args.iter().map(|word| word.to_string_lossy().into_owned()).peekable();
+        while let Some(word) = words.next() {
+            let (name, mut value) = match word.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => {
+                    (name.to_owned(), Some(value.to_owned()))
+                }
+                Some(_) | None => (word, None),
+            };
+            let mut value = || value.take().or_else(|| words.next());
+            match name.as_str() {
+                "--session-id" => id = value(),
+                "--resume" | "-r" => resumed = value(),
+                "--fork-session" => is_fork = true,
+                "--model" => flags.model = value(),
+                "--max-turns" => flags.max_turns = value().and_then(|text| text.parse().ok()),
+                "--max-budget-usd" => {
+                    flags.max_budget_usd = value().and_then(|text| text.parse().ok());
+                }
+                "--settings" => flags.settings = value(),
+                "--permission-mode" => flags.mode = value(),
+                "--dangerously-skip-permissions" => flags.mode = Some(super::BYPASS.to_owned()),
+                "--allowedTools" | "--allowed-tools" => {
+                    let list = value().unwrap_or_default();
+                    flags.allowed.extend(list.split(',').map(|name| name.trim().to_owned()));
+                }
+                "--permission-prompt-tool" if value().as_deref() == Some("stdio") => {
+                    flags.asks = Asks::Driver;
+                }
+                _ => {}
+            }
+        }
+        flags.start = match (resumed, is_fork) {
+            (Some(from), true) => Start::Forked { from, to: id },
+            (Some(session), false) => Start::Resumed(session),
+            (None, _) => Start::New(id),
+        };
+        flags
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Flags {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        Flags::read(&words)
+    }
+
+    #[test]
+    fn the_clients_command_line_is_read_and_what_is_unknown_is_passed_over() {
+        let line = "-p --input-format stream-json --output-format=stream-json --verbose --session-id A --model=m \
+            --max-turns 3 --max-budget-usd 0.5 --settings {} --permission-mode acceptEdits --allowedTools Bash,Read \
+            --permission-prompt-tool stdio --append-system-prompt x --unheard-of";
+        assert_eq!(
+            read(line),
+            Flags {
+                start: Start::New(Some("A".to_owned())),
+                model: Some("m".to_owned()),
+                max_turns: Some(3),
+                max_budget_usd: Some(0.5),
+                settings: Some("{}".to_owned()),
+                mode: Some("acceptEdits".to_owned()),
+                allowed: vec!["Bash".to_owned(), "Read".to_owned()],
+                asks: Asks::Driver,
+            }
+        );
+        assert_eq!(read("-p"), Flags::default());
+        assert_eq!(read("--resume A").start, Start::Resumed("A".to_owned()));
+        let fork =
+            |to: Option<&str>| Start::Forked { from: "A".to_owned(), to: to.map(str::to_owned) };
+        assert_eq!(read("--fork-session --resume A").start, fork(None));
+        assert_eq!(read("--resume=A --fork-session --session-id B").start, fork(Some("B")));
+        assert_eq!(read("--max-turns many --permission-prompt-tool mcp__x").asks, Asks::Nobody);
+    }
+}

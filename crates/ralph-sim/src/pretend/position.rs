@@ -1,0 +1,201 @@
+//! How far the script is. One queue serves every process that is started with the same file, as one model would.
+
+use crate::scenario::{AgentTurn, Repeat, Scenario, Step};
+use ralph_exec::clock::Deadline;
+use ralph_exec::fs::{self, Durability, FileError, LockError};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Said for ever when the script is used up.
+const DONE: &str = "done";
+const PATIENCE: Duration = Duration::from_secs(30);
+const LARGEST: usize = 1024 * 1024;
+const VERSION: u32 = 1;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PositionError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error("`{}` is no position in a script", .0.display())]
+    Garbled(PathBuf),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Position {
+    v: u32,
+    /// How often the model was asked.
+    requests: u64,
+    script: Place,
+    /// Those of the subagents, in the scenario's order.
+    agents: Vec<Place>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    /// Turns that are over.
+    turn: usize,
+    /// How often the next one was taken already.
+    given: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Turns {
+    script: Vec<AgentTurn>,
+    agents: Vec<(String, Vec<AgentTurn>)>,
+    file: Option<PathBuf>,
+    at: Position,
+}
+
+impl Turns {
+    pub(super) fn new(scenario: &Scenario, file: Option<PathBuf>) -> Self {
+        let script = scenario.steps.iter().filter_map(|step| match step {
+            Step::Agent(turn) => Some(turn.clone()),
+            Step::Person(_) | Step::Session(_) | Step::Screen(_) => None,
+        });
+        let agents =
+            scenario.subagents.iter().map(|agent| (agent.prompt.clone(), agent.turns.clone()));
+        let at = Position { v: VERSION, requests: 0, script: Place::default(), agents: Vec::new() };
+        Self { script: script.collect(), agents: agents.collect(), file, at }
+    }
+
+    /// The model is asked: the number of the request, and its answer.
+    pub(super) fn next(&mut self, task: Option<&str>) -> Result<(u64, AgentTurn), PositionError> {
+        let Some(file) = self.file.clone() else { return Ok(self.take(task)) };
+        let mut beside = file.clone().into_os_string();
+        beside.push(".lock");
+        let _lock = fs::lock(&PathBuf::from(beside), &Deadline::after(PATIENCE))?;
+        if let Some(bytes) = fs::read_opt(&file, LARGEST)? {
+            let at = serde_json::from_slice::<Position>(&bytes).ok();
+            self.at =
+                at.filter(|at| at.v == VERSION).ok_or(PositionError::Garbled(file.clone()))?;
+        }
+        let taken = self.take(task);
+        let bytes = serde_json::to_vec(&self.at).unwrap_or_default();
+        fs::replace(&file, &bytes, Durability::Cached)?;
+        Ok(taken)
+    }
+
+    fn take(&mut self, task: Option<&str>) -> (u64, AgentTurn) {
+        self.at.requests += 1;
+        let agent = task
+            .map(|task| self.agents.iter().position(|(prompt, _)| task.contains(prompt.as_str())));
+        let turn = match agent {
+            None => advance(&self.script, &mut self.at.script),
+            Some(None) => None,
+            Some(Some(number)) => {
+                let places = self.at.agents.len().max(number + 1);
+                self.at.agents.resize(places, Place::default());
+                let turns = self.agents.get(number).map(|(_, turns)| turns.as_slice());
+                let place = self.at.agents.get_mut(number);
+                place.zip(turns).and_then(|(place, turns)| advance(turns, place))
+            }
+        };
+        let done = || AgentTurn { text: DONE.to_owned(), ..AgentTurn::default() };
+        (self.at.requests, turn.unwrap_or_else(done))
+    }
+}
+
+fn advance(turns: &[AgentTurn], place: &mut Place) -> Option<AgentTurn> {
+    let turn = turns.get(place.turn)?;
+    place.given += 1;
+    let is_over = match turn.repeat {
+        Repeat::Times(most) => place.given >= most,
+        Repeat::Forever => false,
+    };
+    if is_over {
+        *place = Place { turn: place.turn + 1, given: 0 };
+    }
+    Some(turn.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Subagent;
+
+    fn says(text: &str, repeat: Repeat) -> AgentTurn {
+        AgentTurn { text: text.to_owned(), repeat, ..AgentTurn::default() }
+    }
+
+    fn scenario() -> Scenario {
+        Scenario {
+            steps: vec![
+                Step::Agent(says("one", Repeat::Times(1))),
+                Step::Person("Go on.".to_owned()),
+                Step::Agent(says("twice", Repeat::Times(2))),
+            ],
+            subagents: vec![Subagent {
+                prompt: "count".to_owned(),
+                turns: vec![says("three files", Repeat::Times(1))],
+            }],
+            ..Scenario::default()
+        }
+    }
+
+    fn next(turns: &mut Turns, task: Option<&str>) -> (u64, String) {
+        let (number, turn) = turns.next(task).unwrap();
+        (number, turn.text)
+    }
+
+    #[test]
+    fn every_process_goes_on_where_the_last_one_stopped() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("position");
+        let process = || Turns::new(&scenario(), Some(file.clone()));
+        let taken = [
+            next(&mut process(), None),
+            next(&mut process(), None),
+            next(&mut process(), Some("please count the files")),
+            next(&mut process(), None),
+            next(&mut process(), None),
+            next(&mut process(), Some("please count the files")),
+            next(&mut process(), Some("sing")),
+        ];
+        let texts = ["one", "twice", "three files", "twice", DONE, DONE, DONE];
+        let expected: Vec<(u64, String)> = (1..).zip(texts.map(str::to_owned)).collect();
+        assert_eq!(taken.as_slice(), expected);
+        insta::assert_snapshot!(
+            String::from_utf8(fs::read(&file, LARGEST).unwrap()).unwrap(),
+            @r#"{"v":1,"requests":7,"script":{"turn":2,"given":0},"agents":[{"turn":1,"given":0}]}"#
+        );
+    }
+
+    #[test]
+    fn two_at_once_never_take_the_same_turn() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("position");
+        let turn = |number: u32| Step::Agent(says(&number.to_string(), Repeat::Times(1)));
+        let scenario = Scenario { steps: (0..200).map(turn).collect(), ..Scenario::default() };
+        let mut taken: Vec<u32> = std::thread::scope(|scope| {
+            let workers = [(); 4].map(|()| {
+                scope.spawn(|| {
+                    let mut turns = Turns::new(&scenario, Some(file.clone()));
+                    let texts = (0..50).map(|_| next(&mut turns, None).1);
+                    texts.map(|text| text.parse().unwrap()).collect::<Vec<u32>>()
+                })
+            });
+            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+        });
+        taken.sort_unstable();
+        assert_eq!(taken, (0..200).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_is_no_position_is_left_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("position");
+        for text in ["", "{}", r#"{"v":2,"requests":1,"script":{"turn":0,"given":0},"agents":[]}"#]
+        {
+            fs::overwrite(&file, text.as_bytes()).unwrap();
+            let error = Turns::new(&scenario(), Some(file.clone())).next(None).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("`{}` is no position in a script", file.display())
+            );
+            assert_eq!(fs::read(&file, LARGEST).unwrap(), text.as_bytes());
+        }
+    }
+}

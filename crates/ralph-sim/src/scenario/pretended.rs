@@ -1,0 +1,74 @@
+//! What only a pretended client can do.
+
+use super::read::Reader;
+use super::{Hang, Mishap, Point, RateLimit, raw};
+use toml::Spanned;
+
+/// The limit that is meant when it is not said, and what is told of it.
+pub(super) const USUAL_LIMIT: &str = "five_hour";
+pub(super) const REJECTED: &str = "rejected";
+const STATUSES: [&str; 3] = ["allowed", "allowed_warning", REJECTED];
+
+impl Reader {
+    pub(super) fn nothing_of_a_pretended_client(&mut self, file: &raw::File) {
+        if file.step.iter().all(|step| step.as_ref().person.is_none()) {
+            let hint = "begin with a `[[step]]` that has `person = \"…\"`";
+            self.problem(0..0, "nobody says anything in this scenario".to_owned(), Some(hint));
+        }
+        let inner = file.subagent.iter().flat_map(|agent| &agent.step);
+        for step in file.step.iter().chain(inner).map(Spanned::as_ref) {
+            let unreached = step.error.as_ref().filter(|error| *error.status.as_ref() == 0);
+            let spans = [
+                step.crash.as_ref().map(Spanned::span),
+                step.hang.as_ref().map(Spanned::span),
+                step.rate_limit.as_ref().map(Spanned::span),
+                unreached.map(|error| error.status.span()),
+            ];
+            for span in spans.into_iter().flatten() {
+                let message = "only a pretended client can do this".to_owned();
+                self.problem(span, message, Some("`only = \"pretend\"` makes it one"));
+            }
+        }
+    }
+
+    pub(super) fn mishap(
+        &mut self,
+        crash: Option<&Spanned<raw::Crash>>,
+        hang: Option<&Spanned<raw::Hang>>,
+    ) -> Mishap {
+        let point = |point: raw::Point| match point {
+            raw::Point::Answer => Point::Answer,
+            raw::Point::Tools => Point::Tools,
+            raw::Point::Stop => Point::Stop,
+            raw::Point::Result => Point::Result,
+            raw::Point::Idle => Point::Idle,
+        };
+        match (crash.map(Spanned::as_ref), hang) {
+            (None, None) => Mishap::None,
+            (Some(raw::Crash::Killed(at)), None) => Mishap::Crash { at: point(*at), exit: None },
+            (Some(raw::Crash::Exits(exits)), None) => {
+                Mishap::Crash { at: point(exits.at), exit: Some(exits.exit) }
+            }
+            (None, Some(hang)) => Mishap::Hang(match hang.as_ref() {
+                raw::Hang::Answer => Hang::Answer,
+                raw::Hang::Client => Hang::Client,
+            }),
+            (Some(_), Some(hang)) => {
+                let message = "who crashes does not hang".to_owned();
+                self.problem(hang.span(), message, Some("give it one of `crash` and `hang`"));
+                Mishap::None
+            }
+        }
+    }
+
+    pub(super) fn rate_limit(&mut self, limit: raw::RateLimit) -> RateLimit {
+        if let Some(status) = &limit.status {
+            self.one_of(status, &STATUSES, "status of a limit");
+        }
+        RateLimit {
+            status: limit.status.map_or_else(|| REJECTED.to_owned(), Spanned::into_inner),
+            kind: limit.r#type.unwrap_or_else(|| USUAL_LIMIT.to_owned()),
+            resets_in_ms: limit.resets_in_ms,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `ralph pretend`: a client without a model, for whoever drives one.
+
+use super::simulate::failure;
+use crate::report::Failure;
+use crate::term;
+use clap::Args;
+use ralph_exec::clock;
+use ralph_exec::env::{self, Env};
+use ralph_exec::proc::signals::{self, Told};
+use ralph_sim::pretend::{Exit, Flags, Options, Pretended, Signal};
+use ralph_sim::scenario;
+use rustix::process::{Signal as Kill, getpid, kill_process};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// Pretend to be Claude Code over stream-json, from a scenario and without a model
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph pretend --scenario night.toml -- -p --input-format stream-json --output-format stream-json --verbose
+  printf '#!/bin/sh\\nexec ralph pretend --scenario night.toml --position at.json -- \"$@\"\\n' > agent
+
+The agent's turns of the scenario are given in order, whatever is said. With `--position` all processes share one
+script: a session that is resumed, or a fresh one, goes on where the last one stopped. When it is used up, the agent
+says \"done\" for ever. Tools really run, and the session is kept below `~/.claude/projects`.")]
+pub(crate) struct Pretend {
+    /// A scenario file
+    #[arg(long, value_name = "FILE")]
+    pub scenario: PathBuf,
+    /// Where the position in the script is kept
+    #[arg(long, value_name = "FILE")]
+    pub position: Option<PathBuf>,
+    /// The client's own command line; what is unknown in it is ignored
+    #[arg(last = true, value_name = "ARGS")]
+    pub args: Vec<OsString>,
+}
+
+pub(crate) fn run(env: &Env, args: &Pretend) -> Result<u8, Failure> {
+    let scenario = scenario::read(&args.scenario).map_err(|mistakes| failure(&mistakes))?;
+    let project = env.current_dir().ok_or_else(|| {
+        Failure::new("there is no current directory", "start it where the project is")
+    })?;
+    let home = env.home().ok_or_else(|| {
+        Failure::new("there is no home directory", "`HOME` says where the session is kept")
+    })?;
+    let options = Options {
+        program: env::this_program(),
+        pid: std::process::id(),
+        project,
+        home,
+        env: env.variables(),
+        position: args.position.clone(),
+        flags: Flags::read(&args.args),
+    };
+    let mut say = |line: &[u8]| term::bytes(&[], line);
+    let client = Pretended::new(&scenario, options, &mut say);
+    let bell = client.bell();
+    signals::pass_on(move |told| {
+        bell.signal(match told {
+            Told::Interrupt => Signal::Interrupt,
+            Told::Terminate => Signal::Terminate,
+        });
+    })
+    .map_err(|error| Failure::because("cannot watch for signals", &error))?;
+    let exit = client
+        .run(std::io::stdin())
+        .map_err(|error| Failure::because("the pretended client cannot go on", &error))?;
+    match exit {
+        Exit::Code { code, said } => {
+            term::err(&said.unwrap_or_default());
+            Ok(code)
+        }
+        Exit::Killed => {
+            kill_process(getpid(), Kill::KILL).map_err(|error| {
+                Failure::because("the pretended client cannot be killed", &error)
+            })?;
+            Ok(1)
+        }
+        Exit::Never => loop {
+            clock::pause(HOUR);
+        },
+    }
+}
