@@ -64,6 +64,8 @@ enum Command {
     Import(cmd::import::Import),
     /// Hold a session to what is agreed, until it is met, out of limits or stuck
     Start(Start),
+    /// Drive the agent itself until the work is done: over as many sessions as it takes, through the night
+    Run(cmd::run::args::Run),
     /// Show the runs there are and how they stand
     Status(Status),
     /// Explain every decision of a run or session, newest first
@@ -160,21 +162,8 @@ pub(crate) struct Start {
     /// Read the goal from this file, or from stdin with `-`
     #[arg(long, value_name = "FILE")]
     pub goal_file: Option<PathBuf>,
-    /// How often the agent may be held; 0 is without limit [default: the policy's, or 25]
-    #[arg(long, value_name = "N", value_parser = count)]
-    pub max_iterations: Option<u32>,
-    /// Hold the agent at least this often, to polish, even when everything is met
-    #[arg(long, value_name = "N", value_parser = count)]
-    pub min_iterations: Option<u32>,
-    /// How long the run may take, such as `90m`; `0s` is without limit [default: the policy's, or 8h]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub max_duration: Option<u64>,
-    /// How much the session may spend from now on, in USD; 0 is without limit [default: the policy's, or 20]
-    #[arg(long, value_name = "USD", value_parser = micro_usd)]
-    pub max_cost_usd: Option<u64>,
-    /// End the run when this many stops in a row brought nothing new [default: the policy's, or 3]
-    #[arg(long, value_name = "N", value_parser = count)]
-    pub stuck_after: Option<u32>,
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// The agent ends the run by closing a message with `<promise>TEXT</promise>`
     #[arg(long, value_name = "TEXT")]
     pub completion_promise: Option<String>,
@@ -202,6 +191,26 @@ pub(crate) struct Start {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// What makes a run finite, whoever drives it.
+#[derive(Args, Clone, Default)]
+pub(crate) struct LimitArgs {
+    /// How often the agent may be held; 0 is without limit [default: the policy's, or 25]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub max_iterations: Option<u32>,
+    /// Hold the agent at least this often, to polish, even when everything is met
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub min_iterations: Option<u32>,
+    /// How long the run may take, such as `90m`; `0s` is without limit [default: the policy's, or 8h]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub max_duration: Option<u64>,
+    /// How much may be spent from now on, in USD; 0 is without limit [default: the policy's, or 20]
+    #[arg(long, visible_alias = "max-cost", value_name = "USD", value_parser = micro_usd)]
+    pub max_cost_usd: Option<u64>,
+    /// End the run when this many stops in a row brought nothing new [default: the policy's, or 3]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub stuck_after: Option<u32>,
 }
 
 #[derive(Args)]
@@ -398,7 +407,7 @@ pub(crate) struct OneRun {
     pub json: bool,
 }
 
-fn complexity(text: &str) -> Result<u8, String> {
+pub(crate) fn complexity(text: &str) -> Result<u8, String> {
     let complexity = text.parse().ok().filter(|complexity| *complexity <= 10);
     complexity.ok_or_else(|| "a number from 0 to 10 is needed".to_string())
 }
@@ -436,6 +445,7 @@ pub(crate) fn run(env: &Env) -> u8 {
     let done = match cli.command {
         Command::Gate(gate) => return ended(cmd::gate::run(env, &gate)),
         Command::Feature(feature) => return ended(cmd::feature::run(env, &feature)),
+        Command::Run(run) => return ended(cmd::run::run(env, &run)),
         Command::Demo(demo) => return ended(cmd::demo::run(env, &demo)),
         Command::Simulate(simulate) => return ended(cmd::simulate::run(env, &simulate)),
         Command::Replay(replay) => return ended(cmd::replay::run(env, &replay)),

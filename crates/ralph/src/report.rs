@@ -37,6 +37,11 @@ impl Failure {
         Self { code: UNTRUSTED, ..Self::new(what, hint) }
     }
 
+    /// With the exit code of every failure, where each other one says how a run ended.
+    pub(crate) fn ordinary(self) -> Self {
+        Self { code: FAILURE, ..self }
+    }
+
     /// What failed, and why in turn.
     fn of(chain: Vec<String>, hint: Option<String>) -> Self {
         let mut causes = chain.into_iter();

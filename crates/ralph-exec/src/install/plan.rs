@@ -284,7 +284,7 @@ fn policy(ground: &Ground<'_>, gates: Gates) -> Result<Policy, InstallError> {
 }
 
 impl Proposed {
-    fn from(project: &Path, detected: &Detected) -> Self {
+    pub fn from(project: &Path, detected: &Detected) -> Self {
         let gates = detected.gates.iter().filter_map(|proposal| match &proposal.tool {
             Tool::Found(path) => {
                 let command = trust::literal(&proposal.gate.command);

@@ -304,7 +304,7 @@ fn typed(changes: &[Change]) -> String {
 }
 
 /// What a yes lets run, as `ralph trust` shows it.
-fn gates(proposed: &Proposed) -> String {
+pub(super) fn gates(proposed: &Proposed) -> String {
     if proposed.gates.is_empty() {
         return "\nno gates that could run yet\n".to_string();
     }

@@ -21,6 +21,7 @@ pub(crate) mod pipeline;
 pub(crate) mod pretend;
 pub(crate) mod recall;
 pub(crate) mod replay;
+pub(crate) mod run;
 pub(crate) mod simulate;
 pub(crate) mod start;
 pub(crate) mod status;

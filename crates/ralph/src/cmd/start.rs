@@ -1,7 +1,7 @@
 //! `ralph start`.
 
 use super::home;
-use crate::cli::Start;
+use crate::cli::{LimitArgs, Start};
 use crate::report::Failure;
 use crate::{term, wording};
 use ralph_core::drive::Settings;
@@ -12,6 +12,7 @@ use ralph_core::policy::Claims;
 use ralph_core::record::{Asked, ListKind, ListSeal, Run, Seal};
 use ralph_core::requirement::{Stage, Weight};
 use ralph_exec::clock::{self, Deadline};
+use ralph_exec::config::Config;
 use ralph_exec::contract;
 use ralph_exec::control::{self, Approved, Caller, Order};
 use ralph_exec::env::Env;
@@ -24,6 +25,10 @@ use std::path::{Path, PathBuf};
 
 /// As many notes about a plan as a start shows.
 const SHOWN_NOTES: usize = 8;
+
+/// Told where neither a gate nor a list says when it is done.
+pub(crate) const UNMEASURED: &str =
+    "nothing measures this goal: the agent's own word ends the run, as claimed, or its limits do";
 
 /// A goal is a text, not a data set.
 const LARGEST_GOAL: usize = 4 * 1024 * 1024;
@@ -82,6 +87,65 @@ pub(crate) enum Gates {
     LeftOut,
 }
 
+impl Demand {
+    /// A goal, bounded and judged as the policy says.
+    pub(crate) fn of_goal(
+        session: SessionId,
+        (project, here): (PathBuf, PathBuf),
+        goal: Vec<u8>,
+    ) -> Self {
+        Self {
+            session,
+            project,
+            here,
+            goal,
+            max_iterations: None,
+            max_duration: None,
+            max_cost_micro_usd: None,
+            stuck_after: None,
+            min_iterations: None,
+            features: Vec::new(),
+            plans: Vec::new(),
+            promise: None,
+            checklist: Asked::No,
+            tasks: Asked::No,
+            gates: Gates::OfThePolicy,
+            complexity: None,
+            prompt: None,
+            phases: Asked::No,
+            transcript_length: 0,
+            max_tokens: None,
+            handover_at_permille: None,
+            drive: None,
+        }
+    }
+
+    pub(crate) fn within(self, limits: &LimitArgs) -> Self {
+        Self {
+            max_iterations: limits.max_iterations,
+            max_duration: limits.max_duration,
+            max_cost_micro_usd: limits.max_cost_usd,
+            stuck_after: limits.stuck_after,
+            min_iterations: limits.min_iterations,
+            ..self
+        }
+    }
+
+    /// What the run would be bounded by, under a policy or without one.
+    pub(crate) fn limits(&self, policy: Option<&Config>) -> Limits {
+        let bounds = Bounds {
+            max_iterations: self.max_iterations,
+            min_iterations: self.min_iterations,
+            max_duration_ms: self.max_duration,
+            max_cost_micro_usd: self.max_cost_micro_usd,
+            stuck_after: self.stuck_after,
+            max_tokens: self.max_tokens,
+            handover_at_permille: self.handover_at_permille,
+        };
+        bounds.on(policy.map_or(&Limits::DEFAULT, |config| &config.policy.limits))
+    }
+}
+
 pub(crate) struct Begun {
     pub run: Run,
     /// What the person would otherwise find out too late.
@@ -106,18 +170,13 @@ fn asked(env: &Env, args: &Start, task: Option<&str>) -> Result<(), Failure> {
         let hint = "a person does this, in a terminal of their own";
         return Err(Failure::new("an agent may not leave out what judges it", hint));
     }
+    let project = directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?;
+    let session = session(env, args)?;
+    let goal = match task {
+        Some(task) if args.goal_file.is_none() => task.as_bytes().to_vec(),
+        Some(_) | None => goal(args.goal_file.as_deref(), &here)?,
+    };
     let demand = Demand {
-        project: directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?,
-        session: session(env, args)?,
-        goal: match task {
-            Some(task) if args.goal_file.is_none() => task.as_bytes().to_vec(),
-            Some(_) | None => goal(args, &here)?,
-        },
-        max_iterations: args.max_iterations,
-        max_duration: args.max_duration,
-        max_cost_micro_usd: args.max_cost_usd,
-        stuck_after: args.stuck_after,
-        min_iterations: args.min_iterations,
         features: args.features.clone(),
         plans: args.plan.clone(),
         tasks: if args.tasks { Asked::Yes } else { Asked::No },
@@ -125,14 +184,10 @@ fn asked(env: &Env, args: &Start, task: Option<&str>) -> Result<(), Failure> {
         checklist: if args.checklist { Asked::Yes } else { Asked::No },
         gates: if args.no_gates { Gates::LeftOut } else { Gates::OfThePolicy },
         complexity: args.complexity,
-        prompt: None,
         phases: if task.is_some() { Asked::Yes } else { Asked::No },
-        transcript_length: 0,
-        max_tokens: None,
-        handover_at_permille: None,
-        drive: None,
-        here,
+        ..Demand::of_goal(session, (project, here), goal)
     };
+    let demand = demand.within(&args.limits);
     let begun = begin(env, &home, &demand)?;
     if args.json {
         print_json(&begun.run)
@@ -158,22 +213,11 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
         }
     }
     let policy = policy(home, demand)?;
-    let sealed =
-        policy.as_ref().map_or(Limits::DEFAULT, |approved| approved.config.policy.limits.clone());
-    let bounds = Bounds {
-        max_iterations: demand.max_iterations,
-        min_iterations: demand.min_iterations,
-        max_duration_ms: demand.max_duration,
-        max_cost_micro_usd: demand.max_cost_micro_usd,
-        stuck_after: demand.stuck_after,
-        max_tokens: demand.max_tokens,
-        handover_at_permille: demand.handover_at_permille,
-    };
     let order = Order {
         session: demand.session.clone(),
         project: demand.project.clone(),
         goal: demand.goal.clone(),
-        limits: bounds.on(&sealed),
+        limits: demand.limits(policy.as_ref().map(|approved| &approved.config)),
         features,
         plans,
         tasks: demand.tasks,
@@ -197,7 +241,7 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
 }
 
 /// What judges the run. A policy that nobody approved judges nothing, and then nothing begins.
-fn policy(home: &Home, demand: &Demand) -> Result<Option<Approved>, Failure> {
+pub(crate) fn policy(home: &Home, demand: &Demand) -> Result<Option<Approved>, Failure> {
     if demand.gates == Gates::LeftOut {
         return Ok(None);
     }
@@ -226,7 +270,7 @@ fn notes(env: &Env, home: &Home, run: &Run) -> Vec<String> {
     let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
     let listed = !run.lists.is_empty() || run.checklist == Asked::Yes || run.tasks == Asked::Yes;
     if !listed && run.promise.is_none() && run.phases == Asked::No && !measured {
-        notes.push("nothing measures this goal: the agent's own word ends the run, as claimed, or its limits do".to_string());
+        notes.push(UNMEASURED.to_string());
     }
     notes.extend(phase_notes(run));
     notes
@@ -317,8 +361,9 @@ fn session(env: &Env, args: &Start) -> Result<SessionId, Failure> {
     })
 }
 
-fn goal(args: &Start, here: &Path) -> Result<Vec<u8>, Failure> {
-    let goal = match &args.goal_file {
+/// What a file or stdin says is to be reached.
+pub(crate) fn goal(file: Option<&Path>, here: &Path) -> Result<Vec<u8>, Failure> {
+    let goal = match file {
         None => return Ok(Vec::new()),
         Some(path) if path == Path::new("-") => {
             if std::io::stdin().is_terminal() {

@@ -113,7 +113,7 @@ pub(crate) fn loops(env: &Env, project: &Path) -> Result<Vec<Loop>, Failure> {
     Ok(loops)
 }
 
-fn named(env: &Env, project: &Path, name: &str) -> Result<Loop, Failure> {
+pub(crate) fn named(env: &Env, project: &Path, name: &str) -> Result<Loop, Failure> {
     let loops = loops(env, project)?;
     if let Some(found) = loops.iter().find(|known| known.name == name) {
         return Ok(found.clone());

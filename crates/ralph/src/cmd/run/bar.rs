@@ -1,0 +1,184 @@
+//! The line at the bottom: where the run stands, and what is going on right now.
+
+use crate::term::{self, paint};
+use crate::wording::{self, safe};
+use ralph_core::limits::{duration, money};
+use ralph_core::text;
+use ralph_drive::told::Standing;
+
+/// Between two parts.
+const JOINT: &str = " · ";
+const LONGEST_NAME: usize = 24;
+
+/// What is known between two events.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bar {
+    /// And when it was told.
+    standing: Option<(Standing, u64)>,
+    /// Gates at work, and since when.
+    gates: Vec<(String, u64)>,
+    until_ms: Option<u64>,
+}
+
+impl Bar {
+    pub(super) fn stand(&mut self, standing: &Standing, now_ms: u64) {
+        self.standing = Some((standing.clone(), now_ms));
+    }
+
+    pub(super) fn gate_started(&mut self, name: &str, now_ms: u64) {
+        self.gates.push((text::line(name, LONGEST_NAME), now_ms));
+    }
+
+    pub(super) fn gate_ended(&mut self, name: &str) {
+        let name = text::line(name, LONGEST_NAME);
+        self.gates.retain(|(known, _)| *known != name);
+    }
+
+    pub(super) fn wait(&mut self, until_ms: Option<u64>) {
+        self.until_ms = until_ms;
+    }
+
+    /// As many parts as there is room for; the last column stays free, because some terminals wrap as soon as it is
+    /// taken. Empty while nothing is known.
+    pub(super) fn line(&self, now_ms: u64, columns: usize) -> String {
+        let mut room = columns.saturating_sub(1);
+        let mut out = String::new();
+        for part in self.now(now_ms).into_iter().chain(self.standing(now_ms)) {
+            let joint = if out.is_empty() { "" } else { JOINT };
+            let width = width(joint) + width(&part);
+            if let Some(left) = room.checked_sub(width) {
+                room = left;
+                out.push_str(joint);
+                out.push_str(&part);
+            }
+        }
+        if out.is_empty() { out } else { paint(term::DIM, &out) }
+    }
+
+    fn now(&self, now_ms: u64) -> Option<String> {
+        if let Some(until_ms) = self.until_ms {
+            let left = until_ms.saturating_sub(now_ms);
+            return Some(format!("waits {}", countdown(left)));
+        }
+        let (name, since_ms) = self.gates.first()?;
+        let more = match self.gates.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        let took = wording::short_duration(now_ms.saturating_sub(*since_ms));
+        Some(format!("▸ {}{more} {took}", safe(name)))
+    }
+
+    fn standing(&self, now_ms: u64) -> Vec<String> {
+        let Some((standing, told_ms)) = &self.standing else { return Vec::new() };
+        let elapsed = standing.elapsed_ms.saturating_add(now_ms.saturating_sub(*told_ms));
+        let mut parts = vec![of_most(
+            &format!("iteration {}", standing.iteration),
+            standing.max_iterations.map(|most| most.to_string()),
+        )];
+        parts.extend(standing.context_permille.map(|it| format!("context {} %", it / 10)));
+        parts.push(of_most(
+            &money(standing.spent_micro_usd),
+            standing.max_cost_micro_usd.map(money),
+        ));
+        parts.push(of_most(&duration(elapsed), standing.max_duration_ms.map(duration)));
+        parts.extend(open(standing));
+        if let Some(most) = standing.max_tokens {
+            parts.push(format!("{} of {} tokens", short(standing.tokens), short(most)));
+        }
+        if standing.sessions > 1 {
+            parts.push(format!("session {}", standing.sessions));
+        }
+        parts
+    }
+}
+
+/// `3 of 25`, or only `3`.
+pub(super) fn of_most(what: &str, most: Option<String>) -> String {
+    match most {
+        Some(most) => format!("{what} of {most}"),
+        None => what.to_string(),
+    }
+}
+
+pub(super) fn open(standing: &Standing) -> Option<String> {
+    match (standing.open?, standing.total) {
+        (0, Some(total)) => Some(format!("all {total} met")),
+        (open, Some(total)) => Some(format!("{open} of {total} open")),
+        (open, None) => Some(format!("{open} open")),
+    }
+}
+
+/// `4:05`, `1:04:05`.
+fn countdown(ms: u64) -> String {
+    let seconds = ms.div_ceil(1000);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{minutes}:{seconds:02}")
+    }
+}
+
+/// `900`, `41k`, `1.2M`.
+fn short(tokens: u64) -> String {
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..1_000_000 => format!("{}k", tokens / 1_000),
+        1_000_000.. if tokens % 1_000_000 < 100_000 => format!("{}M", tokens / 1_000_000),
+        1_000_000.. => format!("{}.{}M", tokens / 1_000_000, tokens % 1_000_000 / 100_000),
+    }
+}
+
+fn width(text: &str) -> usize {
+    text.chars().map(term::width).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing() -> Standing {
+        Standing {
+            iteration: 3,
+            max_iterations: Some(25),
+            context_permille: Some(410),
+            spent_micro_usd: 1_820_000,
+            max_cost_micro_usd: Some(20_000_000),
+            tokens: 1_240_000,
+            max_tokens: Some(2_000_000),
+            elapsed_ms: 14 * 60_000,
+            max_duration_ms: Some(8 * 3_600_000),
+            sessions: 2,
+            open: Some(2),
+            total: Some(5),
+        }
+    }
+
+    /// No width makes it two lines, and what does not fit is left out whole.
+    #[test]
+    fn a_bar_fits_the_terminal() {
+        let mut bar = Bar::default();
+        assert_eq!(bar.line(0, 100), "");
+        bar.stand(&standing(), 1_000);
+        let mut told = String::new();
+        for columns in [140, 100, 60, 40, 20, 10, 0] {
+            let line = term::plain(&bar.line(61_000, columns));
+            assert!(width(&line) < columns.max(1), "{columns}: {line}");
+            told.push_str(&format!("{columns:>3} {line}\n"));
+        }
+        bar.gate_started("tests", 50_000);
+        bar.gate_started("clippy", 51_000);
+        told.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
+        bar.gate_ended("tests");
+        told.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
+        bar.wait(Some(3_907_000));
+        told.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
+        bar.wait(Some(1));
+        told.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
+        bar = Bar::default();
+        bar.stand(&Standing { open: Some(0), total: Some(5), ..Standing::default() }, 0);
+        told.push_str(&format!("    {}\n", term::plain(&bar.line(0, 60))));
+        insta::assert_snapshot!(told, @"");
+    }
+}

@@ -1,0 +1,266 @@
+//! `ralph run --dry-run`: everything that would happen, and nothing that does.
+
+use super::policy::Judge;
+use super::prepare::{New, Place, Plan, Work};
+use crate::cmd::start::{Demand, UNMEASURED};
+use crate::term::{self, paint};
+use crate::wording::{self, safe};
+use ralph_core::drive::{Sessions, Settings, Then};
+use ralph_core::gate::quoted;
+use ralph_core::limits::{self, Limits};
+use ralph_core::record::Run;
+use ralph_core::redact::Redactor;
+use ralph_core::text;
+use ralph_exec::config::Config;
+use ralph_exec::env::Env;
+use ralph_exec::trust;
+use serde::Serialize;
+
+const LONGEST_TITLE: usize = 80;
+
+#[derive(Serialize)]
+pub(super) struct PlannedJson {
+    v: u8,
+    event: &'static str,
+    run: Option<String>,
+    title: String,
+    project: String,
+    max_iterations: Option<u32>,
+    max_duration_ms: Option<u64>,
+    max_cost_usd: Option<f64>,
+    max_tokens: Option<u64>,
+    handover_at: f64,
+    gates: Vec<GateJson>,
+    /// Whether a person has still to agree to them.
+    approved: bool,
+    argv: Vec<String>,
+    worktree: Option<&'static str>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct GateJson {
+    gate: String,
+    command: String,
+}
+
+/// What there is to say about a plan.
+struct Planned {
+    run: Option<String>,
+    title: String,
+    project: String,
+    bounds: Limits,
+    /// Name and command of each gate.
+    gates: Vec<(String, String)>,
+    is_approved: bool,
+    lists: Vec<(&'static str, String)>,
+    argv: Vec<String>,
+    place: Place,
+    notes: Vec<String>,
+}
+
+pub(super) fn json(env: &Env, plan: &Plan) -> PlannedJson {
+    let planned = planned(env, plan);
+    let gate = |(gate, command): (String, String)| GateJson { gate, command };
+    PlannedJson {
+        v: 1,
+        event: "planned",
+        run: planned.run,
+        title: planned.title,
+        project: planned.project,
+        max_iterations: planned.bounds.max_iterations,
+        max_duration_ms: planned.bounds.max_duration_ms,
+        max_cost_usd: planned.bounds.max_cost_micro_usd.map(wording::usd),
+        max_tokens: planned.bounds.max_tokens,
+        handover_at: f64::from(planned.bounds.handover_at_permille) / 1000.0,
+        gates: planned.gates.into_iter().map(gate).collect(),
+        approved: planned.is_approved,
+        argv: planned.argv,
+        worktree: match planned.place {
+            Place::Project => None,
+            Place::Worktree { then: Then::Merge, .. } => Some("merge"),
+            Place::Worktree { then: Then::PullRequest, .. } => Some("pull_request"),
+        },
+        notes: planned.notes,
+    }
+}
+
+pub(super) fn shown(env: &Env, plan: &Plan) -> String {
+    let planned = planned(env, plan);
+    let mut out = match &planned.run {
+        Some(run) => format!("{}  goes on     {}\n", paint(term::BOLD, run), planned.title),
+        None => format!("{}  {}\n", paint(term::BOLD, "would start"), planned.title),
+    };
+    let mut line = |label: &str, value: &str| {
+        out.push_str(&format!("  {label:<9} {value}\n"));
+    };
+    line("project", &format!("`{}`", safe(&planned.project)));
+    line("limits", &wording::limits(&planned.bounds));
+    for (label, value) in &planned.lists {
+        line(label, value);
+    }
+    let width = planned.gates.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (at, (name, command)) in planned.gates.iter().enumerate() {
+        let label = if at == 0 { "gates" } else { "" };
+        line(label, &format!("{:<width$}  {}", safe(name), safe(command)));
+    }
+    if let Some(settings) = plan.settings() {
+        line("sessions", &sessions(settings, &planned.bounds));
+        line("waits", &waits(settings));
+        if let Some(model) = &settings.stronger_model {
+            line("stuck", &format!("then `{}` is tried", safe(model)));
+        }
+    }
+    if let Place::Worktree { then, checks_ms } = planned.place {
+        line("worktree", &worktree(then, checks_ms));
+    }
+    let argv: Vec<_> = planned.argv.iter().map(|word| quoted(&safe(word))).collect();
+    line("agent", &argv.join(" "));
+    for note in &planned.notes {
+        line("note", note);
+    }
+    out.push_str("nothing was started\n");
+    out
+}
+
+fn planned(env: &Env, plan: &Plan) -> Planned {
+    let mut planned = match &plan.work {
+        Work::New(new) => of_new(new),
+        Work::Resumed(opened) => of_run(&opened.run, &opened.state.limits(&opened.run)),
+    };
+    let redactor = Redactor::new(env.secrets());
+    planned.title = text::line(&redactor.redact(&planned.title), LONGEST_TITLE);
+    planned.argv = argv(plan).iter().map(|word| redactor.redact(word)).collect();
+    planned.notes = plan.notes.iter().cloned().chain(planned.notes).collect();
+    planned
+}
+
+fn of_new(new: &New) -> Planned {
+    let demand = &new.demand;
+    let (gates, config) = match &new.judge {
+        Judge::Policy(config) => (of_policy(config), Some(&**config)),
+        Judge::Proposed(proposed) => {
+            let named = |(name, command, _): &(String, String, _)| (name.clone(), command.clone());
+            (proposed.gates.iter().map(named).collect(), None)
+        }
+        Judge::Nothing => (Vec::new(), None),
+    };
+    let mut notes = Vec::new();
+    if let Judge::Proposed(proposed) = &new.judge {
+        let path = safe(&proposed.path.to_string_lossy());
+        notes.push(format!(
+            "nobody approved these gates yet: a start asks, and writes `{path}`; `--yes` agrees"
+        ));
+    }
+    if gates.is_empty() && demand.features.is_empty() && demand.plans.is_empty() {
+        notes.push(UNMEASURED.to_string());
+    }
+    Planned {
+        run: None,
+        title: title(demand),
+        project: demand.project.to_string_lossy().into_owned(),
+        bounds: demand.limits(config),
+        is_approved: matches!(new.judge, Judge::Policy(_)),
+        gates,
+        lists: lists(demand),
+        argv: Vec::new(),
+        place: new.place,
+        notes,
+    }
+}
+
+fn of_run(run: &Run, bounds: &Limits) -> Planned {
+    let gates = run.seal.iter().flat_map(|seal| &seal.policy.gates);
+    let worktree = run.drive.as_ref().and_then(|settings| settings.worktree.as_ref());
+    Planned {
+        run: Some(run.id.to_string()),
+        title: run.title.clone(),
+        project: run.project.clone(),
+        bounds: bounds.clone(),
+        gates: gates.map(|gate| (gate.name.clone(), trust::literal(&gate.command))).collect(),
+        is_approved: true,
+        lists: wording::contract(run).into_iter().filter(|(label, _)| *label != "gates").collect(),
+        argv: Vec::new(),
+        place: worktree
+            .map_or(Place::Project, |it| Place::Worktree { then: it.then, checks_ms: None }),
+        notes: Vec::new(),
+    }
+}
+
+fn of_policy(config: &Config) -> Vec<(String, String)> {
+    let gates = config.policy.gates.iter();
+    gates.map(|gate| (gate.name.clone(), trust::literal(&gate.command))).collect()
+}
+
+fn title(demand: &Demand) -> String {
+    let goal = String::from_utf8_lossy(&demand.goal);
+    match goal.lines().find(|line| !line.trim().is_empty()) {
+        Some(first) => first.to_string(),
+        None => "what is listed".to_string(),
+    }
+}
+
+fn lists(demand: &Demand) -> Vec<(&'static str, String)> {
+    let shown = |path: &std::path::PathBuf| format!("`{}`", safe(&path.to_string_lossy()));
+    let features = demand.features.iter().map(|path| ("list", shown(path)));
+    features.chain(demand.plans.iter().map(|path| ("plan", shown(path)))).collect()
+}
+
+fn sessions(settings: &Settings, bounds: &Limits) -> String {
+    let full = format!("{} % full", bounds.handover_at_permille / 10);
+    match settings.sessions {
+        Sessions::Hybrid => format!("a fresh one when the context is {full}"),
+        Sessions::SameSession => "one, as long as it lasts".to_string(),
+        Sessions::FreshPerFeature => {
+            format!("a fresh one when something was met, or the context is {full}")
+        }
+    }
+}
+
+fn waits(settings: &Settings) -> String {
+    let errors = limits::duration(settings.waits.errors_ms);
+    let limit = match settings.waits.limit_ms {
+        0 => "not for rate limits".to_string(),
+        ms => format!("up to {} for rate limits", limits::duration(ms)),
+    };
+    let idle = limits::duration(settings.idle_ms);
+    format!("{limit}, up to {errors} for errors of the network; {idle} for a sign of life")
+}
+
+fn worktree(then: Then, checks_ms: Option<u64>) -> String {
+    match (then, checks_ms) {
+        (Then::Merge, _) => {
+            "one of its own, and a branch; merged when the merged tree is verified".to_string()
+        }
+        (Then::PullRequest, None) => {
+            "one of its own, and a branch; then a pull request".to_string()
+        }
+        (Then::PullRequest, Some(ms)) => format!(
+            "one of its own, and a branch; then a pull request, whose checks have {}",
+            limits::duration(ms)
+        ),
+    }
+}
+
+/// What the agent would be started with.
+fn argv(plan: &Plan) -> Vec<String> {
+    let fixed = [
+        "-p",
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--session-id",
+        "…",
+    ];
+    let mut argv = vec![plan.program.to_string_lossy().into_owned()];
+    argv.extend(fixed.map(str::to_string));
+    if let Some(settings) = plan.settings() {
+        if let Some(model) = &settings.model {
+            argv.extend(["--model".to_string(), model.clone()]);
+        }
+        argv.extend(settings.arguments.iter().cloned());
+    }
+    argv
+}

@@ -1,0 +1,178 @@
+//! A run as a program reads it: one object per line, as `docs/json.md` promises.
+
+use super::view::Output;
+use crate::wording::usd;
+use ralph_core::id::SessionId;
+use ralph_core::status::Status;
+use ralph_drive::told::{Open, Report, Standing, Told};
+use ralph_exec::clock;
+use serde::Serialize;
+
+pub(super) struct Lines<O> {
+    output: O,
+    now_ms: fn() -> u64,
+    run: Option<String>,
+    /// The wait that was told, and its attempt.
+    waiting: Option<(u64, u32)>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    v: u8,
+    at: String,
+    run: Option<&'a str>,
+    #[serde(flatten)]
+    told: Body<'a>,
+}
+
+/// What is written otherwise than it is told: money in USD, moments as RFC 3339, and the run only once.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Body<'a> {
+    As(&'a Told),
+    Other(Other<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Other<'a> {
+    Prepared { title: &'a str, project: String, gates: &'a [String], notes: &'a [String] },
+    Waiting { why: &'a str, until: String, attempt: u32 },
+    Question { text: &'a str, until: String },
+    Standing(StandingJson),
+    Ended(Box<ReportJson<'a>>),
+}
+
+#[derive(Serialize)]
+struct StandingJson {
+    iteration: u32,
+    max_iterations: Option<u32>,
+    context: Option<f64>,
+    spent_usd: f64,
+    max_cost_usd: Option<f64>,
+    tokens: u64,
+    max_tokens: Option<u64>,
+    elapsed_ms: u64,
+    max_duration_ms: Option<u64>,
+    sessions: u32,
+    open: Option<u32>,
+    total: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    title: &'a str,
+    status: Status,
+    exit_code: u8,
+    because: &'a str,
+    standing: StandingJson,
+    open: &'a [Open],
+    met: &'a [String],
+    files: &'a [String],
+    commits: &'a [String],
+    checkpoint: Option<&'a str>,
+    settled: Option<&'a str>,
+    next: Option<&'a str>,
+    sessions: &'a [SessionId],
+}
+
+impl<O: Output> Lines<O> {
+    pub(super) fn new(output: O, now_ms: fn() -> u64) -> Self {
+        Self { output, now_ms, run: None, waiting: None }
+    }
+
+    pub(super) fn close(self) -> O {
+        self.output
+    }
+
+    pub(super) fn tell(&mut self, told: &Told) {
+        if let Told::Prepared { run, .. } = told {
+            self.run = Some(run.to_string());
+        }
+        // Told every second, written once.
+        let wait = match told {
+            Told::Waiting { until_ms, attempt, .. } => Some((*until_ms, *attempt)),
+            _ => None,
+        };
+        if wait.is_some() && self.waiting == wait {
+            return;
+        }
+        if wait.is_some() || matches!(told, Told::Woke) {
+            self.waiting = wait;
+        }
+        let at = clock::rfc3339((self.now_ms)());
+        let line = Line { v: 1, at, run: self.run.as_deref(), told: body(told) };
+        // Strings, numbers and lists of them; serialising it cannot fail.
+        let mut line = serde_json::to_string(&line).unwrap_or_default();
+        line.push('\n');
+        self.output.print(&line);
+    }
+
+    pub(super) fn tick(&mut self) {}
+}
+
+fn body(told: &Told) -> Body<'_> {
+    Body::Other(match told {
+        Told::Prepared { title, project, gates, notes, .. } => {
+            let project = project.to_string_lossy().into_owned();
+            Other::Prepared { title, project, gates, notes }
+        }
+        Told::Waiting { why, until_ms, attempt } => {
+            Other::Waiting { why, until: clock::rfc3339(*until_ms), attempt: *attempt }
+        }
+        Told::Question { text, until_ms } => {
+            Other::Question { text, until: clock::rfc3339(*until_ms) }
+        }
+        Told::Standing(now) => Other::Standing(standing(now)),
+        Told::Ended(report) => Other::Ended(Box::new(ended(report))),
+        Told::Session { .. }
+        | Told::Said { .. }
+        | Told::Tool { .. }
+        | Told::ToolFailed { .. }
+        | Told::GateStarted { .. }
+        | Told::GateEnded { .. }
+        | Told::Held { .. }
+        | Told::LetGo { .. }
+        | Told::HandedOver { .. }
+        | Told::Trouble { .. }
+        | Told::Woke
+        | Told::Silent { .. }
+        | Told::Tried { .. }
+        | Told::Note { .. } => return Body::As(told),
+    })
+}
+
+fn standing(now: &Standing) -> StandingJson {
+    StandingJson {
+        iteration: now.iteration,
+        max_iterations: now.max_iterations,
+        context: now.context_permille.map(|permille| f64::from(permille) / 1000.0),
+        spent_usd: usd(now.spent_micro_usd),
+        max_cost_usd: now.max_cost_micro_usd.map(usd),
+        tokens: now.tokens,
+        max_tokens: now.max_tokens,
+        elapsed_ms: now.elapsed_ms,
+        max_duration_ms: now.max_duration_ms,
+        sessions: now.sessions,
+        open: now.open,
+        total: now.total,
+    }
+}
+
+fn ended(report: &Report) -> ReportJson<'_> {
+    ReportJson {
+        title: &report.title,
+        status: report.status,
+        exit_code: report.status.exit_code(),
+        because: &report.because,
+        standing: standing(&report.standing),
+        open: &report.open,
+        met: &report.met,
+        files: &report.files,
+        commits: &report.commits,
+        checkpoint: report.checkpoint.as_deref(),
+        settled: report.settled.as_deref(),
+        next: report.next.as_deref(),
+        sessions: &report.sessions,
+    }
+}

@@ -1,0 +1,42 @@
+//! `ralph run`: prepares a run, lets it be driven, and shows what happens.
+//!
+//! ```text
+//! args ─ prepare (policy) ─▶ Plan ─▶ dry: what would be done
+//!                              └───▶ the runner ─ Told ─▶ view: screen (bar, report) · json · only the end
+//! ```
+
+pub(crate) mod args;
+mod bar;
+mod dry;
+mod json;
+mod policy;
+pub(crate) mod prepare;
+mod report;
+mod screen;
+mod view;
+
+use crate::SUCCESS;
+use crate::report::Failure;
+use crate::term;
+use args::Run;
+use ralph_exec::env::Env;
+use view::View;
+
+/// Every code but those of failures and successes says how the run ended.
+pub(crate) fn run(env: &Env, args: &Run) -> Result<u8, Failure> {
+    driven(env, args).map_err(Failure::ordinary)
+}
+
+fn driven(env: &Env, args: &Run) -> Result<u8, Failure> {
+    let plan = prepare::prepare(env, args)?;
+    if args.dry_run {
+        if args.json {
+            super::print_json(&dry::json(env, &plan))?;
+        } else {
+            term::out(&dry::shown(env, &plan))?;
+        }
+        return Ok(SUCCESS);
+    }
+    let view = View::new(env, args);
+    view.finish()
+}

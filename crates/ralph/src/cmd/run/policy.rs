@@ -1,0 +1,86 @@
+//! What judges the run: the project's policy, or gates that were found and that a person agreed to. Nothing of a
+//! repository runs before.
+
+use super::args::Run;
+use crate::cmd::init::{self, Asking};
+use crate::cmd::start::{self, Demand};
+use crate::report::Failure;
+use crate::term;
+use ralph_exec::config::Config;
+use ralph_exec::detect;
+use ralph_exec::env::Env;
+use ralph_exec::fs;
+use ralph_exec::install::plan::{self, Ground, Proposed};
+use ralph_exec::paths::Home;
+use std::io::IsTerminal;
+
+pub(crate) enum Judge {
+    /// Approved, and in force.
+    Policy(Box<Config>),
+    /// Found, and still to be agreed to; only where nothing is to be started.
+    Proposed(Proposed),
+    /// Nothing that could be run, or a person left it out.
+    Nothing,
+}
+
+pub(super) fn settle(
+    env: &Env,
+    home: &Home,
+    demand: &Demand,
+    args: &Run,
+) -> Result<Judge, Failure> {
+    if let Some(approved) = start::policy(home, demand)? {
+        return Ok(Judge::Policy(Box::new(approved.config)));
+    }
+    let Some(proposed) = found(env, demand, args) else { return Ok(Judge::Nothing) };
+    if args.dry_run {
+        return Ok(Judge::Proposed(proposed));
+    }
+    if args.worktree || args.pr {
+        let what = "the project has no `ralph.toml`, and a work tree begins at a commit";
+        let hint =
+            "`ralph gate detect --write` makes it; commit it, and approve it with `ralph trust`";
+        return Err(Failure::new(what, hint));
+    }
+    agree(&proposed, args)?;
+    let ground = Ground { env, home, project: &demand.project };
+    if !fs::create_new_ordinary(&proposed.path, proposed.text.as_bytes())? {
+        let what = format!("`{}` was made by somebody else just now", proposed.path.display());
+        return Err(Failure::new(&what, "`ralph trust` shows what it runs, and asks"));
+    }
+    plan::approve(&ground, &proposed)?;
+    let approved = start::policy(home, demand)?;
+    Ok(approved.map_or(Judge::Nothing, |approved| Judge::Policy(Box::new(approved.config))))
+}
+
+/// What could judge a project that has no policy.
+fn found(env: &Env, demand: &Demand, args: &Run) -> Option<Proposed> {
+    let project = &demand.project;
+    // Somebody's home is no project, whatever lies in it.
+    let is_home = env.home().and_then(|home| fs::resolve(&home)).as_deref() == Some(project);
+    if args.no_gates || is_home {
+        return None;
+    }
+    let proposed = Proposed::from(project, &detect::survey(project, env));
+    (!proposed.gates.is_empty()).then_some(proposed)
+}
+
+/// The one question. A person who is not there, and said nothing beforehand, agreed to nothing.
+fn agree(proposed: &Proposed, args: &Run) -> Result<(), Failure> {
+    let is_watched = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if !args.yes && (args.json || !is_watched) {
+        let names: Vec<_> = proposed.gates.iter().map(|(name, ..)| name.as_str()).collect();
+        let what = format!("nobody approved the gates that were found: {}", names.join(", "));
+        let hint = "`ralph init` shows what they run, and asks; `--yes` takes them as they are, `--no-gates` does without";
+        return Err(Failure::new(&what, hint));
+    }
+    if !args.json && !args.quiet {
+        let path = proposed.path.display();
+        term::out(&format!(
+            "no policy yet; `{path}` would be\n{}\n",
+            init::gates(proposed).trim_start_matches('\n')
+        ))?;
+    }
+    let asking = Asking { yes: args.yes, json: args.json, command: "run" };
+    init::confirm(&asking, "write it, and let these gates run? [y/N] ")
+}

@@ -1,0 +1,247 @@
+//! All that is looked at before anything is started. What can be wrong is wrong here, and nothing has been touched.
+
+use super::args::{self, Permissions, Run};
+use super::policy::{self, Judge};
+use crate::cmd::start::{self, Demand, Gates};
+use crate::cmd::{caller, feature, home, init, off};
+use crate::report::Failure;
+use crate::wording::safe;
+use ralph_core::drive::{Agent, Settings, Then, Waits};
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::run::Phase;
+use ralph_exec::control::{self, Caller, ControlError, Named};
+use ralph_exec::env::Env;
+use ralph_exec::gates::tools;
+use ralph_exec::paths::Home;
+use ralph_exec::store::{self, Opened};
+use ralph_exec::{clock, features, fs, git};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// What is to be driven, and with what.
+pub(crate) struct Plan {
+    pub work: Work,
+    /// The agent's program, found.
+    pub program: PathBuf,
+    /// What the person should know before it begins.
+    pub notes: Vec<String>,
+}
+
+pub(crate) enum Work {
+    New(Box<New>),
+    /// A run that is there, and how it is: its own record says how it is driven.
+    Resumed(Box<Opened>),
+}
+
+/// A run that is still to be begun.
+pub(crate) struct New {
+    /// Its `drive` is set; only a work tree of its own is still to be made.
+    pub demand: Demand,
+    pub judge: Judge,
+    pub place: Place,
+}
+
+/// Where the work is done, and what becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Project,
+    Worktree {
+        then: Then,
+        /// How long the checks of the pull request are waited for.
+        checks_ms: Option<u64>,
+    },
+}
+
+impl Plan {
+    /// How it is driven, now or when the run began.
+    pub(crate) fn settings(&self) -> Option<&Settings> {
+        match &self.work {
+            Work::New(new) => new.demand.drive.as_deref(),
+            Work::Resumed(opened) => opened.run.drive.as_deref(),
+        }
+    }
+}
+
+pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
+    if caller(env) == Caller::Agent {
+        let hint = "a person does this, in a terminal of their own";
+        return Err(Failure::new("an agent may not start a run that drives agents", hint));
+    }
+    let permissions = args.check()?;
+    let home = home(env)?;
+    if let Some(why) = off(env, &home) {
+        let what = format!("nobody would be held: {why}");
+        return Err(Failure::new(&what, "take that back first"));
+    }
+    let here = env.current_dir().ok_or_else(|| {
+        Failure::new("the current directory is gone", "change to a directory that exists")
+    })?;
+    if let Some(name) = &args.resume {
+        return resumed(env, home, (name, args, &here));
+    }
+    let program = program(env, args, &here)?;
+    let mut new = new(env, args, here)?;
+    new.judge = policy::settle(env, &home, &new.demand, args)?;
+    let config = match &new.judge {
+        Judge::Policy(config) => Some(&**config),
+        Judge::Proposed(_) | Judge::Nothing => None,
+    };
+    new.demand.limits(config).check().map_err(ControlError::from)?;
+    let notes = notes(permissions, args);
+    Ok(Plan { work: Work::New(Box::new(new)), program, notes })
+}
+
+fn new(env: &Env, args: &Run, here: PathBuf) -> Result<New, Failure> {
+    let project = init::project(env, args.project.as_deref())?;
+    let place = place(args, &project)?;
+    let mut features = args.features.clone();
+    let goal = match (&args.goal, &args.of) {
+        (Some(goal), _) => goal.as_bytes().to_vec(),
+        (None, Some(name)) => {
+            let of = feature::named(env, &project, name)?;
+            let prompt = of.directory.join(features::PROMPT);
+            features.insert(0, of.directory);
+            match fs::exists(&prompt) {
+                true => start::goal(Some(&prompt), &here)?,
+                false => Vec::new(),
+            }
+        }
+        (None, None) => start::goal(args.goal_file.as_deref(), &here)?,
+    };
+    let demand = Demand {
+        features,
+        plans: args.plan.clone(),
+        gates: if args.no_gates { Gates::LeftOut } else { Gates::OfThePolicy },
+        complexity: args.complexity,
+        max_tokens: args.max_tokens,
+        handover_at_permille: args.handover_at,
+        drive: Some(Box::new(settings(args))),
+        ..Demand::of_goal(fresh_session(), (project, here), goal)
+    };
+    Ok(New { demand: demand.within(&args.limits), judge: Judge::Nothing, place })
+}
+
+fn place(args: &Run, project: &Path) -> Result<Place, Failure> {
+    let then = match (args.pr, args.worktree) {
+        (true, _) => Then::PullRequest,
+        (false, true) => Then::Merge,
+        (false, false) => return Ok(Place::Project),
+    };
+    if git::root(project).is_none() {
+        let place = safe(&project.to_string_lossy());
+        let what = format!("`{place}` is in no git repository, so it can have no work tree");
+        return Err(Failure::new(&what, "`git init` makes one, and needs a first commit"));
+    }
+    Ok(Place::Worktree { then, checks_ms: args.wait_for_checks })
+}
+
+/// What the person said, and nothing else: no flag of the agent is ever added here.
+fn settings(args: &Run) -> Settings {
+    let usual = Settings::DEFAULT;
+    Settings {
+        agent: args.agent.map_or(usual.agent, Into::into),
+        sessions: args.sessions.map_or(usual.sessions, Into::into),
+        model: args.model.clone(),
+        stronger_model: args.stronger_model.clone(),
+        arguments: args.flags.clone(),
+        idle_ms: args.idle_after.unwrap_or(usual.idle_ms),
+        waits: Waits { limit_ms: args.wait_for_limits.unwrap_or_default(), ..usual.waits },
+        ..usual
+    }
+}
+
+fn resumed(
+    env: &Env,
+    home: Home,
+    (name, args, here): (&str, &Run, &Path),
+) -> Result<Plan, Failure> {
+    let run = match control::named(&home, name)? {
+        Named::Run(run) => run,
+        Named::Session(session) => {
+            let what =
+                format!("no run owns session `{session}`, so there is nothing to go on with");
+            return Err(Failure::new(&what, "`ralph status --all` lists the runs"));
+        }
+    };
+    let opened = store::load(&home, &run)?;
+    if let Phase::Ended(status) = control::phase(&home, &opened) {
+        return Err(ended(&run, status));
+    }
+    let Some(settings) = &opened.run.drive else {
+        let what = format!("run `{run}` is driven by whoever opened its session");
+        return Err(Failure::new(&what, &format!("`ralph resume {run}` holds it again")));
+    };
+    let notes = skipped(args::permissions(&settings.arguments));
+    let last = opened.state.driving.latest().and_then(|driven| driven.session.argv.first());
+    // The program that it began with, as long as it is there.
+    let program = match (&args.agent_program, last.map(Path::new)) {
+        (None, Some(last)) if last.is_absolute() && is_program(last) => last.to_path_buf(),
+        (None | Some(_), _) => program(env, args, here)?,
+    };
+    Ok(Plan { work: Work::Resumed(Box::new(opened)), program, notes })
+}
+
+fn ended(run: &RunId, status: ralph_core::status::Status) -> Failure {
+    let failure = Failure::from(ControlError::HasEnded { run: run.clone(), status });
+    failure.with_hint(&format!("`ralph why {run}` shows how; `ralph run \"…\"` begins another"))
+}
+
+/// The agent's program: what was named, or what `PATH` has. A relative entry of it would be the repository's.
+fn program(env: &Env, args: &Run, here: &Path) -> Result<PathBuf, Failure> {
+    let usual = match args.agent.map_or(Settings::DEFAULT.agent, Into::into) {
+        Agent::Claude => "claude",
+    };
+    let named = args.agent_program.as_deref().unwrap_or(Path::new(usual));
+    let search = env.search_path().unwrap_or_default();
+    let is_path = named.components().count() > 1;
+    let base = if is_path { here } else { Path::new("/") };
+    let found = tools::find(named.as_os_str(), base, &search);
+    found.and_then(|found| fs::resolve(&found).map(|_| found)).ok_or_else(|| {
+        let what = format!("the agent `{}` was not found", safe(&named.to_string_lossy()));
+        let hint = match args.agent_program {
+            None => "install it, or name it with `--agent-program PATH`",
+            Some(_) => "name a program that can be run",
+        };
+        Failure::new(&what, hint)
+    })
+}
+
+fn is_program(path: &Path) -> bool {
+    tools::find(path.as_os_str(), Path::new("/"), OsStr::new("")).is_some()
+}
+
+fn notes(permissions: Permissions, args: &Run) -> Vec<String> {
+    let mut notes = skipped(permissions);
+    if args.stronger_model.is_some() && args.stronger_model == args.model {
+        notes.push("`--stronger-model` is the model that it begins with".to_string());
+    }
+    notes
+}
+
+/// What a person who agreed to it is told at every start.
+fn skipped(permissions: Permissions) -> Vec<String> {
+    match permissions {
+        Permissions::Asked => Vec::new(),
+        Permissions::Skipped => vec![
+            "the agent asks for no permissions in this run: let it work in a container or a virtual machine, without your keys".to_string(),
+        ],
+    }
+}
+
+/// A random id in the form that the client asks for.
+fn fresh_session() -> SessionId {
+    loop {
+        let (high, low) = (clock::nonce(), clock::nonce());
+        let id = format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            high >> 16 & 0xffff,
+            high & 0xfff,
+            low >> 48 & 0x3fff | 0x8000,
+            low & 0xffff_ffff_ffff
+        );
+        if let Some(id) = SessionId::parse(&id) {
+            return id;
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! A run as a person at the terminal sees it: what the agent says and does, how it is judged, and a line at the bottom.
+
+use super::bar::Bar;
+use super::report;
+use super::view::Output;
+use crate::term::{self, paint};
+use crate::wording::{self, safe};
+use ralph_core::drive::{How, Silence};
+use ralph_core::limits::duration;
+use ralph_core::text;
+use ralph_drive::told::{Speaker, Told};
+use std::path::PathBuf;
+
+/// Where the text of labelled lines begins.
+const LABEL: usize = 8;
+/// Longer lines are hard to read, however wide the terminal is.
+const WIDEST: usize = 100;
+/// As many lines of one message are shown, and of what was missing.
+const MOST_LINES: usize = 60;
+const MOST_MISSING: usize = 6;
+
+pub(super) struct Look {
+    pub signs: Signs,
+    pub has_bar: bool,
+    pub is_quiet: bool,
+    pub now_ms: fn() -> u64,
+    /// A moment as the person's clock shows it.
+    pub when: fn(u64) -> String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signs {
+    Unicode,
+    Ascii,
+}
+
+/// What was printed last: a change of it is an empty line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    Text,
+    Tool,
+    Gate,
+    Label,
+}
+
+pub(super) struct Screen<O> {
+    output: O,
+    look: Look,
+    bar: Bar,
+    /// As it is drawn, without its line break.
+    drawn: String,
+    last: Kind,
+    run: String,
+    gates: Vec<String>,
+    /// The wait that was told, and its attempt.
+    waiting: Option<(u64, u32)>,
+}
+
+impl<O: Output> Screen<O> {
+    pub(super) fn new(output: O, look: Look) -> Self {
+        Self {
+            output,
+            look,
+            bar: Bar::default(),
+            drawn: String::new(),
+            last: Kind::Nothing,
+            run: String::new(),
+            gates: Vec::new(),
+            waiting: None,
+        }
+    }
+
+    /// Leaves the terminal as a shell wants it.
+    pub(super) fn close(mut self) -> O {
+        self.erase();
+        self.output
+    }
+
+    pub(super) fn tell(&mut self, told: &Told) {
+        self.note(told);
+        let is_end = matches!(told, Told::Ended(_));
+        if self.look.is_quiet && !is_end {
+            return;
+        }
+        let (kind, text) = self.drawn(told);
+        if text.is_empty() {
+            self.tick();
+            return;
+        }
+        let text = self.spelled(&text);
+        self.erase();
+        let is_apart = match (self.last, kind) {
+            (Kind::Nothing, _) | (Kind::Gate, Kind::Label) => false,
+            (before, now) => before != now || is_end,
+        };
+        self.output.print(&if is_apart { format!("\n{text}") } else { text });
+        self.last = kind;
+        if !is_end {
+            self.tick();
+        }
+    }
+
+    pub(super) fn tick(&mut self) {
+        if !self.look.has_bar {
+            return;
+        }
+        let line = self.bar.line((self.look.now_ms)(), self.output.columns());
+        let line = self.spelled(&line);
+        if line != self.drawn {
+            let frame = if line.is_empty() { String::new() } else { format!("{line}\n") };
+            self.output.redraw(usize::from(!self.drawn.is_empty()), &frame);
+            self.drawn = line;
+        }
+    }
+
+    fn erase(&mut self) {
+        if !self.drawn.is_empty() {
+            self.output.redraw(1, "");
+            self.drawn.clear();
+        }
+    }
+
+    fn columns(&self) -> usize {
+        self.output.columns().min(WIDEST)
+    }
+
+    /// With letters where there is nothing better.
+    fn spelled(&self, text: &str) -> String {
+        match self.look.signs {
+            Signs::Unicode => text.to_string(),
+            Signs::Ascii => text
+                .replace('✓', "v")
+                .replace('✗', "x")
+                .replace('·', ".")
+                .replace('—', "-")
+                .replace('▸', ">")
+                .replace('…', "~"),
+        }
+    }
+
+    /// What has to be remembered of it.
+    fn note(&mut self, told: &Told) {
+        let now_ms = (self.look.now_ms)();
+        match told {
+            Told::Prepared { run, gates, .. } => {
+                self.run = run.to_string();
+                self.gates.clone_from(gates);
+            }
+            Told::GateStarted { name } => self.bar.gate_started(name, now_ms),
+            Told::GateEnded { name, .. } => self.bar.gate_ended(name),
+            Told::Standing(standing) => self.bar.stand(standing, now_ms),
+            Told::Waiting { until_ms, .. } => self.bar.wait(Some(*until_ms)),
+            Told::Woke | Told::Session { .. } => {
+                self.bar.wait(None);
+                self.waiting = None;
+            }
+            Told::Said { .. }
+            | Told::Tool { .. }
+            | Told::ToolFailed { .. }
+            | Told::Held { .. }
+            | Told::LetGo { .. }
+            | Told::HandedOver { .. }
+            | Told::Trouble { .. }
+            | Told::Silent { .. }
+            | Told::Tried { .. }
+            | Told::Question { .. }
+            | Told::Note { .. }
+            | Told::Ended(_) => {}
+        }
+    }
+
+    /// Empty where there is nothing to print.
+    fn drawn(&mut self, told: &Told) -> (Kind, String) {
+        match told {
+            Told::Said { by, text } => (Kind::Text, said(*by, text, self.columns())),
+            Told::Tool { by, name, what } => (Kind::Tool, tool(*by, (name, what), self.columns())),
+            Told::ToolFailed { by, text } => {
+                let line = format!("{}  {} {}", indent(*by), paint(term::BAD, "✗"), safe(text));
+                (Kind::Tool, one_line(&line, self.columns()))
+            }
+            Told::GateEnded { name, outcome, took_ms } => {
+                (Kind::Gate, gate(name, outcome, *took_ms))
+            }
+            Told::GateStarted { .. } | Told::Standing(_) => (Kind::Label, String::new()),
+            Told::Ended(report) => (Kind::Label, report::told(report, &self.gates, self.columns())),
+            other => (Kind::Label, self.labelled(other)),
+        }
+    }
+
+    /// What ralph has to say itself.
+    fn labelled(&mut self, told: &Told) -> String {
+        let columns = self.columns();
+        let line = |label: &str, text: &str| label_line(label, text, columns);
+        match told {
+            Told::Prepared { title, project, gates, notes, run } => {
+                prepared((run.as_str(), title, project), (gates, notes), columns)
+            }
+            Told::Session { session, how, number, model, .. } => {
+                let how = match how {
+                    How::Fresh => "begins",
+                    How::Resumed => "goes on",
+                    How::Forked => "is a copy that goes on",
+                };
+                let model = model.as_ref().map(|model| format!(", {}", safe(model)));
+                let model = model.unwrap_or_default();
+                line("session", &format!("{number}: {} {how}{model}", session.short()))
+            }
+            Told::Held { iteration, most, because, reason, .. } => {
+                let count = super::bar::of_most(
+                    &format!("iteration {iteration}"),
+                    most.map(|most| most.to_string()),
+                );
+                let head = line("held", &format!("{count} — {}", safe(because)));
+                head + &self.missing(reason)
+            }
+            Told::LetGo { because, .. } => line("let go", &safe(because)),
+            Told::HandedOver { why, permille, handoff } => {
+                let full = permille.map(|it| format!("context {} %: ", it / 10));
+                let path = safe(&handoff.to_string_lossy());
+                let why = safe(why);
+                line(
+                    "over",
+                    &format!("{}{why}; the next session reads `{path}`", full.unwrap_or_default()),
+                )
+            }
+            Told::Trouble { class, text } => match safe(text) {
+                text if text.is_empty() => line("trouble", &safe(class)),
+                text => line("trouble", &format!("{}: {text}", safe(class))),
+            },
+            Told::Waiting { why, until_ms, attempt } => self.wait(why, (*until_ms, *attempt)),
+            Told::Woke => line("goes on", "the wait is over"),
+            Told::Silent { after_ms, done } => {
+                let done = match done {
+                    Silence::Nudged => "the agent is asked whether it is there",
+                    Silence::Restarted => "the agent is started again",
+                };
+                line("silent", &format!("for {}; {done}", duration(*after_ms)))
+            }
+            Told::Tried { remedy, why } => {
+                line("tries", &format!("{}: {}", remedy.name(), safe(why)))
+            }
+            Told::Question { text, until_ms } => {
+                let until = (self.look.when)(*until_ms);
+                let run = &self.run;
+                let answer = format!(
+                    "`ralph tell {run} \"…\"` answers; parked at {until} without an answer"
+                );
+                line("asks", &safe(text)) + &line("", &answer)
+            }
+            Told::Note { text } => line("note", &safe(text)),
+            Told::Said { .. }
+            | Told::Tool { .. }
+            | Told::ToolFailed { .. }
+            | Told::GateStarted { .. }
+            | Told::GateEnded { .. }
+            | Told::Standing(_)
+            | Told::Ended(_) => String::new(),
+        }
+    }
+
+    /// Told once, however often it is heard of.
+    fn wait(&mut self, why: &str, wait: (u64, u32)) -> String {
+        if self.waiting.replace(wait) == Some(wait) {
+            return String::new();
+        }
+        let (until_ms, attempt) = wait;
+        let left = until_ms.saturating_sub((self.look.now_ms)());
+        let again = if attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+        let until = (self.look.when)(until_ms);
+        let text = format!("{} until {until}{again}: {}", duration(left), safe(why));
+        label_line("waits", &text, self.columns())
+    }
+
+    /// The first of what the agent was told is not met: the paragraph after the headline, without what is met.
+    fn missing(&self, reason: &str) -> String {
+        let lines = reason.lines().skip(1).skip_while(|line| line.trim().is_empty());
+        let lines = lines.take_while(|line| !line.trim().is_empty());
+        let open: Vec<_> = lines.filter(|line| !line.starts_with(['✓', '┌', '└'])).collect();
+        let mut out = String::new();
+        for line in open.iter().take(MOST_MISSING) {
+            let line =
+                match (line.strip_prefix('✗'), line.strip_prefix('?'), line.strip_prefix('│')) {
+                    (Some(rest), ..) => format!("{} {}", paint(term::BAD, "✗"), safe(rest)),
+                    (_, Some(rest), _) => format!("{} {}", paint(term::ODD, "?"), safe(rest)),
+                    (.., Some(rest)) => format!("  {}", safe(rest)),
+                    (None, None, None) => format!("  {}", safe(line)),
+                };
+            out.push_str(&one_line(&format!("{:LABEL$}{line}", ""), self.columns()));
+        }
+        if open.len() > MOST_MISSING {
+            let more = open.len() - MOST_MISSING;
+            let run = &self.run;
+            out.push_str(&format!("{:LABEL$}  {more} more lines: `ralph why {run}`\n", ""));
+        }
+        out
+    }
+}
+
+fn prepared(
+    (run, title, project): (&str, &str, &PathBuf),
+    (gates, notes): (&[String], &[String]),
+    columns: usize,
+) -> String {
+    let mut out = line_of("", &paint(term::BOLD, run), &safe(title), columns);
+    let names: Vec<_> = gates.iter().map(|name| safe(name)).collect();
+    let names = if names.is_empty() { "none".to_string() } else { names.join(", ") };
+    out.push_str(&label_line(
+        "project",
+        &format!("`{}`", safe(&project.to_string_lossy())),
+        columns,
+    ));
+    out.push_str(&label_line("gates", &names, columns));
+    for note in notes {
+        out.push_str(&label_line("note", &safe(note), columns));
+    }
+    let stop =
+        format!("Ctrl-C lets the turn end, twice ends it now; `ralph run --resume {run}` goes on");
+    out + &label_line("stop", &stop, columns)
+}
+
+fn said(by: Speaker, foreign: &str, columns: usize) -> String {
+    let foreign = text::clean(foreign);
+    let foreign = foreign.trim_matches('\n').trim_end();
+    if foreign.is_empty() {
+        return String::new();
+    }
+    let indent = indent(by);
+    let lines: Vec<_> = foreign.lines().collect();
+    let mut out = String::new();
+    for line in lines.iter().take(MOST_LINES) {
+        out.push_str(&wrapped(&indent, line, columns));
+    }
+    if lines.len() > MOST_LINES {
+        out.push_str(&format!("{indent}… {} more lines\n", lines.len() - MOST_LINES));
+    }
+    out
+}
+
+fn tool(by: Speaker, (name, what): (&str, &str), columns: usize) -> String {
+    let (name, what) = (safe(name), safe(what));
+    let line = format!("{}{} {name}  {what}", indent(by), paint(term::DIM, "·"));
+    one_line(line.trim_end(), columns)
+}
+
+fn gate(name: &str, outcome: &str, took_ms: u64) -> String {
+    let took = wording::short_duration(took_ms);
+    let name = safe(name);
+    match outcome {
+        "passed" => format!("  {} {name}  {took}\n", paint(term::GOOD, "✓")),
+        "failed" => format!("  {} {name}  {took}\n", paint(term::BAD, "✗")),
+        "skipped" => format!("  {} {name}  skipped\n", paint(term::DIM, "·")),
+        other => format!("  {} {name}  {}, {took}\n", paint(term::ODD, "?"), safe(other)),
+    }
+}
+
+/// What subagents say and do stands further in.
+fn indent(by: Speaker) -> String {
+    match by {
+        Speaker::Agent => "  ".to_string(),
+        Speaker::Subagent => "    ".to_string(),
+    }
+}
+
+fn label_line(label: &str, text: &str, columns: usize) -> String {
+    let style = match label {
+        "held" | "trouble" | "silent" => term::BAD,
+        "asks" | "waits" | "note" | "tries" => term::ODD,
+        "over" | "session" | "goes on" => term::BOLD,
+        _ => term::DIM,
+    };
+    line_of("", &paint(style, label), text, columns)
+}
+
+/// A label, and a text that goes on below itself.
+pub(super) fn line_of(mark: &str, label: &str, text: &str, columns: usize) -> String {
+    let mark = if mark.is_empty() { String::new() } else { format!("{mark} ") };
+    let head = format!("{mark}{label}");
+    let taken = width(&term::plain(&head));
+    let gap = " ".repeat(LABEL.saturating_sub(taken).max(1));
+    let hang = " ".repeat(LABEL);
+    let body = wrapped(&hang, text, columns);
+    let body = body.get(LABEL..).unwrap_or_default();
+    format!("{head}{gap}{body}")
+}
+
+/// Cut to the terminal, so that it stays one.
+fn one_line(line: &str, columns: usize) -> String {
+    let is_whole = width(&term::plain(line)) < columns;
+    if is_whole {
+        return format!("{line}\n");
+    }
+    format!("{}…\n", term::fit(line, columns.saturating_sub(2)))
+}
+
+/// One line of text as lines that fit, each behind `indent` and the line's own. A word that is wider than that is
+/// left whole: the terminal breaks it, and it can still be copied.
+fn wrapped(indent: &str, line: &str, columns: usize) -> String {
+    let own: String = line.chars().take_while(|char| *char == ' ').take(columns / 3).collect();
+    let room = columns.saturating_sub(width(indent) + width(&own) + 1).max(20);
+    let mut out = String::new();
+    let mut taken = 0;
+    for word in line.split(' ').filter(|word| !word.is_empty()) {
+        let word_width = width(word);
+        if taken == 0 || taken + 1 + word_width > room {
+            if taken > 0 {
+                out.push('\n');
+            }
+            out.push_str(indent);
+            out.push_str(&own);
+            taken = 0;
+        } else {
+            out.push(' ');
+            taken += 1;
+        }
+        out.push_str(word);
+        taken += word_width;
+    }
+    out.push('\n');
+    out
+}
+
+fn width(text: &str) -> usize {
+    text.chars().map(term::width).sum()
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,110 @@
+//! Who watches: a person, a program, or somebody who only wants to know the end.
+
+use super::args::Run;
+use super::json::Lines;
+use super::screen::{Look, Screen, Signs};
+use crate::report::Failure;
+use crate::term::{self, Reader};
+use crate::wording;
+use ralph_core::status::Status;
+use ralph_drive::told::{Told, Watcher};
+use ralph_exec::clock;
+use ralph_exec::env::Env;
+
+/// Where it is shown. A run goes on when nobody looks any longer.
+pub(super) trait Output {
+    fn print(&mut self, text: &str);
+
+    /// Draws over the last `lines` lines.
+    fn redraw(&mut self, lines: usize, text: &str);
+
+    fn columns(&self) -> usize;
+}
+
+/// Stdout, and stderr for what does not stay.
+#[derive(Default)]
+pub(super) struct Terminal {
+    reader: Option<Reader>,
+    failure: Option<Failure>,
+}
+
+impl Output for Terminal {
+    fn print(&mut self, text: &str) {
+        if self.reader == Some(Reader::Gone) || self.failure.is_some() {
+            return;
+        }
+        match term::out(text) {
+            Ok(reader) => self.reader = Some(reader),
+            Err(failure) => self.failure = Some(failure),
+        }
+    }
+
+    fn redraw(&mut self, lines: usize, text: &str) {
+        term::redraw(lines, text);
+    }
+
+    fn columns(&self) -> usize {
+        term::columns()
+    }
+}
+
+pub(crate) struct View {
+    kind: Kind,
+    ended: Option<Status>,
+}
+
+enum Kind {
+    Screen(Box<Screen<Terminal>>),
+    Json(Lines<Terminal>),
+}
+
+impl View {
+    pub(super) fn new(env: &Env, args: &Run) -> Self {
+        let kind = if args.json {
+            Kind::Json(Lines::new(Terminal::default(), clock::now_ms))
+        } else {
+            let look = Look {
+                signs: if env.speaks_utf8() { Signs::Unicode } else { Signs::Ascii },
+                has_bar: term::is_watched(env) && !args.quiet,
+                is_quiet: args.quiet,
+                now_ms: clock::now_ms,
+                when: wording::when,
+            };
+            Kind::Screen(Box::new(Screen::new(Terminal::default(), look)))
+        };
+        Self { kind, ended: None }
+    }
+
+    /// The exit code, once everything was told.
+    pub(super) fn finish(self) -> Result<u8, Failure> {
+        let output = match self.kind {
+            Kind::Screen(screen) => screen.close(),
+            Kind::Json(lines) => lines.close(),
+        };
+        if let Some(failure) = output.failure {
+            return Err(failure);
+        }
+        let hint = "`ralph status` says how it stands, `ralph run --resume RUN` goes on with it";
+        let broken = || Failure::new("the run broke off before it came to an end", hint);
+        self.ended.map(Status::exit_code).ok_or_else(broken)
+    }
+}
+
+impl Watcher for View {
+    fn tell(&mut self, told: &Told) {
+        if let Told::Ended(report) = told {
+            self.ended = Some(report.status);
+        }
+        match &mut self.kind {
+            Kind::Screen(screen) => screen.tell(told),
+            Kind::Json(lines) => lines.tell(told),
+        }
+    }
+
+    fn tick(&mut self) {
+        match &mut self.kind {
+            Kind::Screen(screen) => screen.tick(),
+            Kind::Json(lines) => lines.tick(),
+        }
+    }
+}
