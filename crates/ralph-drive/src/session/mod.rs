@@ -7,7 +7,7 @@ pub(crate) use watch::{tell_decision, tell_gates};
 
 use crate::agent::{self, Call};
 use crate::ending::{self, Ending, TurnFacts};
-use crate::meter::{self, Bill, Opening, Tally};
+use crate::meter::{self, Opening, Tally};
 use crate::ride::Ride;
 use crate::told::Told;
 use crate::wire::{self, Line};
@@ -379,8 +379,8 @@ impl Conversation {
 
     /// What the agent itself has in its context, and what its subagents and it have used.
     fn took_in(&mut self, ride: &mut Ride<'_>, said: &wire::Assistant) {
-        let (Some(usage), Some(id)) = (&said.usage, &said.message) else { return };
-        self.tally.called(&meter::Call { id: id.clone(), tokens: usage.total() });
+        self.tally.called(said);
+        let Some(usage) = &said.usage else { return };
         if said.parent.is_some() || said.model.is_none() {
             return;
         }
@@ -414,7 +414,7 @@ impl Conversation {
                 self.windows.insert(model.model.clone(), window);
             }
         }
-        let metered = self.tally.billed(&bill(outcome));
+        let metered = self.tally.billed(outcome);
         self.meter(ride, Some(metered))?;
         self.said =
             outcome.text.clone().filter(|text| !text.trim().is_empty()).or(self.said.take());
@@ -698,22 +698,4 @@ fn opening(ride: &Ride<'_>, start: &Start) -> Result<Opening, SessionError> {
         carried,
         worst_turn_micro_usd: meter::worst_turn(&driving, &ride.settings),
     })
-}
-
-fn bill(outcome: &wire::Outcome) -> Bill {
-    let tokens = |models: &[wire::ModelUsage]| {
-        models.iter().fold(0_u64, |sum, model| sum.saturating_add(model.usage.total()))
-    };
-    let cost = |models: &[wire::ModelUsage]| {
-        models.iter().fold(0_u64, |sum, model| sum.saturating_add(model.micro_usd))
-    };
-    let since = (!outcome.since.is_empty())
-        .then(|| Spent { micro_usd: cost(&outcome.since), tokens: tokens(&outcome.since) });
-    Bill {
-        total_micro_usd: outcome.micro_usd,
-        total_tokens: (!outcome.models.is_empty()).then(|| tokens(&outcome.models)),
-        since,
-        main_tokens: outcome.usage.map(|usage| usage.total()),
-        turns: outcome.num_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
-    }
 }

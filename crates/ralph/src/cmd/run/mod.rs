@@ -8,6 +8,7 @@
 pub(crate) mod args;
 mod bar;
 mod dry;
+mod go;
 mod json;
 mod policy;
 pub(crate) mod prepare;
@@ -37,6 +38,7 @@ fn driven(env: &Env, args: &Run) -> Result<u8, Failure> {
         }
         return Ok(SUCCESS);
     }
-    let view = View::new(env, args);
+    let mut view = View::new(env, args);
+    go::go(env, plan, &mut view)?;
     view.finish()
 }
