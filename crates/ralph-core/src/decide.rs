@@ -167,7 +167,7 @@ fn repeated(case: &Case<'_>) -> Option<Decision> {
         return None;
     };
     // Nobody delivered it: the runner looks again at what it answered before.
-    if case.facts.driver == Driver::Alone {
+    if matches!(case.facts.driver, Driver::Alone | Driver::Closing) {
         return None;
     }
     if !state.is_repeat(case.facts.delivery.as_ref()?) {
@@ -243,7 +243,7 @@ fn usage(facts: &Facts, run: &Run, state: &State) -> Usage {
         tokens: facts.spent_tokens,
         next_micro_usd: match facts.driver {
             Driver::Person => 0,
-            Driver::Runner | Driver::Alone => driven::next_turn(run, state),
+            Driver::Runner | Driver::Alone | Driver::Closing => driven::next_turn(run, state),
         },
     }
 }

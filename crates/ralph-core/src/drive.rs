@@ -93,6 +93,9 @@ pub struct Worktree {
     /// The commit that it began at.
     pub base: String,
     pub then: Then,
+    /// How long the checks of a pull request may take that have to pass; `None` when nobody waits for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks_ms: Option<u64>,
 }
 
 /// What becomes of verified work in a work tree of its own.

@@ -143,6 +143,8 @@ pub enum Driver {
     Runner,
     /// The runner asks itself: the agent's process has ended, or its host did not ask.
     Alone,
+    /// The same, and the work is still to go back where it belongs before the run may end well.
+    Closing,
 }
 
 impl Facts {

@@ -22,6 +22,8 @@ pub use start::{Approved, Order, new_id, start};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
+    #[error("there is a run `{0}` already")]
+    Taken(RunId),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]

@@ -127,6 +127,11 @@ impl Home {
         self.0.join("cleared").join(format!("{}-{}", process.pid, process.started))
     }
 
+    /// Held by the run of a repository whose work is landing.
+    pub fn landing(&self, repository: &Path) -> PathBuf {
+        self.0.join("landing").join(short_hash(repository))
+    }
+
     /// What was done to files of other programs, and how they were.
     pub fn install(&self) -> PathBuf {
         self.0.join("install")

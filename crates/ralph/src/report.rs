@@ -355,6 +355,7 @@ fn hint(error: &ControlError) -> Option<String> {
             "`ralph config` shows the policy, `ralph trust` what it would run".to_string()
         }
         ControlError::HasEnded { .. } => "start a new run with `ralph start`".to_string(),
+        ControlError::Taken(_) => "try again: the next one has another id".to_string(),
         ControlError::NothingToDo { run, .. } => format!("`ralph why {run}` says how it stands"),
         ControlError::WithoutPhases { .. } => {
             "`ralph orchestrator start` begins one that does".to_string()

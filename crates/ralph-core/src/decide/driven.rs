@@ -27,10 +27,13 @@ const PLEA: &str = "\nWhat was tried does not work, and trying it again will not
 
 /// Nothing that an agent's process can still change is final: the runner looks once more when it is gone.
 pub(super) fn final_look(ours: &Ours<'_>, decision: Decision) -> Decision {
-    if ours.case.facts.driver == Driver::Runner && decision.is_success() {
-        return allow(Rule::FinalLook, decision.because);
-    }
-    decision
+    let is_early = match ours.case.facts.driver {
+        Driver::Runner => decision.is_success(),
+        // Only verified work goes back; what is merely claimed ends here, and stays where it is.
+        Driver::Closing => decision.outcome == Outcome::Ended(Status::Verified),
+        Driver::Person | Driver::Alone => false,
+    };
+    if is_early { allow(Rule::FinalLook, decision.because) } else { decision }
 }
 
 /// The failures do not become fewer, though the tree changes.

@@ -90,6 +90,11 @@ impl Night<'_, '_> {
 
     /// What was decided about a stop, in-band or by the runner itself.
     pub(super) fn by_decision(&mut self, decision: &Decision) -> Result<Next, DriveError> {
+        if decision.rule != Rule::FinalLook {
+            // It does not go back yet, and others may.
+            self.closing = None;
+            self.landing = None;
+        }
         Ok(match &decision.outcome {
             Outcome::Ended(_) => Next::Over,
             Outcome::HandedOver => Next::HandOver(decision.because.clone()),
@@ -107,7 +112,7 @@ impl Night<'_, '_> {
     fn let_go(&mut self, decision: &Decision) -> Result<Next, DriveError> {
         let because = decision.because.clone();
         Ok(match decision.rule {
-            Rule::FinalLook => Next::Look,
+            Rule::FinalLook => self.closing.take().map_or(Next::Look, Next::Land),
             Rule::NeedsHuman => Next::Ask(because),
             Rule::Untrusted => Next::Park(Status::NeedsHuman, because),
             Rule::Waiting => match self.ride.load()?.state.declared {

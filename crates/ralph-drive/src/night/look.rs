@@ -19,12 +19,12 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 
 impl Night<'_, '_> {
     /// R-H2d: a dead hook never makes a run verified, because this is what does.
-    pub(super) fn look(&mut self) -> Result<Next, DriveError> {
+    pub(super) fn look(&mut self, driver: Driver) -> Result<Next, DriveError> {
         if let Phase::Ended(_) = self.ride.phase()? {
             return Ok(Next::Over);
         }
         let permille = self.open.as_ref().and_then(Conversation::permille);
-        let world = self.ride.world(Driver::Alone, permille).ok_or(StoreError::OutOfTime)?;
+        let world = self.ride.world(driver, permille).ok_or(StoreError::OutOfTime)?;
         let (stop, run) = (self.own_stop()?, self.ride.run.clone());
         let (sender, decided) = mpsc::channel();
         let decide = move || drop(sender.send(driven::decide(&world, &run, &stop)));

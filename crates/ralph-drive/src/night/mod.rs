@@ -11,6 +11,7 @@
 mod after;
 mod begin;
 mod handover;
+mod landing;
 mod look;
 mod report;
 mod wait;
@@ -27,6 +28,7 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::redact::Redactor;
 use ralph_core::status::Status;
 use ralph_exec::driven::{self, DrivenError};
+use ralph_exec::fs::Lock;
 use ralph_exec::notify;
 use ralph_exec::paths::Home;
 use ralph_exec::store::{self, StoreError};
@@ -69,6 +71,8 @@ enum Next {
     Look,
     /// The same while the process stays: its host did not ask.
     Decide,
+    /// What was verified goes back, exactly this commit.
+    Land(String),
     HandOver(String),
     Wait(Wait),
     /// A person is asked.
@@ -90,6 +94,12 @@ struct Night<'a, 'b> {
     waits: u32,
     /// Turns in a row that the host ended though they were held.
     overrides: u32,
+    /// The commit that is being looked at as it would land.
+    closing: Option<String>,
+    /// Held while it lands.
+    landing: Option<Lock>,
+    /// How often the target moved away meanwhile.
+    rounds: u32,
 }
 
 /// Drives a run to its end, or until only a person can go on with it.
@@ -107,8 +117,17 @@ pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, Drive
         redactor: Redactor::new(plan.client.env.secrets()),
         watcher,
     };
-    let mut night =
-        Night { ride: &mut ride, open: None, session: None, stop: None, waits: 0, overrides: 0 };
+    let mut night = Night {
+        ride: &mut ride,
+        open: None,
+        session: None,
+        stop: None,
+        waits: 0,
+        overrides: 0,
+        closing: None,
+        landing: None,
+        rounds: 0,
+    };
     let mut next = night.begin(&plan.notes)?;
     loop {
         next = match next {
@@ -118,6 +137,7 @@ pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, Drive
     }
     night.close()?;
     let report = night.report()?;
+    night.clear_away()?;
     ride.tell(&Told::Ended(Box::new(report.clone())));
     Ok(report)
 }
@@ -134,9 +154,14 @@ impl Night<'_, '_> {
             }
             Next::Look => {
                 self.close()?;
-                self.look()
+                match self.worktree() {
+                    Some(worktree) => self.bring_together(&worktree),
+                    None => self.look(Driver::Alone),
+                }
             }
-            Next::Decide => self.look(),
+            Next::Decide if self.worktree().is_some() => self.look(Driver::Runner),
+            Next::Decide => self.look(Driver::Alone),
+            Next::Land(commit) => self.land(&commit),
             Next::HandOver(why) => self.hand_over(&why),
             Next::Wait(wait) => self.wait(&wait),
             Next::Ask(question) => self.ask(question),

@@ -3,6 +3,7 @@
 use super::{DriveError, Night};
 use crate::ride;
 use crate::told::{Open, Report};
+use ralph_core::drive::Drove;
 use ralph_core::record::{Change, Known, Outcome};
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
@@ -50,8 +51,21 @@ impl Night<'_, '_> {
             commits: trail.commits,
             checkpoint: trail.checkpoint.map(|number| number.to_string()),
             next,
-            settled: None,
+            settled: self.settled(),
             sessions: state.driving.sessions.iter().map(|it| it.session.id.clone()).collect(),
+        })
+    }
+
+    /// What became of its work tree.
+    fn settled(&self) -> Option<String> {
+        let entries = journal::read(&self.ride.home.run(&self.ride.run).journal());
+        let entries = entries.map(|read| read.entries).unwrap_or_default();
+        entries.into_iter().rev().find_map(|entry| match entry.change {
+            Change::Drove(drove) => match *drove {
+                Drove::Settled { how } => Some(how),
+                _ => None,
+            },
+            _ => None,
         })
     }
 

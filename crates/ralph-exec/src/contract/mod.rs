@@ -181,7 +181,8 @@ pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
         Checkout::Clean => true,
         // Whoever drives the agent looks last when its process is gone.
         Checkout::Auto => {
-            contract.world.driven.is_some_and(|driven| driven.driver == Driver::Alone)
+            let driver = contract.world.driven.map(|driven| driven.driver);
+            matches!(driver, Some(Driver::Alone | Driver::Closing))
         }
         Checkout::Tree => false,
     };

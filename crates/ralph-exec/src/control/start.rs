@@ -61,6 +61,8 @@ pub struct Order {
     pub transcript_length: u64,
     /// How a runner is to drive it; `None` when a person starts the agent.
     pub drive: Option<Box<drive::Settings>>,
+    /// Its id, where something was named after it already.
+    pub id: Option<RunId>,
 }
 
 /// A policy that a person approved.
@@ -95,7 +97,8 @@ pub fn start(
     let copies: Vec<Vec<u8>> = lists.iter().map(|list| lists::copy(&list.items)).collect();
     let papers = Papers { goal: &order.goal, lists: &copies };
     let run = loop {
-        let mut run = sealed(new_id(home), order, &seals);
+        let id = order.id.clone().unwrap_or_else(|| new_id(home));
+        let mut run = sealed(id, order, &seals);
         if let Some(Approved { config, subject }) = &policy {
             let sealing = Sealing {
                 home,
@@ -111,6 +114,9 @@ pub fn start(
         }
         if store::create(home, &run, &papers, deadline)? {
             break run;
+        }
+        if order.id.is_some() {
+            return Err(ControlError::Taken(run.id));
         }
     };
     // A person arms the session anew: what was buried with it may rise.
@@ -188,6 +194,7 @@ impl Order {
             phases: Asked::No,
             transcript_length: 0,
             drive: None,
+            id: None,
         }
     }
 

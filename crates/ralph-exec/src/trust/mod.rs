@@ -284,11 +284,27 @@ pub fn approve(
         commands: subject.commands.clone(),
         called: subject.called.clone(),
     };
-    let mut bytes = serde_json::to_vec_pretty(&approval).unwrap_or_default();
+    write(home, &subject.project, &approval)?;
+    Ok(approval)
+}
+
+fn write(home: &Home, project: &Path, approval: &Approval) -> Result<(), TrustError> {
+    let mut bytes = serde_json::to_vec_pretty(approval).unwrap_or_default();
     bytes.push(b'\n');
     fs::create_dir(&home.trust())?;
-    fs::replace(&home.approval(&subject.project, &subject.hash), &bytes, Durability::Synced)?;
-    Ok(approval)
+    fs::replace(&home.approval(project, &approval.hash), &bytes, Durability::Synced)?;
+    Ok(())
+}
+
+/// What was approved in a project may run in a work tree of it too: approvals are of content, wherever it lies.
+pub fn carry(home: &Home, from: &Path, to: &Path) -> Result<usize, TrustError> {
+    let approvals = of_project(home, from)?;
+    for (_, approval) in &approvals {
+        let project = to.to_string_lossy().into_owned();
+        let carried = Approval { project, ..approval.clone() };
+        write(home, to, &carried)?;
+    }
+    Ok(approvals.len())
 }
 
 /// Forgets every approval of the project; how many there were.
