@@ -21,6 +21,7 @@ pub mod environment;
 pub mod faults;
 pub mod features;
 pub mod findings;
+pub mod forge;
 pub mod fs;
 pub mod gates;
 pub mod git;
