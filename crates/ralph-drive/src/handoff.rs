@@ -37,3 +37,6 @@ pub fn after_weather(cause: Cause, answer: Option<&str>) -> String {
 pub fn answered(question: &str, said: &str) -> String {
     format!("ralph: you asked: {question}\nA person says: {said}")
 }
+pub fn after_checks(what: &str) -> String {
+    format!("ralph: the checks of the pull request fail: {what}")
+}

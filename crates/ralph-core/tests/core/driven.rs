@@ -378,7 +378,7 @@ fn what_a_run_may_cost_ends_it() {
         stop.facts.spent_today_micro_usd = Some(micro_usd);
         stop
     };
-    let ends = [
+    let ends = vec![
         start.clone().stop(spent(19 * DOLLAR, Driver::Runner)),
         start.clone().stop(spent(19 * DOLLAR + 1, Driver::Runner)),
         dear.clone().stop(spent(17 * DOLLAR, Driver::Alone)),

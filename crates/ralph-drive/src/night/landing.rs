@@ -77,9 +77,7 @@ impl Night<'_, '_> {
         match worktree.then {
             Then::Merge => worktree::merge(home, worktree, &deadline),
             // A request is for what is on the branch; whoever merges it meets the rest.
-            Then::PullRequest => {
-                Ok(Merged::FastForward { commit: committed.commit().to_string() })
-            }
+            Then::PullRequest => Ok(Merged::FastForward { commit: committed.commit().to_string() }),
         }
     }
 
@@ -109,7 +107,10 @@ impl Night<'_, '_> {
                 Ok(Next::Look)
             }
             Ok(Landed::Moved { .. }) => {
-                let why = format!("the target kept moving while the work was looked at; {}", kept(worktree));
+                let why = format!(
+                    "the target kept moving while the work was looked at; {}",
+                    kept(worktree)
+                );
                 Ok(Next::Park(Status::NeedsHuman, why))
             }
             Ok(Landed::Refused { why }) => {

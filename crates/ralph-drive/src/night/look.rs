@@ -35,7 +35,7 @@ impl Night<'_, '_> {
             match decided.recv_timeout(TICK) {
                 Ok(decision) => {
                     tell_gates(self.ride, offset);
-                    return self.settled(decision);
+                    return self.decided(decision);
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(StoreError::OutOfTime.into()),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -52,7 +52,7 @@ impl Night<'_, '_> {
         }
     }
 
-    fn settled(&mut self, decision: Result<Decision, DrivenError>) -> Result<Next, DriveError> {
+    fn decided(&mut self, decision: Result<Decision, DrivenError>) -> Result<Next, DriveError> {
         let decision = decision?;
         tell_decision(self.ride, &decision)?;
         self.ride.stands(None)?;

@@ -14,6 +14,7 @@ mod handover;
 mod landing;
 mod look;
 mod report;
+mod request;
 mod wait;
 
 use crate::agent::{Client, new_session};

@@ -52,6 +52,7 @@ pub fn create(
         into,
         base,
         then: Then::Merge,
+        checks_ms: None,
     };
     refuse_taken(&call, &worktree.branch, &place)?;
     add(&call, &worktree, &place)?;

@@ -6,7 +6,7 @@ use crate::report::Failure;
 use crate::{term, wording};
 use ralph_core::drive::Settings;
 use ralph_core::gate::{Command, Gate};
-use ralph_core::id::SessionId;
+use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{Bounds, Limits};
 use ralph_core::policy::Claims;
 use ralph_core::record::{Asked, ListKind, ListSeal, Run, Seal};
@@ -79,6 +79,8 @@ pub(crate) struct Demand {
     pub max_tokens: Option<u64>,
     pub handover_at_permille: Option<u16>,
     pub drive: Option<Box<Settings>>,
+    /// Its id, where something was named after it already.
+    pub id: Option<RunId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,6 +119,7 @@ impl Demand {
             max_tokens: None,
             handover_at_permille: None,
             drive: None,
+            id: None,
         }
     }
 
@@ -231,6 +234,7 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
         phases: demand.phases,
         transcript_length: demand.transcript_length,
         drive: demand.drive.clone(),
+        id: demand.id.clone(),
     };
     let run = control::start(home, env, &order, &Deadline::after(super::control::PATIENCE))?;
     if run.phases == Asked::Yes {

@@ -1,24 +1,29 @@
 //! From a plan to the end of the night.
 
-use super::prepare::{Plan, Work};
+use super::prepare::{New, Place, Plan, Work};
 use super::view::View;
 use crate::cmd::{home, start};
 use crate::report::Failure;
+use ralph_core::drive::{Then, Worktree};
+use ralph_core::record::Run;
 use ralph_drive::agent::Client;
 use ralph_drive::{DriveError, Wishes};
+use ralph_exec::clock::Deadline;
 use ralph_exec::env::Env;
+use ralph_exec::paths::Home;
 use ralph_exec::proc::signals;
+use ralph_exec::{control, forge, trust, worktree};
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// Making a work tree writes every file of the project once.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 pub(super) fn go(env: &Env, plan: Plan, view: &mut View) -> Result<(), Failure> {
     let home = home(env)?;
     let Plan { work, program, mut notes } = plan;
     let run = match work {
-        Work::New(new) => {
-            let begun = start::begin(env, &home, &new.demand)?;
-            notes.extend(begun.notes);
-            begun.run
-        }
+        Work::New(new) => begun(env, &home, *new, &mut notes)?,
         Work::Resumed(opened) => opened.run,
     };
     let wishes = Wishes::default();
@@ -29,6 +34,64 @@ pub(super) fn go(env: &Env, plan: Plan, view: &mut View) -> Result<(), Failure> 
     let run = run.id;
     let plan = ralph_drive::Plan { client: &client, home: &home, run, wishes: &wishes, notes };
     ralph_drive::drive(&plan, view).map(drop).map_err(failed)
+}
+
+fn begun(env: &Env, home: &Home, mut new: New, notes: &mut Vec<String>) -> Result<Run, Failure> {
+    if let Place::Worktree { then, checks_ms } = new.place {
+        notes.extend(apart(env, home, &mut new, (then, checks_ms))?);
+    }
+    let begun = start::begin(env, home, &new.demand)?;
+    notes.extend(begun.notes);
+    Ok(begun.run)
+}
+
+/// A work tree and a branch of its own, named after the run that is about to begin. Whatever a pull request will need
+/// is looked at first.
+fn apart(
+    env: &Env,
+    home: &Home,
+    new: &mut New,
+    (then, checks_ms): (Then, Option<u64>),
+) -> Result<Vec<String>, Failure> {
+    let deadline = Deadline::after(PATIENCE);
+    let demand = &mut new.demand;
+    if then == Then::PullRequest {
+        forge::check(&demand.project, env, None, &deadline).map_err(|error| {
+            let failure = Failure::because("no pull request could be opened", &error);
+            match error.hint() {
+                Some(hint) => failure.with_hint(&hint),
+                None => failure,
+            }
+        })?;
+    }
+    let id = control::new_id(home);
+    let made = worktree::create(home, &demand.project, &id, &deadline).map_err(|error| {
+        let failure = Failure::because("cannot make a work tree for the run", &error);
+        match error.hint() {
+            Some(hint) => failure.with_hint(&hint),
+            None => failure,
+        }
+    })?;
+    let path = PathBuf::from(&made.worktree.path);
+    trust::carry(home, &demand.project, &path)
+        .map_err(|error| Failure::because("cannot approve the work tree", &error))?;
+    moved(demand, &path);
+    if let Some(drive) = &mut demand.drive {
+        drive.worktree = Some(Worktree { then, checks_ms, ..made.worktree });
+    }
+    demand.id = Some(id);
+    Ok(made.notes)
+}
+
+/// Lists of the project are those of the work tree from now on.
+fn moved(demand: &mut start::Demand, to: &std::path::Path) {
+    let from = std::mem::replace(&mut demand.project, to.to_path_buf());
+    let here = demand.here.clone();
+    for path in demand.features.iter_mut().chain(&mut demand.plans) {
+        if let Ok(below) = here.join(&*path).strip_prefix(&from) {
+            *path = to.join(below);
+        }
+    }
 }
 
 fn failed(error: DriveError) -> Failure {
