@@ -1,14 +1,18 @@
 //! What is on people's disks stays readable: a fixture of every format that was ever written.
 
+use ralph_core::drive::Drove;
 use ralph_core::record::{Change, Entry, Run, VERSION};
 use ralph_core::run::State;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const RUN: &str = include_str!("../../../../fixtures/state/v1/run.json");
 const SEALED: &str = include_str!("../../../../fixtures/state/v1/sealed-run.json");
 const STATE: &str = include_str!("../../../../fixtures/state/v1/state.json");
 const JOURNAL: &str = include_str!("../../../../fixtures/state/v1/journal.jsonl");
+const DRIVEN_STATE: &str = include_str!("../../../../fixtures/state/v1/driven-state.json");
+const DRIVEN_JOURNAL: &str = include_str!("../../../../fixtures/state/v1/driven-journal.jsonl");
 
 fn written(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap()
@@ -89,6 +93,56 @@ fn a_part_of_format_1_is_read_and_written_as_it_was() {
     state.apply(&entry);
     let expected = r#"[{"who":{"kind":"subagent","id":"a1","name":"implementer"},"chunk":"parser","rule":"hold","holds":1,"delivery":{"stop":"00000000000000ff","length":12},"at_ms":9,"answer":"ralph: hold 1 of 3"}]"#;
     assert_eq!(written(&state)["parts"], stored(expected));
+}
+
+/// A run that a runner drives, with everything that one does. Its parts: how it is driven, and what came of it.
+#[test]
+fn a_driven_run_of_format_1_is_read_and_written_as_it_was() {
+    let mut kinds = BTreeSet::new();
+    let mut entries = Vec::new();
+    for line in DRIVEN_JOURNAL.lines() {
+        let entry: Entry = serde_json::from_str(line).unwrap();
+        assert_eq!(written(&entry), stored(line));
+        if let Change::Drove(drove) = &entry.change {
+            kinds.insert(kind(drove));
+        }
+        entries.push(entry);
+    }
+    let all = "broke hands_over metered parked session settled silent tried waits woke";
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), all);
+    let (run, state) = State::replay(&entries).unwrap();
+    assert_eq!(written(&state), stored(DRIVEN_STATE));
+    assert_eq!(serde_json::from_str::<State>(DRIVEN_STATE).unwrap(), state);
+    assert_eq!(run.drive.map(|settings| settings.idle_ms), Some(600_000));
+    let counted: Vec<u32> = entries.iter().map(|entry| entry.iteration).collect();
+    let replayed: Vec<u32> = (1..=entries.len())
+        .map(|length| State::replay(&entries[..length]).unwrap().1.iteration)
+        .collect();
+    assert_eq!(counted, replayed);
+}
+
+/// Without a wildcard: a kind that is new has to come into the fixture.
+fn kind(drove: &Drove) -> &'static str {
+    match drove {
+        Drove::Session(_) => "session",
+        Drove::Metered(_) => "metered",
+        Drove::HandsOver { .. } => "hands_over",
+        Drove::Waits(_) => "waits",
+        Drove::Woke => "woke",
+        Drove::Tried { .. } => "tried",
+        Drove::Silent { .. } => "silent",
+        Drove::Broke { .. } => "broke",
+        Drove::Parked { .. } => "parked",
+        Drove::Settled { .. } => "settled",
+    }
+}
+
+/// A run that nobody drives keeps the state, and so the hash, that it had before there were runners.
+#[test]
+fn a_run_that_nobody_drives_says_nothing_of_it() {
+    let run: Run = serde_json::from_str(RUN).unwrap();
+    assert_eq!(written(&State::new(&run)).get("driving"), None);
+    assert_eq!(written(&run).get("drive"), None);
 }
 
 /// What a run's owner is called is read leniently: a file that names nobody holds nobody.

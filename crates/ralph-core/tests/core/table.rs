@@ -139,8 +139,8 @@ fn the_first_row_that_matches_wins() {
     without the switch         block            rule repeat       2 charged  the same stop was delivered again
     without the same delivery  allow            rule host-trouble 2 charged  the turn ended by rate_limit
     without a word we know     allow            rule odd-stop     2 charged  the turn ended by "solar_flare", which this version does not know
-    without trouble            end needs_human  rule needs-human  2 charged  which licence?
-    without pending work       end needs_human  rule needs-human  2 charged  which licence?
+    without trouble            allow            rule needs-human  2 charged  which licence?
+    without pending work       allow            rule needs-human  2 charged  which licence?
     without a question         allow, noting    rule untrusted    2 charged  `ralph.toml`
     without mistrust           end needs_review rule tampered     2 charged  `run.json` was changed after the start
     without tampering          end gate_broken  rule gate-broken  2 charged  lint could not be told twice running: timed out after 5 min
