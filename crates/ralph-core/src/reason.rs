@@ -276,7 +276,7 @@ fn paragraph(requirement: &Requirement, told: bool, telling: &Telling<'_>) -> St
 }
 
 /// Foreign words on a line of ours: cleaned, without secrets, at most `most` characters.
-pub(crate) fn say(foreign: &str, most: usize, redactor: &Redactor) -> String {
+pub fn say(foreign: &str, most: usize, redactor: &Redactor) -> String {
     text::cut(&redactor.redact(&text::line(foreign, most + MARGIN)), most)
 }
 
@@ -315,7 +315,7 @@ fn findings(failure: &Failure, redactor: &Redactor) -> String {
 
 /// Text that others wrote. Every line is marked and the ends carry a number nobody could guess, so that nothing
 /// in it can pass for ralph's own words.
-pub(crate) fn fence(label: &str, foreign: &str, most: usize, telling: &Telling<'_>) -> String {
+pub fn fence(label: &str, foreign: &str, most: usize, telling: &Telling<'_>) -> String {
     let nonce = telling.nonce >> 32;
     let mut out = format!("┌ {nonce:08x} {label}\n");
     let foreign = telling.redactor.redact(&text::cut(&text::clean(foreign), most + MARGIN));

@@ -1,0 +1,97 @@
+//! A text that never grows past its limit, section by section, with room kept for its last words.
+
+use super::LONGEST;
+use ralph_core::reason::{self, Telling};
+use ralph_core::redact::Redactor;
+
+/// For the line that says how much was left out.
+const MORE: usize = 40;
+/// Less of a quotation than this tells nothing.
+const LEAST_QUOTE: usize = 80;
+
+pub(super) struct Page<'a> {
+    text: String,
+    length: usize,
+    telling: &'a Telling<'a>,
+    closing: &'static str,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(opening: String, telling: &'a Telling<'a>, closing: &'static str) -> Self {
+        let length = opening.chars().count() + closing.chars().count();
+        Self { text: opening, length, telling, closing }
+    }
+
+    pub(super) fn redactor(&self) -> &'a Redactor {
+        self.telling.redactor
+    }
+
+    fn room(&self) -> usize {
+        LONGEST.saturating_sub(self.length)
+    }
+
+    fn push(&mut self, block: &str) {
+        self.length += block.chars().count();
+        self.text.push_str(block);
+    }
+
+    pub(super) fn list(&mut self, heading: &str, most: usize, items: &[String]) {
+        self.list_of(heading, most, (items, 0));
+    }
+
+    /// As many of the items as there is room for, from the first, and how many more there are.
+    pub(super) fn list_of(
+        &mut self,
+        heading: &str,
+        most: usize,
+        (items, unlisted): (&[String], usize),
+    ) {
+        let heading = format!("\n## {heading}\n\n");
+        let room = most.min(self.room()).saturating_sub(heading.chars().count() + MORE);
+        let mut listed = String::new();
+        let mut length = 0;
+        let mut shown = 0;
+        for item in items {
+            length += item.chars().count() + 1;
+            if length > room {
+                break;
+            }
+            listed.push_str(item);
+            listed.push('\n');
+            shown += 1;
+        }
+        if shown == 0 {
+            return;
+        }
+        let left_out = (items.len() - shown).saturating_add(unlisted);
+        if left_out > 0 {
+            listed.push_str(&format!("- and {left_out} more\n"));
+        }
+        self.push(&heading);
+        self.push(&listed);
+    }
+
+    /// What others wrote. Every line of it costs room for its mark, so that less of many short ones is shown.
+    pub(super) fn quote(&mut self, heading: &str, label: &str, (foreign, most): (&str, usize)) {
+        if foreign.trim().is_empty() {
+            return;
+        }
+        let heading = format!("\n## {heading}\n\n");
+        let room = self.room().saturating_sub(heading.chars().count());
+        let room = room.min(most + most / 4);
+        let fitting = (1..=16)
+            .map(|part| most * (17 - part) / 16)
+            .take_while(|most| *most >= LEAST_QUOTE)
+            .map(|most| reason::fence(label, foreign.trim(), most, self.telling))
+            .find(|fenced| fenced.chars().count() <= room);
+        if let Some(fenced) = fitting {
+            self.push(&heading);
+            self.push(&fenced);
+        }
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        self.text.push_str(self.closing);
+        self.text
+    }
+}
