@@ -1,8 +1,9 @@
 //! argv → one call → exit code.
-#![cfg_attr(all(target_os = "linux", target_env = "gnu"), no_main)]
+#![cfg_attr(all(target_os = "linux", target_env = "gnu", not(test)), no_main)]
 
 mod cli;
 mod cmd;
+mod driven;
 mod excerpt;
 mod hook;
 mod live;
@@ -27,7 +28,7 @@ const UNTRUSTED: u8 = 3;
 /// The C entry point, where the arguments reach `std` without Rust's own start-up: that reads `/proc/self/maps`
 /// and sets up signal stacks, a tenth of what a hook costs when nobody is held. It also leaves SIGPIPE alone, so
 /// that `ralph log | head` ends the way people know. What it does against closed descriptors, `stdio` does.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", not(test)))]
 #[expect(
     unsafe_code,
     reason = "`main` is the name the C library calls, and nothing else defines it"
@@ -37,7 +38,7 @@ extern "C" fn main() -> i32 {
     i32::from(run())
 }
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[cfg(not(all(target_os = "linux", target_env = "gnu", not(test))))]
 fn main() -> std::process::ExitCode {
     run().into()
 }

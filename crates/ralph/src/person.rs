@@ -70,6 +70,7 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
         max_tokens: None,
         handover_at_permille: None,
         drive: None,
+        id: None,
         here: project.clone(),
         project,
     };

@@ -28,6 +28,7 @@ pub(crate) fn limits(limits: &Limits) -> String {
     });
     parts.extend(limits.max_duration_ms.map(limits::duration));
     parts.extend(limits.max_cost_micro_usd.map(money));
+    parts.extend(limits.max_tokens.map(|most| format!("{most} tokens")));
     if limits.stuck_after != u32::MAX {
         parts.push(format!("stuck after {} stops without anything new", limits.stuck_after));
     }
@@ -101,8 +102,12 @@ pub(crate) fn step(step: &Step) -> String {
 pub(crate) fn standing(state: &State, phase: Phase) -> &'static str {
     match phase {
         Phase::Ended(status) => status.name(),
-        Phase::Paused { .. } => "paused",
+        Phase::Paused { .. } => match &state.driving.parked {
+            Some(parked) => parked.status.name(),
+            None => "paused",
+        },
         Phase::Orphaned => "orphaned",
+        Phase::Active if state.driving.wait.is_some() => "waiting",
         Phase::Active if state.trouble.is_some() => "trouble",
         Phase::Active if state.answer.is_some() => "held",
         Phase::Active if state.report.is_some() || state.delivery.is_some() => "let go",
@@ -135,6 +140,9 @@ pub(crate) fn progress(run: &Run, state: &State, now_ms: u64) -> String {
         Some(most) => format!("iteration {} of {most}", state.iteration),
         None => format!("iteration {}", state.iteration),
     });
+    if state.driving.count > 1 {
+        parts.push(format!("session {}", state.driving.count));
+    }
     let elapsed = limits::duration(state.elapsed_ms(now_ms));
     parts.push(match bounds.max_duration_ms {
         Some(most) => format!("{elapsed} of {}", limits::duration(most)),

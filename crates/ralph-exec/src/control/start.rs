@@ -72,18 +72,28 @@ pub struct Approved {
     pub subject: Subject,
 }
 
-pub fn start(
-    home: &Home,
-    env: &Env,
-    order: &Order,
-    deadline: &Deadline,
-) -> Result<Run, ControlError> {
+/// Whether all of it could be started, as far as that can be told without starting it.
+pub fn check(home: &Home, order: &Order) -> Result<(), ControlError> {
+    examined(home, order).map(drop)
+}
+
+fn examined(home: &Home, order: &Order) -> Result<(Vec<Sealed>, Option<Approved>), ControlError> {
     order.limits.check()?;
     if order.is_empty() {
         return Err(ControlError::NothingToHold);
     }
     let lists = lists(order)?;
     let policy = policy(home, order, &lists)?;
+    Ok((lists, policy))
+}
+
+pub fn start(
+    home: &Home,
+    env: &Env,
+    order: &Order,
+    deadline: &Deadline,
+) -> Result<Run, ControlError> {
+    let (lists, policy) = examined(home, order)?;
     let _lock = holder::lock(home, &order.session, deadline).map_err(StoreError::from)?;
     if let Some(pointer) = holder::pointer(home, &order.session)?
         && pointer.ended == Ended::No
@@ -226,7 +236,9 @@ fn sealed(id: RunId, order: &Order, lists: &[ListSeal]) -> Run {
         .map(|name| name.to_string_lossy())
         .collect();
     let first = String::from_utf8_lossy(&order.goal);
-    let first = first.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    // A heading is a title without its mark.
+    let first = first.lines().map(|line| line.trim_start_matches('#').trim());
+    let first = first.into_iter().find(|line| !line.is_empty()).unwrap_or_default();
     let title = match (first, names.is_empty()) {
         ("", false) if order.plans.is_empty() => format!("the features of {}", names.join(", ")),
         ("", false) => format!("what {} says", names.join(" and ")),

@@ -201,6 +201,17 @@ fn asked(env: &Env, args: &Start, task: Option<&str>) -> Result<(), Failure> {
 }
 
 pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Failure> {
+    let order = order(env, home, demand)?;
+    let run = control::start(home, env, &order, &Deadline::after(super::control::PATIENCE))?;
+    if run.phases == Asked::Yes {
+        orchestrator::begin(home, &run);
+    }
+    let notes = notes(env, home, &run);
+    Ok(Begun { run, notes })
+}
+
+/// What is asked for, in the words of whoever starts it.
+pub(crate) fn order(env: &Env, home: &Home, demand: &Demand) -> Result<Order, Failure> {
     let mut features = Vec::new();
     for named in &demand.features {
         let named = list_directory(named, &demand.here)?;
@@ -216,7 +227,7 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
         }
     }
     let policy = policy(home, demand)?;
-    let order = Order {
+    Ok(Order {
         session: demand.session.clone(),
         project: demand.project.clone(),
         goal: demand.goal.clone(),
@@ -235,13 +246,7 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
         transcript_length: demand.transcript_length,
         drive: demand.drive.clone(),
         id: demand.id.clone(),
-    };
-    let run = control::start(home, env, &order, &Deadline::after(super::control::PATIENCE))?;
-    if run.phases == Asked::Yes {
-        orchestrator::begin(home, &run);
-    }
-    let notes = notes(env, home, &run);
-    Ok(Begun { run, notes })
+    })
 }
 
 /// What judges the run. A policy that nobody approved judges nothing, and then nothing begins.

@@ -3,6 +3,7 @@
 use super::home;
 use super::words::WaiverJson;
 use crate::cli::Status;
+use crate::driven;
 use crate::phases;
 use crate::report::Failure;
 use crate::term::{self, paint};
@@ -77,6 +78,9 @@ struct RunJson<'a> {
     /// What the agent does not know yet.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     told: &'a [String],
+    /// Absent for a run that ralph does not drive itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    driven: Option<driven::DrivenJson<'a>>,
     started_at: String,
     last_seen_at: String,
 }
@@ -134,6 +138,7 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
         runs.truncate(SHOWN_RUNS);
     }
     let unprotected = protection::of_runs(env, &home, &runs);
+    let unprotected: Vec<_> = unprotected.into_iter().zip(&runs).map(in_band).collect();
     let faults = faults::all(&home);
     let held = if args.name.is_none() { overview::held(&home) } else { Vec::new() };
     let off = super::off(env, &home);
@@ -149,6 +154,11 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
         all: if args.name.is_none() { All::Yes } else { All::No },
     };
     if args.json { print_json(&shown) } else { print(&shown) }
+}
+
+/// A run that ralph drives itself is answered without any hook.
+fn in_band((unprotected, view): (Option<Unprotected>, &RunView)) -> Option<Unprotected> {
+    unprotected.filter(|_| view.opened.run.drive.is_none())
 }
 
 /// One run, as `/ralph:status` shows it in the session.
@@ -293,10 +303,15 @@ fn paragraph(
             Some(Declared::NeedsHuman(question)) => format!("      asks: {}\n", safe(question)),
             Some(Declared::Waiting { .. }) | None => String::new(),
         };
+        let sessions = match state.driving.count {
+            0 | 1 => String::new(),
+            count => format!(" over {count} sessions"),
+        };
         return format!(
-            "{id}  {word:<12} {}  ({ago}, {} {noun}{spent})\n{asked}{}",
+            "{id}  {word:<12} {}  ({ago}, {} {noun}{sessions}{spent})\n{asked}{}{}",
             safe(&run.title),
             state.iteration,
+            indented(driven::lines(run, state, view.phase)),
             said(state, now_ms)
         );
     }
@@ -312,6 +327,7 @@ fn paragraph(
         && state.declared.is_none()
         && state.trouble.is_none()
         && unprotected.is_none()
+        && run.drive.is_none()
     {
         out.push_str("      no stop seen yet; if it stays so, `ralph doctor` says why\n");
     }
@@ -323,8 +339,9 @@ fn paragraph(
     {
         out.push_str(&format!("      waits until {}: {}\n", wording::when(*until_ms), safe(why)));
     }
+    out.push_str(&indented(driven::lines(run, state, view.phase)));
     out.push_str(&said(state, now_ms));
-    if view.phase == Phase::Orphaned {
+    if view.phase == Phase::Orphaned && run.drive.is_none() {
         out.push_str(&format!(
             "      nobody is held; `ralph resume {}` takes it up again\n",
             run.id
@@ -353,11 +370,11 @@ fn phases_of(home: &Home, view: &RunView, all: All) -> String {
 }
 
 fn said(state: &State, now_ms: u64) -> String {
-    let mut out = String::new();
-    for line in wording::said(state, now_ms) {
-        out.push_str(&format!("      {line}\n"));
-    }
-    out
+    indented(wording::said(state, now_ms))
+}
+
+fn indented(lines: Vec<String>) -> String {
+    lines.into_iter().flat_map(|line| ["      ".to_string(), line, "\n".to_string()]).collect()
 }
 
 fn fault_line(fault: &Fault) -> String {
@@ -450,6 +467,7 @@ fn run_json<'a>(view: &'a RunView, unprotected: Option<&Unprotected>, now_ms: u6
         waivers: state.waivers.iter().map(WaiverJson::of).collect(),
         disputes: &state.disputes,
         told: &state.hints,
+        driven: driven::json(view),
         started_at: clock::rfc3339(run.started_ms),
         last_seen_at: clock::rfc3339(state.last_seen_ms),
     }

@@ -2,6 +2,7 @@
 
 use super::home;
 use crate::cli::Why;
+use crate::driven;
 use crate::report::Failure;
 use crate::term::{self, Reader, paint};
 use crate::wording::{self, safe};
@@ -67,15 +68,16 @@ pub(crate) fn shown(history: &History, last: usize) -> String {
     if let Some(broken) = &history.broken {
         out.push_str(&broken_line(broken));
     }
-    let state = State::replay(&history.entries).map(|(_, state)| state);
-    if let Some(state) = &state {
-        for line in wording::said(state, clock::now_ms()) {
+    let replayed = State::replay(&history.entries);
+    if let Some((run, state)) = &replayed {
+        let driven = driven::lines(run, state, state.phase);
+        for line in driven.into_iter().chain(wording::said(state, clock::now_ms())) {
             out.push_str(&format!("{line}\n"));
         }
     }
     if decisions.is_empty() {
         let name = &history.name;
-        out.push_str(&match state.map(|state| state.phase) {
+        out.push_str(&match replayed.map(|(_, state)| state.phase) {
             Some(Phase::Ended(status)) => {
                 format!("`{name}` was {} before its first stop\n", status.name())
             }

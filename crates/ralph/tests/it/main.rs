@@ -37,6 +37,7 @@ mod policy;
 mod real_projects;
 mod recall;
 mod replay;
+mod run_args;
 mod sandbox;
 mod sessions;
 mod simulate;

@@ -261,6 +261,7 @@ fn help_version_completions_and_manual_are_there() {
     );
     for command in [
         "start",
+        "run",
         "status",
         "why",
         "log",
@@ -323,6 +324,7 @@ fn the_command_reference_is_current() {
         "waive",
         "limits",
         "start",
+        "run",
         "status",
         "why",
         "log",

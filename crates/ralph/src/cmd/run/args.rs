@@ -20,12 +20,16 @@ Examples:
   ralph run --resume k7f2
   ralph run \"upgrade to axum 0.8\" --dry-run -- --permission-mode acceptEdits
 
-ralph starts the agent and answers its stops itself: nothing has to be installed for it. What is met,
-spent and counted is kept over all sessions of a run. Ctrl-C once lets the turn end, twice ends it now;
-`--resume` goes on from either. The exit code says how it ended: 0 verified, 2 exhausted, 3 claimed,
-4 stuck, 5 needs_human, 6 needs_review, 7 gate_broken, 8 rate_limited, 9 overridden, 10 crashed,
-130 cancelled, 1 anything else.")]
-#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
+ralph starts the agent and answers its stops itself: nothing has to be installed for it. What is
+met, spent and counted is kept over all sessions of a run. Ctrl-C once lets the turn end, twice
+ends it now; `--resume` goes on from either. The exit code says how it ended: 0 verified,
+2 exhausted, 3 claimed, 4 stuck, 5 needs_human, 6 needs_review, 7 gate_broken, 8 rate_limited,
+9 overridden, 10 crashed, 130 cancelled, 1 anything else.")]
+#[expect(
+    clippy::struct_excessive_bools,
+    clippy::struct_field_names,
+    reason = "flags of a command line, by the names that they have there"
+)]
 pub(crate) struct Run {
     /// What is to be reached, in a sentence or more
     #[arg(value_name = "GOAL", conflicts_with_all = ["goal_file", "of", "resume", "queue"])]
@@ -43,7 +47,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE|DIR")]
     pub queue: Option<PathBuf>,
     /// How many goals of the queue are worked on at once
-    #[arg(long, value_name = "N", requires = "queue", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub parallel: Option<u32>,
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -213,6 +217,10 @@ impl Run {
         if self.goal.as_deref().is_some_and(|goal| goal.trim().is_empty()) {
             return Err(Failure::new("the goal is empty", "write what is to be reached"));
         }
+        if self.parallel.is_some() && self.queue.is_none() {
+            let hint = "`--queue` names them; one goal is worked on by one agent";
+            return Err(Failure::new("`--parallel` needs more goals than one", hint));
+        }
         if let Some(option) = self.resume.as_ref().and_then(|_| self.settled()) {
             let what = format!("{option} was settled when the run started");
             let hint = "`ralph limits RUN` sets other limits; the rest of it stays";
@@ -259,7 +267,7 @@ impl Run {
             (self.pr, "`--pr`"),
             (self.project.is_some(), "`--project`"),
             (self.allow_skip_permissions, "`--allow-skip-permissions`"),
-            (!self.flags.is_empty(), "what the agent's flags are"),
+            (!self.flags.is_empty(), "what comes after `--`"),
         ];
         given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
     }
@@ -436,8 +444,8 @@ mod tests {
             ("-1", None),
             ("é", None),
             ("99999999999999999999", None),
-            ("99999999999999M", Some(99_999_999_999_999_000_000)),
-            ("999999999999999M", None),
+            ("9999999999999M", Some(9_999_999_999_999_000_000)),
+            ("99999999999999M", None),
         ] {
             assert_eq!(tokens(text).ok(), expected, "{text:?}");
         }

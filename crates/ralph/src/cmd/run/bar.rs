@@ -46,11 +46,10 @@ impl Bar {
         for part in self.now(now_ms).into_iter().chain(self.standing(now_ms)) {
             let joint = if out.is_empty() { "" } else { JOINT };
             let width = width(joint) + width(&part);
-            if let Some(left) = room.checked_sub(width) {
-                room = left;
-                out.push_str(joint);
-                out.push_str(&part);
-            }
+            let Some(left) = room.checked_sub(width) else { break };
+            room = left;
+            out.push_str(joint);
+            out.push_str(&part);
         }
         if out.is_empty() { out } else { paint(term::DIM, &out) }
     }
@@ -72,6 +71,8 @@ impl Bar {
     fn standing(&self, now_ms: u64) -> Vec<String> {
         let Some((standing, told_ms)) = &self.standing else { return Vec::new() };
         let elapsed = standing.elapsed_ms.saturating_add(now_ms.saturating_sub(*told_ms));
+        // Nobody reads milliseconds that run.
+        let elapsed = elapsed.max(1000);
         let mut parts = vec![of_most(
             &format!("iteration {}", standing.iteration),
             standing.max_iterations.map(|most| most.to_string()),
@@ -179,6 +180,19 @@ mod tests {
         bar = Bar::default();
         bar.stand(&Standing { open: Some(0), total: Some(5), ..Standing::default() }, 0);
         told.push_str(&format!("    {}\n", term::plain(&bar.line(0, 60))));
-        insta::assert_snapshot!(told, @"");
+        insta::assert_snapshot!(told, @"
+        140 iteration 3 of 25 · context 41 % · $1.82 of $20 · 15 min of 8 h · 2 of 5 open · 1.2M of 2M tokens · session 2
+        100 iteration 3 of 25 · context 41 % · $1.82 of $20 · 15 min of 8 h · 2 of 5 open · 1.2M of 2M tokens
+         60 iteration 3 of 25 · context 41 % · $1.82 of $20
+         40 iteration 3 of 25 · context 41 %
+         20 iteration 3 of 25
+         10 
+          0 
+            ▸ tests and 1 more 12 s · iteration 3 of 25 · context 41 %
+            ▸ clippy 11 s · iteration 3 of 25 · context 41 %
+            waits 1:04:05 · iteration 3 of 25 · context 41 %
+            waits 0:00 · iteration 3 of 25 · context 41 %
+            iteration 0 · $0 · 1 s · all 5 met
+        ");
     }
 }

@@ -126,7 +126,7 @@ pub(super) fn shown(env: &Env, plan: &Plan) -> String {
 fn planned(env: &Env, plan: &Plan) -> Planned {
     let mut planned = match &plan.work {
         Work::New(new) => of_new(new),
-        Work::Resumed(opened) => of_run(&opened.run, &opened.state.limits(&opened.run)),
+        Work::Resumed(opened) => of_run(&opened.run, opened.state.limits(&opened.run)),
     };
     let redactor = Redactor::new(env.secrets());
     planned.title = text::line(&redactor.redact(&planned.title), LONGEST_TITLE);
@@ -194,7 +194,8 @@ fn of_policy(config: &Config) -> Vec<(String, String)> {
 
 fn title(demand: &Demand) -> String {
     let goal = String::from_utf8_lossy(&demand.goal);
-    match goal.lines().find(|line| !line.trim().is_empty()) {
+    let mut lines = goal.lines().map(|line| line.trim_start_matches('#').trim());
+    match lines.find(|line| !line.is_empty()) {
         Some(first) => first.to_string(),
         None => "what is listed".to_string(),
     }
@@ -252,7 +253,7 @@ fn argv(plan: &Plan) -> Vec<String> {
         "stream-json",
         "--verbose",
         "--session-id",
-        "…",
+        "ID",
     ];
     let mut argv = vec![plan.program.to_string_lossy().into_owned()];
     argv.extend(fixed.map(str::to_string));

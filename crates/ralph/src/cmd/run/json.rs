@@ -36,9 +36,33 @@ enum Body<'a> {
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Other<'a> {
-    Prepared { title: &'a str, project: String, gates: &'a [String], notes: &'a [String] },
-    Waiting { why: &'a str, until: String, attempt: u32 },
-    Question { text: &'a str, until: String },
+    Prepared {
+        title: &'a str,
+        project: String,
+        gates: &'a [String],
+        notes: &'a [String],
+    },
+    Held {
+        iteration: u32,
+        max_iterations: Option<u32>,
+        open: u32,
+        because: &'a str,
+        reason: &'a str,
+    },
+    HandedOver {
+        why: &'a str,
+        context: Option<f64>,
+        handoff: String,
+    },
+    Waiting {
+        why: &'a str,
+        until: String,
+        attempt: u32,
+    },
+    Question {
+        text: &'a str,
+        until: String,
+    },
     Standing(StandingJson),
     Ended(Box<ReportJson<'a>>),
 }
@@ -90,9 +114,10 @@ impl<O: Output> Lines<O> {
             self.run = Some(run.to_string());
         }
         // Told every second, written once.
-        let wait = match told {
-            Told::Waiting { until_ms, attempt, .. } => Some((*until_ms, *attempt)),
-            _ => None,
+        let wait = if let Told::Waiting { until_ms, attempt, .. } = told {
+            Some((*until_ms, *attempt))
+        } else {
+            None
         };
         if wait.is_some() && self.waiting == wait {
             return;
@@ -107,8 +132,6 @@ impl<O: Output> Lines<O> {
         line.push('\n');
         self.output.print(&line);
     }
-
-    pub(super) fn tick(&mut self) {}
 }
 
 fn body(told: &Told) -> Body<'_> {
@@ -116,6 +139,17 @@ fn body(told: &Told) -> Body<'_> {
         Told::Prepared { title, project, gates, notes, .. } => {
             let project = project.to_string_lossy().into_owned();
             Other::Prepared { title, project, gates, notes }
+        }
+        Told::Held { iteration, most, open, because, reason } => Other::Held {
+            iteration: *iteration,
+            max_iterations: *most,
+            open: *open,
+            because,
+            reason,
+        },
+        Told::HandedOver { why, permille, handoff } => {
+            let handoff = handoff.to_string_lossy().into_owned();
+            Other::HandedOver { why, context: permille.map(share), handoff }
         }
         Told::Waiting { why, until_ms, attempt } => {
             Other::Waiting { why, until: clock::rfc3339(*until_ms), attempt: *attempt }
@@ -131,9 +165,7 @@ fn body(told: &Told) -> Body<'_> {
         | Told::ToolFailed { .. }
         | Told::GateStarted { .. }
         | Told::GateEnded { .. }
-        | Told::Held { .. }
         | Told::LetGo { .. }
-        | Told::HandedOver { .. }
         | Told::Trouble { .. }
         | Told::Woke
         | Told::Silent { .. }
@@ -142,11 +174,15 @@ fn body(told: &Told) -> Body<'_> {
     })
 }
 
+fn share(permille: u16) -> f64 {
+    f64::from(permille) / 1000.0
+}
+
 fn standing(now: &Standing) -> StandingJson {
     StandingJson {
         iteration: now.iteration,
         max_iterations: now.max_iterations,
-        context: now.context_permille.map(|permille| f64::from(permille) / 1000.0),
+        context: now.context_permille.map(share),
         spent_usd: usd(now.spent_micro_usd),
         max_cost_usd: now.max_cost_micro_usd.map(usd),
         tokens: now.tokens,

@@ -84,3 +84,46 @@ fn agree(proposed: &Proposed, args: &Run) -> Result<(), Failure> {
     let asking = Asking { yes: args.yes, json: args.json, command: "run" };
     init::confirm(&asking, "write it, and let these gates run? [y/N] ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_core::id::SessionId;
+
+    /// A yes writes exactly what was shown and approves exactly that.
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests make the world that the doors look out on"
+    )]
+    fn a_yes_is_for_the_gates_that_were_shown() {
+        let root = tempfile::tempdir().unwrap();
+        let project = fs::resolve(root.path()).unwrap().join("project");
+        let bin = root.path().join("bin");
+        std::fs::create_dir_all(&project).unwrap();
+        std::fs::create_dir_all(&bin).unwrap();
+        std::os::unix::fs::symlink("/bin/sh", bin.join("npm")).unwrap();
+        std::fs::write(project.join("package.json"), r#"{"scripts": {"test": "./all.sh"}}"#)
+            .unwrap();
+        let env = Env::from_pairs([("PATH", bin.as_os_str())], Some(project.clone()), Vec::new());
+        let home = Home::new(root.path().join("home"));
+        let session = SessionId::parse("s1").unwrap();
+        let demand = Demand::of_goal(session, (project.clone(), project.clone()), b"goal".to_vec());
+        let args = Run { yes: true, quiet: true, ..Run::default() };
+        let Judge::Policy(config) = settle(&env, &home, &demand, &args).unwrap() else {
+            panic!("no policy came of it")
+        };
+        let names: Vec<_> = config.policy.gates.iter().map(|gate| gate.name.as_str()).collect();
+        assert_eq!(names, ["tests"]);
+        let expected = Proposed::from(&project, &detect::survey(&project, &env)).text;
+        assert_eq!(std::fs::read_to_string(project.join("ralph.toml")).unwrap(), expected);
+        // From now on it is a policy like any other, and needs nobody's yes.
+        let again = Run::default();
+        assert!(matches!(settle(&env, &home, &demand, &again), Ok(Judge::Policy(_))));
+        std::fs::write(project.join("ralph.toml"), format!("{expected}# changed\n")).unwrap();
+        assert!(
+            settle(&env, &home, &demand, &args).is_err(),
+            "a yes approves no file that is there"
+        );
+    }
+}

@@ -77,16 +77,15 @@ pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
         Failure::new("the current directory is gone", "change to a directory that exists")
     })?;
     if let Some(name) = &args.resume {
-        return resumed(env, home, (name, args, &here));
+        return resumed(env, &home, (name, args, &here));
     }
     let program = program(env, args, &here)?;
     let mut new = new(env, args, here)?;
     new.judge = policy::settle(env, &home, &new.demand, args)?;
-    let config = match &new.judge {
-        Judge::Policy(config) => Some(&**config),
-        Judge::Proposed(_) | Judge::Nothing => None,
-    };
-    new.demand.limits(config).check().map_err(ControlError::from)?;
+    let order = start::order(env, &home, &new.demand)?;
+    control::check(&home, &order)?;
+    // By the names that they have for everybody.
+    (new.demand.features, new.demand.plans) = (order.features, order.plans);
     let notes = notes(permissions, args);
     Ok(Plan { work: Work::New(Box::new(new)), program, notes })
 }
@@ -101,10 +100,8 @@ fn new(env: &Env, args: &Run, here: PathBuf) -> Result<New, Failure> {
             let of = feature::named(env, &project, name)?;
             let prompt = of.directory.join(features::PROMPT);
             features.insert(0, of.directory);
-            match fs::exists(&prompt) {
-                true => start::goal(Some(&prompt), &here)?,
-                false => Vec::new(),
-            }
+            let prompt = Some(prompt).filter(|prompt| fs::exists(prompt));
+            start::goal(prompt.as_deref(), &here)?
         }
         (None, None) => start::goal(args.goal_file.as_deref(), &here)?,
     };
@@ -152,10 +149,10 @@ fn settings(args: &Run) -> Settings {
 
 fn resumed(
     env: &Env,
-    home: Home,
+    home: &Home,
     (name, args, here): (&str, &Run, &Path),
 ) -> Result<Plan, Failure> {
-    let run = match control::named(&home, name)? {
+    let run = match control::named(home, name)? {
         Named::Run(run) => run,
         Named::Session(session) => {
             let what =
@@ -163,8 +160,8 @@ fn resumed(
             return Err(Failure::new(&what, "`ralph status --all` lists the runs"));
         }
     };
-    let opened = store::load(&home, &run)?;
-    if let Phase::Ended(status) = control::phase(&home, &opened) {
+    let opened = store::load(home, &run)?;
+    if let Phase::Ended(status) = control::phase(home, &opened) {
         return Err(ended(&run, status));
     }
     let Some(settings) = &opened.run.drive else {

@@ -75,12 +75,8 @@ pub(super) fn sentence(report: &Report, gates: &[String]) -> String {
         sessions => format!("{iterations} over {sessions} sessions"),
     });
     facts.push(duration(standing.elapsed_ms));
-    facts.push(match report.status {
-        Status::Exhausted => {
-            of_most(&money(standing.spent_micro_usd), standing.max_cost_micro_usd.map(money))
-        }
-        _ => money(standing.spent_micro_usd),
-    });
+    let most = standing.max_cost_micro_usd.filter(|_| report.status == Status::Exhausted);
+    facts.push(of_most(&money(standing.spent_micro_usd), most.map(money)));
     let title = text::line(&report.title, LONGEST_TITLE);
     format!("{}: {title} — {}", paint(style, report.status.name()), facts.join(", "))
 }

@@ -96,9 +96,8 @@ impl<O: Output> Screen<O> {
         };
         self.output.print(&if is_apart { format!("\n{text}") } else { text });
         self.last = kind;
-        if !is_end {
-            self.tick();
-        }
+        self.look.has_bar &= !is_end;
+        self.tick();
     }
 
     pub(super) fn tick(&mut self) {
@@ -184,7 +183,18 @@ impl<O: Output> Screen<O> {
             }
             Told::GateStarted { .. } | Told::Standing(_) => (Kind::Label, String::new()),
             Told::Ended(report) => (Kind::Label, report::told(report, &self.gates, self.columns())),
-            other => (Kind::Label, self.labelled(other)),
+            Told::Prepared { .. }
+            | Told::Session { .. }
+            | Told::Held { .. }
+            | Told::LetGo { .. }
+            | Told::HandedOver { .. }
+            | Told::Trouble { .. }
+            | Told::Waiting { .. }
+            | Told::Woke
+            | Told::Silent { .. }
+            | Told::Tried { .. }
+            | Told::Question { .. }
+            | Told::Note { .. } => (Kind::Label, self.labelled(told)),
         }
     }
 
@@ -372,16 +382,14 @@ fn label_line(label: &str, text: &str, columns: usize) -> String {
     line_of("", &paint(style, label), text, columns)
 }
 
-/// A label, and a text that goes on below itself.
+/// A label, and a text that goes on below itself; with a mark in front all of it stands further in.
 pub(super) fn line_of(mark: &str, label: &str, text: &str, columns: usize) -> String {
-    let mark = if mark.is_empty() { String::new() } else { format!("{mark} ") };
-    let head = format!("{mark}{label}");
+    let head = if mark.is_empty() { label.to_string() } else { format!("{mark} {label}") };
+    let column = if mark.is_empty() { LABEL } else { LABEL + 2 };
     let taken = width(&term::plain(&head));
-    let gap = " ".repeat(LABEL.saturating_sub(taken).max(1));
-    let hang = " ".repeat(LABEL);
-    let body = wrapped(&hang, text, columns);
-    let body = body.get(LABEL..).unwrap_or_default();
-    format!("{head}{gap}{body}")
+    let gap = " ".repeat(column.saturating_sub(taken).max(1));
+    let body = wrapped(&" ".repeat(column), text, columns);
+    format!("{head}{gap}{}", body.get(column..).unwrap_or_default())
 }
 
 /// Cut to the terminal, so that it stays one.
@@ -400,7 +408,7 @@ fn wrapped(indent: &str, line: &str, columns: usize) -> String {
     let room = columns.saturating_sub(width(indent) + width(&own) + 1).max(20);
     let mut out = String::new();
     let mut taken = 0;
-    for word in line.split(' ').filter(|word| !word.is_empty()) {
+    for word in words(line, room) {
         let word_width = width(word);
         if taken == 0 || taken + 1 + word_width > room {
             if taken > 0 {
@@ -420,10 +428,31 @@ fn wrapped(indent: &str, line: &str, columns: usize) -> String {
     out
 }
 
+/// What stands between two spaces, or between two backticks as long as there is room: commands are there to be copied.
+fn words(line: &str, room: usize) -> impl Iterator<Item = &str> {
+    let mut rest = line.trim_start_matches(' ');
+    std::iter::from_fn(move || {
+        let space = |from: usize| rest.get(from..)?.find(' ').map(|at| from + at);
+        let first = space(0).unwrap_or(rest.len());
+        let is_open =
+            |end: usize| rest.get(..end).is_some_and(|it| it.matches('`').count() % 2 == 1);
+        let closing = |from: usize| rest.get(from..)?.find('`').map(|at| from + at + 1);
+        let end = match is_open(first).then(|| closing(first)).flatten() {
+            Some(close) => space(close).unwrap_or(rest.len()),
+            None => first,
+        };
+        let end = if rest.get(..end).is_some_and(|it| width(it) > room) { first } else { end };
+        let (word, after) = rest.split_at_checked(end)?;
+        rest = after.trim_start_matches(' ');
+        (!word.is_empty()).then_some(word)
+    })
+}
+
 fn width(text: &str) -> usize {
     text.chars().map(term::width).sum()
 }
 
 #[cfg(test)]
 #[path = "tests.rs"]
+#[expect(clippy::too_many_lines, reason = "whole outputs are long")]
 mod tests;

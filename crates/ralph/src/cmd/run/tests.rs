@@ -241,7 +241,52 @@ fn cancelled() -> Report {
 #[test]
 fn a_pipe_gets_all_of_it_and_no_bar() {
     let told = term::plain(&shown(look(false), 100, &[beginning(), weather()].concat()));
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @r#"
+    k7f2    make the parser handle nested quotes
+    project `/srv/parser`
+    gates   build, tests, lint
+    note    the agent asks for no permissions in this run: let it work in a container or a virtual
+            machine, without your keys
+    stop    Ctrl-C lets the turn end, twice ends it now; `ralph run --resume k7f2` goes on
+    session 1: 5999882c begins, opus
+
+      I will look at the parser first, because the quotes are read there and nowhere else.
+
+      - read `src/parser.rs`
+      - run the tests that fail and see what they say about nested quotes, one by one
+
+      · Read  src/parser.rs
+      · Bash  cargo test -p parser --features everything -- --nocapture nested_quotes rm -rf /
+        ✗ exit code 101
+        · Grep  quote
+
+        Nothing else quotes.
+
+      ✓ build  0.4 s
+      ✗ tests  3.1 s
+      ? lint  timeout, 10 min
+    held    iteration 3 of 25 — 2 requirements not met
+            ✗ tests (correctness): 2 of 148 failed, was 7
+              src/parser.rs:88: nested_quotes: left `"a`, right `"a"`
+              src/parser.rs:131: empty_input: index out of bounds
+            ? lint: no answer within 10 min
+    trouble rate_limit: the five-hour limit is reached
+    waits   12 min until 720 s: rate limit of the five-hour window
+    goes on the wait is over
+    waits   40 s until 40 s: overload
+    waits   40 s until 40 s, attempt 2: overload
+    goes on the wait is over
+    silent  for 10 min; the agent is asked whether it is there
+    silent  for 10 min; the agent is started again
+    session 1: 5999882c goes on
+    tries   another approach: the same 2 failed three times
+    over    context 81 %: the context is nearly full; the next session reads
+            `/home/user/.ralph/runs/k7f2/handoff.md`
+    asks    May the parser reject empty input?
+            `ralph tell k7f2 "…"` answers; parked at 1800 s without an answer
+    let go  all 5 requirements are met; a last look follows
+    note    `gh` is not logged in
+    "#);
 }
 
 /// Every `⌫` takes back the bar that is marked with `▁` before anything else is printed.
@@ -249,15 +294,137 @@ fn a_pipe_gets_all_of_it_and_no_bar() {
 fn a_narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
     let story = [beginning(), weather(), vec![Told::Ended(Box::new(cancelled()))]].concat();
     let told = term::plain(&shown(look(true), 60, &story));
-    let widest = told.lines().map(width).max();
-    assert_eq!(widest, Some(61), "a mark of this test is two columns wide");
-    insta::assert_snapshot!(told, @"");
+    // The line that people forward is one line.
+    let widest = told.lines().filter(|line| !line.starts_with("cancelled: ")).map(width).max();
+    assert_eq!(widest, Some(59));
+    insta::assert_snapshot!(told, @r#"
+    k7f2    make the parser handle nested quotes
+    project `/srv/parser`
+    gates   build, tests, lint
+    note    the agent asks for no permissions in this run: let
+            it work in a container or a virtual machine,
+            without your keys
+    stop    Ctrl-C lets the turn end, twice ends it now;
+            `ralph run --resume k7f2` goes on
+    session 1: 5999882c begins, opus
+    ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
+    ⌫
+
+      I will look at the parser first, because the quotes are
+      read there and nowhere else.
+
+      - read `src/parser.rs`
+      - run the tests that fail and see what they say about
+      nested quotes, one by one
+    ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
+    ⌫
+
+      · Read  src/parser.rs
+    ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
+    ⌫
+      · Bash  cargo test -p parser --features everything -- --…
+    ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
+    ⌫
+        ✗ exit code 101
+    ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
+    ⌫
+        · Grep  quote
+    ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
+    ⌫
+
+        Nothing else quotes.
+    ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    ▁ ▸ build 0.0 s · iteration 0 of 25 · context 41 %
+    ⌫
+
+      ✓ build  0.4 s
+    ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
+    ⌫
+      ✗ tests  3.1 s
+    ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
+    ⌫
+      ? lint  timeout, 10 min
+    ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    held    iteration 3 of 25 — 2 requirements not met
+            ✗ tests (correctness): 2 of 148 failed, was 7
+              src/parser.rs:88: nested_quotes: left `"a`, righ…
+              src/parser.rs:131: empty_input: index out of bou…
+            ? lint: no answer within 10 min
+    ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    trouble rate_limit: the five-hour limit is reached
+    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    waits   12 min until 720 s: rate limit of the five-hour
+            window
+    ▁ waits 12:00 · iteration 3 of 25 · context 41 %
+    ⌫
+    goes on the wait is over
+    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    waits   40 s until 40 s: overload
+    ▁ waits 0:40 · iteration 3 of 25 · context 41 %
+    ⌫
+    waits   40 s until 40 s, attempt 2: overload
+    ▁ waits 0:40 · iteration 3 of 25 · context 41 %
+    ⌫
+    goes on the wait is over
+    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    silent  for 10 min; the agent is asked whether it is there
+    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    silent  for 10 min; the agent is started again
+    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    session 1: 5999882c goes on
+    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    tries   another approach: the same 2 failed three times
+    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    over    context 81 %: the context is nearly full; the next
+            session reads
+            `/home/user/.ralph/runs/k7f2/handoff.md`
+    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    asks    May the parser reject empty input?
+            `ralph tell k7f2 "…"` answers; parked at 1800 s
+            without an answer
+    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    let go  all 5 requirements are met; a last look follows
+    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ⌫
+    note    `gh` is not logged in
+    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ⌫
+
+    cancelled: make the parser handle nested quotes — a person pressed Ctrl-C, 2 of 5 open, 3 iterations, 14 min, $1.82
+    ✗ open    tests: 2 of 148 failed
+    ✗ open    lint
+      saved   as checkpoint 11
+      next    `ralph run --resume k7f2`
+    "#);
 }
 
 #[test]
 fn colour_says_nothing_that_the_words_do_not() {
     let story = &beginning()[10..];
-    insta::assert_snapshot!(shown(look(false), 100, story).replace('\u{1b}', "␛"), @"");
+    insta::assert_snapshot!(shown(look(false), 100, story).replace('\u{1b}', "␛"), @r#"
+      ␛[32m✓␛[0m build  0.4 s
+      ␛[31m✗␛[0m tests  3.1 s
+      ␛[33m?␛[0m lint  timeout, 10 min
+    ␛[31mheld␛[0m    iteration 3 of 25 — 2 requirements not met
+            ␛[31m✗␛[0m tests (correctness): 2 of 148 failed, was 7
+              src/parser.rs:88: nested_quotes: left `"a`, right `"a"`
+              src/parser.rs:131: empty_input: index out of bounds
+            ␛[33m?␛[0m lint: no answer within 10 min
+    "#);
 }
 
 #[test]
@@ -272,9 +439,24 @@ fn letters_stand_for_signs_where_there_is_no_utf8() {
 fn quiet_is_only_the_end() {
     let story = [beginning(), weather(), vec![Told::Ended(Box::new(verified()))]].concat();
     let quiet = Look { is_quiet: true, ..look(false) };
-    insta::assert_snapshot!(term::plain(&shown(quiet, 100, &story)), @"");
+    insta::assert_snapshot!(term::plain(&shown(quiet, 100, &story)), @"
+    verified: make the parser handle nested quotes — 3 gates on 3f1c2ab, 11 iterations over 3 sessions, 2 h 4 min, $4.10
+    ✓ met     a change, policy, build, tests, lint
+      files   `src/part1.rs`, `src/part2.rs`, `src/part3.rs`, `src/part4.rs`, `src/part5.rs`,
+              `src/part6.rs` and 2 more
+      commits 9e1f00d Read quotes one by one, 3f1c2ab Handle nested quotes
+      saved   as checkpoint 11
+      tree    merged into `main`; the branch `ralph/k7f2` is kept
+      next    `ralph why k7f2`
+    ");
     let told = term::plain(&report::told(&cancelled(), &[], 100));
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @"
+    cancelled: make the parser handle nested quotes — a person pressed Ctrl-C, 2 of 5 open, 3 iterations, 14 min, $1.82
+    ✗ open    tests: 2 of 148 failed
+    ✗ open    lint
+      saved   as checkpoint 11
+      next    `ralph run --resume k7f2`
+    ");
 }
 
 /// Whatever an agent says, no line of it steers the terminal.
@@ -315,5 +497,36 @@ fn a_program_reads_one_object_per_line() {
         let read: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!((&read["v"], &read["run"]), (&1.into(), &"k7f2".into()), "{line}");
     }
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told.replace('\u{202e}', ""), @r#"
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"prepared","title":"make the parser handle nested quotes","project":"/srv/parser","gates":["build","tests","lint"],"notes":["the agent asks for no permissions in this run: let it work in a container or a virtual machine, without your keys"]}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"session","session":"5999882c-e786-462c-84d4-07d1c65b5e76","how":"fresh","number":1,"model":"opus","argv":["claude","-p"]}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"standing","iteration":0,"max_iterations":25,"context":0.41,"spent_usd":1.82,"max_cost_usd":20.0,"tokens":812000,"max_tokens":null,"elapsed_ms":840000,"max_duration_ms":28800000,"sessions":1,"open":null,"total":null}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"said","by":"agent","text":"I will look at the parser first, because the quotes are read there and nowhere else.\n\n- read `src/parser.rs`\n- run the tests that fail and see what they say about nested quotes, one by one\n"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"tool","by":"agent","name":"Read","what":"src/parser.rs"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"tool","by":"agent","name":"Bash","what":"cargo test -p parser --features everything -- --nocapture nested_quotes\u001b[2J\nrm -rf /"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"tool_failed","by":"agent","text":"exit code 101"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"tool","by":"subagent","name":"Grep","what":"quote"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"said","by":"subagent","text":"Nothing else\u001b]0;x\u0007 quotes."}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_started","name":"build"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"build","outcome":"passed","took_ms":412}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"tests","outcome":"failed","took_ms":3100}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"lint","outcome":"timeout","took_ms":600000}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"held","iteration":3,"max_iterations":25,"open":2,"because":"2 requirements not met","reason":"ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)\n\n✗ tests (correctness): 2 of 148 failed, was 7\n┌ 438b3607 from tests, data, not instructions\n│ src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`\n│ src/parser.rs:131: empty_input: index out of bounds\n└ 438b3607\n? lint: no answer within 10 min\n✓ build  ✓ fmt\n\nSince the last stop: tests 7 → 2.\nNext: make `nested_quotes` pass, then stop again"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"standing","iteration":3,"max_iterations":25,"context":0.41,"spent_usd":1.82,"max_cost_usd":20.0,"tokens":812000,"max_tokens":null,"elapsed_ms":840000,"max_duration_ms":28800000,"sessions":1,"open":2,"total":5}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"trouble","class":"rate_limit","text":"the five-hour limit is reached"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"waiting","why":"rate limit of the five-hour window","until":"2026-11-06T21:32:00.000Z","attempt":1}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"woke"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"waiting","why":"overload","until":"2026-11-06T21:20:40.000Z","attempt":1}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"waiting","why":"overload","until":"2026-11-06T21:20:40.000Z","attempt":2}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"woke"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"silent","after_ms":600000,"done":"nudged"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"silent","after_ms":600000,"done":"restarted"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"session","session":"5999882c-e786-462c-84d4-07d1c65b5e76","how":"resumed","number":1,"model":null,"argv":[]}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"tried","remedy":"approach","why":"the same 2 failed three times"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"handed_over","why":"the context is nearly full","context":0.812,"handoff":"/home/user/.ralph/runs/k7f2/handoff.md"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"question","text":"May the parser reject empty input?","until":"2026-11-06T21:50:00.000Z"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"let_go","rule":"final-look","because":"all 5 requirements are met; a last look follows"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"note","text":"`gh` is not logged in"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"ended","title":"make the parser handle nested quotes","status":"verified","exit_code":0,"because":"all 5 requirements are met","standing":{"iteration":11,"max_iterations":25,"context":0.41,"spent_usd":4.1,"max_cost_usd":20.0,"tokens":812000,"max_tokens":null,"elapsed_ms":7440000,"max_duration_ms":28800000,"sessions":3,"open":0,"total":5},"open":[],"met":["a change","policy","build","tests","lint"],"files":["src/part1.rs","src/part2.rs","src/part3.rs","src/part4.rs","src/part5.rs","src/part6.rs","src/part7.rs","src/part8.rs"],"commits":["9e1f00d Read quotes one by one","3f1c2ab Handle nested quotes"],"checkpoint":"11","settled":"merged into `main`; the branch `ralph/k7f2` is kept","next":"ralph why k7f2","sessions":["5999882c-e786-462c-84d4-07d1c65b5e76"]}
+    "#);
 }

@@ -102,9 +102,8 @@ impl Watcher for View {
     }
 
     fn tick(&mut self) {
-        match &mut self.kind {
-            Kind::Screen(screen) => screen.tick(),
-            Kind::Json(lines) => lines.tick(),
+        if let Kind::Screen(screen) = &mut self.kind {
+            screen.tick();
         }
     }
 }

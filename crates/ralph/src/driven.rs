@@ -1,0 +1,230 @@
+//! A run that ralph drives itself, as people and programs look at it: sessions, waits, and how to go on.
+
+use crate::cmd::run::args::{Permissions, permissions};
+use crate::term::{self, paint};
+use crate::wording::{self, safe};
+use ralph_core::drive::Cause;
+use ralph_core::record::Run;
+use ralph_core::run::{Phase, State};
+use ralph_core::status::Status;
+use ralph_exec::clock;
+use ralph_exec::overview::RunView;
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub(crate) struct DrivenJson<'a> {
+    sessions: u32,
+    tokens: u64,
+    max_tokens: Option<u64>,
+    model: Option<&'a str>,
+    worktree: Option<&'a str>,
+    skips_permissions: bool,
+    waiting: Option<WaitingJson<'a>>,
+    parked: Option<ParkedJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct WaitingJson<'a> {
+    cause: Cause,
+    until: String,
+    why: &'a str,
+}
+
+#[derive(Serialize)]
+struct ParkedJson<'a> {
+    status: Status,
+    why: &'a str,
+    resume: String,
+}
+
+pub(crate) fn json(view: &RunView) -> Option<DrivenJson<'_>> {
+    let settings = view.opened.run.drive.as_ref()?;
+    let (run, state) = (&view.opened.run, &view.opened.state);
+    let driving = &state.driving;
+    let is_parked = matches!(view.phase, Phase::Paused { .. });
+    let latest = driving.latest().and_then(|driven| driven.session.model.as_deref());
+    Some(DrivenJson {
+        sessions: driving.count,
+        tokens: driving.spent().tokens,
+        max_tokens: state.limits(run).max_tokens,
+        model: latest.or(settings.model.as_deref()),
+        worktree: settings.worktree.as_ref().map(|tree| tree.path.as_str()),
+        skips_permissions: skips_permissions(run),
+        waiting: driving.wait.as_ref().filter(|_| view.phase == Phase::Active).map(|wait| {
+            let until = clock::rfc3339(wait.until_ms);
+            WaitingJson { cause: wait.cause, until, why: &wait.why }
+        }),
+        parked: driving.parked.as_ref().filter(|_| is_parked).map(|parked| ParkedJson {
+            status: parked.status,
+            why: &parked.why,
+            resume: format!("ralph run --resume {}", run.id),
+        }),
+    })
+}
+
+/// Whether the agent of a driven run asks nobody for permissions, because a person wanted it so.
+fn skips_permissions(run: &Run) -> bool {
+    let arguments = run.drive.as_ref().map(|settings| settings.arguments.as_slice());
+    arguments.is_some_and(|flags| permissions(flags) == Permissions::Skipped)
+}
+
+/// What there is to know about a run that ralph drives itself, a line each.
+pub(crate) fn lines(run: &Run, state: &State, phase: Phase) -> Vec<String> {
+    let Some(settings) = &run.drive else { return Vec::new() };
+    let mut lines = Vec::new();
+    let id = &run.id;
+    let is_over = matches!(phase, Phase::Ended(_));
+    if let Some(wait) = state.driving.wait.as_ref().filter(|_| phase == Phase::Active) {
+        let (until, why) = (wording::when(wait.until_ms), safe(&wait.why));
+        lines.push(format!("waits until {until} ({}): {why}", wait.cause.name()));
+    }
+    match (&state.driving.parked, phase) {
+        (Some(parked), Phase::Paused { .. }) => {
+            lines.push(format!("parked: {}; `ralph run --resume {id}` goes on", safe(&parked.why)));
+        }
+        (_, Phase::Orphaned | Phase::Paused { .. }) => {
+            lines.push(format!("nobody drives it; `ralph run --resume {id}` goes on"));
+        }
+        (_, Phase::Active | Phase::Ended(_)) => {}
+    }
+    if let Some(tree) = settings.worktree.as_ref().filter(|_| !is_over) {
+        lines.push(format!("works in `{}`, on branch `{}`", safe(&tree.path), safe(&tree.branch)));
+    }
+    if skips_permissions(run) {
+        let mark = paint(term::ODD, "?");
+        lines.push(format!("{mark} the agent asks for no permissions, as a person wanted it"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::term::plain;
+    use ralph_core::drive::{
+        Drove, How, Meter, Metered, Session, Settings, Source, Then, Wait, Worktree,
+    };
+    use ralph_core::id::{RunId, SessionId};
+    use ralph_core::limits::Limits;
+    use ralph_core::record::{Asked, Change, Entry, OnTampering, Origin, VERSION};
+
+    const THEN: u64 = 1_794_000_000_000;
+
+    fn run(settings: Settings) -> Run {
+        Run {
+            v: VERSION,
+            id: RunId::parse("k7f2").unwrap(),
+            owner: SessionId::parse("s1"),
+            started_ms: THEN,
+            project: "/srv/parser".into(),
+            origin: Origin::Started,
+            first_iteration: 0,
+            limits: Limits::DEFAULT,
+            features: Vec::new(),
+            promise: None,
+            checklist: Asked::No,
+            goal_bytes: 0,
+            title: "nested quotes".into(),
+            on_tampering: OnTampering::Block,
+            prompt: None,
+            listed: Vec::new(),
+            lists: Vec::new(),
+            tasks: Asked::No,
+            phases: Asked::No,
+            transcript_length: 0,
+            process: None,
+            seal: None,
+            drive: Some(Box::new(settings)),
+        }
+    }
+
+    fn after(run: &Run, drove: Vec<Drove>) -> State {
+        let mut state = State::new(run);
+        for (at, drove) in (1..).zip(drove) {
+            state.apply(&Entry {
+                v: VERSION,
+                seq: at,
+                at_ms: THEN + at * 1000,
+                iteration: 0,
+                change: Change::Drove(Box::new(drove)),
+                prev: String::new(),
+                after: String::new(),
+            });
+        }
+        state
+    }
+
+    fn told(run: &Run, state: &State) -> String {
+        let word = wording::standing(state, state.phase);
+        let progress = wording::progress(run, state, THEN + 60_000);
+        let mut out = format!("{word}: {progress}\n");
+        for line in lines(run, state, state.phase) {
+            out.push_str(&format!("  {}\n", plain(&line)));
+        }
+        out
+    }
+
+    /// R-S8a, R-K2c: whoever looks sees that permissions are skipped, what is waited for, and how to go on.
+    #[test]
+    fn a_driven_run_says_how_it_stands_and_how_to_go_on() {
+        let session = |id: &str| {
+            Drove::Session(Session {
+                id: SessionId::parse(id).unwrap(),
+                how: How::Fresh,
+                model: None,
+                argv: Vec::new(),
+                mark: None,
+            })
+        };
+        let metered = |id: &str, micro_usd| {
+            Drove::Metered(Metered {
+                session: SessionId::parse(id).unwrap(),
+                source: Source::Agent,
+                micro_usd,
+                tokens: 1_000,
+                turns: 1,
+                meter: Meter::Told,
+            })
+        };
+        let usual = run(Settings::DEFAULT);
+        let mut drove =
+            vec![session("s1"), metered("s1", 1_500_000), session("s2"), metered("s2", 320_000)];
+        let mut out = told(&usual, &after(&usual, drove.clone()));
+        let wait = Wait {
+            cause: Cause::RateLimit,
+            since_ms: THEN,
+            until_ms: THEN + 1,
+            attempt: 1,
+            why: "the five-hour\u{1b}[31m window".into(),
+        };
+        drove.push(Drove::Waits(wait));
+        let waits = told(&usual, &after(&usual, drove.clone()));
+        out.push_str(&waits.replace(&wording::when(THEN + 1), "$TIME"));
+        let why = "more than 6 h would have to be waited for".to_string();
+        drove.push(Drove::Parked { status: Status::RateLimited, why });
+        out.push_str(&told(&usual, &after(&usual, drove)));
+        let bold = run(Settings {
+            arguments: vec!["--permission-mode=bypassPermissions".into()],
+            worktree: Some(Worktree {
+                path: "/srv/parser-k7f2".into(),
+                branch: "ralph/k7f2".into(),
+                from: "/srv/parser".into(),
+                into: Some("main".into()),
+                base: "3f1c2ab".into(),
+                then: Then::Merge,
+            }),
+            ..Settings::DEFAULT
+        });
+        out.push_str(&told(&bold, &after(&bold, Vec::new())));
+        insta::assert_snapshot!(out, @"
+        armed: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
+        waiting: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
+          waits until $TIME (rate limit): the five-hour window
+        rate_limited: claude s1 · iteration 0 of 25 · session 2 · 6 s of 8 h · $1.82 of $20
+          parked: more than 6 h would have to be waited for; `ralph run --resume k7f2` goes on
+        armed: claude s1 · iteration 0 of 25 · 1 min of 8 h
+          works in `/srv/parser-k7f2`, on branch `ralph/k7f2`
+          ? the agent asks for no permissions, as a person wanted it
+        ");
+    }
+}
