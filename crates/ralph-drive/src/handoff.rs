@@ -296,6 +296,12 @@ fn with_answer(opening: &str, answer: Option<&str>) -> String {
         None => opening.to_owned(),
     }
 }
+
+/// For an agent whose pull request does not pass; `what` is from those who run its checks.
 pub fn after_checks(what: &str) -> String {
-    format!("ralph: the checks of the pull request fail: {what}")
+    let what = reason::say(what, LONGEST_PATH, &Redactor::default());
+    format!(
+        "ralph: everything is met here, and the checks of the pull request fail: {what}. Find out why, mend it, then \
+         stop again"
+    )
 }

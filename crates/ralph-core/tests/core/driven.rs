@@ -76,6 +76,21 @@ fn what_is_met_is_looked_at_once_more() {
     check!(driven(Settings::DEFAULT).stop(at(1).met("tests")), @"1  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min");
 }
 
+/// Work that has to go back first is verified where it goes to. What is merely claimed ends where it is.
+#[test]
+fn what_is_still_to_go_back_is_not_the_end() {
+    let closing =
+        |stop: At| driven(Settings::DEFAULT).stop(stop.delivery(7).driver(Driver::Closing));
+    let back = closing(at(1).met("tests"));
+    assert_eq!(back.state.phase, Phase::Active);
+    check!(back.stop(at(1).met("tests").delivery(7).driver(Driver::Alone)), @"
+    1  allow            rule final-look   0 charged  1 requirement is met after 0 iterations and 1 min
+    2  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 2 min
+    ");
+    check!(closing(at(1).claimed("tests")), @"1  end claimed      rule claimed      0 charged  1 requirement is said to be met after 0 iterations and 1 min; nothing measured it");
+    check!(closing(at(1).unmet("tests")), @"1  block            rule block        1 charged  1 not met");
+}
+
 /// A green stop that a clean checkout takes back is neither progress nor a stop that counts.
 #[test]
 fn a_last_look_does_not_count() {

@@ -184,6 +184,7 @@ fn stop_of(choices: &mut Choices) -> At {
     stop.facts.driver = match choices.below(6) {
         0 | 1 => Driver::Runner,
         2 => Driver::Alone,
+        3 => Driver::Closing,
         _ => Driver::Person,
     };
     with_fact(stop, choices.below(32))
@@ -415,7 +416,8 @@ proptest! {
             let said = matches!(told.taken.decision.verdict, Verdict::End { status: Status::Verified, .. });
             prop_assert_eq!(ended, said);
             prop_assert!(!ended || (measured && !tampered));
-            prop_assert!(!ended || told.stop.facts.driver != Driver::Runner);
+            let driver = told.stop.facts.driver;
+            prop_assert!(!ended || !matches!(driver, Driver::Runner | Driver::Closing));
             Ok(())
         })?;
     }

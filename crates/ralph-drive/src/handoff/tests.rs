@@ -377,6 +377,7 @@ fn the_words_for_one_that_goes_on() {
         after_weather(Cause::RateLimit, answer),
         causes.map(|cause| after_weather(cause, None)).join("\n"),
         answered("which\nlicence?", "MIT\nfor all of it\n"),
+        after_checks("build (ubuntu)\nfailed"),
     ];
     assert_snapshot!(said.join("\n---\n"), @r#"
     ralph: a fresh session takes this work over from you, with the goal, the files and what the gates say. Use no tools. Write down, in at most 300 words, what it cannot see there: which decisions were taken and why, which ways were dead ends, and what you were about to do. Then stop.
@@ -409,6 +410,8 @@ fn the_words_for_one_that_goes_on() {
     for all of it
 
     Go on with that
+    ---
+    ralph: everything is met here, and the checks of the pull request fail: build (ubuntu) failed. Find out why, mend it, then stop again
     "#);
 }
 
@@ -485,6 +488,7 @@ proptest! {
         checked(&after_wait(&why).replace(SECRET, ""))?;
         checked(&after_break(Some(&notes)).replace(SECRET, ""))?;
         checked(&after_weather(Cause::Network, Some(&notes)).replace(SECRET, ""))?;
+        checked(&after_checks(&why).replace(SECRET, ""))?;
         checked(&answered(&why, &notes).replace(SECRET, ""))?;
     }
 }
