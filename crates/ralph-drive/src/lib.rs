@@ -15,6 +15,8 @@ pub mod ending;
 pub mod handoff;
 pub mod meter;
 mod night;
+#[cfg(test)]
+mod recorded;
 mod ride;
 mod session;
 pub mod told;
