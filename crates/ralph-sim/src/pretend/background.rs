@@ -147,7 +147,8 @@ impl Client<'_> {
              </output-file>\n<status>{status}</status>\n<summary>{summary}</summary>\n</task-notification>",
             output.display()
         );
-        self.queue.push_back(Prompt { text, priority: Priority::Later, task: Some(run.clone()) });
+        let task = Some(run.clone());
+        self.queue.push_back(Prompt { text, priority: Priority::Later, task, id: None });
         Ok(())
     }
 

@@ -43,6 +43,8 @@ pub(super) struct Client<'a> {
     pub(super) hooks: Vec<Registered>,
     /// What the driver was asked and has not answered, by its id.
     pub(super) asked: Vec<String>,
+    /// The call that the driver is asked to permit.
+    pub(super) call: Option<String>,
     /// What was said once in this process and is not said again.
     pub(super) said: Vec<&'static str>,
     pub(super) queue: VecDeque<Prompt>,
@@ -68,6 +70,8 @@ pub(super) struct Prompt {
     pub(super) priority: Priority,
     /// The run of the task in the background that it tells of.
     pub(super) task: Option<String>,
+    /// The driver's own, by which it finds the result again.
+    pub(super) id: Option<String>,
 }
 
 /// When a message is heard that comes while the agent works.
@@ -132,6 +136,7 @@ impl<'a> Client<'a> {
             prompt_id: None,
             hooks: Vec::new(),
             asked: Vec::new(),
+            call: None,
             said: Vec::new(),
             queue: VecDeque::new(),
             tasks: Vec::new(),
@@ -319,6 +324,12 @@ impl<'a> Client<'a> {
             return Ok(());
         }
         self.tell(json!({"type": "system", "subtype": "session_state_changed", "state": state}))
+    }
+
+    /// How far a message is that has an id.
+    pub(super) fn tell_lifecycle(&mut self, prompt: &Prompt, state: &str) -> Result<(), Break> {
+        let Some(id) = &prompt.id else { return Ok(()) };
+        self.tell(json!({"type": "command_lifecycle", "command_uuid": id, "state": state}))
     }
 
     fn place(&self) -> Place<'_> {

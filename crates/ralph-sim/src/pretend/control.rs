@@ -17,7 +17,10 @@ impl Client<'_> {
                     Some(_) | None => Priority::Next,
                 };
                 let text = words(&line["message"]["content"]);
-                self.queue.push_back(Prompt { text, priority, task: None });
+                let id = line["uuid"].as_str().map(str::to_owned);
+                let prompt = Prompt { text, priority, task: None, id };
+                self.tell_lifecycle(&prompt, "queued")?;
+                self.queue.push_back(prompt);
                 Ok(Heard::Nothing)
             }
             Some("control_response") => {

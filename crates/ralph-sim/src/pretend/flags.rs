@@ -14,6 +14,16 @@ pub struct Flags {
     /// Tools that need no permission, as `--allowedTools` lists them.
     pub allowed: Vec<String>,
     pub asks: Asks,
+    pub dress: Dress,
+}
+
+/// Whether the client does without whatever is configured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dress {
+    #[default]
+    Usual,
+    /// `--bare`
+    Bare,
 }
 
 /// The session that the process is for.
@@ -59,6 +69,7 @@ impl Flags {
             match name.as_str() {
                 "--session-id" => id = value(),
                 "--resume" | "-r" => resumed = value(),
+                "--bare" => flags.dress = Dress::Bare,
                 "--fork-session" => is_fork = true,
                 "--model" => flags.model = value(),
                 "--max-turns" => flags.max_turns = value().and_then(|text| text.parse().ok()),
@@ -100,7 +111,7 @@ mod tests {
     fn the_clients_command_line_is_read_and_what_is_unknown_is_passed_over() {
         let line = "-p --input-format stream-json --output-format=stream-json --verbose --session-id A --model=m \
             --max-turns 3 --max-budget-usd 0.5 --settings {} --permission-mode acceptEdits --allowedTools Bash,Read \
-            --permission-prompt-tool stdio --append-system-prompt x --unheard-of";
+            --permission-prompt-tool stdio --append-system-prompt x --unheard-of --bare";
         assert_eq!(
             read(line),
             Flags {
@@ -112,6 +123,7 @@ mod tests {
                 mode: Some("acceptEdits".to_owned()),
                 allowed: vec!["Bash".to_owned(), "Read".to_owned()],
                 asks: Asks::Driver,
+                dress: Dress::Bare,
             }
         );
         assert_eq!(read("-p"), Flags::default());

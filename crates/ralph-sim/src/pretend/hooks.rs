@@ -1,6 +1,7 @@
 //! Hooks of the driver's, which are asked by callback.
 
 use super::client::{Break, Client, Heard, Line};
+use super::flags::Dress;
 use crate::answer::{self, Exit, Output, Verdict};
 use crate::id;
 use crate::matcher::{self, Matcher};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const USUAL: Duration = Duration::from_mins(10);
+const SIMPLE: &str = "CLAUDE_CODE_SIMPLE";
 const MALFORMED: &str = "initialize: hooks must map hook events to arrays of matchers";
 /// As the client names a callback where it names the command of a hook.
 const COMMAND: &str = "callback";
@@ -62,8 +64,8 @@ impl Registered {
 }
 
 /// A callback that is waited for.
-struct Open {
-    request: String,
+pub(super) struct Open {
+    pub(super) request: String,
     callback: String,
     deadline: Deadline,
     watch: Stopwatch,
@@ -107,33 +109,34 @@ impl Client<'_> {
             }
         }
         let subject = subject.map(str::to_owned);
-        let told = Told::new(Telling { event, subject, agent: None, input }, answers);
+        Ok(Told::new(Telling { event, subject, agent: None, input }, answers))
+    }
+
+    /// What hooks have to say to the person.
+    pub(super) fn pass_on(&mut self, told: &Told) -> Result<(), Break> {
         for content in told.messages() {
             self.inform(&content, "notice", None)?;
         }
-        Ok(told)
+        Ok(())
     }
 
     /// Asks, and does not wait for an answer.
-    pub(super) fn send_only(&mut self, event: &str, input: &Input) -> Result<(), Break> {
-        self.send(event, None, input).map(drop)
-    }
-
-    fn send(
+    pub(super) fn send(
         &mut self,
         event: &str,
         subject: Option<&str>,
         input: &Input,
     ) -> Result<Vec<Open>, Break> {
         let mut open = Vec::new();
-        if self.input == Line::Closed {
+        if self.input == Line::Closed || self.is_bare() {
             return Ok(open);
         }
         let input = input.value();
         let meant = self.hooks.iter().filter(|hook| hook.is_for(event, subject)).cloned();
         for hook in meant.collect::<Vec<_>>() {
             let request = id::uuid();
-            let tool = input["tool_use_id"].as_str().map_or_else(id::uuid, str::to_owned);
+            let tool = input["tool_use_id"].as_str().or(self.call.as_deref());
+            let tool = tool.map_or_else(id::uuid, str::to_owned);
             self.write(&json!({
                 "type": "control_request",
                 "request_id": request,
@@ -156,7 +159,7 @@ impl Client<'_> {
     }
 
     /// `None` when it counts for nothing, which the driver is told.
-    fn understand(
+    pub(super) fn understand(
         &mut self,
         event: &'static str,
         open: &Open,
@@ -196,6 +199,12 @@ impl Client<'_> {
             },
             answer,
         }))
+    }
+
+    /// A client that is to be bare asks no hooks, and says of them what it always says.
+    fn is_bare(&self) -> bool {
+        let is_set = |value: String| matches!(value.as_str(), "1" | "true");
+        self.options.flags.dress == Dress::Bare || self.variable(SIMPLE).is_some_and(is_set)
     }
 
     fn give_up(&mut self, event: &str, open: &Open) -> Result<(), Break> {

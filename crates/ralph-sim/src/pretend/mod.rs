@@ -23,7 +23,10 @@ mod stop;
 mod tools;
 mod turn;
 
-pub use flags::{Asks, Flags, Start};
+#[cfg(test)]
+mod tests;
+
+pub use flags::{Asks, Dress, Flags, Start};
 pub use inbox::{Bell, Signal};
 pub use position::PositionError;
 

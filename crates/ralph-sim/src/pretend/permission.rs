@@ -4,9 +4,19 @@ use super::client::{Break, Client, Fields, Heard, Line};
 use super::flags::Asks;
 use crate::answer::Choice;
 use crate::id;
-use crate::query::told::Told;
+use crate::query::input::Input;
+use crate::query::told::{Answered, Told};
 use crate::query::tools::{Call, Done};
 use serde_json::{Value, json};
+
+const DO_NOT_ASK: &str = " has been denied because Claude Code is running in don't ask mode. IMPORTANT: You *may* attempt \
+    to accomplish this action using other tools that might naturally be used to accomplish this goal, e.g. using head \
+    instead of cat. But you *should not* attempt to work around this denial in malicious ways, e.g. do not use your \
+    ability to run tests to execute non-test actions. You should only try to work around this restriction in reasonable \
+    ways that do not attempt to bypass the intent behind this denial. If you believe this capability is essential to \
+    complete the user's request, STOP and explain to the user what you were trying to do and why you need this \
+    permission. Let the user decide how to proceed.";
+const EVENT: &str = "PermissionRequest";
 
 pub(super) enum Granted {
     /// It never came to a question.
@@ -16,32 +26,43 @@ pub(super) enum Granted {
     ByDriver(Option<Value>),
     Not {
         text: String,
-        source: &'static str,
+        by: Denier,
     },
     /// The driver does not want the turn any more.
     Interrupted,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Denier {
+    /// There is nobody to ask.
+    Nobody,
+    Mode,
+    Driver,
+    Hook,
+}
+
 impl Client<'_> {
     pub(super) fn permit(&mut self, call: &Call, told: &Told) -> Result<Granted, Break> {
-        let needs_person = matches!(call.name.as_str(), "AskUserQuestion" | "ExitPlanMode");
         let is_allowed = told.answers.iter().any(|answered| {
             answered.answer.permission.as_ref().is_some_and(|asked| asked.choice == Choice::Allow)
         });
-        if !needs_person && (is_allowed || self.is_free(call)) {
+        if !needs_person(call) && (is_allowed || self.is_free(call)) {
             return Ok(Granted::ByMode);
         }
         let mode = self.mode();
         if mode == "dontAsk" {
-            return self.deny(call, Some("mode"));
+            return self.deny(call, Denier::Mode);
         }
-        match self.options.flags.asks {
-            Asks::Driver if self.input == Line::Open => self.ask_driver(call, needs_person),
+        self.call = Some(call.id.clone());
+        let granted = match self.options.flags.asks {
+            Asks::Driver if self.input == Line::Open => self.ask_driver(call),
             Asks::Driver | Asks::Nobody => match self.ask_hooks(call)? {
                 Some(granted) => Ok(granted),
-                None => self.deny(call, None),
+                None => self.deny(call, Denier::Nobody),
             },
-        }
+        };
+        self.call = None;
+        granted
     }
 
     /// Whether nobody has to be asked.
@@ -56,29 +77,20 @@ impl Client<'_> {
 
     /// `None` when no hook decides.
     fn ask_hooks(&mut self, call: &Call) -> Result<Option<Granted>, Break> {
-        let event = "PermissionRequest";
-        let input = self
-            .input_of(event, Fields::Turn)
-            .with("tool_name", call.name.clone())
-            .with("tool_input", call.input.clone())
-            .with("permission_suggestions", suggestions());
-        let told = self.ask(event, Some(&call.name), input)?;
-        let mut decisions = told.answers.iter().filter_map(|answered| {
-            let said: Value = serde_json::from_str(&answered.handled.stdout).ok()?;
-            let decision = &said["hookSpecificOutput"]["decision"];
-            match decision["behavior"].as_str()? {
-                "allow" => Some(Granted::ByDriver(decision.get("updatedInput").cloned())),
-                "deny" => {
-                    let text = decision["message"].as_str().unwrap_or_default().to_owned();
-                    Some(Granted::Not { text, source: "hook" })
-                }
-                _ => None,
-            }
-        });
-        Ok(decisions.next_back())
+        let told = self.ask(EVENT, Some(&call.name), self.request(call))?;
+        Ok(told.answers.iter().filter_map(decision).next_back())
     }
 
-    fn ask_driver(&mut self, call: &Call, needs_person: bool) -> Result<Granted, Break> {
+    fn request(&self, call: &Call) -> Input {
+        let is_edit = !needs_person(call);
+        self.input_of(EVENT, Fields::Turn)
+            .with("tool_name", call.name.clone())
+            .with("tool_input", call.input.clone())
+            .with_some("permission_suggestions", is_edit.then(suggestions))
+    }
+
+    /// The driver is asked, and its hooks beside it: whoever decides first.
+    fn ask_driver(&mut self, call: &Call) -> Result<Granted, Break> {
         let request = id::uuid();
         let mut asked = json!({
             "subtype": "can_use_tool",
@@ -87,7 +99,7 @@ impl Client<'_> {
             "input": call.input,
             "tool_use_id": call.id,
         });
-        if needs_person {
+        if needs_person(call) {
             asked["requires_user_interaction"] = json!(true);
         } else {
             asked["description"] = json!(described(call));
@@ -96,22 +108,33 @@ impl Client<'_> {
         }
         self.write(&json!({"type": "control_request", "request_id": request, "request": asked}))?;
         self.asked.push(request.clone());
+        let hooks = self.send(EVENT, Some(&call.name), &self.request(call))?;
         loop {
             match self.hear(None)? {
                 Heard::Answer(id, answer) if id == request => {
-                    self.asked.retain(|asked| *asked != request);
+                    self.asked.clear();
                     return Ok(understood(answer));
                 }
+                Heard::Answer(id, answer) => {
+                    let Some(open) = hooks.iter().find(|open| open.request == id) else { continue };
+                    let answered = self.understand(EVENT, open, answer)?;
+                    if let Some(granted) = answered.as_ref().and_then(decision) {
+                        self.asked.retain(|asked| *asked == request);
+                        self.cancel_asked()?;
+                        return Ok(granted);
+                    }
+                }
                 Heard::Interrupt => return Ok(Granted::Interrupted),
-                Heard::Closed => return self.deny(call, None),
+                Heard::Closed => return self.deny(call, Denier::Nobody),
                 Heard::Task(id, finished) => self.note_task(&id, &finished)?,
-                Heard::Nothing | Heard::Answer(..) | Heard::Tool(_) | Heard::Late => {}
+                Heard::Nothing | Heard::Tool(_) | Heard::Late => {}
             }
         }
     }
 
-    fn deny(&mut self, call: &Call, reason: Option<&str>) -> Result<Granted, Break> {
+    fn deny(&mut self, call: &Call, by: Denier) -> Result<Granted, Break> {
         let text = match call.input.get("file_path").and_then(Value::as_str) {
+            _ if by == Denier::Mode => format!("Permission to use {}{DO_NOT_ASK}", call.name),
             Some(path) => format!(
                 "Claude requested permissions to write to {path}, but you haven't granted it yet."
             ),
@@ -127,18 +150,36 @@ impl Client<'_> {
             "tool_use_id": call.id,
             "message": text,
         });
-        if let Some(reason) = reason {
-            line["decision_reason_type"] = json!(reason);
+        if by == Denier::Mode {
+            line["decision_reason_type"] = json!("mode");
         }
         self.tell(line)?;
-        Ok(Granted::Not { text, source: "config" })
+        Ok(Granted::Not { text, by })
+    }
+}
+
+/// Whether nobody but a person can answer it.
+fn needs_person(call: &Call) -> bool {
+    matches!(call.name.as_str(), "AskUserQuestion" | "ExitPlanMode")
+}
+
+fn decision(answered: &Answered) -> Option<Granted> {
+    let said: Value = serde_json::from_str(&answered.handled.stdout).ok()?;
+    let decision = &said["hookSpecificOutput"]["decision"];
+    match decision["behavior"].as_str()? {
+        "allow" => Some(Granted::ByDriver(decision.get("updatedInput").cloned())),
+        "deny" => {
+            let text = decision["message"].as_str().unwrap_or_default().to_owned();
+            Some(Granted::Not { text, by: Denier::Hook })
+        }
+        _ => None,
     }
 }
 
 fn understood(answer: Result<Value, String>) -> Granted {
     let answer = match answer {
         Ok(answer) => answer,
-        Err(text) => return Granted::Not { text, source: "user_reject" },
+        Err(text) => return Granted::Not { text, by: Denier::Driver },
     };
     if answer["behavior"] == "allow" {
         return Granted::ByDriver(answer.get("updatedInput").cloned());
@@ -147,7 +188,7 @@ fn understood(answer: Result<Value, String>) -> Granted {
         return Granted::Interrupted;
     }
     let text = answer["message"].as_str().unwrap_or_default().to_owned();
-    Granted::Not { text, source: "user_reject" }
+    Granted::Not { text, by: Denier::Driver }
 }
 
 fn suggestions() -> Value {

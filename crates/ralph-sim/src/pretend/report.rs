@@ -2,7 +2,7 @@
 
 use super::client::{Break, Client};
 use super::control::WINDOW;
-use super::turn::{Over, Turn};
+use super::turn::{Over, Turn, name_messages};
 use crate::scenario::Usage;
 use crate::transcript::ModelUsed;
 use ralph_exec::clock::Stopwatch;
@@ -75,21 +75,20 @@ impl Client<'_> {
             "duration_api_ms": 0,
             "fast_mode_state": "off",
             "fast_mode_disabled_reason": "sdk_opt_in_required",
+            "subagent_stats": super::background::subagent_stats(),
+            "model_usage_since_last_result": model_usage(&since),
             "safety_stops": 0,
             "queued_turn_count": 0,
             "result_index": self.metered.results,
         });
         if let Value::Object(fields) = &mut line {
             fields.extend(over.fields.clone());
-            if over.failure.is_none() {
-                fields.insert("subagent_stats".to_owned(), super::background::subagent_stats());
-                fields.insert("model_usage_since_last_result".to_owned(), model_usage(&since));
-            }
         }
         if let Some(run) = &turn.run {
             line["origin"] =
                 json!({"kind": "task-notification", "producer": "session-task", "runId": run});
         }
+        name_messages(&mut line, &turn.messages);
         self.metered.models = models;
         self.metered.results += 1;
         self.tell(line)

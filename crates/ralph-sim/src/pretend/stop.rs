@@ -7,7 +7,7 @@ use crate::query::conversation::{CAP_VARIABLE, overriding, read_cap};
 use crate::query::told::Told;
 use crate::scenario::{Mishap, Point};
 use crate::transcript::{Answered, Attached, HookInfo, Stop};
-use serde_json::{Map, json};
+use serde_json::json;
 
 impl Client<'_> {
     /// `None` when it has to go on.
@@ -21,7 +21,7 @@ impl Client<'_> {
             .with("background_tasks", self.listed_tasks())
             .with("session_crons", json!([]));
         if matches!(turn.mishap, Mishap::Crash { at: Point::Stop, .. }) {
-            self.send_only(event, &input)?;
+            self.send(event, None, &input)?;
             crash(turn.mishap, Point::Stop)?;
         }
         let told = match self.ask(event, None, input) {
@@ -38,12 +38,9 @@ impl Client<'_> {
     fn decide(&mut self, turn: &mut Turn, told: &Told) -> Result<Option<Over>, Break> {
         let feedback = told.feedback();
         for text in &feedback {
-            self.transcript()?.feedback(text)?;
-            let mut more = Map::new();
-            more.insert("isSynthetic".to_owned(), json!(true));
-            self.tell_user(&json!([{"type": "text", "text": text}]), more)?;
-            turn.num_turns += 1;
+            self.remind(turn, text)?;
         }
+        self.pass_on(told)?;
         if !feedback.is_empty() {
             self.notify_once()?;
         }

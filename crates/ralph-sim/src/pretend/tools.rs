@@ -12,7 +12,7 @@ use crate::query::tools::{Call, Done, REJECTED, STOPPED_RUNNING, files, schema};
 use crate::scenario::{AgentTurn, Interrupt, Point};
 use crate::transcript::{Outcome, ToolResult};
 use crate::wire;
-use permission::Granted;
+use permission::{Denier, Granted};
 use ralph_exec::clock::{Deadline, Stopwatch};
 use ralph_exec::fs;
 use ralph_exec::proc::cancel::Cancel;
@@ -80,6 +80,7 @@ impl Client<'_> {
         let event = "PreToolUse";
         let input = self.tool_input(event, call).with("tool_use_id", call.id.clone());
         let told = self.ask(event, Some(&call.name), input)?;
+        self.pass_on(&told)?;
         if let Some(text) = told.denial(&format!("{event}:{}", call.name)) {
             turn.denials.push(denial(call));
             return Ok(made(call, Done::Denied { text }, Granted::Unasked));
@@ -224,6 +225,7 @@ impl Client<'_> {
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let input = input.with("tool_use_id", call.id.clone()).with("duration_ms", ms);
         let told = self.ask(event, Some(&call.name), input)?;
+        self.pass_on(&told)?;
         self.add_contexts(&told)?;
         Ok(told.stop().is_some() && event == "PostToolUse")
     }
@@ -280,9 +282,18 @@ fn meta(call: &Call, done: &Done, granted: &Granted) -> Value {
     let mut meta = json!({"id": call.id});
     match (done, granted) {
         (Done::Interrupted { .. }, _) => meta["non_execution_kind"] = json!("user-rejected"),
-        (Done::Denied { .. }, Granted::Not { source, .. }) => {
-            meta["non_execution_kind"] = json!("user-rejected");
-            meta["permission_decision"] = json!({"decision": "reject", "source": source});
+        (Done::Denied { .. }, Granted::Not { by, .. }) => {
+            let (kind, decision) = match by {
+                Denier::Nobody => ("user-rejected", json!({"source": "config"})),
+                Denier::Mode => {
+                    ("permission-rule", json!({"source": "config", "reason_type": "mode"}))
+                }
+                Denier::Driver => ("permission-rule", json!({"source": "user_reject"})),
+                Denier::Hook => ("permission-rule", json!({"source": "hook"})),
+            };
+            meta["non_execution_kind"] = json!(kind);
+            meta["permission_decision"] = decision;
+            meta["permission_decision"]["decision"] = json!("reject");
         }
         (Done::Denied { .. }, _) => {
             meta["non_execution_kind"] = json!("permission-rule");

@@ -32,6 +32,8 @@ pub(super) struct Turn {
     pub(super) mishap: Mishap,
     /// The run of the task in the background that the turn is about.
     pub(super) run: Option<String>,
+    /// The driver's own ids of the messages that it answers.
+    pub(super) messages: Vec<String>,
     is_nudged: bool,
 }
 
@@ -53,8 +55,6 @@ pub(super) struct Over {
     pub(super) num_turns: Option<u32>,
     /// What this ending has to tell besides.
     pub(super) fields: Map<String, Value>,
-    /// The client's word for an error of the API's.
-    pub(super) failure: Option<&'static str>,
 }
 
 impl Over {
@@ -79,7 +79,6 @@ impl Over {
             is_error: false,
             num_turns: None,
             fields: fields.into_iter().collect(),
-            failure: None,
         }
     }
 }
@@ -88,6 +87,7 @@ impl Client<'_> {
     /// The code that the process would end with now, and what the scenario has in store for it.
     pub(super) fn turn(&mut self, prompt: &Prompt) -> Result<(u8, Mishap), Break> {
         self.metered.start_turn();
+        self.tell_lifecycle(prompt, "started")?;
         let mut turn = Turn {
             num_turns: 1,
             rounds: 0,
@@ -98,6 +98,7 @@ impl Client<'_> {
             denials: Vec::new(),
             mishap: Mishap::None,
             run: prompt.task.clone(),
+            messages: prompt.id.iter().cloned().collect(),
             is_nudged: false,
         };
         let over = match self.play(prompt, &mut turn) {
@@ -107,6 +108,7 @@ impl Client<'_> {
         };
         crash(turn.mishap, Point::Result)?;
         self.report(&turn, &over)?;
+        self.tell_lifecycle(prompt, "completed")?;
         Ok((u8::from(over.is_error), turn.mishap))
     }
 
@@ -135,6 +137,7 @@ impl Client<'_> {
             if let Some(error) = error {
                 return self.failed(turn, &error, number);
             }
+            let before = turn.usage;
             self.answer(turn, &answer, number)?;
             let over = if !answer.tools.is_empty() {
                 turn.stops.blocks = 0;
@@ -143,10 +146,11 @@ impl Client<'_> {
                     None => self.out_of_budget()?,
                 }
             } else if let Some(over) = self.out_of_budget()? {
+                // The answer that was too much is in the sums, and not in what the turn used.
+                turn.usage = before;
                 Some(over)
             } else if answer.text.is_empty() && !std::mem::replace(&mut turn.is_nudged, true) {
-                turn.num_turns += 1;
-                self.transcript()?.feedback(SILENT)?;
+                self.remind(turn, SILENT)?;
                 None
             } else {
                 self.stop(turn)?
@@ -155,7 +159,7 @@ impl Client<'_> {
                 return Ok(over);
             }
             if !answer.tools.is_empty() {
-                self.overhear()?;
+                self.overhear(turn)?;
             }
         }
     }
@@ -165,6 +169,7 @@ impl Client<'_> {
         let event = "UserPromptSubmit";
         let input = self.input_of(event, Fields::Mode).with("prompt", prompt.text.clone());
         let told = self.ask(event, None, input)?;
+        self.pass_on(&told)?;
         let refusal = told.refused_prompt(&prompt.text);
         if refusal.is_none() {
             let origin = if prompt.task.is_some() { Origin::Task } else { Origin::Person };
@@ -175,11 +180,14 @@ impl Client<'_> {
     }
 
     /// Messages that came while a tool ran belong to this turn.
-    fn overhear(&mut self) -> Result<(), Break> {
+    fn overhear(&mut self, turn: &mut Turn) -> Result<(), Break> {
         use super::client::Priority;
         while self.queue.front().is_some_and(|prompt| prompt.priority == Priority::Next) {
             let Some(prompt) = self.queue.pop_front() else { break };
+            self.tell_lifecycle(&prompt, "started")?;
             self.submit(&prompt)?;
+            self.tell_lifecycle(&prompt, "completed")?;
+            turn.messages.extend(prompt.id);
         }
         Ok(())
     }
@@ -257,7 +265,7 @@ impl Client<'_> {
         let content = wire::content(answer, number, &self.options.project);
         self.write_down(answer, &content, number)?;
         for block in content {
-            self.tell(json!({
+            let mut line = json!({
                 "type": "assistant",
                 "message": {
                     "id": wire::message_id(number),
@@ -278,7 +286,9 @@ impl Client<'_> {
                 "parent_tool_use_id": null,
                 "timestamp": clock::rfc3339(clock::now_ms()),
                 "request_id": wire::request_id(number),
-            }))?;
+            });
+            name_messages(&mut line, &turn.messages);
+            self.tell(line)?;
         }
         Ok(())
     }
@@ -344,10 +354,12 @@ impl Client<'_> {
             .input_of("StopFailure", Fields::Effort)
             .with("error", class)
             .with("last_assistant_message", text.clone());
-        self.ask("StopFailure", Some(class), input)?;
+        // Its answer is not waited for.
+        self.send("StopFailure", Some(class), &input)?;
+        self.asked.clear();
         let mut over = Over::success("api_error", &text);
         over.fields.extend(about);
-        Ok(Over { is_error: true, failure: Some(class), ..over })
+        Ok(Over { is_error: true, ..over })
     }
 
     /// While the answer was on its way.
@@ -361,6 +373,15 @@ impl Client<'_> {
     pub(super) fn say_interrupted(&mut self, text: &str) -> Result<(), Break> {
         self.transcript()?.interruption(text)?;
         self.tell_user(&json!([{"type": "text", "text": text}]), Map::new())
+    }
+
+    /// What the agent reads in the person's place, and the driver too.
+    pub(super) fn remind(&mut self, turn: &mut Turn, text: &str) -> Result<(), Break> {
+        turn.num_turns += 1;
+        self.transcript()?.feedback(text)?;
+        let mut more = Map::new();
+        more.insert("isSynthetic".to_owned(), json!(true));
+        self.tell_user(&json!([{"type": "text", "text": text}]), more)
     }
 
     pub(super) fn tell_user(
@@ -410,6 +431,14 @@ pub(super) fn crash(mishap: Mishap, here: Point) -> Result<(), Break> {
     }
 }
 
+/// Which messages of the driver's a line answers, where they have ids.
+pub(super) fn name_messages(line: &mut Value, messages: &[String]) {
+    if let Some(last) = messages.last() {
+        line["user_message_uuid"] = json!(last);
+        line["user_message_uuids"] = json!(messages);
+    }
+}
+
 pub(super) fn aborted(reason: &'static str, stop_reason: &str) -> Over {
     let error = format!(
         "[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={stop_reason}"
@@ -433,7 +462,20 @@ fn synthetic(text: &str, class: &str, about: &Map<String, Value>) -> Value {
             "content": [{"type": "text", "text": text}],
             "stop_reason": "stop_sequence",
             "stop_sequence": "",
-            "usage": super::report::usage(NONE),
+            "usage": {
+                "input_tokens": 0,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+                "output_tokens": 0,
+                "output_tokens_details": null,
+                "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
+                "service_tier": null,
+                "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0},
+                "inference_geo": null,
+                "iterations": null,
+                "speed": null,
+                "fallback_credit": null,
+            },
         },
         "parent_tool_use_id": null,
         "timestamp": clock::rfc3339(clock::now_ms()),

@@ -255,6 +255,68 @@ fn prompts_directories_and_plugins_have_bounds() {
 }
 
 #[test]
+fn only_a_pretended_client_crashes_hangs_and_has_limits() {
+    let text = "\
+        [[step]]\ncrash = \"stop\"\n[[step]]\nagent = \"x\"\ncrash = { at = \"idle\", exit = 3 }\n[[step]]\nhang = \"client\"\n\
+        [[step]]\nrate_limit = { resets_in_ms = 5 }\n[[step]]\nerror = { status = 0, type = \"\", message = \"\" }\n";
+    insta::assert_snapshot!(mistakes(text), @r#"
+    1: ""
+       nobody says anything in this scenario
+       begin with a `[[step]]` that has `person = "…"`
+    2: "\"stop\""
+       only a pretended client can do this
+       `only = "pretend"` makes it one
+    5: "{ at = \"idle\", exit = 3 }"
+       only a pretended client can do this
+       `only = "pretend"` makes it one
+    7: "\"client\""
+       only a pretended client can do this
+       `only = "pretend"` makes it one
+    9: "{ resets_in_ms = 5 }"
+       only a pretended client can do this
+       `only = "pretend"` makes it one
+    11: "0"
+       only a pretended client can do this
+       `only = "pretend"` makes it one
+    "#);
+    let text = format!("only = \"pretend\"\n{text}");
+    assert_eq!(mistakes(&text), "no mistake");
+    let scenario = parse(&text, Path::new("one.toml")).unwrap();
+    assert_eq!(parse(&write(&scenario), Path::new("one.toml")).unwrap(), scenario);
+    let wrong = [
+        "crash = \"never\"",
+        "crash = { at = \"stop\" }",
+        "crash = \"stop\"\nhang = \"answer\"",
+        "hang = \"forever\"",
+        "rate_limit = { status = \"reject\" }",
+        "rate_limit = { resets = 5 }",
+        "person = \"x\"\ncrash = \"stop\"",
+    ];
+    let wrong = wrong.map(|keys| mistakes(&format!("only = \"pretend\"\n[[step]]\n{keys}")));
+    insta::assert_snapshot!(wrong.join("\n"), @r#"
+    3: "\"never\""
+       this is neither a point of a turn nor { at = "…", exit = 1 }
+    3: "{ at = \"stop\" }"
+       this is neither a point of a turn nor { at = "…", exit = 1 }
+    4: "\"answer\""
+       who crashes does not hang
+       give it one of `crash` and `hang`
+    3: "\"forever\""
+       `forever` is none of what can stand here
+       there is `answer`, `client`
+    3: "\"reject\""
+       there is no status of a limit `reject`
+       did you mean `rejected`?
+    3: "resets"
+       there is no key `resets` here
+       there is `status`, `type`, `resets_in_ms`
+    2: "[[step]]"
+       this is more than one step
+       give it one of `person`, `session`, or `agent` with its `tools`
+    "#);
+}
+
+#[test]
 fn only_a_terminal_has_a_screen() {
     let text =
         "[[step]]\nperson = \"Go.\"\n[[step]]\nscreen = \"held\"\n[expect]\nscreen = [\"held\"]\n";

@@ -34,6 +34,7 @@ mod people;
 mod pipeline;
 mod plugin;
 mod policy;
+mod pretend;
 mod real_projects;
 mod recall;
 mod replay;

@@ -1,0 +1,430 @@
+//! `ralph pretend`: what it says is what the real client said, line by line.
+
+use crate::sandbox::Sandbox;
+use ralph_sim::scenario::{
+    self, AgentTurn, ApiError, Hang, Mishap, Player, Scenario, Step, ToolCall,
+};
+use regex::Regex;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::LazyLock;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+const RECORDINGS: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/hosts/claude-code/2.1.325/stream");
+const PATIENCE: Duration = Duration::from_secs(20);
+const BYPASS: [&str; 2] = ["--permission-mode", "bypassPermissions"];
+
+/// A pretended client that is driven.
+struct Driven {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<Value>,
+}
+
+impl Driven {
+    fn start(sandbox: &Sandbox, env: &[(&str, &str)], args: &[&str]) -> Self {
+        let mut command = sandbox.command();
+        let fixed = ["pretend", "--scenario", "scenario.toml", "--position", "position.json", "--"];
+        command.args(fixed).args(["-p", "--input-format", "stream-json"]).args(args);
+        command.envs(env.iter().copied());
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = mpsc::channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                sender.send(serde_json::from_str(&line).unwrap()).ok();
+            }
+        });
+        Self { stdin: child.stdin.take(), child, lines }
+    }
+
+    fn say(&mut self, line: &Value) {
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn prompt(&mut self, text: &str) {
+        self.say(&json!({"type": "user", "message": {"role": "user", "content": text}}));
+    }
+
+    fn hear(&self) -> Option<Value> {
+        self.lines.recv_timeout(PATIENCE).ok()
+    }
+
+    /// Answers every callback with `{}` until a turn ends; its result.
+    fn result(&mut self) -> Option<Value> {
+        loop {
+            let line = self.hear()?;
+            if line["type"] == "result" {
+                return Some(line);
+            }
+            if line["type"] == "control_request" {
+                let id = &line["request_id"];
+                let response = json!({"subtype": "success", "request_id": id, "response": {}});
+                self.say(&json!({"type": "control_response", "response": response}));
+            }
+        }
+    }
+
+    /// How it ended, and what it said on stderr.
+    fn end(mut self) -> (String, String) {
+        drop(self.stdin.take());
+        let mut said = String::new();
+        for line in BufReader::new(self.child.stderr.take().unwrap()).lines() {
+            said.push_str(&line.unwrap());
+        }
+        (self.child.wait().unwrap().to_string(), said)
+    }
+}
+
+/// How the client of a recording was started.
+fn started(name: &str) -> (Vec<&'static str>, Vec<(&'static str, &'static str)>) {
+    let mut args: Vec<&str> = match name {
+        "permission-nobody" => Vec::new(),
+        "permission-allowed" | "permission-denied" => vec!["--permission-prompt-tool", "stdio"],
+        "permission-dont-ask" => vec!["--permission-mode", "dontAsk"],
+        _ => BYPASS.to_vec(),
+    };
+    args.extend::<&[&str]>(match name {
+        "max-turns" => &["--max-turns", "2"],
+        "max-turns-held" => &["--max-turns", "3"],
+        "max-budget" => &["--max-budget-usd", "1"],
+        "question" => &["--permission-prompt-tool", "stdio"],
+        _ => &[],
+    });
+    let env = match name {
+        "stop-cap" | "stop-cap-context" => vec![("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "3")],
+        _ => Vec::new(),
+    };
+    (args, env)
+}
+
+/// What a recording's model answered, as a scenario.
+fn script(lines: &[Value], sandbox: &Sandbox) -> String {
+    let mut turns: Vec<(String, AgentTurn)> = Vec::new();
+    let mut told = 0;
+    for line in lines.iter().filter(|line| line["from"] == "client").map(|line| &line["line"]) {
+        let message = &line["message"];
+        let id = message["id"].as_str().unwrap_or_default();
+        let block = &message["content"][0];
+        let text = block["text"].as_str().unwrap_or_default();
+        if line["type"] == "result" {
+            // The lines before it tell what was read, and only this one what was written.
+            let models = line["model_usage_since_last_result"].as_object().unwrap().values();
+            let written: u64 = models.map(|model| model["outputTokens"].as_u64().unwrap()).sum();
+            let is_answer =
+                |turn: &&mut AgentTurn| turn.error.is_none() && turn.mishap == Mishap::None;
+            let answers = turns.iter_mut().skip(told).map(|(_, turn)| turn).filter(is_answer);
+            let answers: Vec<&mut AgentTurn> = answers.collect();
+            let each = written.checked_div(answers.len() as u64).unwrap_or_default();
+            for turn in answers {
+                turn.usage.output = each;
+            }
+            told = turns.len();
+        }
+        if line["terminal_reason"] == "aborted_streaming" {
+            let mishap = Mishap::Hang(Hang::Answer);
+            turns.push((String::new(), AgentTurn { mishap, ..AgentTurn::default() }));
+        } else if text.starts_with("[Your previous response had no visible output") {
+            turns.extend([(); 2].map(|()| (String::new(), AgentTurn::default())));
+        } else if line["is_api_error_message"] == true {
+            turns.push((
+                id.to_owned(),
+                AgentTurn { error: Some(error(line)), ..AgentTurn::default() },
+            ));
+        } else if line["type"] == "assistant" {
+            if turns.last().is_none_or(|(last, _)| last != id) {
+                turns.push((id.to_owned(), AgentTurn::default()));
+            }
+            let turn = &mut turns.last_mut().unwrap().1;
+            turn.usage.input = message["usage"]["input_tokens"].as_u64().unwrap();
+            if block["type"] == "text" {
+                text.clone_into(&mut turn.text);
+            } else {
+                let name = block["name"].as_str().unwrap().to_owned();
+                turn.tools.push(ToolCall::Other { name, input: block["input"].clone() });
+            }
+        }
+    }
+    let steps = turns.into_iter().map(|(_, turn)| Step::Agent(turn)).collect();
+    let only = Some(Player::Pretend);
+    let text = scenario::write(&Scenario { only, steps, ..Scenario::default() });
+    text.replace("/home/user/project", sandbox.project().to_str().unwrap())
+}
+
+/// The API's error behind what the client made of it.
+fn error(line: &Value) -> ApiError {
+    let text = line["message"]["content"][0]["text"].as_str().unwrap();
+    let before = ["API Error: 500 ", "API Error: 529 ", "API Error: 401 ", "(429) · "];
+    let rest = before.iter().find_map(|before| text.split_once(before)).map_or("", |parts| parts.1);
+    let message = rest.split(". This is a server-side issue").next().unwrap().to_owned();
+    let status = line["api_error_status"].as_u64().map_or(0, |status| status.try_into().unwrap());
+    ApiError { status, kind: line["api_error_type"].as_str().unwrap_or("none").to_owned(), message }
+}
+
+/// What differs from process to process, and what the pretended client does not tell.
+fn tidy(line: &Value, sandbox: &Sandbox) -> Value {
+    const LEFT_OUT: [&str; 14] = [
+        "uuid",
+        "timestamp",
+        "duration_ms",
+        "duration_api_ms",
+        "ttft_ms",
+        "ttft_stream_ms",
+        "time_to_request_ms",
+        "first_content_frame_ms",
+        "end_time",
+        "request_id",
+        "context_management",
+        "diagnostics",
+        "container",
+        "stop_details",
+    ];
+    match line {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(name, _)| !LEFT_OUT.contains(&name.as_str()));
+            Value::Object(
+                kept.map(|(name, value)| {
+                    let is_sum = matches!(name.as_str(), "total_cost_usd" | "costUSD");
+                    let value = match value.as_f64().filter(|_| is_sum) {
+                        Some(sum) => json!(format!("{sum:.6}")),
+                        None => tidy(value, sandbox),
+                    };
+                    (name.clone(), value)
+                })
+                .collect(),
+            )
+        }
+        Value::Array(values) => values.iter().map(|value| tidy(value, sandbox)).collect(),
+        Value::String(text) => json!(tidy_text(text, sandbox)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => line.clone(),
+    }
+}
+
+fn tidy_text(text: &str, sandbox: &Sandbox) -> String {
+    let project = sandbox.project().to_str().unwrap();
+    let slug: String =
+        project.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let text = text
+        .replace(&slug, "-home-user-project")
+        .replace(project, "/home/user/project")
+        .replace(sandbox.home().to_str().unwrap(), "/home/user");
+    PATTERNS
+        .iter()
+        .fold(text, |text, (pattern, instead)| pattern.replace_all(&text, *instead).into_owned())
+}
+
+static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    [
+        (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[uuid]"),
+        (r"toolu_(fake|sim)_\d+_", "toolu_"),
+        (r"(msg|req)_(fake|sim)_\d+", "$1"),
+        (r"\b0mw\w+-\w+\b|\ba[0-9a-f]{16}\b", "[run]"),
+        (r"\bb[0-9a-z]{8}\b", "[task]"),
+        (r"[^ \n<>]*/tasks/", ".../tasks/"),
+    ]
+    .map(|(pattern, instead)| (Regex::new(pattern).unwrap(), instead))
+    .into()
+});
+
+/// Where two lines differ. Those that tell of the client itself have less in them, but nothing that is not there.
+fn differences(place: &str, ours: &Value, real: &Value, found: &mut Vec<String>) {
+    let is_part = place.starts_with("init") || place.starts_with("initialized");
+    match (ours, real) {
+        (Value::Object(less), Value::Object(more)) => {
+            for (name, value) in less {
+                let real = more.get(name).unwrap_or(&Value::Null);
+                differences(&format!("{place}.{name}"), value, real, found);
+            }
+            let missing = more.keys().filter(|name| !is_part && !less.contains_key(*name));
+            found.extend(missing.map(|name| format!("{place}.{name} is missing")));
+        }
+        (Value::Array(_), Value::Array(_)) | (Value::Number(_), Value::Number(_)) if is_part => {}
+        (Value::String(less), Value::String(_)) if is_part && less.is_empty() => {}
+        (Value::Array(less), Value::Array(more)) if less.len() == more.len() => {
+            for (at, (ours, real)) in less.iter().zip(more).enumerate() {
+                differences(&format!("{place}[{at}]"), ours, real, found);
+            }
+        }
+        (ours, real) if ours != real => found.push(format!("{place}: {ours}, not {real}")),
+        _ => {}
+    }
+}
+
+fn kind(line: &Value) -> String {
+    if line["response"]["response"].get("pid").is_some() {
+        return "initialized".to_owned();
+    }
+    let word = [&line["request"]["callback_id"], &line["request"]["subtype"], &line["subtype"]];
+    let word = word.into_iter().chain([&line["type"]]).find_map(Value::as_str);
+    word.unwrap_or_default().to_owned()
+}
+
+/// Plays the driver of a recording; what is not as the real client said it.
+fn replay(name: &str) -> Vec<String> {
+    let text =
+        std::fs::read_to_string(Path::new(RECORDINGS).join(format!("{name}.jsonl"))).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let sandbox = Sandbox::named("project");
+    sandbox.write("scenario.toml", script(&lines, &sandbox));
+    let (args, env) = started(name);
+    let mut client = Driven::start(&sandbox, &env, &args);
+    let mut ids: BTreeMap<String, Value> = BTreeMap::new();
+    let mut found = Vec::new();
+    for line in &lines {
+        let real = &line["line"];
+        if line["from"] == "driver" {
+            let mut line = real.clone();
+            if let Some(id) = real["response"]["request_id"].as_str() {
+                line["response"]["request_id"] = ids[id].clone();
+            }
+            let text = line.to_string();
+            let text = text.replace("/home/user/project", sandbox.project().to_str().unwrap());
+            client.say(&serde_json::from_str(&text).unwrap());
+            continue;
+        }
+        let Some(ours) = client.hear() else {
+            found.push(format!("{name}: nothing where {} was", kind(real)));
+            return found;
+        };
+        let (said, wanted) = (kind(&ours), kind(real));
+        if said != wanted {
+            found.push(format!("{name}: {said} where {wanted} was"));
+            return found;
+        }
+        if let Some(id) = real["request_id"].as_str() {
+            ids.insert(id.to_owned(), ours["request_id"].clone());
+        }
+        let mut here = Vec::new();
+        differences(&wanted, &tidy(&ours, &sandbox), &tidy(real, &sandbox), &mut here);
+        found.extend(here.into_iter().map(|difference| format!("{name}: {difference}")));
+    }
+    client.end();
+    found
+}
+
+#[test]
+fn it_says_what_the_real_client_said() {
+    let mut names: Vec<String> = std::fs::read_dir(RECORDINGS)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    assert!(names.len() > 25);
+    let found = names.iter().flat_map(|name| replay(name));
+    insta::assert_snapshot!(found.collect::<Vec<_>>().join("\n"), @"");
+}
+
+const SCRIPT: &str = r#"
+only = "pretend"
+
+[[step]]
+agent = "one"
+tools = [{ run = "echo one > made.txt" }]
+crash = "tools"
+
+[[step]]
+agent = "two"
+crash = "stop"
+
+[[step]]
+agent = "three"
+crash = { at = "idle", exit = 7 }
+
+[[step]]
+agent = "four"
+
+[[step]]
+agent = "five"
+tools = [{ run = "sleep 60" }]
+
+[[step]]
+hang = "answer"
+"#;
+
+/// The processes that a runner starts one after the other, through a script of its own, share one script of the agent's.
+#[test]
+fn a_crash_leaves_the_session_and_the_next_process_goes_on() {
+    let sandbox = Sandbox::named("project");
+    sandbox.write("scenario.toml", SCRIPT);
+    let id = "5999882c-e786-462c-84d4-07d1c65b5e76";
+    let mut story = Vec::new();
+    for session in ["--session-id", "--session-id", "--resume", "--resume", "--resume"] {
+        let mut client = Driven::start(&sandbox, &[], &[&BYPASS[..], &[session, id]].concat());
+        client.say(&json!({
+            "type": "control_request",
+            "request_id": "1",
+            "request": {
+                "subtype": "initialize",
+                "hooks": {"Stop": [{"hookCallbackIds": ["stop"]}]},
+            },
+        }));
+        client.prompt("go on");
+        let result = client.result().map_or(Value::Null, |result| {
+            json!([result["result"], result["total_cost_usd"], result["result_index"]])
+        });
+        let (ended, said) = client.end();
+        story.push(format!("{session}: {result}, {ended} {said}"));
+    }
+    let made = std::fs::read_to_string(sandbox.project().join("made.txt")).unwrap();
+    story.push(format!("made.txt: {made}"));
+    insta::assert_snapshot!(story.join("\n"), @r#"
+    --session-id: null, signal: 9 (SIGKILL) 
+    --session-id: null, exit status: 1 Error: Session ID 5999882c-e786-462c-84d4-07d1c65b5e76 is already in use.
+    --resume: null, signal: 9 (SIGKILL) 
+    --resume: ["three",0.0008,0], exit status: 7 
+    --resume: ["four",0.0008,0], exit status: 0 
+    made.txt: one
+    "#);
+}
+
+#[test]
+fn signals_end_it_as_they_end_the_client() {
+    let mut story = Vec::new();
+    let sandbox = Sandbox::named("project");
+    let script = SCRIPT.split("agent = \"four\"").nth(1).unwrap();
+    sandbox.write("scenario.toml", format!("only = \"pretend\"\n{script}"));
+    for (signal, name) in [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM")] {
+        let mut client = Driven::start(&sandbox, &[], &BYPASS);
+        client.say(&json!({
+            "type": "control_request",
+            "request_id": "1",
+            "request": {
+                "subtype": "initialize",
+                "hooks": {"SessionEnd": [{"hookCallbackIds": ["end"], "timeout": 1}]},
+            },
+        }));
+        client.prompt("go on");
+        while client.hear().is_some_and(|line| line["subtype"] != "init") {}
+        if name == "SIGINT" {
+            while client.hear().is_some_and(|line| line["message"]["content"][0]["name"] != "Bash")
+            {
+            }
+        }
+        kill_process(Pid::from_child(&client.child), signal).unwrap();
+        let mut lines = Vec::new();
+        while let Some(line) = client.hear() {
+            let reason = line["terminal_reason"].as_str().unwrap_or_default();
+            lines.push(format!("{} {reason}", kind(&line)).trim_end().to_owned());
+            if line["type"] == "control_request" {
+                let response = json!({"subtype": "success", "request_id": line["request_id"]});
+                client.say(&json!({"type": "control_response", "response": response}));
+            }
+        }
+        story.push(format!("{name}: {}, {}", lines.join(", "), client.end().0));
+    }
+    insta::assert_snapshot!(story.join("\n"), @"
+    SIGINT: user, user, error_during_execution aborted_tools, end, exit status: 0
+    SIGTERM: end, exit status: 143
+    ");
+}
