@@ -40,9 +40,11 @@ impl Home {
         RunPaths(self.runs().join(run.as_str()))
     }
 
-    /// What a run of its own work tree works in.
+    /// What a run of its own work tree works in: beside ralph's own files, not among them: those are nobody's work, and no agent may touch them.
     pub fn worktree(&self, run: &RunId) -> PathBuf {
-        self.0.join("worktrees").join(run.as_str())
+        let mut name = self.0.file_name().unwrap_or_default().to_os_string();
+        name.push("-worktrees");
+        self.0.with_file_name(name).join(run.as_str())
     }
 
     pub fn held(&self) -> PathBuf {

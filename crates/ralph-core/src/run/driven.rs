@@ -237,7 +237,6 @@ impl State {
         known.tokens = known.tokens.max(now.tokens);
         if metered.source == Source::Agent {
             driven.turns = driven.turns.max(metered.turns);
-            self.driving.broken = 0;
             self.driving.worst_turn_micro_usd = self.driving.worst_turn_micro_usd.max(turn);
         }
     }
@@ -265,6 +264,8 @@ impl State {
     /// more.
     pub(super) fn progressed(&mut self, decided: &Decided) {
         if let Some(report) = decided.report.as_ref().filter(|_| self.driving.count > 0) {
+            // What an agent costs that breaks off proves nothing; that it came to a stop does.
+            self.driving.broken = 0;
             if let Some(mark) = decided.mark {
                 self.counted(report, mark);
             }

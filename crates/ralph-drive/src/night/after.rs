@@ -182,6 +182,7 @@ impl Night<'_, '_> {
     }
 
     fn weather(&mut self, cause: Cause, ending: &Ending) -> Result<Next, DriveError> {
+        let in_a_row = self.waits;
         self.waits = self.waits.saturating_add(1);
         let resets_at_ms = match ending {
             Ending::RateLimited { resets_at_ms } => *resets_at_ms,
@@ -195,7 +196,7 @@ impl Night<'_, '_> {
             now_ms: clock::now_ms(),
             local: clock::local_second_of_day,
         };
-        let happened = Happened { cause, resets_at_ms, in_a_row: self.waits };
+        let happened = Happened { cause, resets_at_ms, in_a_row };
         Ok(match weather::next(happened, &sky) {
             Forecast::Wait(wait) => Next::Wait(wait),
             Forecast::Park { status, why } => Next::Park(status, why),

@@ -40,9 +40,8 @@ impl Night<'_, '_> {
             return Ok(Next::Over);
         }
         if self.landing.is_none() && worktree.then == Then::Merge {
-            match self.take_turn(worktree)? {
-                Some(next) => return Ok(next),
-                None => self.ride.note("its turn to land"),
+            if let Some(next) = self.take_turn(worktree)? {
+                return Ok(next);
             }
         }
         match self.merged(worktree) {

@@ -261,9 +261,10 @@ impl Conversation {
         self.decision = None;
         self.activity.has_result = false;
         self.nudge = Nudge::No;
-        self.tally.asked();
         self.heard = Stopwatch::start();
-        self.send(&wire::user(text, None));
+        // With a stroke in front it would be a command of the client's, and reach no model.
+        let stroke = if text.starts_with('/') { " " } else { "" };
+        self.send(&wire::user(&format!("{stroke}{text}"), None));
         self.listen(ride)
     }
 
@@ -339,7 +340,11 @@ impl Conversation {
         self.facts.see(&line);
         self.watch(ride, &line);
         match line {
-            Line::Init(init) => self.model = init.model.or(self.model.take()),
+            Line::Init(init) => {
+                // From here on a model is asked, and whoever breaks off may have cost something.
+                self.tally.asked();
+                self.model = init.model.or(self.model.take());
+            }
             Line::Assistant(said) => self.took_in(ride, &said),
             Line::Result(outcome) => self.ended(ride, &outcome)?,
             Line::Callback { request, callback, input } => {
@@ -596,7 +601,7 @@ impl Conversation {
         self.manner = Manner::Quiet;
         self.said = None;
         self.activity.has_result = false;
-        self.tally.asked();
+        self.facts = self.facts.next();
         self.send(&wire::user(crate::handoff::request(), None));
         let deadline = Deadline::after(NOTES);
         while !self.is_over() && !deadline.is_over() && ride.wish() == Wish::None {

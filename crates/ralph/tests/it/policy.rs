@@ -35,6 +35,7 @@ fn every_value_is_explained() {
     run.min_iterations = 0                      default
     run.max_duration = "8h"                     default
     run.max_cost_usd = 5.0                      $ROOT/home/.ralph/config.toml:1
+    run.max_tokens = 0                          default
     run.stuck_after = 3                         default
     run.handover_at = 0.8                       default
     run.baseline = "block"                      default
@@ -66,6 +67,16 @@ fn every_value_is_explained() {
     orchestrator.plan = "person"                default
     environment.pass = []                       default
     environment.set.LANG = "C"                  ralph.toml:11
+    runner.sessions = "hybrid"                  default
+    runner.agent_arguments = []                 default
+    runner.idle_after = "10m"                   default
+    runner.question_after = "30m"               default
+    runner.wait_for_limits = "0s"               default
+    runner.max_resumes = 3                      default
+    runner.limit_jitter = "5m"                  default
+    runner.wait_for_errors = "1h"               default
+    runner.worst_turn_usd = 1.0                 default
+    runner.max_cost_per_day_usd = 0.0           default
     notify.bell = false                         default
     notify.desktop = false                      default
     notify.on = ["verified", "claimed", "exhausted", "stuck", "needs_human", "needs_review", "gate_broken", "rate_limited", "overridden", "crashed"]   default
@@ -79,6 +90,7 @@ fn every_value_is_explained() {
     min_iterations = 0
     max_duration = "8h"
     max_cost_usd = 5.0
+    max_tokens = 0
     stuck_after = 3
     handover_at = 0.8
     baseline = "block"
@@ -334,6 +346,7 @@ fn the_policy_reference_is_current() {
         "tests",
         "verify",
         "environment",
+        "runner",
         "notify",
     ] {
         page.push_str(&section(&schema, heading));
