@@ -146,14 +146,17 @@ pub(crate) fn start(
 /// A new id for a session, as the client makes them up.
 pub fn new_session() -> Option<SessionId> {
     let key = clock::random_key()?;
-    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, ..] = key;
-    // Version 4, variant 1.
-    let bytes = [a, b, c, d, e, f, (g & 0x0f) | 0x40, h, (i & 0x3f) | 0x80, j, k, l, m, n, o, p];
     let mut id = String::with_capacity(36);
-    for (at, byte) in bytes.iter().enumerate() {
+    for (at, byte) in key.into_iter().take(16).enumerate() {
         if matches!(at, 4 | 6 | 8 | 10) {
             id.push('-');
         }
+        // Version 4, variant 1.
+        let byte = match at {
+            6 => byte & 0x0f | 0x40,
+            8 => byte & 0x3f | 0x80,
+            _ => byte,
+        };
         id.push_str(&format!("{byte:02x}"));
     }
     SessionId::parse(&id)

@@ -171,6 +171,10 @@ impl Tally {
         self.metered(plus(self.spent, Spent { micro_usd, tokens }), meter)
     }
 
+    pub fn session(&self) -> &SessionId {
+        &self.opening.session
+    }
+
     /// The session up to the last result.
     pub fn spent(&self) -> Spent {
         self.spent

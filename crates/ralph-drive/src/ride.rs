@@ -55,8 +55,8 @@ impl Ride<'_> {
         let world = World::new(self.client.env.clone(), Deadline::after(LONGEST_ANSWER))?;
         let cap = Cap::At(self.block_cap());
         let spent_today_micro_usd = self.spent_today();
-        let driven = Driven { driver, context_permille, cap, spent_today_micro_usd };
-        Some(World { driven: Some(driven), home: self.home.clone(), ..world })
+        let known = Driven { driver, context_permille, cap, spent_today_micro_usd };
+        Some(World { driven: Some(known), home: self.home.clone(), ..world })
     }
 
     pub(crate) fn spent_today(&self) -> Option<u64> {

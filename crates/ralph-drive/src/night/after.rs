@@ -184,10 +184,10 @@ impl Night<'_, '_> {
     fn weather(&mut self, cause: Cause, ending: &Ending) -> Result<Next, DriveError> {
         let in_a_row = self.waits;
         self.waits = self.waits.saturating_add(1);
-        let resets_at_ms = match ending {
-            Ending::RateLimited { resets_at_ms } => *resets_at_ms,
-            _ => None,
-        };
+        let mut resets_at_ms = None;
+        if let Ending::RateLimited { resets_at_ms: told } = ending {
+            resets_at_ms = *told;
+        }
         let opened = self.ride.load()?;
         let sky = Sky {
             run: &self.ride.run,

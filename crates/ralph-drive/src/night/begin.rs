@@ -78,24 +78,26 @@ impl Night<'_, '_> {
 }
 
 fn left(entries: &[Entry]) -> Left {
-    let told = entries.iter().rev().find_map(|entry| match &entry.change {
-        Change::Drove(drove) => match drove.as_ref() {
-            Drove::Waits(_) => Some(Left::Waiting),
-            Drove::HandsOver { why, .. } => Some(Left::HandingOver(why.clone())),
-            Drove::Session(_) | Drove::Woke | Drove::Broke { .. } | Drove::Silent { .. } => {
-                Some(Left::AtWork)
-            }
-            Drove::Metered(_)
-            | Drove::Tried { .. }
-            | Drove::Parked { .. }
-            | Drove::Settled { .. } => None,
-        },
-        Change::Decided(decided) => Some(match (&decided.outcome, decided.rule) {
+    entries.iter().rev().find_map(|entry| told(&entry.change)).unwrap_or(Left::AtWork)
+}
+
+fn told(change: &Change) -> Option<Left> {
+    if let Change::Decided(decided) = change {
+        return Some(match (&decided.outcome, decided.rule) {
             (Outcome::HandedOver, _) => Left::HandingOver(decided.because.clone()),
             (Outcome::Allowed, Rule::FinalLook) => Left::Looking,
             _ => Left::AtWork,
-        }),
-        _ => None,
-    });
-    told.unwrap_or(Left::AtWork)
+        });
+    }
+    let Change::Drove(drove) = change else { return None };
+    match drove.as_ref() {
+        Drove::Waits(_) => Some(Left::Waiting),
+        Drove::HandsOver { why, .. } => Some(Left::HandingOver(why.clone())),
+        Drove::Session(_) | Drove::Woke | Drove::Broke { .. } | Drove::Silent { .. } => {
+            Some(Left::AtWork)
+        }
+        Drove::Metered(_) | Drove::Tried { .. } | Drove::Parked { .. } | Drove::Settled { .. } => {
+            None
+        }
+    }
 }

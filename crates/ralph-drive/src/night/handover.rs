@@ -5,7 +5,7 @@ use crate::handoff::{self, Handoff};
 use crate::session::Conversation;
 use crate::told::Told;
 use ralph_core::drive::Drove;
-use ralph_core::record::Change;
+use ralph_core::record::{Change, Entry};
 use ralph_exec::fs::{self, Durability};
 use ralph_exec::store::Opened;
 use ralph_exec::{clock, journal, trail};
@@ -34,11 +34,11 @@ impl Night<'_, '_> {
         let trail = trail::keep(self.ride.home, &run, "handed over to a fresh session");
         let goal = fs::read_range(&paths.goal(), 0, LARGEST_GOAL).unwrap_or_default();
         let entries = journal::read(&paths.journal()).map(|read| read.entries).unwrap_or_default();
-        let learned = |change: &Change| match change {
-            Change::Learned { title, .. } => Some(title.clone()),
-            _ => None,
+        let learned = |entry: &Entry| {
+            let Change::Learned { title, .. } = &entry.change else { return None };
+            Some(title.clone())
         };
-        let learnings: Vec<_> = entries.iter().filter_map(|entry| learned(&entry.change)).collect();
+        let learnings: Vec<_> = entries.iter().filter_map(learned).collect();
         let goal = String::from_utf8_lossy(&goal);
         let handoff = Handoff {
             goal: &goal,

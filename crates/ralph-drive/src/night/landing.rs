@@ -39,10 +39,11 @@ impl Night<'_, '_> {
         if let Phase::Ended(_) = self.ride.phase()? {
             return Ok(Next::Over);
         }
-        if self.landing.is_none() && worktree.then == Then::Merge {
-            if let Some(next) = self.take_turn(worktree)? {
-                return Ok(next);
-            }
+        if self.landing.is_none()
+            && worktree.then == Then::Merge
+            && let Some(next) = self.take_turn(worktree)
+        {
+            return Ok(next);
         }
         match self.merged(worktree) {
             Ok(Merged::Conflict { files }) => {
@@ -63,7 +64,7 @@ impl Night<'_, '_> {
                 self.closing = Some(commit);
                 self.look(Driver::Closing)
             }
-            Err(error) => Ok(self.kept_back(worktree, &error)),
+            Err(error) => Ok(kept_back(worktree, &error)),
         }
     }
 
@@ -115,7 +116,7 @@ impl Night<'_, '_> {
             Ok(Landed::Refused { why }) => {
                 Ok(Next::Park(Status::NeedsHuman, format!("{why}; {}", kept(worktree))))
             }
-            Err(error) => Ok(self.kept_back(worktree, &error)),
+            Err(error) => Ok(kept_back(worktree, &error)),
         }
     }
 
@@ -125,18 +126,13 @@ impl Night<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn kept_back(&self, worktree: &Worktree, error: &dyn std::error::Error) -> Next {
-        let said = ralph_exec::faults::describe(error);
-        Next::Park(Status::NeedsHuman, format!("{said}; {}", kept(worktree)))
-    }
-
     /// One at a time: what is looked at together with the target must still be it when it lands.
-    fn take_turn(&mut self, worktree: &Worktree) -> Result<Option<Next>, DriveError> {
+    fn take_turn(&mut self, worktree: &Worktree) -> Option<Next> {
         let path = self.ride.home.landing(Path::new(&worktree.from));
         if let Some(parent) = path.parent()
             && let Err(error) = fs::create_dir(parent)
         {
-            return Ok(Some(self.kept_back(worktree, &error)));
+            return Some(kept_back(worktree, &error));
         }
         let deadline = Deadline::after(LONGEST_TURN);
         let mut is_told = false;
@@ -144,10 +140,10 @@ impl Night<'_, '_> {
             match fs::lock(&path, &Deadline::after(TICK)) {
                 Ok(lock) => {
                     self.landing = Some(lock);
-                    return Ok(None);
+                    return None;
                 }
                 Err(LockError::Busy { .. }) if !deadline.is_over() => {}
-                Err(error) => return Ok(Some(self.kept_back(worktree, &error))),
+                Err(error) => return Some(kept_back(worktree, &error)),
             }
             if !is_told {
                 is_told = true;
@@ -157,7 +153,7 @@ impl Night<'_, '_> {
             self.ride.watcher.tick();
             if self.ride.wish() != Wish::None {
                 let why = "a person ended it before it landed".to_string();
-                return Ok(Some(Next::Park(Status::Cancelled, why)));
+                return Some(Next::Park(Status::Cancelled, why));
             }
         }
     }
@@ -189,4 +185,9 @@ pub(super) fn kept(worktree: &Worktree) -> String {
     let kept = worktree::kept(worktree);
     let look = kept.commands.get(1).map(|command| format!("; see `{command}`")).unwrap_or_default();
     format!("branch `{}` and work tree `{}` are kept{look}", kept.branch, kept.path)
+}
+
+pub(super) fn kept_back(worktree: &Worktree, error: &dyn std::error::Error) -> Next {
+    let said = ralph_exec::faults::describe(error);
+    Next::Park(Status::NeedsHuman, format!("{said}; {}", kept(worktree)))
 }

@@ -43,8 +43,7 @@ impl Night<'_, '_> {
             offset = tell_gates(self.ride, offset);
             self.ride.watcher.tick();
             if self.ride.wish() != Wish::None {
-                let why = "a person ended it with Ctrl-C".to_string();
-                let next = self.park(Status::Cancelled, why)?;
+                let next = self.park(Status::Cancelled, "a person ended it with Ctrl-C")?;
                 drop(work::call_off(self.ride.home, &self.ride.run));
                 drop(decided.recv_timeout(LAST_WORDS));
                 return Ok(next);

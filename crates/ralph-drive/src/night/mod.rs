@@ -60,7 +60,7 @@ pub enum DriveError {
 }
 
 /// What is done next.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 enum Next {
     /// A new session, which starts from this.
     Fresh(String),
@@ -130,11 +130,8 @@ pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, Drive
         rounds: 0,
     };
     let mut next = night.begin(&plan.notes)?;
-    loop {
-        next = match next {
-            Next::Over => break,
-            next => night.step(next)?,
-        };
+    while next != Next::Over {
+        next = night.step(next)?;
     }
     night.close()?;
     let report = night.report()?;
@@ -167,7 +164,7 @@ impl Night<'_, '_> {
             Next::Wait(wait) => self.wait(&wait),
             Next::Ask(question) => self.ask(question),
             Next::Paused => self.paused(),
-            Next::Park(status, why) => self.park(status, why),
+            Next::Park(status, why) => self.park(status, &why),
             Next::Over => Ok(Next::Over),
         }
     }
@@ -228,14 +225,14 @@ impl Night<'_, '_> {
     }
 
     /// Nobody drives it any more until a person does. What is said last is what it is shown as.
-    fn park(&mut self, status: Status, why: String) -> Result<Next, DriveError> {
+    fn park(&mut self, status: Status, why: &str) -> Result<Next, DriveError> {
         // On record first: what is being decided meanwhile charges nothing then.
-        let opened = self.ride.record(Drove::Parked { status, why: why.clone() })?;
+        let opened = self.ride.record(Drove::Parked { status, why: why.to_string() })?;
         self.cut_off()?;
         if let Some(world) = self.ride.world(Driver::Alone, None)
             && status != Status::Cancelled
         {
-            let _bell = notify::about(&world, &opened.run, status, &why);
+            let _bell = notify::about(&world, &opened.run, status, why);
         }
         Ok(Next::Over)
     }

@@ -60,12 +60,10 @@ impl Night<'_, '_> {
     fn settled(&self) -> Option<String> {
         let entries = journal::read(&self.ride.home.run(&self.ride.run).journal());
         let entries = entries.map(|read| read.entries).unwrap_or_default();
-        entries.into_iter().rev().find_map(|entry| match entry.change {
-            Change::Drove(drove) => match *drove {
-                Drove::Settled { how } => Some(how),
-                _ => None,
-            },
-            _ => None,
+        entries.into_iter().rev().find_map(|entry| {
+            let Change::Drove(drove) = entry.change else { return None };
+            let Drove::Settled { how } = *drove else { return None };
+            Some(how)
         })
     }
 
@@ -73,13 +71,16 @@ impl Night<'_, '_> {
     fn because(&self, status: Status) -> String {
         let entries = journal::read(&self.ride.home.run(&self.ride.run).journal());
         let entries = entries.map(|read| read.entries).unwrap_or_default();
-        let ended = entries.iter().rev().find_map(|entry| match &entry.change {
-            Change::Decided(decided) if matches!(decided.outcome, Outcome::Ended(_)) => {
-                Some(decided.because.clone())
+        let ended = entries.iter().rev().find_map(|entry| {
+            if let Change::Decided(decided) = &entry.change
+                && let Outcome::Ended(_) = decided.outcome
+            {
+                return Some(decided.because.clone());
             }
-            Change::Cancelled => Some("a person cancelled it".to_string()),
-            Change::Overridden { how } => Some(how.clone()),
-            _ => None,
+            if let Change::Overridden { how } = &entry.change {
+                return Some(how.clone());
+            }
+            (entry.change == Change::Cancelled).then(|| "a person cancelled it".to_string())
         });
         ended.unwrap_or_else(|| status.name().to_string())
     }

@@ -1,6 +1,6 @@
 //! A pull request in the place of a merge: the branch is pushed, the report is its body, and its checks may have to pass.
 
-use super::landing::kept;
+use super::landing::{kept, kept_back};
 use super::{DriveError, Next, Night};
 use crate::told::Told;
 use crate::wishes::Wish;
@@ -51,14 +51,14 @@ impl Night<'_, '_> {
     ) -> Result<Next, DriveError> {
         let opened = match self.opened(worktree, commit) {
             Ok(opened) => opened,
-            Err(error) => return Ok(self.kept_back(worktree, &error)),
+            Err(error) => return Ok(kept_back(worktree, &error)),
         };
         let (forge, url) = opened;
         let Some(most) = worktree.checks_ms else {
             self.settle(format!("{url} is open, on branch `{}`", worktree.branch))?;
             return self.look(Driver::Alone);
         };
-        Ok(match self.checked(&forge, commit, Duration::from_millis(most))? {
+        Ok(match self.checked(&forge, commit, Duration::from_millis(most)) {
             Checked::Passed(what) => {
                 self.settle(format!("{url} is open, and {what}"))?;
                 self.look(Driver::Alone)?
@@ -129,19 +129,14 @@ impl Night<'_, '_> {
     }
 
     /// Bounded, visible, and ended by whoever wishes it.
-    fn checked(
-        &mut self,
-        forge: &Forge,
-        commit: &str,
-        most: Duration,
-    ) -> Result<Checked, DriveError> {
+    fn checked(&mut self, forge: &Forge, commit: &str, most: Duration) -> Checked {
         let until_ms = clock::now_ms().saturating_add(u64::try_from(most.as_millis()).unwrap_or(0));
         let began = Stopwatch::start();
         let mut asked: Option<Stopwatch> = None;
         while clock::now_ms() < until_ms {
             self.ride.watcher.tick();
             if self.ride.wish() != Wish::None {
-                return Ok(Checked::Wished);
+                return Checked::Wished;
             }
             if asked.as_ref().is_some_and(|asked| asked.elapsed() < LOOK) {
                 clock::pause(TICK);
@@ -150,7 +145,7 @@ impl Night<'_, '_> {
             asked = Some(Stopwatch::start());
             let why = match forge::checks(forge, commit, &Deadline::after(PATIENCE)) {
                 Ok(Checks::Passed { count }) => {
-                    return Ok(Checked::Passed(format!("its {count} checks pass")));
+                    return Checked::Passed(format!("its {count} checks pass"));
                 }
                 Ok(Checks::Failed { failed }) => {
                     let named = failed.iter().map(|one| match &one.url {
@@ -158,11 +153,11 @@ impl Night<'_, '_> {
                         None => one.name.clone(),
                     });
                     let named = named.collect::<Vec<_>>().join(", ");
-                    return Ok(Checked::Failed(format!("these checks fail: {named}")));
+                    return Checked::Failed(format!("these checks fail: {named}"));
                 }
                 Ok(Checks::Pending { names }) => format!("checks: {}", names.join(", ")),
                 Ok(Checks::None) if began.elapsed() > NONE_YET => {
-                    return Ok(Checked::Untold("nobody checks this commit".to_string()));
+                    return Checked::Untold("nobody checks this commit".to_string());
                 }
                 Ok(Checks::None) => "checks that have not begun".to_string(),
                 Err(error) => ralph_exec::faults::describe(&error),
@@ -170,6 +165,6 @@ impl Night<'_, '_> {
             self.ride.tell(&Told::Waiting { why, until_ms, attempt: 1 });
         }
         let most = limits::duration(u64::try_from(most.as_millis()).unwrap_or(u64::MAX));
-        Ok(Checked::Untold(format!("its checks said nothing within {most}")))
+        Checked::Untold(format!("its checks said nothing within {most}"))
     }
 }

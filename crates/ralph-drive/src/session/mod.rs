@@ -1,20 +1,21 @@
 //! One process of the agent, talked to from its first word to its end.
 
 mod answer;
+mod leave;
+mod mind;
+mod open;
 mod watch;
 
 pub(crate) use watch::{tell_decision, tell_gates};
 
-use crate::agent::{self, Call};
 use crate::ending::{self, Ending, TurnFacts};
-use crate::meter::{self, Opening, Tally};
+use crate::meter::Tally;
 use crate::ride::Ride;
-use crate::told::Told;
 use crate::wire::{self, Line};
 use crate::wishes::Wish;
 use answer::{Answer, What};
 use ralph_core::decide::Decision;
-use ralph_core::drive::{Drove, How, Session as Record, Silence, Source};
+use ralph_core::drive::{Drove, How};
 use ralph_core::event::Stop;
 use ralph_core::facts::Driver;
 use ralph_core::id::SessionId;
@@ -22,14 +23,14 @@ use ralph_core::record::Outcome as Charged;
 use ralph_core::run::{Phase, Spent};
 use ralph_core::text;
 use ralph_exec::clock::{self, Deadline, Stopwatch};
-use ralph_exec::contract::{progress, work};
-use ralph_exec::driven::{self, DrivenError};
+use ralph_exec::contract::work;
+use ralph_exec::driven::DrivenError;
 use ralph_exec::fs;
 use ralph_exec::ledger;
-use ralph_exec::proc::talk::{self, Heard, Talk, TalkError};
+use ralph_exec::proc::talk::{Talk, TalkError};
 use ralph_exec::store::StoreError;
 use std::collections::BTreeMap;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 /// Lines that wait to be read. A client that says more waits too.
@@ -173,84 +174,6 @@ struct Question {
 }
 
 impl Conversation {
-    /// Starts the agent. It is on record before it runs, so that whoever comes after a crash knows what to look for.
-    pub(crate) fn start(ride: &mut Ride<'_>, start: &Start) -> Result<Self, SessionError> {
-        let opened = ride.load()?;
-        let block_cap = ride.block_cap();
-        let day = ride.settings.day_micro_usd;
-        let day = day.map(|most| most.saturating_sub(ride.spent_today().unwrap_or(0)));
-        let limits = opened.state.limits(&opened.run);
-        let caps = meter::native_caps(limits, opened.state.driving.spent(), day);
-        let call = Call {
-            session: &start.session,
-            from: start.from.as_ref(),
-            how: start.how,
-            model: start.model.as_deref(),
-            max_budget_usd: caps.max_budget_usd.as_deref(),
-            block_cap,
-        };
-        let argv = agent::argv(ride.client, &ride.settings, &call);
-        let mark = talk::new_mark();
-        let record = Record {
-            id: start.session.clone(),
-            how: start.how,
-            model: start.model.clone(),
-            argv: agent::shown(&argv, &ride.redactor),
-            mark: mark.clone(),
-        };
-        let world = ride.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
-        driven::enter(&world, &ride.run, &record)?;
-        let number = ride.load()?.state.driving.count;
-        ride.tell(&Told::Session {
-            session: start.session.clone(),
-            how: start.how,
-            number,
-            model: start.model.clone(),
-            argv: record.argv,
-        });
-        let (sender, events) = mpsc::sync_channel(QUEUE);
-        let lines = sender.clone();
-        let hear = move |heard| {
-            let event = match heard {
-                Heard::Line(line) => Event::Line(line),
-                Heard::End => Event::End,
-            };
-            // Nobody listens to what an ended process had left to say.
-            drop(lines.send(event));
-        };
-        let place = (ride.home, &ride.run);
-        let talk = agent::start(ride.client, place, (&argv, block_cap, mark.as_deref()), hear)?;
-        let tally = Tally::open(opening(ride, start)?);
-        let booked = tally.spent();
-        let mut conversation = Self {
-            talk,
-            events,
-            sender,
-            session: start.session.clone(),
-            tally,
-            booked,
-            facts: TurnFacts::default(),
-            decision: None,
-            said: None,
-            model: None,
-            windows: BTreeMap::new(),
-            context_tokens: None,
-            context: Context::Unasked,
-            activity: Activity::default(),
-            answering: BTreeMap::new(),
-            question: None,
-            progress: progress::since(ride.home, &ride.run, 0).1,
-            heard: Stopwatch::start(),
-            looked: Stopwatch::start(),
-            nudge: Nudge::No,
-            manner: Manner::Usual,
-            stop: None,
-            requests: 0,
-        };
-        conversation.send(&wire::initialize("initialize", &answer::hooks()));
-        Ok(conversation)
-    }
-
     pub(crate) fn session(&self) -> &SessionId {
         &self.session
     }
@@ -338,7 +261,7 @@ impl Conversation {
     fn hear(&mut self, ride: &mut Ride<'_>, line: &[u8]) -> Result<(), SessionError> {
         let line = wire::read(line);
         self.facts.see(&line);
-        self.watch(ride, &line);
+        watch::watch(ride, &line);
         match line {
             Line::Init(init) => {
                 // From here on a model is asked, and whoever breaks off may have cost something.
@@ -348,7 +271,7 @@ impl Conversation {
             Line::Assistant(said) => self.took_in(ride, &said),
             Line::Result(outcome) => self.ended(ride, &outcome)?,
             Line::Callback { request, callback, input } => {
-                self.ask(ride, request, &callback, input)?;
+                self.ask(ride, answer::kind(&callback), (request, input))?;
             }
             Line::Permission(permission) => self.asked_person(ride, permission)?,
             Line::Asked { request, subtype } => {
@@ -452,11 +375,9 @@ impl Conversation {
     fn ask(
         &mut self,
         ride: &mut Ride<'_>,
-        request: String,
-        callback: &str,
-        input: String,
+        what: What,
+        (request, input): (String, String),
     ) -> Result<(), SessionError> {
-        let what = answer::kind(callback);
         if self.answering.len() >= MOST_ANSWERS {
             self.send(&wire::answer(&request, b"{}"));
             return Ok(());
@@ -508,154 +429,6 @@ impl Conversation {
         Ok(())
     }
 
-    fn asked_person(
-        &mut self,
-        ride: &mut Ride<'_>,
-        asked: wire::Permission,
-    ) -> Result<(), SessionError> {
-        let what = wire::what(&asked.gist, &ride.client.project, &ride.redactor);
-        let text = asked.question.unwrap_or_else(|| format!("may it use {}: {what}", asked.tool));
-        let text = ride.redactor.redact(&text);
-        let until_ms = clock::now_ms().saturating_add(ride.settings.question_ms);
-        let hints = ride.load()?.state.hints.len();
-        ride.tell(&Told::Question { text: text.clone(), until_ms });
-        self.question = Some(Question { request: asked.request, text, until_ms, hints });
-        Ok(())
-    }
-
-    fn tick(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
-        ride.watcher.tick();
-        if ride.wish() == Wish::Now {
-            return Ok(Some(Pause::Wished));
-        }
-        if self.answering.values().any(|what| *what == What::Stop) {
-            self.watch_gates(ride);
-            // Whoever wants an end waits for no gate.
-            if ride.wish() == Wish::AfterTheTurn {
-                return Ok(Some(Pause::Wished));
-            }
-        }
-        if self.looked.elapsed() < LOOK {
-            return Ok(None);
-        }
-        self.looked = Stopwatch::start();
-        if self.answering.is_empty() && is_over_time(ride)? {
-            return Ok(Some(Pause::OverTime));
-        }
-        match ride.phase()? {
-            Phase::Active | Phase::Orphaned => {}
-            // What a stop was just decided to be is told by the turn.
-            Phase::Ended(_) if self.facts.stop != ending::Stop::NotAsked => {}
-            phase @ (Phase::Ended(_) | Phase::Paused { .. }) => {
-                return Ok(Some(Pause::Called(phase)));
-            }
-        }
-        if self.question.is_some() {
-            return self.heed(ride);
-        }
-        self.mind_silence(ride)
-    }
-
-    /// A person may answer with `ralph tell`; nobody else answers for them.
-    fn heed(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
-        let Some(question) = self.question.take() else { return Ok(None) };
-        let hints = ride.load()?.state.hints;
-        if let Some(said) = hints.get(question.hints..).filter(|said| !said.is_empty()) {
-            let message = format!("A person answers: {}", said.join("\n"));
-            let permit = wire::Permit::Deny { message: &message };
-            self.send(&wire::permission(&question.request, permit));
-            self.heard = Stopwatch::start();
-            return Ok(None);
-        }
-        if clock::now_ms() < question.until_ms {
-            self.question = Some(question);
-            return Ok(None);
-        }
-        Ok(Some(Pause::Unanswered(question.text)))
-    }
-
-    fn mind_silence(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
-        let after = Duration::from_millis(ride.settings.idle_ms);
-        if self.heard.elapsed() < after || !self.answering.is_empty() {
-            return Ok(None);
-        }
-        let after_ms = ride.settings.idle_ms;
-        let done = match self.nudge {
-            Nudge::No => Silence::Nudged,
-            Nudge::Given => Silence::Restarted,
-        };
-        ride.record(Drove::Silent { after_ms, done })?;
-        ride.tell(&Told::Silent { after_ms, done });
-        if self.nudge == Nudge::Given {
-            return Ok(Some(Pause::Silent));
-        }
-        self.nudge = Nudge::Given;
-        self.heard = Stopwatch::start();
-        self.activity.background = 0;
-        self.send(&wire::user(crate::handoff::nudge(), None));
-        Ok(None)
-    }
-
-    /// What the agent has to say to whoever goes on with its work, within a bound of time.
-    pub(crate) fn notes(&mut self, ride: &mut Ride<'_>) -> Result<Option<String>, SessionError> {
-        self.manner = Manner::Quiet;
-        self.said = None;
-        self.activity.has_result = false;
-        self.facts = self.facts.next();
-        self.send(&wire::user(crate::handoff::request(), None));
-        let deadline = Deadline::after(NOTES);
-        while !self.is_over() && !deadline.is_over() && ride.wish() == Wish::None {
-            match self.events.recv_timeout(TICK) {
-                Ok(Event::Line(line)) => self.hear(ride, &line)?,
-                Ok(Event::Answered(answer)) => self.answered(ride, *answer)?,
-                Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => ride.watcher.tick(),
-            }
-        }
-        self.manner = Manner::Usual;
-        let is_good = self.activity.has_result && ending::of(&self.facts) == Ending::Done;
-        Ok(self.said.take().filter(|_| is_good))
-    }
-
-    /// Lets the process end by itself: it was told everything, and nothing is in the background.
-    pub(crate) fn leave(mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
-        self.talk.hang_up();
-        if !self.ends_within(FAREWELL) {
-            self.talk.ask_to_end();
-            self.ends_within(LAST_WORDS);
-        }
-        self.close(ride)
-    }
-
-    /// Ends the process at once, with all that it started.
-    pub(crate) fn end(mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
-        drop(work::call_off(ride.home, &ride.run));
-        self.talk.ask_to_end();
-        self.ends_within(LAST_WORDS);
-        let metered = self.tally.broken_off();
-        self.meter(ride, metered)?;
-        self.close(ride)
-    }
-
-    fn close(self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
-        drop(self.talk);
-        ride.stands(None)?;
-        Ok(())
-    }
-
-    fn ends_within(&mut self, wait: Duration) -> bool {
-        let deadline = Deadline::after(wait);
-        while !deadline.is_over() {
-            match self.events.recv_timeout(deadline.remaining()) {
-                Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => return true,
-                // Nobody is held any more.
-                Ok(Event::Line(_) | Event::Answered(_)) => {}
-                Err(RecvTimeoutError::Timeout) => return false,
-            }
-        }
-        false
-    }
-
     /// What the process said on standard error, for people.
     pub(crate) fn complaint(ride: &Ride<'_>) -> Option<String> {
         let bytes = fs::read(&ride.home.run(&ride.run).agent_errors(), 64 * 1024).ok()?;
@@ -665,42 +438,10 @@ impl Conversation {
     }
 }
 
-/// A turn that never ends is bounded too.
-fn is_over_time(ride: &Ride<'_>) -> Result<bool, SessionError> {
-    let opened = ride.load()?;
-    let most = opened.state.limits(&opened.run).max_duration_ms;
-    Ok(most.is_some_and(|most| opened.state.elapsed_ms(clock::now_ms()) >= most))
-}
-
 /// As a shell tells it: more than 128 is a signal.
 fn exit(code: Option<i32>) -> ending::Exit {
     match code {
         Some(code) if code > 128 => ending::Exit { code: None, signal: Some(code - 128) },
         code => ending::Exit { code, signal: None },
     }
-}
-
-/// Where the meter of a new process starts.
-fn opening(ride: &Ride<'_>, start: &Start) -> Result<Opening, SessionError> {
-    let driving = ride.load()?.state.driving;
-    let spent = |id: &SessionId| {
-        driving
-            .sessions
-            .iter()
-            .find(|driven| driven.session.id == *id)
-            .map(|it| (it.spent, it.turns))
-    };
-    let (known, turns) = spent(&start.session).unwrap_or_default();
-    let carried = match (start.how, &start.from) {
-        (How::Forked, Some(from)) => spent(from).unwrap_or_default().0,
-        (How::Fresh | How::Resumed | How::Forked, _) => known,
-    };
-    Ok(Opening {
-        session: start.session.clone(),
-        source: Source::Agent,
-        known,
-        turns,
-        carried,
-        worst_turn_micro_usd: meter::worst_turn(&driving, &ride.settings),
-    })
 }

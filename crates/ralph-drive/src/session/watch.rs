@@ -12,53 +12,53 @@ use ralph_exec::contract::progress::{self, Progress};
 const LONGEST_TEXT: usize = 20_000;
 const LONGEST_FAILURE: usize = 300;
 
-impl Conversation {
-    pub(super) fn watch(&mut self, ride: &mut Ride<'_>, line: &Line) {
-        match line {
-            Line::Assistant(said) => watch_assistant(ride, said),
-            Line::ToolResults { parent, results } => {
-                let by = speaker(parent.as_deref());
-                for failed in results.iter().filter(|result| result.is_error) {
-                    let text = text::line(&ride.redactor.redact(&failed.text), LONGEST_FAILURE);
-                    ride.tell(&Told::ToolFailed { by, text });
-                }
+pub(super) fn watch(ride: &mut Ride<'_>, line: &Line) {
+    match line {
+        Line::Assistant(said) => watch_assistant(ride, said),
+        Line::ToolResults { parent, results } => {
+            let by = speaker(parent.as_deref());
+            for failed in results.iter().filter(|result| result.is_error) {
+                let text = text::line(&ride.redactor.redact(&failed.text), LONGEST_FAILURE);
+                ride.tell(&Told::ToolFailed { by, text });
             }
-            Line::Retry(retry) => {
-                let class = retry.error.clone().unwrap_or_else(|| "error".to_string());
-                let status = retry.status.map(|status| format!(" ({status})")).unwrap_or_default();
-                let attempt = retry.attempt.unwrap_or_default();
-                let text = format!("the client tries again{status}, attempt {attempt}");
-                ride.tell(&Told::Trouble { class, text });
-            }
-            Line::RateLimit(limit) if limit.status == LimitStatus::Rejected => {
-                let text = "the provider's limit is reached".to_string();
-                ride.tell(&Told::Trouble { class: "rate limit".to_string(), text });
-            }
-            Line::Overridden { text } => {
-                let class = "overridden".to_string();
-                ride.tell(&Told::Trouble { class, text: text.clone() });
-            }
-            Line::HookFailed { text } => ride.note(text),
-            Line::Compacted { .. } => ride.note("the client summed the conversation up"),
-            Line::Fallback { from, to } => {
-                ride.note(&format!("the client took {to} in the place of {from}"));
-            }
-            Line::Denied { tool, text } => ride.note(&format!("{tool} was not permitted: {text}")),
-            Line::Init(_)
-            | Line::Result(_)
-            | Line::RateLimit(_)
-            | Line::Callback { .. }
-            | Line::Permission(_)
-            | Line::Asked { .. }
-            | Line::Cancelled { .. }
-            | Line::Answered { .. }
-            | Line::State(_)
-            | Line::Background(_)
-            | Line::Task(_)
-            | Line::Other => {}
         }
+        Line::Retry(retry) => {
+            let class = retry.error.clone().unwrap_or_else(|| "error".to_string());
+            let status = retry.status.map(|status| format!(" ({status})")).unwrap_or_default();
+            let attempt = retry.attempt.unwrap_or_default();
+            let text = format!("the client tries again{status}, attempt {attempt}");
+            ride.tell(&Told::Trouble { class, text });
+        }
+        Line::RateLimit(limit) if limit.status == LimitStatus::Rejected => {
+            let text = "the provider's limit is reached".to_string();
+            ride.tell(&Told::Trouble { class: "rate limit".to_string(), text });
+        }
+        Line::Overridden { text } => {
+            let class = "overridden".to_string();
+            ride.tell(&Told::Trouble { class, text: text.clone() });
+        }
+        Line::HookFailed { text } => ride.note(text),
+        Line::Compacted { .. } => ride.note("the client summed the conversation up"),
+        Line::Fallback { from, to } => {
+            ride.note(&format!("the client took {to} in the place of {from}"));
+        }
+        Line::Denied { tool, text } => ride.note(&format!("{tool} was not permitted: {text}")),
+        Line::Init(_)
+        | Line::Result(_)
+        | Line::RateLimit(_)
+        | Line::Callback { .. }
+        | Line::Permission(_)
+        | Line::Asked { .. }
+        | Line::Cancelled { .. }
+        | Line::Answered { .. }
+        | Line::State(_)
+        | Line::Background(_)
+        | Line::Task(_)
+        | Line::Other => {}
     }
+}
 
+impl Conversation {
     /// Gates run in a process of their own, which leaves word.
     pub(super) fn watch_gates(&mut self, ride: &mut Ride<'_>) {
         self.progress = tell_gates(ride, self.progress);

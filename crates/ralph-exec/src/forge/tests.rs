@@ -155,6 +155,7 @@ impl Scene {
             into: Some("main".to_owned()),
             base: self.git(&["rev-parse", "HEAD"]),
             then: Then::PullRequest,
+            checks_ms: None,
         }
     }
 

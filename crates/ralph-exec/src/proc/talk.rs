@@ -392,7 +392,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let errors = directory.path().join("errors");
         let argv = [OsStr::new("/no/such/program")];
-        let spec = Spec { argv: &argv, cwd: directory.path(), env: &[], errors: &errors };
+        let spec = Spec {
+            argv: &argv,
+            cwd: directory.path(),
+            env: &[],
+            errors: &errors,
+            mark: None,
+            tie: Tie::Loose,
+        };
         let error = start(&spec, |_| {}).unwrap_err();
         assert_eq!(error.to_string(), "cannot start `/no/such/program`");
     }

@@ -1,0 +1,109 @@
+//! What is minded while nothing is said: the person, the clock, silence.
+
+use super::{Conversation, LOOK, Nudge, Pause, Question, SessionError, answer::What};
+use crate::ending;
+use crate::ride::Ride;
+use crate::told::Told;
+use crate::wire;
+use crate::wishes::Wish;
+use ralph_core::drive::{Drove, Silence};
+use ralph_core::run::Phase;
+use ralph_exec::clock::{self, Stopwatch};
+use std::time::Duration;
+
+impl Conversation {
+    pub(super) fn asked_person(
+        &mut self,
+        ride: &mut Ride<'_>,
+        asked: wire::Permission,
+    ) -> Result<(), SessionError> {
+        let what = wire::what(&asked.gist, &ride.client.project, &ride.redactor);
+        let text = asked.question.unwrap_or_else(|| format!("may it use {}: {what}", asked.tool));
+        let text = ride.redactor.redact(&text);
+        let until_ms = clock::now_ms().saturating_add(ride.settings.question_ms);
+        let hints = ride.load()?.state.hints.len();
+        ride.tell(&Told::Question { text: text.clone(), until_ms });
+        self.question = Some(Question { request: asked.request, text, until_ms, hints });
+        Ok(())
+    }
+
+    pub(super) fn tick(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
+        ride.watcher.tick();
+        if ride.wish() == Wish::Now {
+            return Ok(Some(Pause::Wished));
+        }
+        if self.answering.values().any(|what| *what == What::Stop) {
+            self.watch_gates(ride);
+            // Whoever wants an end waits for no gate.
+            if ride.wish() == Wish::AfterTheTurn {
+                return Ok(Some(Pause::Wished));
+            }
+        }
+        if self.looked.elapsed() < LOOK {
+            return Ok(None);
+        }
+        self.looked = Stopwatch::start();
+        if self.answering.is_empty() && is_over_time(ride)? {
+            return Ok(Some(Pause::OverTime));
+        }
+        match ride.phase()? {
+            Phase::Active | Phase::Orphaned => {}
+            // What a stop was just decided to be is told by the turn.
+            Phase::Ended(_) if self.facts.stop != ending::Stop::NotAsked => {}
+            phase @ (Phase::Ended(_) | Phase::Paused { .. }) => {
+                return Ok(Some(Pause::Called(phase)));
+            }
+        }
+        if self.question.is_some() {
+            return self.heed(ride);
+        }
+        self.mind_silence(ride)
+    }
+
+    /// A person may answer with `ralph tell`; nobody else answers for them.
+    fn heed(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
+        let Some(question) = self.question.take() else { return Ok(None) };
+        let hints = ride.load()?.state.hints;
+        if let Some(said) = hints.get(question.hints..).filter(|said| !said.is_empty()) {
+            let message = format!("A person answers: {}", said.join("\n"));
+            let permit = wire::Permit::Deny { message: &message };
+            self.send(&wire::permission(&question.request, permit));
+            self.heard = Stopwatch::start();
+            return Ok(None);
+        }
+        if clock::now_ms() < question.until_ms {
+            self.question = Some(question);
+            return Ok(None);
+        }
+        Ok(Some(Pause::Unanswered(question.text)))
+    }
+
+    fn mind_silence(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
+        let after = Duration::from_millis(ride.settings.idle_ms);
+        if self.heard.elapsed() < after || !self.answering.is_empty() {
+            return Ok(None);
+        }
+        let after_ms = ride.settings.idle_ms;
+        let done = match self.nudge {
+            Nudge::No => Silence::Nudged,
+            Nudge::Given => Silence::Restarted,
+        };
+        ride.record(Drove::Silent { after_ms, done })?;
+        ride.tell(&Told::Silent { after_ms, done });
+        if self.nudge == Nudge::Given {
+            return Ok(Some(Pause::Silent));
+        }
+        self.nudge = Nudge::Given;
+        self.heard = Stopwatch::start();
+        self.activity.background = 0;
+        self.send(&wire::user(crate::handoff::nudge(), None));
+        Ok(None)
+    }
+}
+
+/// A turn that never ends is bounded too.
+fn is_over_time(ride: &Ride<'_>) -> Result<bool, SessionError> {
+    let opened = ride.load()?;
+    let most = opened.state.limits(&opened.run).max_duration_ms;
+    Ok(most.is_some_and(|most| opened.state.elapsed_ms(clock::now_ms()) >= most))
+}

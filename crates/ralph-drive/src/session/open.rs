@@ -1,0 +1,137 @@
+//! How a process is started, and what is known before it says anything.
+
+use super::{
+    Activity, Context, Conversation, Event, Manner, Nudge, QUEUE, SessionError, Start, answer,
+};
+use crate::agent::{self, Call};
+use crate::ending::TurnFacts;
+use crate::meter::{self, Opening, Tally};
+use crate::ride::Ride;
+use crate::told::Told;
+use crate::wire;
+use ralph_core::drive::{How, Session as Record, Source};
+use ralph_core::facts::Driver;
+use ralph_core::id::SessionId;
+use ralph_exec::clock::Stopwatch;
+use ralph_exec::contract::progress;
+use ralph_exec::driven;
+use ralph_exec::proc::talk::{self, Heard, Talk};
+use ralph_exec::store::StoreError;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+
+impl Conversation {
+    /// Starts the agent. It is on record before it runs, so that whoever comes after a crash knows what to look for.
+    pub(crate) fn start(ride: &mut Ride<'_>, start: &Start) -> Result<Self, SessionError> {
+        let opened = ride.load()?;
+        let block_cap = ride.block_cap();
+        let day = ride.settings.day_micro_usd;
+        let day = day.map(|most| most.saturating_sub(ride.spent_today().unwrap_or(0)));
+        let limits = opened.state.limits(&opened.run);
+        let caps = meter::native_caps(limits, opened.state.driving.spent(), day);
+        let call = Call {
+            session: &start.session,
+            from: start.from.as_ref(),
+            how: start.how,
+            model: start.model.as_deref(),
+            max_budget_usd: caps.max_budget_usd.as_deref(),
+            block_cap,
+        };
+        let argv = agent::argv(ride.client, &ride.settings, &call);
+        let mark = talk::new_mark();
+        let record = Record {
+            id: start.session.clone(),
+            how: start.how,
+            model: start.model.clone(),
+            argv: agent::shown(&argv, &ride.redactor),
+            mark: mark.clone(),
+        };
+        let world = ride.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
+        driven::enter(&world, &ride.run, &record)?;
+        let number = ride.load()?.state.driving.count;
+        ride.tell(&Told::Session {
+            session: start.session.clone(),
+            how: start.how,
+            number,
+            model: start.model.clone(),
+            argv: record.argv,
+        });
+        let (sender, events) = mpsc::sync_channel(QUEUE);
+        let place = (ride.home, &ride.run);
+        let hear = hearing(sender.clone());
+        let talk = agent::start(ride.client, place, (&argv, block_cap, mark.as_deref()), hear)?;
+        let mut conversation =
+            Self::new(talk, (sender, events), Tally::open(opening(ride, start)?));
+        conversation.progress = progress::since(ride.home, &ride.run, 0).1;
+        conversation.send(&wire::initialize("initialize", &answer::hooks()));
+        Ok(conversation)
+    }
+
+    fn new(
+        talk: Talk,
+        (sender, events): (SyncSender<Event>, Receiver<Event>),
+        tally: Tally,
+    ) -> Self {
+        Self {
+            booked: tally.spent(),
+            session: tally.session().clone(),
+            talk,
+            events,
+            sender,
+            tally,
+            facts: TurnFacts::default(),
+            decision: None,
+            said: None,
+            model: None,
+            windows: BTreeMap::new(),
+            context_tokens: None,
+            context: Context::Unasked,
+            activity: Activity::default(),
+            answering: BTreeMap::new(),
+            question: None,
+            heard: Stopwatch::start(),
+            looked: Stopwatch::start(),
+            nudge: Nudge::No,
+            manner: Manner::Usual,
+            stop: None,
+            requests: 0,
+            progress: 0,
+        }
+    }
+}
+
+fn hearing(lines: SyncSender<Event>) -> impl FnMut(Heard) + Send + 'static {
+    move |heard| {
+        let event = match heard {
+            Heard::Line(line) => Event::Line(line),
+            Heard::End => Event::End,
+        };
+        // Nobody listens to what an ended process had left to say.
+        drop(lines.send(event));
+    }
+}
+
+/// Where the meter of a new process starts.
+fn opening(ride: &Ride<'_>, start: &Start) -> Result<Opening, SessionError> {
+    let driving = ride.load()?.state.driving;
+    let spent = |id: &SessionId| {
+        driving
+            .sessions
+            .iter()
+            .find(|driven| driven.session.id == *id)
+            .map(|it| (it.spent, it.turns))
+    };
+    let (known, turns) = spent(&start.session).unwrap_or_default();
+    let carried = match (start.how, &start.from) {
+        (How::Forked, Some(from)) => spent(from).unwrap_or_default().0,
+        (How::Fresh | How::Resumed | How::Forked, _) => known,
+    };
+    Ok(Opening {
+        session: start.session.clone(),
+        source: Source::Agent,
+        known,
+        turns,
+        carried,
+        worst_turn_micro_usd: meter::worst_turn(&driving, &ride.settings),
+    })
+}
