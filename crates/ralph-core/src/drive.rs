@@ -148,6 +148,8 @@ pub enum Drove {
     Settled {
         how: String,
     },
+    /// The agent was told what a person had said.
+    PassedOn,
 }
 
 /// One session that the runner started or went on with.
@@ -286,6 +288,7 @@ pub fn remark(drove: &Drove) -> Option<String> {
         | Drove::Metered(_)
         | Drove::Waits(_)
         | Drove::Woke
+        | Drove::PassedOn
         | Drove::Silent { .. } => None,
     }
 }

@@ -280,10 +280,12 @@ pub fn answered(question: &str, said: &str) -> String {
     let redactor = Redactor::default();
     let question = reason::say(question, LONGEST_LINE, &redactor);
     let said = words::cut(&redactor.redact(&words::clean(said)), LONGEST_NOTES);
-    format!(
-        "ralph: you asked: {question}\n\nThe person answers:\n\n{}\n\nGo on with that",
-        said.trim()
-    )
+    let asked = if question.is_empty() {
+        "ralph: you go on with the same run.".to_string()
+    } else {
+        format!("ralph: you asked: {question}")
+    };
+    format!("{asked}\n\nThe person says:\n\n{}\n\nGo on with that", said.trim())
 }
 
 /// The answer was made by ralph, and is cleaned once more only because it comes from a file.

@@ -29,6 +29,14 @@ pub(crate) struct Ride<'a> {
     pub wishes: &'a Wishes,
     pub redactor: Redactor,
     pub watcher: &'a mut dyn Watcher,
+    pub word: Word,
+}
+
+/// Whether what is said next holds a person's words, which are then no longer due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    None,
+    ToBePassedOn,
 }
 
 impl std::fmt::Debug for Ride<'_> {

@@ -212,6 +212,7 @@ mod tests {
                 into: Some("main".into()),
                 base: "3f1c2ab".into(),
                 then: Then::Merge,
+                checks_ms: None,
             }),
             ..Settings::DEFAULT
         });

@@ -371,6 +371,7 @@ pub(crate) fn drove(drove: &Drove) -> String {
         Drove::Broke { how } => format!("broke off  {}", safe(how)),
         Drove::Parked { status, why } => format!("parked     {}: {}", status.name(), safe(why)),
         Drove::Settled { how } => format!("settled    {}", safe(how)),
+        Drove::PassedOn => "passed on  what a person said".to_string(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Phase, State};
 use crate::drive::{Cause, Drove, Metered, Remedy, Session, Source, Wait};
+use crate::facts::Declared;
 use crate::id::SessionId;
 use crate::record::{Decided, Known, Line, Mark, Report, is_zero};
 use crate::status::Status;
@@ -191,6 +192,10 @@ impl State {
                 self.phase = Phase::Paused { since_ms: at_ms };
             }
             Drove::Settled { .. } => {}
+            Drove::PassedOn => {
+                self.hints.clear();
+                self.declared.take_if(|declared| matches!(declared, Declared::NeedsHuman(_)));
+            }
         }
     }
 

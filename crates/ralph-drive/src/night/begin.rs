@@ -1,9 +1,11 @@
 //! How a night begins: anew, or where another one broke off.
 
 use super::{DriveError, Next, Night};
+use crate::handoff;
+use crate::ride::Word;
 use crate::told::Told;
 use ralph_core::drive::Drove;
-use ralph_core::facts::Driver;
+use ralph_core::facts::{Declared, Driver};
 use ralph_core::record::{Change, Entry, Outcome, Rule};
 use ralph_core::run::{Phase, State};
 use ralph_core::text;
@@ -60,6 +62,14 @@ impl Night<'_, '_> {
             },
             Left::HandingOver(why) => Next::HandOver(why),
             Left::Looking => Next::Look,
+            Left::AtWork if !state.hints.is_empty() => {
+                self.ride.word = Word::ToBePassedOn;
+                let question = match &state.declared {
+                    Some(Declared::NeedsHuman(question)) => question.as_str(),
+                    Some(Declared::Waiting { .. }) | None => "",
+                };
+                Next::Say(handoff::answered(question, &state.hints.join("\n")))
+            }
             Left::AtWork => Next::Say(self.continuation()?),
         })
     }
@@ -96,8 +106,10 @@ fn told(change: &Change) -> Option<Left> {
         Drove::Session(_) | Drove::Woke | Drove::Broke { .. } | Drove::Silent { .. } => {
             Some(Left::AtWork)
         }
-        Drove::Metered(_) | Drove::Tried { .. } | Drove::Parked { .. } | Drove::Settled { .. } => {
-            None
-        }
+        Drove::Metered(_)
+        | Drove::Tried { .. }
+        | Drove::Parked { .. }
+        | Drove::Settled { .. }
+        | Drove::PassedOn => None,
     }
 }

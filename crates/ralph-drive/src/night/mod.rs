@@ -18,7 +18,7 @@ mod request;
 mod wait;
 
 use crate::agent::{Client, new_session};
-use crate::ride::Ride;
+use crate::ride::{Ride, Word};
 use crate::session::{Conversation, SessionError, Start};
 use crate::told::{Report, Told, Watcher};
 use crate::wishes::Wishes;
@@ -117,6 +117,7 @@ pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, Drive
         wishes: plan.wishes,
         redactor: Redactor::new(plan.client.env.secrets()),
         watcher,
+        word: Word::None,
     };
     let mut night = Night {
         ride: &mut ride,

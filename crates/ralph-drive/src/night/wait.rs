@@ -3,6 +3,7 @@
 
 use super::{DriveError, Next, Night};
 use crate::handoff;
+use crate::ride::Word;
 use crate::told::Told;
 use crate::weather::{self, Left};
 use crate::wishes::Wish;
@@ -78,6 +79,7 @@ impl Night<'_, '_> {
             Woken::Told => {
                 let said = self.ride.load()?.state.hints;
                 let said = said.get(hints..).unwrap_or_default().join("\n");
+                self.ride.word = Word::ToBePassedOn;
                 Next::Say(handoff::answered(&question, &said))
             }
         })

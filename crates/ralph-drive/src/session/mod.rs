@@ -10,7 +10,7 @@ pub(crate) use watch::{tell_decision, tell_gates};
 
 use crate::ending::{self, Ending, TurnFacts};
 use crate::meter::Tally;
-use crate::ride::Ride;
+use crate::ride::{Ride, Word};
 use crate::wire::{self, Line};
 use crate::wishes::Wish;
 use answer::{Answer, What};
@@ -188,6 +188,9 @@ impl Conversation {
         // With a stroke in front it would be a command of the client's, and reach no model.
         let stroke = if text.starts_with('/') { " " } else { "" };
         self.send(&wire::user(&format!("{stroke}{text}"), None));
+        if std::mem::replace(&mut ride.word, Word::None) == Word::ToBePassedOn {
+            ride.record(Drove::PassedOn)?;
+        }
         self.listen(ride)
     }
 

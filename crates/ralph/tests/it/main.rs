@@ -26,6 +26,7 @@ mod import;
 mod init;
 mod loops;
 mod model;
+mod night;
 mod notify;
 mod orchestrator;
 mod ownership;

@@ -9,6 +9,7 @@ use ralph_core::record::Run;
 use ralph_drive::agent::Client;
 use ralph_drive::{DriveError, Wishes};
 use ralph_exec::clock::Deadline;
+use ralph_exec::driven::DrivenError;
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
 use ralph_exec::proc::signals;
@@ -95,6 +96,9 @@ fn moved(demand: &mut start::Demand, to: &std::path::Path) {
 }
 
 fn failed(error: DriveError) -> Failure {
+    if let DriveError::Driven(DrivenError::Driven { .. }) = &error {
+        return Failure::new(&error.to_string(), "`ralph status` shows how it stands");
+    }
     let hint = match &error {
         DriveError::Driven(_) => "`ralph status` shows what goes on",
         DriveError::NotDriven(_) | DriveError::HasEnded { .. } => {

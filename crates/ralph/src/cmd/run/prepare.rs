@@ -9,6 +9,7 @@ use crate::wording::safe;
 use ralph_core::drive::{Agent, Settings, Then, Waits};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::Phase;
+use ralph_exec::config;
 use ralph_exec::control::{self, Caller, ControlError, Named};
 use ralph_exec::env::Env;
 use ralph_exec::gates::tools;
@@ -80,7 +81,7 @@ pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
         return resumed(env, &home, (name, args, &here));
     }
     let program = program(env, args, &here)?;
-    let mut new = new(env, args, here)?;
+    let mut new = new(env, &home, args, here)?;
     new.judge = policy::settle(env, &home, &new.demand, args)?;
     let order = start::order(env, &home, &new.demand)?;
     control::check(&home, &order)?;
@@ -90,8 +91,9 @@ pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
     Ok(Plan { work: Work::New(Box::new(new)), program, notes })
 }
 
-fn new(env: &Env, args: &Run, here: PathBuf) -> Result<New, Failure> {
+fn new(env: &Env, home: &Home, args: &Run, here: PathBuf) -> Result<New, Failure> {
     let project = init::project(env, args.project.as_deref())?;
+    let usual = config::load(&config::find_project(&project), home)?.runner;
     let place = place(args, &project)?;
     let mut features = args.features.clone();
     let goal = match (&args.goal, &args.of) {
@@ -112,7 +114,7 @@ fn new(env: &Env, args: &Run, here: PathBuf) -> Result<New, Failure> {
         complexity: args.complexity,
         max_tokens: args.max_tokens,
         handover_at_permille: args.handover_at,
-        drive: Some(Box::new(settings(args))),
+        drive: Some(Box::new(settings(args, usual))),
         ..Demand::of_goal(fresh_session(), (project, here), goal)
     };
     Ok(New { demand: demand.within(&args.limits), judge: Judge::Nothing, place })
@@ -133,16 +135,18 @@ fn place(args: &Run, project: &Path) -> Result<Place, Failure> {
 }
 
 /// What the person said, and nothing else: no flag of the agent is ever added here.
-fn settings(args: &Run) -> Settings {
-    let usual = Settings::DEFAULT;
+fn settings(args: &Run, usual: Settings) -> Settings {
     Settings {
         agent: args.agent.map_or(usual.agent, Into::into),
         sessions: args.sessions.map_or(usual.sessions, Into::into),
-        model: args.model.clone(),
-        stronger_model: args.stronger_model.clone(),
-        arguments: args.flags.clone(),
+        model: args.model.clone().or(usual.model),
+        stronger_model: args.stronger_model.clone().or(usual.stronger_model),
+        arguments: usual.arguments.into_iter().chain(args.flags.iter().cloned()).collect(),
         idle_ms: args.idle_after.unwrap_or(usual.idle_ms),
-        waits: Waits { limit_ms: args.wait_for_limits.unwrap_or_default(), ..usual.waits },
+        waits: Waits {
+            limit_ms: args.wait_for_limits.unwrap_or(usual.waits.limit_ms),
+            ..usual.waits
+        },
         ..usual
     }
 }

@@ -1,0 +1,399 @@
+//! `ralph run` with the pretended client: what a runner does that no hook can.
+
+use crate::sandbox::{Ended, Sandbox};
+use insta::assert_snapshot;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+
+const GOAL: &str = "Let main.sh say goodbye.";
+const BOLD: [&str; 3] = ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
+
+/// A project whose one gate wants `main.sh` to say goodbye, and an agent that plays a scenario.
+struct Night {
+    sandbox: Sandbox,
+}
+
+impl Night {
+    fn new(steps: &str) -> Self {
+        Self::of(Sandbox::new(), steps, "")
+    }
+
+    /// With more flags for the client, as a wrapper of somebody's might add.
+    fn of(sandbox: Sandbox, steps: &str, flags: &str) -> Self {
+        sandbox.write("main.sh", "echo hello\n");
+        sandbox.write("tests.sh", "[ \"$(sh main.sh)\" = goodbye ] || { echo 'main.sh:1: it says something else'; exit 1; }\n");
+        let gate = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\n";
+        sandbox.write("ralph.toml", gate);
+        sandbox.commit();
+        let night = Self { sandbox };
+        let scenario = night.path("scenario.toml");
+        fs::write(&scenario, format!("name = \"a night\"\nonly = \"pretend\"\n{steps}")).unwrap();
+        let agent = night.path("agent");
+        let ralph = env!("CARGO_BIN_EXE_ralph");
+        let position = night.path("position.json");
+        let script = format!(
+            "#!/bin/sh\nexec {ralph} pretend --scenario {} --position {} -- \"$@\" {flags}\n",
+            scenario.display(),
+            position.display()
+        );
+        fs::write(&agent, script).unwrap();
+        fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
+        let trust = night.sandbox.ralph(["trust", "--json"]);
+        let hash = serde_json::from_str::<Value>(&trust.stdout).unwrap()["hash"].clone();
+        night.sandbox.ralph(["trust", "--hash", hash.as_str().unwrap()]);
+        night
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.sandbox.root().join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.sandbox.command();
+        command.args(["run", "--json", "--agent-program"]).arg(self.path("agent")).args(args);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ended {
+        let args: Vec<_> = [&[GOAL], args, &BOLD].concat();
+        crate::sandbox::ended(&mut self.command(&args), b"")
+    }
+
+    fn resume(&self) -> Ended {
+        crate::sandbox::ended(&mut self.command(&["--resume", &self.id()]), b"")
+    }
+
+    fn id(&self) -> String {
+        let status = self.sandbox.ralph(["status", "--all", "--json"]);
+        let status: Value = serde_json::from_str(&status.stdout).unwrap();
+        status["runs"][0]["run"].as_str().unwrap().to_string()
+    }
+
+    /// The journal: outcome and rule of each decision, and what the runner did, without what differs every time.
+    fn story(&self) -> String {
+        let log = self.sandbox.ralph(["log", "--json"]);
+        let lines = log.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut story = String::new();
+        for line in lines {
+            let change = &line["change"];
+            let told = if let Some(decided) = change.get("decided") {
+                let outcome = &decided["outcome"];
+                let outcome = outcome.as_object().and_then(|one| one.keys().next().cloned());
+                let outcome =
+                    outcome.unwrap_or_else(|| decided["outcome"].as_str().unwrap().to_string());
+                let rule = decided["rule"].as_str().unwrap();
+                format!("{} {outcome} ({rule})", line["iteration"])
+            } else if let Some(drove) = change.get("drove") {
+                let name = drove.as_object().map(|one| one.keys().next().unwrap().as_str());
+                match name.or(drove.as_str()).unwrap() {
+                    "metered" => continue,
+                    "session" => format!("session {}", drove["session"]["how"].as_str().unwrap()),
+                    "parked" => format!("parked {}", drove["parked"]["status"].as_str().unwrap()),
+                    "waits" => format!("waits {}", drove["waits"]["cause"].as_str().unwrap()),
+                    name => name.to_string(),
+                }
+            } else {
+                continue;
+            };
+            story.push_str(&format!("{told}\n"));
+        }
+        story
+    }
+
+    fn events(ended: &Ended, name: &str) -> Vec<Value> {
+        let lines = ended.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["event"] == name).collect()
+    }
+
+    /// Starts it, and gives it back with its events once it told one of this name.
+    fn until(&self, args: &[&str], name: &str) -> (Child, BufReader<std::process::ChildStdout>) {
+        let args: Vec<_> = [&[GOAL], args, &BOLD].concat();
+        let mut child = self.command(&args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut events = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains(&format!("\"event\":\"{name}\"")) {
+            line.clear();
+            assert_ne!(events.read_line(&mut line).unwrap(), 0, "it ended before {name}");
+        }
+        (child, events)
+    }
+}
+
+const EARLY_THEN_GOOD: &str = "
+[[step]]
+agent = \"Done.\"
+
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"Now it does.\"
+";
+
+/// R-L8c, R-S8a: held in-band and verified by the runner's own look, also when that takes the last iteration there is;
+/// the agent gets no flag that nobody asked for.
+#[test]
+fn an_agent_is_held_in_its_session_and_the_runner_has_the_last_look() {
+    let night = Night::new(EARLY_THEN_GOOD);
+    let ended = night.run(&["--max-iterations", "1"]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_snapshot!(night.story(), @r"
+    session fresh
+    1 blocked (block)
+    1 allowed (final-look)
+    1 ended (verified)
+    ");
+    let sessions = Night::events(&ended, "session");
+    let argv: Vec<_> =
+        sessions[0]["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    assert_eq!(argv.iter().filter(|word| word.contains("permission")).count(), 1, "{argv:?}");
+    assert_eq!(argv.last(), Some(&"--dangerously-skip-permissions"));
+}
+
+/// R-H2d: hooks that never reach us change nothing: the runner looks for itself, and says what a hook would have said.
+#[test]
+fn a_dead_hook_makes_nothing_verified() {
+    let night = Night::of(Sandbox::new(), EARLY_THEN_GOOD, "--bare");
+    let ended = night.run(&[]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_snapshot!(night.story(), @r"
+    session fresh
+    1 blocked (block)
+    1 ended (verified)
+    ");
+}
+
+/// R-D4c, R-H4e: a context that is nearly full is handed over to a fresh session, which begins from files with the same
+/// gates; a session is named or gone on with, never both.
+#[test]
+fn a_full_context_is_handed_over() {
+    let night = Night::new(
+        "
+[[step]]
+agent = \"I looked around.\"
+usage = { input = 60000 }
+
+[[step]]
+agent = \"Still looking.\"
+usage = { input = 850000 }
+
+[[step]]
+agent = \"main.sh is the place, and sed is a dead end.\"
+
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"Now it does.\"
+",
+    );
+    let ended = night.run(&[]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_snapshot!(night.story(), @r"
+    session fresh
+    1 blocked (block)
+    2 handed_over (hand-over)
+    hands_over
+    session fresh
+    2 allowed (final-look)
+    2 ended (verified)
+    ");
+    for session in Night::events(&ended, "session") {
+        let argv = session["argv"].to_string();
+        assert_eq!(argv.contains("--session-id"), !argv.contains("--resume"), "{argv}");
+    }
+    let handoff =
+        fs::read_to_string(night.sandbox.ralph_home(&format!("runs/{}/handoff.md", night.id())));
+    let handoff = handoff.unwrap();
+    assert!(handoff.contains(GOAL) && handoff.contains("sed is a dead end"), "{handoff}");
+}
+
+/// R-K2a, R-K2c: a limit is waited for only where a person said so; otherwise the run is parked, and resumable.
+#[test]
+fn a_rate_limit_parks_the_run_unless_a_person_lets_it_wait() {
+    let limited = "
+[[step]]
+rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 1500 }
+
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"Now it does.\"
+";
+    let night = Night::new(limited);
+    let ended = night.run(&[]);
+    assert_eq!(ended.code, Some(8), "{ended}");
+    assert_snapshot!(night.story(), @r"
+    session fresh
+    parked rate_limited
+    ");
+    assert_eq!(night.resume().code, Some(0));
+
+    let night = Night::new(limited);
+    let config = night.sandbox.ralph_home("config.toml");
+    fs::write(&config, "[runner]\nlimit_jitter = \"0s\"\n").unwrap();
+    let ended = night.run(&["--wait-for-limits", "1m"]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_snapshot!(night.story(), @r"
+    session fresh
+    waits rate_limit
+    woke
+    0 allowed (final-look)
+    0 ended (verified)
+    ");
+}
+
+/// R-L5c: nobody answers for the person. The question parks the run, and what they say is the first thing it hears.
+#[test]
+fn a_question_parks_the_run_until_a_person_says_something() {
+    let night = Night::new(&format!(
+        "
+[[step]]
+tools = [{{ run = \"{ralph} ask 'which word?'\" }}]
+
+[[step]]
+agent = \"I asked.\"
+
+[[step]]
+tools = [{{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }}]
+
+[[step]]
+agent = \"Now it does.\"
+",
+        ralph = env!("CARGO_BIN_EXE_ralph")
+    ));
+    fs::write(night.sandbox.ralph_home("config.toml"), "[runner]\nquestion_after = \"1s\"\n")
+        .unwrap();
+    let ended = night.run(&[]);
+    assert_eq!(ended.code, Some(5), "{ended}");
+    let id = night.id();
+    assert_eq!(night.sandbox.ralph(["tell", &id, "goodbye is the word"]).code, Some(0));
+    let ended = night.resume();
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_snapshot!(night.story(), @"
+    session fresh
+    0 allowed (needs-human)
+    parked needs_human
+    session resumed
+    passed_on
+    0 allowed (final-look)
+    0 ended (verified)
+    ");
+}
+
+/// R-L11c: Ctrl-C twice ends everything now; nothing is charged, and the run goes on where it was.
+#[test]
+fn two_interrupts_end_it_now_and_it_goes_on_later() {
+    let night = Night::new(
+        "
+[[step]]
+tools = [{ run = \"sleep 600\" }]
+
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"Now it does.\"
+",
+    );
+    let (mut child, _events) = night.until(&[], "tool");
+    let pid = Pid::from_child(&child);
+    // Two of a kind may be heard as one.
+    kill_process(pid, Signal::INT).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    let code = child.wait().unwrap().code();
+    assert_eq!(code, Some(130));
+    assert_eq!(night.resume().code, Some(0));
+    assert_snapshot!(night.story(), @r"
+    session fresh
+    parked cancelled
+    session resumed
+    0 allowed (final-look)
+    0 ended (verified)
+    ");
+}
+
+/// An agent dies with its runner, and another runner goes on without a second charge.
+#[test]
+fn a_killed_runner_takes_its_agent_along_and_another_goes_on() {
+    let night = Night::new(
+        "
+[[step]]
+agent = \"Done.\"
+
+[[step]]
+tools = [{ run = \"sleep 600\" }]
+
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"Now it does.\"
+",
+    );
+    let (mut child, _events) = night.until(&[], "tool");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ended = night.resume();
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_snapshot!(night.story(), @r"
+    session fresh
+    1 blocked (block)
+    session resumed
+    1 allowed (final-look)
+    1 ended (verified)
+    ");
+}
+
+/// R-L9b: more blocks than the run has iterations, whatever the project's settings say.
+#[test]
+fn the_hosts_own_cap_is_set_above_the_runs() {
+    let night = Night::new(EARLY_THEN_GOOD);
+    let settings = "{\"env\": {\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\": \"1\"}}";
+    night.sandbox.write(".claude/settings.json", settings);
+    night.sandbox.commit();
+    let ended = night.run(&["--max-iterations", "7"]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let argv = Night::events(&ended, "session")[0]["argv"].to_string();
+    assert!(argv.contains(r#"BLOCK_CAP\":\"1007\""#), "{argv}");
+}
+
+/// R-K1a, R-K1d: the next turn is refused before it would overrun the budget, and what is there is kept.
+#[test]
+fn a_budget_ends_the_run_before_it_is_overrun() {
+    let night = Night::new(
+        "
+[[step]]
+agent = \"Done.\"
+usage = { input = 100000 }
+repeat = \"forever\"
+",
+    );
+    let ended = night.run(&["--max-cost", "1.2"]);
+    assert_eq!(ended.code, Some(2), "{ended}");
+    let report = &Night::events(&ended, "ended")[0];
+    assert!(report["because"].as_str().unwrap().contains("$1.2"), "{report}");
+    assert!(report["checkpoint"].is_string(), "{report}");
+}
+
+/// A second runner is refused while the first one drives.
+#[test]
+fn a_run_has_one_runner() {
+    let night = Night::new("[[step]]\ntools = [{ run = \"sleep 600\" }]\n");
+    let (mut child, _events) = night.until(&[], "tool");
+    let ended = night.resume();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(ended.code, Some(1));
+    let pid = child.id().to_string();
+    let said = ended.stderr.replace(&pid, "$PID").replace(&night.id(), "$RUN");
+    assert_snapshot!(said, @"
+    error: run `$RUN` is driven already, by process $PID
+      hint: `ralph status` shows how it stands
+    ");
+}
