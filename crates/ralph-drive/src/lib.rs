@@ -15,6 +15,7 @@ pub mod ending;
 pub mod handoff;
 pub mod meter;
 mod night;
+pub mod queue;
 #[cfg(test)]
 mod recorded;
 mod ride;

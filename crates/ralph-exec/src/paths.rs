@@ -171,6 +171,11 @@ impl Home {
         self.0.join("spend").join(format!("{}.jsonl", clock::local_date(ms)))
     }
 
+    /// What became of lists of goals.
+    pub fn queues(&self) -> PathBuf {
+        self.0.join("queues")
+    }
+
     pub fn faults(&self) -> PathBuf {
         self.0.join("faults")
     }

@@ -89,6 +89,11 @@ impl Failure {
         Self { hint: Some(hint.to_string()), ..self }
     }
 
+    /// Which of several things it is that failed.
+    pub(crate) fn about(self, subject: &str) -> Self {
+        Self { what: format!("{subject}: {}", self.what), ..self }
+    }
+
     pub(crate) fn print(&self) {
         let mut out = self.excerpts.clone();
         out.push_str(&format!(

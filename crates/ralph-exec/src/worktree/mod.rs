@@ -19,7 +19,9 @@ use crate::fs::FileError;
 
 pub use door::GitError;
 pub use make::{Created, create};
-pub use settle::{Committed, Landed, Merged, Removed, commit, head, land, merge, remove};
+pub use settle::{
+    Committed, Landed, Merged, Removed, commit, has_landed, head, land, merge, remove,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {

@@ -386,6 +386,32 @@ fn busy(common: &Path, name: &str) -> Result<Option<PathBuf>, WorktreeError> {
     Ok(None)
 }
 
+/// Whether every commit of the run is in the branch that it goes back to. What landed is mostly removed already, and
+/// git removes no branch that is not merged.
+pub fn has_landed(
+    home: &Home,
+    worktree: &Worktree,
+    deadline: &Deadline,
+) -> Result<bool, WorktreeError> {
+    let theirs = At::Theirs(PathBuf::from(&worktree.from));
+    let call = Call::new(&theirs, deadline);
+    let tip = commit_of(&call, &format!("refs/heads/{}", worktree.branch))?;
+    if fs::stat_link(Path::new(&worktree.path)).is_none() {
+        let Some(tip) = tip else { return Ok(true) };
+        let into = worktree.into.as_ref().ok_or(WorktreeError::NoTarget)?;
+        let target = commit_of(&call, &format!("refs/heads/{into}"))?;
+        return match target {
+            Some(target) => Ok(is_part(&call, &tip, &target)?),
+            None => Err(WorktreeError::TargetGone(into.clone())),
+        };
+    }
+    let site = Site::open(home, worktree, deadline)?;
+    let (target, tip) = (site.target(deadline)?, site.tip(deadline)?);
+    let here = commit_of(&site.ours(deadline), "HEAD")?;
+    // What gates left lying about is nobody's work.
+    Ok(here.as_ref() == Some(&tip) && is_part(&call, &tip, &target)?)
+}
+
 /// Removes the work tree and the branch of landed work.
 pub fn remove(
     home: &Home,

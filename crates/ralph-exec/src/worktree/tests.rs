@@ -733,3 +733,26 @@ proptest! {
         prop_assert_eq!(&everything(&scene.project()), &before);
     }
 }
+
+/// R-D1c: what is only committed has not landed.
+#[test]
+fn whether_work_has_landed_is_asked_of_git() {
+    let scene = Scene::with_commit();
+    let worktree = scene.create("k7f2");
+    let landed = || has_landed(&scene.home, &worktree, &generous()).unwrap();
+    let commit = scene.agent_writes(&worktree, "new", "x\n");
+    let mut told = vec![landed()];
+    assert_eq!(scene.land(&worktree, &commit), Landed::Landed { commit });
+    write(&Path::new(&worktree.path).join("report.xml"), "x\n");
+    told.push(landed());
+    fs::remove_file(&Path::new(&worktree.path).join("report.xml")).unwrap();
+    assert_eq!(scene.remove(&worktree), Removed::Gone);
+    told.push(landed());
+    assert_eq!(told, [false, true, true]);
+    let other = scene.create("9qd1");
+    let commit = scene.agent_writes(&other, "other", "x\n");
+    scene.git(&["worktree", "remove", "--force", &other.path]);
+    assert!(!has_landed(&scene.home, &other, &generous()).unwrap());
+    scene.git(&["merge", "--quiet", &commit]);
+    assert!(has_landed(&scene.home, &other, &generous()).unwrap());
+}

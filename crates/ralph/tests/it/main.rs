@@ -36,6 +36,7 @@ mod pipeline;
 mod plugin;
 mod policy;
 mod pretend;
+mod queue;
 mod real_projects;
 mod recall;
 mod replay;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! args ─ prepare (policy) ─▶ Plan ─▶ dry: what would be done
-//!                              └───▶ the runner ─ Told ─▶ view: screen (bar, report) · json · only the end
+//!   └─ queue: many of them     └───▶ the runner ─ Told ─▶ view: screen (bar, report) · json · only the end
 //! ```
 
 pub(crate) mod args;
@@ -12,6 +12,7 @@ mod go;
 mod json;
 mod policy;
 pub(crate) mod prepare;
+mod queue;
 mod report;
 mod screen;
 mod view;
@@ -29,6 +30,14 @@ pub(crate) fn run(env: &Env, args: &Run) -> Result<u8, Failure> {
 }
 
 fn driven(env: &Env, args: &Run) -> Result<u8, Failure> {
+    if args.queue.is_some() {
+        return queue::run(env, args);
+    }
+    if let Some(name) = &args.resume
+        && let Some(id) = queue::named(env, name)?
+    {
+        return queue::resume(env, &id, args);
+    }
     let plan = prepare::prepare(env, args)?;
     if args.dry_run {
         if args.json {

@@ -124,18 +124,8 @@ impl<O: Output> Screen<O> {
         self.output.columns().min(WIDEST)
     }
 
-    /// With letters where there is nothing better.
     fn spelled(&self, text: &str) -> String {
-        match self.look.signs {
-            Signs::Unicode => text.to_string(),
-            Signs::Ascii => text
-                .replace('✓', "v")
-                .replace('✗', "x")
-                .replace('·', ".")
-                .replace('—', "-")
-                .replace('▸', ">")
-                .replace('…', "~"),
-        }
+        spelled(self.look.signs, text)
     }
 
     /// What has to be remembered of it.
@@ -304,6 +294,20 @@ impl<O: Output> Screen<O> {
             out.push_str(&format!("{:LABEL$}  {more} more lines: `ralph why {run}`\n", ""));
         }
         out
+    }
+}
+
+/// With letters where there is nothing better.
+pub(super) fn spelled(signs: Signs, text: &str) -> String {
+    match signs {
+        Signs::Unicode => text.to_string(),
+        Signs::Ascii => text
+            .replace('✓', "v")
+            .replace('✗', "x")
+            .replace('·', ".")
+            .replace('—', "-")
+            .replace('▸', ">")
+            .replace('…', "~"),
     }
 }
 

@@ -28,6 +28,13 @@ pub(super) struct Terminal {
     failure: Option<Failure>,
 }
 
+impl Terminal {
+    /// What could not be printed is an error once everything else is done.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
 impl Output for Terminal {
     fn print(&mut self, text: &str) {
         if self.reader == Some(Reader::Gone) || self.failure.is_some() {
@@ -81,9 +88,7 @@ impl View {
             Kind::Screen(screen) => screen.close(),
             Kind::Json(lines) => lines.close(),
         };
-        if let Some(failure) = output.failure {
-            return Err(failure);
-        }
+        output.finish()?;
         let hint = "`ralph status` says how it stands, `ralph run --resume RUN` goes on with it";
         let broken = || Failure::new("the run broke off before it came to an end", hint);
         self.ended.map(Status::exit_code).ok_or_else(broken)

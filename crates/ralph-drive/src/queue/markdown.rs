@@ -1,0 +1,156 @@
+//! A queue as a directory: a Markdown file for each task, in the order of their names.
+//!
+//! ```text
+//! ---                       or only        after: parser
+//! after: parser, lexer
+//! max_cost_usd: 5                          Export what was parsed as CSV.
+//! ---
+//! Export what was parsed as CSV.
+//! ```
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::path::Path;
+
+use ralph_core::text;
+use ralph_exec::fs;
+
+use super::Task;
+use super::read::{Draft, MOST_TASKS, QueueError, Reading, TERMS, Written, is_name};
+
+const MOST_FILES: usize = 10_000;
+const FENCE: &str = "---";
+
+pub(super) fn read(reading: &mut Reading, directory: &Path) -> Result<(), QueueError> {
+    let names = fs::list(directory, MOST_FILES)?;
+    let is_task = |name: &&std::ffi::OsString| {
+        let name = Path::new(name);
+        let is_hidden = name.as_os_str().as_encoded_bytes().starts_with(b".");
+        name.extension() == Some(OsStr::new("md")) && !is_hidden
+    };
+    let files: Vec<_> = names.iter().filter(is_task).collect();
+    if files.len() > MOST_TASKS {
+        return Err(QueueError::TooMany(directory.to_owned()));
+    }
+    for name in files {
+        // As it is in its directory: a link to a file elsewhere would give that to a model.
+        let path = directory.join(name);
+        if fs::resolve(&path).is_none_or(|found| !found.starts_with(directory)) {
+            return Err(QueueError::LeadsOut(path));
+        }
+        task(reading, &path)?;
+    }
+    Ok(())
+}
+
+fn task(reading: &mut Reading, path: &Path) -> Result<(), QueueError> {
+    let text = reading.open(path)?;
+    let text = &*text;
+    let mut task = Task::default();
+    let mut after = Vec::new();
+    let start = text.strip_prefix('\u{feff}').map_or(0, |_| '\u{feff}'.len_utf8());
+    let mut rest = start;
+    let mut lines = lines(text, start);
+    match lines.next() {
+        Some(first) if said(text, &first) == FENCE => {
+            let mut is_closed = false;
+            for line in lines {
+                rest = end_of(text, &line);
+                if said(text, &line) == FENCE {
+                    is_closed = true;
+                    break;
+                }
+                term(reading, (&mut task, &mut after), (text, line));
+            }
+            if !is_closed {
+                let hint = "close it with `---`";
+                reading.problem(first, "the front matter has no end".to_owned(), hint);
+            }
+        }
+        Some(first) if said(text, &first).starts_with("after:") => {
+            rest = end_of(text, &first);
+            term(reading, (&mut task, &mut after), (text, first));
+        }
+        Some(_) | None => {}
+    }
+    let goal = text.get(rest..).unwrap_or_default();
+    task.goal = reading.goal(goal, rest.min(text.len())..text.len());
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    if !is_name(&stem) {
+        let says = format!("`{}.md` is no name for a task", text::line(&stem, 80));
+        let hint = "a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit";
+        reading.problem(0..0, says, hint);
+        return Ok(());
+    }
+    let page = reading.pages.len().saturating_sub(1);
+    let name = Written { value: stem, span: 0..0 };
+    reading.drafts.push(Draft { page, name, after, task });
+    Ok(())
+}
+
+/// `key: value, value`
+fn term(
+    reading: &mut Reading,
+    (task, after): (&mut Task, &mut Vec<Written<String>>),
+    (text, line): (&str, Range<usize>),
+) {
+    let content = text.get(line.clone()).unwrap_or_default();
+    if content.trim().is_empty() || content.trim_start().starts_with('#') {
+        return;
+    }
+    let Some((key, value)) = content.split_once(':') else {
+        let says = format!("`{}` is no `key: value`", text::line(content, 60));
+        return reading.problem(line, says, "text belongs below the front matter");
+    };
+    let from = line.start + key.len() + 1;
+    let key = key.trim();
+    if !TERMS.contains(&key) {
+        let near = text::nearest(key, TERMS.into_iter());
+        let known = || format!("there is {}", TERMS.map(|term| format!("`{term}`")).join(", "));
+        let hint = near.map_or_else(known, |near| format!("did you mean `{near}`?"));
+        return reading.problem(line, format!("unknown key `{}`", text::line(key, 60)), hint);
+    }
+    let values = words(value, from);
+    if values.is_empty() {
+        return reading.problem(line, format!("`{key}` has no value"), "add one, or take it out");
+    }
+    if key == "after" { *after = values } else { reading.term(task, key, &values) }
+}
+
+/// What stands between commas, also as `[a, b]` and in quotes.
+fn words(value: &str, from: usize) -> Vec<Written<String>> {
+    let mut words = Vec::new();
+    let list = value.trim().strip_prefix('[').and_then(|list| list.strip_suffix(']'));
+    let mut at = from + if list.is_some() { value.find('[').map_or(0, |at| at + 1) } else { 0 };
+    for piece in list.unwrap_or(value).split(',') {
+        let is_edge = |char: char| char.is_whitespace() || "\"'".contains(char);
+        let begun = piece.trim_start_matches(is_edge);
+        let start = at + (piece.len() - begun.len());
+        let word = begun.trim_end_matches(is_edge);
+        if !word.is_empty() {
+            words.push(Written { value: word.to_owned(), span: start..start + word.len() });
+        }
+        at += piece.len() + 1;
+    }
+    words
+}
+
+fn said<'a>(text: &'a str, line: &Range<usize>) -> &'a str {
+    text.get(line.clone()).unwrap_or_default().trim_end()
+}
+
+/// Where the next line begins.
+fn end_of(text: &str, line: &Range<usize>) -> usize {
+    (line.end + 1).min(text.len())
+}
+
+/// Lines without their ends, from there.
+fn lines(text: &str, from: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut at = from;
+    let rest = text.get(from..).unwrap_or_default();
+    rest.split('\n').map(move |line| {
+        let span = at..at + line.len();
+        at += line.len() + 1;
+        span
+    })
+}

@@ -1,0 +1,255 @@
+//! What became of a queue, line by line, so that whoever comes after a crash goes on where it was.
+//!
+//! What was spent and how a run stands is in the run's own record; here is only which run belongs to which task, and
+//! that it landed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ralph_core::id::RunId;
+use ralph_core::text;
+use ralph_exec::clock::{self, Deadline};
+use ralph_exec::fs::{self, Durability, FileError, Lock, LockError};
+use ralph_exec::paths::Home;
+use serde::{Deserialize, Serialize};
+
+use super::{End, Ending};
+
+const VERSION: u8 = 1;
+const LARGEST: usize = 64 * 1024 * 1024;
+const LONGEST_WHY: usize = 2_000;
+/// Who was killed just now may still hold it.
+const PATIENCE: Duration = Duration::from_secs(3);
+const ID_LENGTH: usize = 7;
+
+/// A queue by where it is written and which project it is for: the same file is the same queue.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QueueId(String);
+
+impl QueueId {
+    pub fn of(source: &Path, project: &Path) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for path in [source, project] {
+            let bytes = path.as_os_str().as_encoded_bytes();
+            hasher.update(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
+            hasher.update(bytes);
+        }
+        let hex = hasher.finalize().to_hex();
+        Self(format!("q{}", hex.get(..ID_LENGTH).unwrap_or_default()))
+    }
+
+    /// `None` for what is no id of a queue, nor could be.
+    pub fn parse(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix(['q', 'Q'])?;
+        let is_id = rest.len() == ID_LENGTH && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_id.then(|| Self(text.to_ascii_lowercase()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum BookError {
+    #[error("queue `{0}` is being worked through already")]
+    Busy(String),
+    #[error("`{}` was written by a newer ralph", .0.display())]
+    Newer(PathBuf),
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Line {
+    v: u8,
+    at_ms: u64,
+    #[serde(flatten)]
+    entry: Entry,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// Somebody begins to work through it, or goes on.
+    Opened(Opening),
+    /// Written before anything is started.
+    Started {
+        task: String,
+        asks: String,
+        terms: String,
+        /// The run that is gone on with; a new one is not known yet.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<RunId>,
+    },
+    /// The run that was begun for it.
+    Runs { task: String, run: RunId },
+    Ended {
+        task: String,
+        #[serde(flatten)]
+        end: End,
+    },
+    /// Nothing is at work any more.
+    Closed {},
+}
+
+/// As the person asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opening {
+    pub source: PathBuf,
+    pub project: PathBuf,
+    /// The words of the command line that go on with it.
+    pub arguments: Vec<String>,
+}
+
+/// What is known of a queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    pub opening: Option<Opening>,
+    /// How long it was worked at, all stretches together.
+    pub worked_ms: u64,
+    pub tasks: BTreeMap<String, Tried>,
+}
+
+/// What is known of a task: the last time that it was tried, and all runs there were.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tried {
+    pub asks: String,
+    pub terms: String,
+    pub run: Option<RunId>,
+    pub runs: Vec<RunId>,
+    /// When it was last started.
+    pub since_ms: u64,
+    /// `None` while it is at work, or when whoever watched was killed.
+    pub end: Option<End>,
+}
+
+impl Tried {
+    pub fn has_landed(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.how == Ending::Landed)
+    }
+}
+
+/// The record of a queue, held by the one process that works through it.
+#[derive(Debug)]
+pub struct Book {
+    directory: PathBuf,
+    _lock: Lock,
+}
+
+impl Book {
+    pub fn open(home: &Home, id: &QueueId) -> Result<(Self, Past), BookError> {
+        let directory = home.queues().join(id.as_str());
+        fs::create_dir(&directory)?;
+        let lock = match fs::lock(&directory.join("lock"), &Deadline::after(PATIENCE)) {
+            Ok(lock) => lock,
+            Err(LockError::Busy { .. }) => return Err(BookError::Busy(id.as_str().to_owned())),
+            Err(LockError::File(error)) => return Err(error.into()),
+        };
+        let path = directory.join("queue.jsonl");
+        let bytes = fs::read_opt(&path, LARGEST)?.unwrap_or_default();
+        let past = fold(&bytes).ok_or_else(|| BookError::Newer(path.clone()))?;
+        // Half a line of somebody who was killed stays one of its own.
+        if !bytes.is_empty() && !bytes.ends_with(b"\n") {
+            fs::append(&path, b"\n", Durability::Cached)?;
+        }
+        Ok((Self { directory, _lock: lock }, past))
+    }
+
+    /// What is known of it, whoever works at it.
+    pub fn look(home: &Home, id: &QueueId) -> Result<Option<Past>, BookError> {
+        let path = home.queues().join(id.as_str()).join("queue.jsonl");
+        let Some(bytes) = fs::read_opt(&path, LARGEST)? else { return Ok(None) };
+        fold(&bytes).map(Some).ok_or(BookError::Newer(path))
+    }
+
+    /// Reaches the disk before it is acted on.
+    pub fn add(&self, entry: Entry) -> Result<(), FileError> {
+        let path = self.directory.join("queue.jsonl");
+        let line = Line { v: VERSION, at_ms: clock::now_ms(), entry: bounded(entry) };
+        let Ok(mut line) = serde_json::to_vec(&line) else {
+            return Err(FileError::refused(&path, "it cannot be written as JSON"));
+        };
+        line.push(b'\n');
+        fs::append(&path, &line, Durability::Synced).map(drop)
+    }
+
+    /// A file of the task's own: its goal, what its process said on standard error. The name was checked when the queue
+    /// was read.
+    pub fn file(&self, task: &str, what: &str) -> PathBuf {
+        self.directory.join(format!("{task}.{what}"))
+    }
+}
+
+fn bounded(entry: Entry) -> Entry {
+    match entry {
+        Entry::Ended { task, end } => {
+            let why = text::line(&end.why, LONGEST_WHY);
+            Entry::Ended { task, end: End { why, ..end } }
+        }
+        other @ (Entry::Opened(_)
+        | Entry::Started { .. }
+        | Entry::Runs { .. }
+        | Entry::Closed {}) => other,
+    }
+}
+
+/// `None` when a line is of a newer version. What cannot be read is passed over: at worst a task is tried again.
+fn fold(bytes: &[u8]) -> Option<Past> {
+    #[derive(Deserialize)]
+    struct Version {
+        v: u8,
+    }
+    let mut past = Past::default();
+    let mut stretch: Option<(u64, u64)> = None;
+    let worked =
+        |stretch: Option<(u64, u64)>| stretch.map_or(0, |(from, to)| to.saturating_sub(from));
+    for line in bytes.split(|byte| *byte == b'\n') {
+        if serde_json::from_slice::<Version>(line).is_ok_and(|line| line.v > VERSION) {
+            return None;
+        }
+        let Ok(Line { at_ms, entry, .. }) = serde_json::from_slice(line) else { continue };
+        if let Entry::Opened(opening) = entry {
+            past.worked_ms = past.worked_ms.saturating_add(worked(stretch));
+            stretch = Some((at_ms, at_ms));
+            past.opening = Some(opening);
+            continue;
+        }
+        if let Some((_, to)) = &mut stretch {
+            *to = at_ms.max(*to);
+        }
+        past.note(at_ms, entry);
+    }
+    past.worked_ms = past.worked_ms.saturating_add(worked(stretch));
+    Some(past)
+}
+
+impl Past {
+    fn note(&mut self, at_ms: u64, entry: Entry) {
+        match entry {
+            Entry::Started { task, asks, terms, run } => {
+                let tried = self.tasks.entry(task).or_default();
+                *tried = Tried {
+                    asks,
+                    terms,
+                    run,
+                    runs: std::mem::take(&mut tried.runs),
+                    since_ms: at_ms,
+                    end: None,
+                };
+            }
+            Entry::Runs { task, run } => {
+                let tried = self.tasks.entry(task).or_default();
+                if !tried.runs.contains(&run) {
+                    tried.runs.push(run.clone());
+                }
+                tried.run = Some(run);
+            }
+            Entry::Ended { task, end } => {
+                self.tasks.entry(task).or_default().end = Some(end);
+            }
+            Entry::Opened(_) | Entry::Closed {} => {}
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Which task is next. Pure: what happened comes in, and what may start comes out.
+
+use super::{Ending, Task};
+
+/// How a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// Nothing is in its way.
+    Ready,
+    /// Until this one is done, which may still be.
+    Waits(usize),
+    /// This one is parked, or waits for one that is.
+    Blocked(usize),
+    Running,
+    Done,
+    Parked,
+}
+
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    after: Vec<Vec<usize>>,
+    marks: Vec<Mark>,
+    parallel: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Open,
+    Running,
+    Done,
+    Parked,
+}
+
+impl Schedule {
+    /// No more than `parallel` at once. The tasks wait for each other in no circle: [`read`](super::read) sees to that.
+    pub fn new(tasks: &[Task], parallel: usize) -> Self {
+        let after = tasks.iter().map(|task| task.after.clone()).collect();
+        Self { after, marks: vec![Mark::Open; tasks.len()], parallel: parallel.max(1) }
+    }
+
+    /// The first in the order of the queue that may start now.
+    pub fn next(&self) -> Option<usize> {
+        if self.running() >= self.parallel {
+            return None;
+        }
+        self.ready().next()
+    }
+
+    /// How many could start now, with the places that are free.
+    pub fn startable(&self) -> usize {
+        self.ready().count().min(self.parallel.saturating_sub(self.running()))
+    }
+
+    fn ready(&self) -> impl Iterator<Item = usize> {
+        (0..self.marks.len()).filter(|task| self.stand(*task) == Stand::Ready)
+    }
+
+    pub fn running(&self) -> usize {
+        self.marks.iter().filter(|mark| **mark == Mark::Running).count()
+    }
+
+    pub fn start(&mut self, task: usize) {
+        self.mark(task, Mark::Running);
+    }
+
+    pub fn end(&mut self, task: usize, how: Ending) {
+        self.mark(
+            task,
+            match how {
+                Ending::Landed => Mark::Done,
+                Ending::Parked => Mark::Parked,
+            },
+        );
+    }
+
+    fn mark(&mut self, task: usize, mark: Mark) {
+        if let Some(at) = self.marks.get_mut(task) {
+            *at = mark;
+        }
+    }
+
+    pub fn stand(&self, task: usize) -> Stand {
+        match self.marks.get(task) {
+            Some(Mark::Running) => Stand::Running,
+            Some(Mark::Done) => Stand::Done,
+            Some(Mark::Parked) | None => Stand::Parked,
+            Some(Mark::Open) => self.open(task),
+        }
+    }
+
+    fn open(&self, task: usize) -> Stand {
+        let needed = self.after.get(task).map(Vec::as_slice).unwrap_or_default();
+        if let Some(blocking) = needed.iter().find(|needed| self.is_hopeless(**needed)) {
+            return Stand::Blocked(*blocking);
+        }
+        let missing = needed.iter().find(|needed| self.marks.get(**needed) != Some(&Mark::Done));
+        missing.map_or(Stand::Ready, |missing| Stand::Waits(*missing))
+    }
+
+    /// Parked, or behind one that is. Every task is looked at once, however the others depend on each other.
+    fn is_hopeless(&self, task: usize) -> bool {
+        let mut seen = vec![false; self.marks.len()];
+        let mut next = vec![task];
+        while let Some(task) = next.pop() {
+            match self.marks.get(task) {
+                Some(Mark::Parked) | None => return true,
+                Some(Mark::Running | Mark::Done) => continue,
+                Some(Mark::Open) => {}
+            }
+            for needed in self.after.get(task).into_iter().flatten() {
+                if let Some(seen) = seen.get_mut(*needed)
+                    && !std::mem::replace(seen, true)
+                {
+                    next.push(*needed);
+                }
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,182 @@
+//! A queue in one file: a `[[task]]` for each.
+
+use std::ops::Range;
+use std::path::Path;
+
+use ralph_core::text;
+use ralph_exec::fs;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::Task;
+use super::read::{Draft, LARGEST, MOST_TASKS, QueueError, Reading, TERMS, Written};
+
+const TASKS_HINT: &str = "write `[[task]]`, once for each";
+
+pub(super) fn read(reading: &mut Reading, path: &Path) -> Result<(), QueueError> {
+    let text = reading.open(path)?;
+    let (document, errors) = DeTable::parse_recoverable(&text);
+    for error in &errors {
+        reading.problem(error.span().unwrap_or(0..0), text::line(error.message(), 200), "");
+    }
+    // What a recovered parse made up would bring problems that are not there.
+    if !errors.is_empty() {
+        return Ok(());
+    }
+    for (name, found) in in_order(document.get_ref()) {
+        if name.get_ref() != "task" {
+            let known = std::iter::once("task");
+            unknown(reading, name, known, "there is `[[task]]`");
+            continue;
+        }
+        let DeValue::Array(items) = found.get_ref() else {
+            reading.problem(
+                found.span(),
+                "`task` has to be a list of tables".to_owned(),
+                TASKS_HINT,
+            );
+            continue;
+        };
+        if items.len() > MOST_TASKS {
+            return Err(QueueError::TooMany(path.to_owned()));
+        }
+        for item in items {
+            match item.get_ref() {
+                DeValue::Table(fields) => task(reading, (fields, item.span()), path),
+                _ => reading.problem(
+                    item.span(),
+                    "`task` has to be a list of tables".to_owned(),
+                    TASKS_HINT,
+                ),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn task(reading: &mut Reading, (fields, span): (&DeTable, Range<usize>), path: &Path) {
+    let mut task = Task::default();
+    let (mut name, mut goal, mut goal_file) = (None, None, None);
+    let mut after = Vec::new();
+    for (key, found) in in_order(fields) {
+        let word: &str = key.get_ref();
+        if !["name", "goal", "goal_file"].contains(&word) && !TERMS.contains(&word) {
+            let known = ["name", "goal", "goal_file"].into_iter().chain(TERMS);
+            unknown(reading, key, known, "`docs/run.md` lists what a task may say");
+            continue;
+        }
+        let is_list = matches!(word, "after" | "features" | "plan");
+        let Some(mut values) = values(found, is_list) else {
+            let expected = expected(word);
+            reading.problem(found.span(), format!("`{word}` {expected}"), "");
+            continue;
+        };
+        match word {
+            "name" => name = values.pop(),
+            "goal" => goal = values.pop(),
+            "goal_file" => goal_file = values.pop(),
+            "after" => after = values,
+            term => reading.term(&mut task, term, &values),
+        }
+    }
+    task.goal = match (goal, goal_file) {
+        (Some(goal), None) => reading.goal(&goal.value, goal.span),
+        (None, Some(file)) => from_file(reading, &file, path),
+        (Some(_), Some(file)) => {
+            let says = "`[[task]]` with both `goal` and `goal_file`".to_owned();
+            reading.problem(file.span, says, "keep one of them");
+            String::new()
+        }
+        (None, None) => {
+            let hint = "say what is to be reached: `goal = \"…\"`, or `goal_file = \"goal.md\"`";
+            reading.problem(span.clone(), "`[[task]]` without `goal`".to_owned(), hint);
+            String::new()
+        }
+    };
+    let Some(name) = name else {
+        let hint = "give it a short name, such as `name = \"parser\"`";
+        return reading.problem(span, "`[[task]]` without `name`".to_owned(), hint);
+    };
+    let page = reading.pages.len().saturating_sub(1);
+    reading.drafts.push(Draft { page, name, after, task });
+}
+
+/// Only a file beside the queue, or below: its text is given to a model.
+fn from_file(reading: &mut Reading, file: &Written<String>, queue: &Path) -> String {
+    let directory = queue.parent().unwrap_or(Path::new("/"));
+    let found = fs::resolve(&directory.join(&file.value));
+    let shown = text::line(&file.value, 200);
+    let Some(found) = found else {
+        reading.problem(file.span.clone(), format!("cannot find `{shown}`"), "check the path");
+        return String::new();
+    };
+    if !found.starts_with(directory) {
+        let says = format!("`{shown}` leads out of the queue's directory");
+        reading.problem(file.span.clone(), says, "put the file beside the queue");
+        return String::new();
+    }
+    match fs::read(&found, LARGEST).map(String::from_utf8) {
+        Ok(Ok(goal)) => reading.goal(&goal, file.span.clone()),
+        Ok(Err(_)) => {
+            reading.problem(file.span.clone(), format!("`{shown}` is no text in UTF-8"), "");
+            String::new()
+        }
+        Err(error) => {
+            let says = text::line(&error.to_string(), 200);
+            reading.problem(file.span.clone(), says, "check the path");
+            String::new()
+        }
+    }
+}
+
+fn unknown<'a>(
+    reading: &mut Reading,
+    key: &Spanned<DeString<'_>>,
+    known: impl Iterator<Item = &'a str>,
+    otherwise: &str,
+) {
+    let word: &str = key.get_ref();
+    let near = text::nearest(word, known);
+    let hint = near.map_or_else(|| otherwise.to_owned(), |near| format!("did you mean `{near}`?"));
+    reading.problem(key.span(), format!("unknown key `{}`", text::line(word, 60)), hint);
+}
+
+fn expected(key: &str) -> &'static str {
+    match key {
+        "after" | "features" | "plan" => "has to be a text, or a list of texts",
+        "complexity" | "max_iterations" => "has to be a whole number",
+        "max_cost_usd" => "has to be a number",
+        _ => "has to be a text",
+    }
+}
+
+/// The words of a value; `None` where it is of no kind that the key could have.
+fn values(found: &Spanned<DeValue<'_>>, is_list: bool) -> Option<Vec<Written<String>>> {
+    if let (DeValue::Array(items), true) = (found.get_ref(), is_list) {
+        return items.iter().map(|item| word(item)).collect();
+    }
+    word(found).map(|word| vec![word])
+}
+
+fn word(found: &Spanned<DeValue<'_>>) -> Option<Written<String>> {
+    let value = match found.get_ref() {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', ""),
+        DeValue::Float(number) => number.as_str().replace('_', ""),
+        DeValue::Integer(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => return None,
+    };
+    Some(Written { value, span: found.span() })
+}
+
+type Field<'a, 'i> = (&'a Spanned<DeString<'i>>, &'a Spanned<DeValue<'i>>);
+
+/// As written, so that problems are told from top to bottom.
+fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<Field<'a, 'i>> {
+    let mut fields: Vec<_> = table.iter().collect();
+    fields.sort_by_key(|(key, _)| key.span().start);
+    fields
+}

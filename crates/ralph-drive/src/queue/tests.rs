@@ -1,0 +1,609 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use ralph_core::id::RunId;
+use ralph_core::status::Status;
+use ralph_exec::fs::{self, Durability};
+use ralph_exec::paths::Home;
+
+use super::*;
+use crate::wishes::{Wish, Wishes};
+
+// --- how it is written
+
+fn write(directory: &Path, name: &str, text: &str) {
+    let path = directory.join(name);
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    fs::replace(&path, text.as_bytes(), Durability::Cached).unwrap();
+}
+
+fn told(directory: &Path, read: Result<Queue, QueueError>) -> String {
+    let root = fs::resolve(directory).unwrap();
+    let text = match read {
+        Ok(queue) => {
+            let lines = queue.tasks.iter().map(|task| {
+                let after: Vec<_> =
+                    task.after.iter().map(|at| queue.tasks[*at].name.as_str()).collect();
+                format!(
+                    "{} after {after:?}: {:?} {:?} {:?} {:?} {:?} {:?} {:?}\n",
+                    task.name,
+                    task.goal,
+                    task.features,
+                    task.plans,
+                    task.complexity,
+                    task.model,
+                    task.max_iterations,
+                    task.max_cost_micro_usd
+                )
+            });
+            lines.collect::<String>()
+        }
+        Err(QueueError::Problems { first, more }) => {
+            let lines = first.iter().map(|problem| {
+                let line = problem.source[..problem.span.start].matches('\n').count() + 1;
+                let name = problem.path.file_name().unwrap().to_string_lossy();
+                let marked =
+                    problem.source[problem.span.clone()].lines().next().unwrap_or_default();
+                let hint = problem.hint.as_deref().unwrap_or("-");
+                format!("{name}:{line} `{marked}`: {} ({hint})\n", problem.message)
+            });
+            format!("{}{more} more\n", lines.collect::<String>())
+        }
+        Err(other) => format!("{other}\n"),
+    };
+    text.replace(root.to_str().unwrap(), "/dir")
+}
+
+fn of_table(text: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), "goal.md", "Export it\nas CSV.\n");
+    write(directory.path(), "queue.toml", text);
+    told(directory.path(), read(&directory.path().join("queue.toml")))
+}
+
+#[test]
+fn a_file_says_what_is_to_be_done() {
+    let text = r#"
+[[task]]
+name = "parser"
+goal = "Make the parser handle nested quotes."
+max_iterations = 1_0
+max_cost_usd = 2.5
+
+[[task]]
+name = "export"
+goal_file = "goal.md"
+after = ["parser", "lexer", "parser"]
+features = "csv"
+plan = ["plan.md", "more.md"]
+complexity = 3
+model = "claude-opus-5-5[1m]"
+
+[[task]]
+name = "lexer"
+goal = "x"
+max_cost_usd = 20
+"#;
+    insta::assert_snapshot!(of_table(text), @r#"
+    parser after []: "Make the parser handle nested quotes." [] [] None None Some(10) Some(2500000)
+    export after ["parser", "lexer"]: "Export it\nas CSV.\n" ["csv"] ["plan.md", "more.md"] Some(3) Some("claude-opus-5-5[1m]") None None
+    lexer after []: "x" [] [] None None None Some(20000000)
+    "#);
+}
+
+#[test]
+fn mistakes_in_a_file_are_shown_where_they_are() {
+    let text = r#"
+title = "x"
+[[task]]
+name = "a"
+gaol = "x"
+after = ["b", "nobody", "a"]
+complexity = 11
+max_iterations = 0
+max_cost_usd = "much"
+model = "--bare"
+[[task]]
+goal = "x"
+goal_file = "goal.md"
+[[task]]
+name = "../b"
+goal_file = "../../etc/passwd"
+after = [1, true]
+max_cost_usd = 0x10
+[[task]]
+name = "pars"
+goal = " "
+[[task]]
+name = "pars"
+goal_file = "missing.md"
+after = ["par"]
+"#;
+    insta::assert_snapshot!(of_table(text), @r#"
+    queue.toml:2 `title`: unknown key `title` (there is `[[task]]`)
+    queue.toml:5 `gaol`: unknown key `gaol` (did you mean `goal`?)
+    queue.toml:7 `11`: `complexity` cannot be `11` (a number from 0 to 10 is needed)
+    queue.toml:8 `0`: `max_iterations` cannot be `0` (a number from 1 is needed)
+    queue.toml:9 `"much"`: `max_cost_usd` cannot be `much` (an amount of USD is needed, such as `2.50`)
+    queue.toml:10 `"--bare"`: `model` cannot be `--bare` (a name such as `opus` is needed)
+    queue.toml:3 `[[task]]`: `[[task]]` without `goal` (say what is to be reached: `goal = "…"`, or `goal_file = "goal.md"`)
+    queue.toml:13 `"goal.md"`: `[[task]]` with both `goal` and `goal_file` (keep one of them)
+    queue.toml:11 `[[task]]`: `[[task]]` without `name` (give it a short name, such as `name = "parser"`)
+    queue.toml:17 `[1, true]`: `after` has to be a text, or a list of texts (-)
+    queue.toml:18 `0x10`: `max_cost_usd` has to be a number (-)
+    queue.toml:16 `"../../etc/passwd"`: `../../etc/passwd` leads out of the queue's directory (put the file beside the queue)
+    queue.toml:21 `" "`: the goal is empty (write what is to be reached)
+    queue.toml:24 `"missing.md"`: cannot find `missing.md` (check the path)
+    queue.toml:15 `"../b"`: `../b` is no name for a task (a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit)
+    queue.toml:23 `"pars"`: there is another task `pars` (names are unique in a queue)
+    queue.toml:6 `"b"`: there is no task `b` (-)
+    queue.toml:6 `"nobody"`: there is no task `nobody` (-)
+    queue.toml:6 `"a"`: `a` is to come after itself (take it out of `after`)
+    queue.toml:25 `"par"`: there is no task `par` (did you mean `pars`?)
+    0 more
+    "#);
+    let mut all = String::new();
+    for text in [
+        "",
+        "[[task]",
+        "task = 1",
+        "task = [1]",
+        "[task]\nname = \"a\"",
+        "[[task]]\nname=\"a\"\ngoal=\"x\"\nafter=\"c\"\n[[task]]\nname=\"b\"\ngoal=\"x\"\nafter=\"a\"\n[[task]]\nname=\"c\"\ngoal=\"x\"\nafter=\"b\"\n[[task]]\nname=\"d\"\ngoal=\"x\"\nafter=\"c\"\n",
+    ] {
+        all.push_str(&of_table(text));
+        all.push('\n');
+    }
+    all.push_str(&of_table(&"[[task]]\nname=\"a\"\ngoal=\"x\"\n".repeat(201)));
+    insta::assert_snapshot!(all, @r#"
+    there is no task in `/dir/queue.toml`
+
+    queue.toml:1 ``: unclosed array table, expected `]` (-)
+    0 more
+
+    queue.toml:1 `1`: `task` has to be a list of tables (write `[[task]]`, once for each)
+    0 more
+
+    queue.toml:1 `1`: `task` has to be a list of tables (write `[[task]]`, once for each)
+    0 more
+
+    queue.toml:1 `[task]`: `task` has to be a list of tables (write `[[task]]`, once for each)
+    0 more
+
+    queue.toml:2 `"a"`: tasks wait for each other: `a` after `c` after `b` after `a` (take one of them out of `after`)
+    0 more
+
+    there are more than 200 tasks in `/dir/queue.toml`
+    "#);
+}
+
+#[test]
+fn a_directory_has_a_file_for_each_task() {
+    let directory = tempfile::tempdir().unwrap();
+    let all = directory.path().join("all");
+    write(&all, "10-parser.md", "# Parser\n\nHandle nested quotes.\n");
+    write(&all, "20-export.md", "after: 10-parser\n\nExport as CSV.\n");
+    let terms = "---\nafter: [10-parser, \"20-export\"]\n# a note\nmodel: opus[1m]\nmax_cost_usd: 2.50\nplan: a.md, b.md\n---\nDocument it.\n";
+    write(&all, "30-docs.md", terms);
+    write(&all, ".hidden.md", "x");
+    write(&all, "notes.txt", "x");
+    insta::assert_snapshot!(told(&all, read(&all)), @r##"
+    10-parser after []: "# Parser\n\nHandle nested quotes.\n" [] [] None None None None
+    20-export after ["10-parser"]: "\nExport as CSV.\n" [] [] None None None None
+    30-docs after ["10-parser", "20-export"]: "Document it.\n" [] ["a.md", "b.md"] None Some("opus[1m]") None Some(2500000)
+    "##);
+
+    let wrong = directory.path().join("wrong");
+    write(&wrong, "a.md", "---\nafter: c\nmax_cost: 3\nnothing\nplan:\n---\nx\n");
+    write(&wrong, "b.md", "---\nafter: a\n");
+    write(&wrong, "c d.md", "x");
+    write(&wrong, "e.md", "after: a\n");
+    insta::assert_snapshot!(told(&wrong, read(&wrong)), @"
+    a.md:3 `max_cost: 3`: unknown key `max_cost` (did you mean `max_cost_usd`?)
+    a.md:4 `nothing`: `nothing` is no `key: value` (text belongs below the front matter)
+    a.md:5 `plan:`: `plan` has no value (add one, or take it out)
+    b.md:1 `---`: the front matter has no end (close it with `---`)
+    b.md:3 ``: the goal is empty (write what is to be reached)
+    c d.md:1 ``: `c d.md` is no name for a task (a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit)
+    e.md:2 ``: the goal is empty (write what is to be reached)
+    a.md:2 `c`: there is no task `c` (-)
+    0 more
+    ");
+
+    write(&wrong, "secret", "x");
+    let leads_out = directory.path().join("out");
+    fs::create_dir(&leads_out).unwrap();
+    std::os::unix::fs::symlink(wrong.join("secret"), leads_out.join("a.md")).unwrap();
+    let mut all = told(&leads_out, read(&leads_out));
+    all.push_str(&told(directory.path(), read(&directory.path().join("nowhere"))));
+    all.push_str(&told(directory.path(), read(directory.path())));
+    insta::assert_snapshot!(all, @"
+    cannot find `/dir/a.md`
+    cannot find `/dir/nowhere`
+    there is no task in `/dir`
+    ");
+}
+
+proptest! {
+    /// Nothing that somebody writes brings the reader down.
+    #[test]
+    fn any_text_is_a_queue_or_a_mistake(text in "(\\[\\[task\\]\\]|name|goal|after|=|\"|'|\\[|\\]|,|\n|---|:|é|\\PC){0,60}") {
+        let directory = tempfile::tempdir().unwrap();
+        write(directory.path(), "queue.toml", &text);
+        write(directory.path(), "all/a.md", &text);
+        for path in ["queue.toml", "all"] {
+            if let Err(QueueError::Problems { first, .. }) = read(&directory.path().join(path)) {
+                for problem in first {
+                    prop_assert!(problem.source.get(problem.span).is_some());
+                }
+            }
+        }
+    }
+}
+
+// --- how it is worked through
+
+/// A world in which each task ends as it was written down, in an order that a number decides.
+struct Fake {
+    /// How each ends, and what it would like to spend.
+    fates: Vec<(Ending, u64)>,
+    chance: u64,
+    at_work: Vec<(usize, u64)>,
+    log: Vec<String>,
+    most: usize,
+    pending: Vec<(usize, Event)>,
+    wish: Wish,
+}
+
+impl Fake {
+    fn new(fates: Vec<(Ending, u64)>, chance: u64) -> Self {
+        Self {
+            fates,
+            chance,
+            at_work: Vec::new(),
+            log: Vec::new(),
+            most: 0,
+            pending: Vec::new(),
+            wish: Wish::None,
+        }
+    }
+
+    fn roll(&mut self, sides: usize) -> usize {
+        self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        usize::try_from(self.chance >> 33).unwrap() % sides.max(1)
+    }
+}
+
+impl Worker for Fake {
+    fn start(&mut self, order: &Order) -> Result<(), String> {
+        self.log.push(format!("start {}", order.task));
+        self.at_work.push((order.task, order.max_cost_micro_usd.unwrap_or(u64::MAX)));
+        self.most = self.most.max(self.at_work.len());
+        Ok(())
+    }
+
+    fn poll(&mut self, _wait: Duration) -> Option<(usize, Event)> {
+        if let Some(event) = self.pending.pop() {
+            return Some(event);
+        }
+        if self.roll(4) == 0 {
+            return None;
+        }
+        let place = self.roll(self.at_work.len());
+        let (task, limit) = self.at_work.swap_remove(place);
+        let (how, wants) = self.fates[task];
+        let is_short = wants > limit;
+        let how = if is_short || self.wish > Wish::None { Ending::Parked } else { how };
+        self.log.push(format!("{how:?} {task}"));
+        let run = RunId::parse(&format!("run{task}"));
+        let line = serde_json::Value::Null;
+        let spent_micro_usd = Some(wants.min(limit));
+        self.pending.push((task, Event::Ended(End { how, status: None, why: String::new() })));
+        Some((task, Event::Heard(Box::new(Heard { run, spent_micro_usd, line }))))
+    }
+
+    fn raise(&mut self, task: usize, max_cost_micro_usd: u64) {
+        for (at, limit) in &mut self.at_work {
+            if *at == task {
+                assert!(*limit <= max_cost_micro_usd, "a limit was lowered");
+                *limit = max_cost_micro_usd;
+            }
+        }
+    }
+
+    fn wish(&mut self, wish: Wish) {
+        self.wish = wish;
+        self.log.push(format!("{wish:?}"));
+    }
+}
+
+struct Nobody;
+
+impl Board for Nobody {
+    fn started(&mut self, _: usize, _: &Order) {}
+    fn heard(&mut self, _: usize, _: &Heard) {}
+    fn ended(&mut self, _: usize, _: &End) {}
+    fn tick(&mut self, _: &Schedule, _: &Purse) {}
+}
+
+fn plan(tasks: &[Task], parallel: usize, total: Option<u64>) -> Plan<'_> {
+    Plan {
+        tasks,
+        known: vec![Known::default(); tasks.len()],
+        parallel,
+        max_cost_micro_usd: total,
+        least_micro_usd: 10,
+        until_ms: None,
+    }
+}
+
+fn play(plan: Plan<'_>, fake: &mut Fake, wishes: &Wishes) -> (Outcome, Vec<Entry>) {
+    let mut entries = Vec::new();
+    let mut note = |entry: Entry| {
+        entries.push(entry);
+        Ok(())
+    };
+    let mut desk =
+        Desk { worker: fake, board: &mut Nobody, note: &mut note, wishes, now_ms: || 1_000 };
+    let outcome = work(plan, &mut desk).unwrap();
+    (outcome, entries)
+}
+
+fn tasks(after: &[Vec<usize>]) -> Vec<Task> {
+    let task = |(place, after): (usize, &Vec<usize>)| Task {
+        name: format!("t{place}"),
+        goal: "x".to_owned(),
+        after: after.clone(),
+        ..Task::default()
+    };
+    after.iter().enumerate().map(task).collect()
+}
+
+type Case = (Vec<Task>, Vec<(Ending, u64)>, usize, u64);
+
+/// Tasks that come after some of those before them, and how each ends.
+fn cases() -> impl Strategy<Value = Case> {
+    let one =
+        (proptest::collection::vec(any::<prop::sample::Index>(), 0..3), any::<bool>(), 0..60_u64);
+    (proptest::collection::vec(one, 1..12), 1..5_usize, any::<u64>()).prop_map(
+        |(all, parallel, chance)| {
+            let mut after: Vec<Vec<usize>> = Vec::new();
+            let mut fates = Vec::new();
+            for (place, (needed, is_good, wants)) in all.into_iter().enumerate() {
+                let needed: BTreeSet<usize> = match place {
+                    0 => BTreeSet::new(),
+                    place => needed.iter().map(|index| index.index(place)).collect(),
+                };
+                after.push(needed.into_iter().collect());
+                fates.push((if is_good { Ending::Landed } else { Ending::Parked }, wants));
+            }
+            (tasks(&after), fates, parallel, chance)
+        },
+    )
+}
+
+fn behind(tasks: &[Task], fates: &[(Ending, u64)], task: usize) -> bool {
+    let is_bad =
+        |needed: &usize| fates[*needed].0 == Ending::Parked || behind(tasks, fates, *needed);
+    tasks[task].after.iter().any(is_bad)
+}
+
+proptest! {
+    /// R-L5c, R-D1c: a parked task is in nobody's way who does not come after it, and who does starts only when it has
+    /// landed. Never more than so many are at work, and it always ends.
+    #[test]
+    fn independent_tasks_go_on_and_dependent_ones_wait((tasks, fates, parallel, chance) in cases()) {
+        let mut fake = Fake::new(fates.clone(), chance);
+        let (outcome, entries) = play(plan(&tasks, parallel, None), &mut fake, &Wishes::default());
+        prop_assert!(fake.most <= parallel);
+        let mut landed = BTreeSet::new();
+        for line in &fake.log {
+            let (word, task) = line.split_once(' ').unwrap();
+            let task: usize = task.parse().unwrap();
+            match word {
+                "start" => prop_assert!(tasks[task].after.iter().all(|needed| landed.contains(needed))),
+                "Landed" => drop(landed.insert(task)),
+                _ => {}
+            }
+        }
+        for (task, became) in outcome.tasks.iter().enumerate() {
+            let expected = match (behind(&tasks, &fates, task), fates[task].0) {
+                (true, _) => None,
+                (false, Ending::Landed) => Some(Stand::Done),
+                (false, Ending::Parked) => Some(Stand::Parked),
+            };
+            match expected {
+                Some(stand) => prop_assert_eq!(became.stand, stand),
+                None => prop_assert!(matches!(became.stand, Stand::Blocked(_))),
+            }
+        }
+        prop_assert_eq!(outcome.stopped, None);
+        let starts = entries.iter().filter(|entry| matches!(entry, Entry::Started { .. })).count();
+        let ends = entries.iter().filter(|entry| matches!(entry, Entry::Ended { .. })).count();
+        prop_assert_eq!(starts, ends);
+        let mut again = Fake::new(fates, chance);
+        let (same, same_entries) = play(plan(&tasks, parallel, None), &mut again, &Wishes::default());
+        prop_assert_eq!((outcome, entries, fake.log), (same, same_entries, again.log));
+    }
+
+    /// R-K1a: one budget for all of them, and none of them more than its own.
+    #[test]
+    fn all_together_spend_no_more_than_there_is(
+        (mut tasks, fates, parallel, chance) in cases(),
+        total in 1..200_u64,
+        own in proptest::option::of(1..80_u64),
+    ) {
+        for task in tasks.iter_mut().step_by(2) {
+            task.max_cost_micro_usd = own;
+        }
+        let mut fake = Fake::new(fates.clone(), chance);
+        let (outcome, _) = play(plan(&tasks, parallel, Some(total)), &mut fake, &Wishes::default());
+        prop_assert!(outcome.spent_micro_usd <= total, "{} of {total}", outcome.spent_micro_usd);
+        for (task, became) in tasks.iter().zip(&outcome.tasks) {
+            prop_assert!(became.spent_micro_usd <= task.max_cost_micro_usd.unwrap_or(u64::MAX));
+            if became.stand == Stand::Ready {
+                prop_assert_eq!(outcome.stopped, Some(Stopped::OutOfBudget));
+                prop_assert!(total - outcome.spent_micro_usd < 10.min(total).max(1));
+            }
+        }
+    }
+
+    /// What was cut off at any point goes on without doing anything twice that has landed, and ends the same.
+    #[test]
+    fn a_queue_that_was_killed_goes_on((tasks, fates, parallel, chance) in cases(), cut in 0..200_usize) {
+        let home = tempfile::tempdir().unwrap();
+        let home = Home::new(home.path().to_owned());
+        let id = QueueId::of(Path::new("/q.toml"), Path::new("/p"));
+        let mut fake = Fake::new(fates.clone(), chance);
+        let (whole, entries) = play(plan(&tasks, parallel, None), &mut fake, &Wishes::default());
+        {
+            let (book, past) = Book::open(&home, &id).unwrap();
+            prop_assert_eq!(past, Past::default());
+            for entry in entries.iter().take(cut) {
+                book.add(entry.clone()).unwrap();
+            }
+            prop_assert!(matches!(Book::look(&home, &id), Ok(_)));
+        }
+        let path = home.queues().join(id.as_str()).join("queue.jsonl");
+        fs::append(&path, b"{\"v\":1,\"at_ms\":17,\"ended\":{\"ta", Durability::Cached).unwrap();
+        let (book, past) = Book::open(&home, &id).unwrap();
+        book.add(Entry::Closed {}).unwrap();
+        let known = tasks.iter().map(|task| {
+            let tried = past.tasks.get(&task.name).cloned().unwrap_or_default();
+            Known { end: tried.end, run: tried.run, ..Known::default() }
+        });
+        let known: Vec<Known> = known.collect();
+        let ended: BTreeSet<usize> =
+            known.iter().enumerate().filter(|(_, known)| known.end.is_some()).map(|(at, _)| at).collect();
+        let mut fake = Fake::new(fates, chance.wrapping_add(1));
+        let plan = Plan { known, ..plan(&tasks, parallel, None) };
+        let (after, _) = play(plan, &mut fake, &Wishes::default());
+        let stands = |outcome: &Outcome| {
+            outcome.tasks.iter().map(|task| std::mem::discriminant(&task.stand)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(stands(&after), stands(&whole));
+        for line in fake.log.iter().filter_map(|line| line.strip_prefix("start ")) {
+            prop_assert!(!ended.contains(&line.parse().unwrap()));
+        }
+    }
+}
+
+/// Once: those at work finish, and nothing new begins.
+#[test]
+fn a_wish_to_end_starts_nothing_new() {
+    let wishes = Wishes::default();
+    wishes.add();
+    let tasks = tasks(&[vec![], vec![]]);
+    let mut fake = Fake::new(vec![(Ending::Landed, 0); 2], 1);
+    let (outcome, _) = play(plan(&tasks, 2, None), &mut fake, &wishes);
+    assert_eq!(fake.log, ["AfterTheTurn"]);
+    assert_eq!(outcome.stopped, Some(Stopped::Cancelled));
+    assert_eq!(outcome.tasks[0].stand, Stand::Ready);
+    let late = Plan { until_ms: Some(1_000), ..plan(&tasks, 2, None) };
+    let (outcome, _) = play(late, &mut Fake::new(Vec::new(), 1), &Wishes::default());
+    assert_eq!(outcome.stopped, Some(Stopped::OutOfTime));
+}
+
+/// A share for each that could start, what is left over for the others, and never more than its own.
+#[test]
+fn a_purse_is_divided_and_filled_up_again() {
+    let mut purse = Purse::new(Some(100), 10, &[(0, None), (0, Some(20)), (4, None), (0, Some(3))]);
+    let told = [purse.allot(0, 3), purse.allot(1, 2), purse.allot(2, 1)];
+    assert_eq!(told, [Some(32), Some(20), Some(48)]);
+    assert!(!purse.suffices());
+    purse.note(1, 8);
+    purse.release(1);
+    assert!(purse.suffices());
+    assert_eq!(purse.share_out(), []);
+    purse.note(0, 2);
+    purse.release(0);
+    assert_eq!(purse.share_out(), [(2, 90)]);
+    assert_eq!(purse.spent(), 14);
+    let mut endless = Purse::new(None, 10, &[(0, None), (5, Some(7))]);
+    assert_eq!((endless.allot(0, 1), endless.allot(1, 1)), (None, Some(7)));
+    assert_eq!((endless.share_out(), endless.suffices()), (Vec::new(), true));
+}
+
+#[test]
+fn a_record_is_kept_as_it_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = Home::new(directory.path().to_owned());
+    let id = QueueId::of(Path::new("/work/queue.toml"), Path::new("/work"));
+    assert_eq!(QueueId::parse(&id.as_str().to_uppercase()), Some(id.clone()));
+    for wrong in ["", "q", "q123456", "q12345678", "q../../.", "k7f2", "q12345g7"] {
+        assert_eq!(QueueId::parse(wrong), None, "{wrong}");
+    }
+    assert_eq!(Book::look(&home, &id).unwrap(), None);
+    let run = RunId::parse("k7f2").unwrap();
+    let opening = Opening {
+        source: "/work/queue.toml".into(),
+        project: "/work".into(),
+        arguments: vec!["--max-cost-usd".to_owned(), "20".to_owned()],
+    };
+    let (task, asks, terms) = ("parser".to_owned(), "a".to_owned(), "t".to_owned());
+    let why = "the merged tree is verified".to_owned();
+    let end = End { how: Ending::Landed, status: Some(Status::Verified), why };
+    let entries = [
+        Entry::Opened(opening.clone()),
+        Entry::Started { task: task.clone(), asks: asks.clone(), terms: terms.clone(), run: None },
+        Entry::Runs { task: task.clone(), run: run.clone() },
+        Entry::Ended { task: task.clone(), end: end.clone() },
+        Entry::Closed {},
+    ];
+    {
+        let (book, _) = Book::open(&home, &id).unwrap();
+        for entry in entries {
+            book.add(entry).unwrap();
+        }
+        assert_eq!(
+            Book::open(&home, &id).unwrap_err().to_string(),
+            format!("queue `{}` is being worked through already", id.as_str())
+        );
+    }
+    let past = Book::look(&home, &id).unwrap().unwrap();
+    let tried = past.tasks["parser"].clone();
+    assert!(tried.has_landed());
+    assert_eq!(past.opening, Some(opening));
+    let known = (tried.asks, tried.terms, tried.run, tried.runs, tried.end);
+    assert_eq!(known, (asks, terms, Some(run.clone()), vec![run], Some(end)));
+    let path = home.queues().join(id.as_str()).join("queue.jsonl");
+    let text = String::from_utf8(fs::read(&path, 10_000).unwrap()).unwrap();
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let (before, rest) = line.split_once("\"at_ms\":").unwrap();
+            let (_, rest) = rest.split_once(',').unwrap();
+            format!("{before}{rest}\n")
+        })
+        .collect();
+    insta::assert_snapshot!(lines.concat(), @r#"
+    {"v":1,"opened":{"source":"/work/queue.toml","project":"/work","arguments":["--max-cost-usd","20"]}}
+    {"v":1,"started":{"task":"parser","asks":"a","terms":"t"}}
+    {"v":1,"runs":{"task":"parser","run":"k7f2"}}
+    {"v":1,"ended":{"task":"parser","how":"landed","status":"verified","why":"the merged tree is verified"}}
+    {"v":1,"closed":{}}
+    "#);
+    fs::append(&path, b"[]\n\xff\n{\"v\":1,\"at_ms\":1,\"new\":{}}\n", Durability::Cached).unwrap();
+    assert_eq!(Book::look(&home, &id).unwrap(), Some(past));
+    fs::append(&path, b"{\"v\":2,\"at_ms\":1}\n", Durability::Cached).unwrap();
+    assert!(matches!(Book::open(&home, &id), Err(BookError::Newer(_))));
+}
+
+/// A task that is asked for in other words is another one; under other terms it is tried anew.
+#[test]
+fn tasks_are_told_apart_by_what_they_ask() {
+    let task = Task { name: "a".to_owned(), goal: "x".to_owned(), ..Task::default() };
+    let renamed = Task { name: "b".to_owned(), after: vec![1], ..task.clone() };
+    let dearer = Task { max_cost_micro_usd: Some(1), ..task.clone() };
+    let other = Task { goal: "y".to_owned(), ..task.clone() };
+    let digests: BTreeMap<&str, (bool, bool)> =
+        [("renamed", &renamed), ("dearer", &dearer), ("other", &other)]
+            .into_iter()
+            .map(|(name, it)| (name, (it.asks() == task.asks(), it.terms() == task.terms())))
+            .collect();
+    let expected =
+        [("renamed", (true, true)), ("dearer", (true, false)), ("other", (false, false))];
+    assert_eq!(digests, BTreeMap::from(expected));
+}

@@ -1,0 +1,294 @@
+//! Works through a queue: starts what may start, listens, and writes down what became of it before it goes on.
+
+use std::time::Duration;
+
+use ralph_core::id::RunId;
+use ralph_core::limits::money;
+use ralph_core::status::Status;
+use ralph_exec::fs::FileError;
+use serde_json::Value;
+
+use super::record::Entry;
+use super::{End, Ending, Purse, Schedule, Stand, Task};
+use crate::wishes::{Wish, Wishes};
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// What a task is started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub task: usize,
+    /// Goes on with this one; `None` is a run of its own.
+    pub run: Option<RunId>,
+    /// What the run may come to spend, all of it; `None` is without limit.
+    pub max_cost_micro_usd: Option<u64>,
+    /// How much longer it may take; `None` is as long as it wants.
+    pub max_duration_ms: Option<u64>,
+}
+
+/// Whoever does the work. After a start there is always an end, sooner or later.
+pub trait Worker {
+    /// Why not, where it cannot.
+    fn start(&mut self, order: &Order) -> Result<(), String>;
+
+    /// The next thing that happened to one of them, if anything does so soon.
+    fn poll(&mut self, wait: Duration) -> Option<(usize, Event)>;
+
+    /// A run at work may come to spend this much.
+    fn raise(&mut self, task: usize, max_cost_micro_usd: u64);
+
+    fn wish(&mut self, wish: Wish);
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    Heard(Box<Heard>),
+    Ended(End),
+}
+
+/// A line that a run said about itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Heard {
+    pub run: Option<RunId>,
+    /// Of this run, from its beginning.
+    pub spent_micro_usd: Option<u64>,
+    pub line: Value,
+}
+
+/// Whoever watches.
+pub trait Board {
+    fn started(&mut self, task: usize, how: &Order);
+    fn heard(&mut self, task: usize, heard: &Heard);
+    fn ended(&mut self, task: usize, end: &End);
+    /// Called several times a second.
+    fn tick(&mut self, schedule: &Schedule, purse: &Purse);
+}
+
+/// What is known of a task before anything is started.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// How it ended the last time, where that stands.
+    pub end: Option<End>,
+    /// What is gone on with.
+    pub run: Option<RunId>,
+    /// By runs that are not gone on with.
+    pub spent_before: u64,
+    /// By the one that is.
+    pub spent_by_run: u64,
+}
+
+#[derive(Debug)]
+pub struct Plan<'a> {
+    pub tasks: &'a [Task],
+    pub known: Vec<Known>,
+    pub parallel: usize,
+    pub max_cost_micro_usd: Option<u64>,
+    /// With less than this left nothing is begun.
+    pub least_micro_usd: u64,
+    /// When everything has to be over.
+    pub until_ms: Option<u64>,
+}
+
+pub struct Desk<'a> {
+    pub worker: &'a mut dyn Worker,
+    pub board: &'a mut dyn Board,
+    /// Puts it on record, before it is acted on.
+    pub note: &'a mut dyn FnMut(Entry) -> Result<(), FileError>,
+    pub wishes: &'a Wishes,
+    pub now_ms: fn() -> u64,
+}
+
+impl std::fmt::Debug for Desk<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk").field("wishes", &self.wishes).finish_non_exhaustive()
+    }
+}
+
+/// What became of all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub tasks: Vec<Became>,
+    /// Why nothing more was started, where something could have been.
+    pub stopped: Option<Stopped>,
+    pub spent_micro_usd: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Became {
+    pub stand: Stand,
+    pub end: Option<End>,
+    pub run: Option<RunId>,
+    pub spent_micro_usd: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    Cancelled,
+    OutOfBudget,
+    OutOfTime,
+}
+
+/// Until everything is done, or nothing more can be.
+pub fn work(plan: Plan<'_>, desk: &mut Desk<'_>) -> Result<Outcome, FileError> {
+    let mut work = Work::new(plan);
+    loop {
+        work.heed(desk);
+        work.fill(desk)?;
+        desk.board.tick(&work.schedule, &work.purse);
+        if work.schedule.running() == 0 {
+            break;
+        }
+        if let Some((task, event)) = desk.worker.poll(TICK) {
+            work.hear(desk, task, event)?;
+        }
+    }
+    (desk.note)(Entry::Closed {})?;
+    Ok(work.outcome())
+}
+
+struct Work<'a> {
+    plan: Plan<'a>,
+    schedule: Schedule,
+    purse: Purse,
+    wish: Wish,
+    stopped: Option<Stopped>,
+}
+
+impl<'a> Work<'a> {
+    fn new(plan: Plan<'a>) -> Self {
+        let mut schedule = Schedule::new(plan.tasks, plan.parallel);
+        for (task, known) in plan.known.iter().enumerate() {
+            if let Some(end) = &known.end {
+                schedule.end(task, end.how);
+            }
+        }
+        let accounts = plan.tasks.iter().zip(&plan.known);
+        let accounts: Vec<_> = accounts
+            .map(|(task, known)| {
+                let spent = known.spent_before.saturating_add(known.spent_by_run);
+                (spent, task.max_cost_micro_usd)
+            })
+            .collect();
+        let purse = Purse::new(plan.max_cost_micro_usd, plan.least_micro_usd, &accounts);
+        Self { plan, schedule, purse, wish: Wish::None, stopped: None }
+    }
+
+    fn heed(&mut self, desk: &mut Desk<'_>) {
+        let wish = desk.wishes.get();
+        if wish > self.wish {
+            self.wish = wish;
+            self.stopped = Some(Stopped::Cancelled);
+            desk.worker.wish(wish);
+        }
+    }
+
+    fn fill(&mut self, desk: &mut Desk<'_>) -> Result<(), FileError> {
+        self.stopped = (self.wish > Wish::None).then_some(Stopped::Cancelled);
+        while let Some(task) = self.schedule.next() {
+            let left_ms = self.plan.until_ms.map(|until| until.saturating_sub((desk.now_ms)()));
+            self.stopped = match (self.wish, left_ms) {
+                (Wish::AfterTheTurn | Wish::Now, _) => Some(Stopped::Cancelled),
+                (Wish::None, Some(0)) => Some(Stopped::OutOfTime),
+                // What others leave over may be enough.
+                (Wish::None, _) if !self.purse.suffices() => Some(Stopped::OutOfBudget),
+                (Wish::None, _) => None,
+            };
+            if self.stopped.is_some() {
+                return Ok(());
+            }
+            self.start(desk, task, left_ms)?;
+        }
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        desk: &mut Desk<'_>,
+        task: usize,
+        max_duration_ms: Option<u64>,
+    ) -> Result<(), FileError> {
+        let Some(known) = self.plan.known.get(task).cloned() else { return Ok(()) };
+        let cap = self.purse.allot(task, self.schedule.startable());
+        self.schedule.start(task);
+        if let Some(cap) = cap.filter(|cap| *cap <= self.purse.spent_on(task)) {
+            let why = format!("it has spent the {} that it may cost", money(cap));
+            let end = End { how: Ending::Parked, status: Some(Status::Exhausted), why };
+            return self.end(desk, task, end);
+        }
+        let max_cost_micro_usd = cap.map(|cap| cap.saturating_sub(known.spent_before));
+        let order = Order { task, run: known.run, max_cost_micro_usd, max_duration_ms };
+        if let Some(of) = self.plan.tasks.get(task) {
+            (desk.note)(Entry::Started {
+                task: of.name.clone(),
+                asks: of.asks(),
+                terms: of.terms(),
+                run: order.run.clone(),
+            })?;
+        }
+        match desk.worker.start(&order) {
+            Ok(()) => {
+                desk.board.started(task, &order);
+                Ok(())
+            }
+            Err(why) => self.end(desk, task, End { how: Ending::Parked, status: None, why }),
+        }
+    }
+
+    fn hear(&mut self, desk: &mut Desk<'_>, task: usize, event: Event) -> Result<(), FileError> {
+        let heard = match event {
+            Event::Heard(heard) => heard,
+            Event::Ended(end) => {
+                self.end(desk, task, end)?;
+                if self.schedule.startable() == 0 {
+                    self.share_out(desk);
+                }
+                return Ok(());
+            }
+        };
+        let Some(known) = self.plan.known.get_mut(task) else { return Ok(()) };
+        if let Some(run) = &heard.run
+            && known.run.as_ref() != Some(run)
+            && let Some(of) = self.plan.tasks.get(task)
+        {
+            (desk.note)(Entry::Runs { task: of.name.clone(), run: run.clone() })?;
+            known.run = Some(run.clone());
+        }
+        if let Some(spent) = heard.spent_micro_usd {
+            self.purse.note(task, known.spent_before.saturating_add(spent));
+        }
+        desk.board.heard(task, &heard);
+        Ok(())
+    }
+
+    /// What nobody else can use goes to those at work.
+    fn share_out(&mut self, desk: &mut Desk<'_>) {
+        for (task, cap) in self.purse.share_out() {
+            let before = self.plan.known.get(task).map_or(0, |known| known.spent_before);
+            desk.worker.raise(task, cap.saturating_sub(before));
+        }
+    }
+
+    fn end(&mut self, desk: &mut Desk<'_>, task: usize, end: End) -> Result<(), FileError> {
+        if let Some(of) = self.plan.tasks.get(task) {
+            (desk.note)(Entry::Ended { task: of.name.clone(), end: end.clone() })?;
+        }
+        self.purse.release(task);
+        self.schedule.end(task, end.how);
+        desk.board.ended(task, &end);
+        if let Some(known) = self.plan.known.get_mut(task) {
+            known.end = Some(end);
+        }
+        Ok(())
+    }
+
+    fn outcome(self) -> Outcome {
+        let Self { plan, schedule, purse, stopped, .. } = self;
+        let became = plan.known.into_iter().enumerate().map(|(task, known)| Became {
+            stand: schedule.stand(task),
+            end: known.end,
+            run: known.run,
+            spent_micro_usd: purse.spent_on(task),
+        });
+        Outcome { tasks: became.collect(), stopped, spent_micro_usd: purse.spent() }
+    }
+}

@@ -1,0 +1,112 @@
+//! What would be done, without anything being begun.
+
+use super::json::names;
+use super::prepare::Prepared;
+use crate::term::{self, paint};
+use crate::wording::{self, safe, usd};
+use ralph_core::limits::money;
+use ralph_core::text;
+use ralph_drive::queue::{Ending, Known};
+use serde::Serialize;
+
+const LONGEST_TITLE: usize = 60;
+
+#[derive(Serialize)]
+pub(super) struct DryJson<'a> {
+    v: u8,
+    source: String,
+    project: String,
+    parallel: usize,
+    max_cost_usd: Option<f64>,
+    max_duration_ms: Option<u64>,
+    gates: &'a [String],
+    tasks: Vec<TaskJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct TaskJson<'a> {
+    name: &'a str,
+    title: String,
+    after: Vec<&'a str>,
+    /// `begins`, `goes_on`, `landed` or `parked`.
+    then: &'static str,
+    run: Option<&'a str>,
+    max_cost_usd: Option<f64>,
+}
+
+pub(super) fn json<'a>(prepared: &'a Prepared, known: &'a [Known]) -> DryJson<'a> {
+    let tasks = prepared.queue.tasks.iter().zip(known).map(|(task, known)| TaskJson {
+        name: &task.name,
+        title: title(&task.goal),
+        after: names(&prepared.queue, task),
+        then: then(known),
+        run: known.run.as_ref().map(ralph_core::id::RunId::as_str),
+        max_cost_usd: task.max_cost_micro_usd.map(usd),
+    });
+    DryJson {
+        v: 1,
+        source: prepared.queue.source.to_string_lossy().into_owned(),
+        project: prepared.project.to_string_lossy().into_owned(),
+        parallel: prepared.parallel,
+        max_cost_usd: prepared.limits.max_cost_micro_usd.map(usd),
+        max_duration_ms: prepared.limits.max_duration_ms,
+        gates: &prepared.gates,
+        tasks: tasks.collect(),
+    }
+}
+
+fn then(known: &Known) -> &'static str {
+    match (&known.end, &known.run) {
+        (Some(end), _) if end.how == Ending::Landed => "landed",
+        (Some(_), _) => "parked",
+        (None, Some(_)) => "goes_on",
+        (None, None) => "begins",
+    }
+}
+
+fn title(goal: &str) -> String {
+    let first = goal.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    text::line(first.trim_start_matches(['#', ' ']), LONGEST_TITLE)
+}
+
+pub(super) fn shown(prepared: &Prepared, known: &[Known]) -> String {
+    let queue = &prepared.queue;
+    let project = safe(&prepared.project.to_string_lossy());
+    let mut out =
+        format!("{} tasks, {} at once, in `{project}`\n", queue.tasks.len(), prepared.parallel);
+    let gates =
+        if prepared.gates.is_empty() { "none".to_string() } else { prepared.gates.join(", ") };
+    out.push_str(&format!("  {} {}\n", paint(term::DIM, "gates "), safe(&gates)));
+    out.push_str(&format!(
+        "  {} {}\n\n",
+        paint(term::DIM, "limits"),
+        wording::limits(&prepared.limits)
+    ));
+    let widest = queue.tasks.iter().map(|task| task.name.len()).max().unwrap_or(0).min(40);
+    for (task, known) in queue.tasks.iter().zip(known) {
+        let run = known.run.as_ref().map(|run| format!(" {run}")).unwrap_or_default();
+        let then = match then(known) {
+            "landed" => "has landed".to_string(),
+            "parked" => format!("stays parked{run}"),
+            "goes_on" => format!("goes on{run}"),
+            _ => "begins".to_string(),
+        };
+        let after = names(queue, task);
+        let after =
+            if after.is_empty() { String::new() } else { format!(", after {}", after.join(", ")) };
+        let cost = task.max_cost_micro_usd.map(|most| format!(", at most {}", money(most)));
+        let line = format!(
+            "  {:widest$}  {then}{after}{}: {}",
+            task.name,
+            cost.unwrap_or_default(),
+            safe(&title(&task.goal))
+        );
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    for note in &prepared.notes {
+        out.push_str(&format!("  {} {}\n", paint(term::ODD, "note  "), safe(note)));
+    }
+    out.push_str("\nnothing was started\n");
+    out
+}

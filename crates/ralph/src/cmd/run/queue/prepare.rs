@@ -1,0 +1,130 @@
+//! All that is looked at before anything of a queue is started.
+
+use super::super::args::Run;
+use super::super::policy::Judge;
+use super::super::prepare::{self, Plan, Work};
+use super::words;
+use crate::cmd::{init, start};
+use crate::excerpt;
+use crate::report::Failure;
+use ralph_core::drive::{Settings, Then};
+use ralph_core::limits::Limits;
+use ralph_drive::queue::{self, Queue, QueueError, Task};
+use ralph_exec::env::Env;
+use std::path::{Path, PathBuf};
+
+/// What is not said is done one after the other.
+const USUAL_PARALLEL: usize = 1;
+
+pub(super) struct Prepared {
+    pub queue: Queue,
+    pub project: PathBuf,
+    /// Of all tasks together, as far as cost and duration go.
+    pub limits: Limits,
+    pub least_micro_usd: u64,
+    pub parallel: usize,
+    /// What every run is started with.
+    pub arguments: Vec<String>,
+    /// What goes on with the queue.
+    pub asked: Vec<String>,
+    /// Flags for the agent, as they are.
+    pub flags: Vec<String>,
+    pub model: Option<String>,
+    pub complexity: Option<u8>,
+    pub max_iterations: Option<u32>,
+    /// What becomes of work that is verified.
+    pub then: Then,
+    pub gates: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+pub(super) fn prepare(env: &Env, args: &Run) -> Result<Prepared, Failure> {
+    for (is_given, option) in
+        [(!args.plan.is_empty(), "--plan"), (!args.features.is_empty(), "--features")]
+    {
+        if is_given {
+            let what = format!("`{option}` is of one goal, and a queue has many");
+            let key = option.trim_start_matches('-');
+            return Err(Failure::new(&what, &format!("give a task its own: `{key} = \"…\"`")));
+        }
+    }
+    let here = env.current_dir().ok_or_else(|| {
+        Failure::new("the current directory is gone", "change to a directory that exists")
+    })?;
+    let source = args.queue.clone().unwrap_or_default();
+    let queue = queue::read(&here.join(source)).map_err(unreadable)?;
+    let then = if args.pr { Then::PullRequest } else { Then::Merge };
+    if then == Then::PullRequest
+        && let Some(task) = queue.tasks.iter().find(|task| !task.after.is_empty())
+    {
+        let what = format!("`--pr` merges nothing, so `{}` could never begin", task.name);
+        return Err(Failure::new(&what, "leave `--pr` out, or `after`"));
+    }
+    let project = init::project(env, args.project.as_deref())?;
+    let any = Task { goal: "any".to_string(), ..Task::default() };
+    let plan = prepare::prepare(env, &words::of_task(args, &any))?;
+    for task in &queue.tasks {
+        let of_task = |failure: Failure| failure.about(&format!("task `{}`", task.name));
+        lists(task, &project).map_err(of_task)?;
+        prepare::prepare(env, &words::of_task(args, task)).map_err(of_task)?;
+    }
+    let (limits, gates) = terms(&plan);
+    let worst = plan.settings().unwrap_or(&Settings::DEFAULT).worst_turn_micro_usd;
+    let parallel = args.parallel.and_then(|most| usize::try_from(most).ok());
+    Ok(Prepared {
+        queue,
+        project,
+        limits,
+        least_micro_usd: worst,
+        parallel: parallel.unwrap_or(USUAL_PARALLEL),
+        arguments: words::common(args, &here),
+        asked: words::of(args, &here),
+        flags: args.flags.clone(),
+        model: args.model.clone(),
+        complexity: args.complexity,
+        max_iterations: args.limits.max_iterations,
+        then,
+        gates,
+        notes: plan.notes,
+    })
+}
+
+/// What the person or the policy says that a run may cost and take holds for all of them together.
+fn terms(plan: &Plan) -> (Limits, Vec<String>) {
+    let Work::New(new) = &plan.work else { return (Limits::DEFAULT, Vec::new()) };
+    let config = match &new.judge {
+        Judge::Policy(config) => Some(&**config),
+        Judge::Proposed(_) | Judge::Nothing => None,
+    };
+    let gates = config.map(|config| &config.policy.gates);
+    let gates = gates.into_iter().flatten().map(|gate| gate.name.clone()).collect();
+    (new.demand.limits(config), gates)
+}
+
+/// What a task names is there.
+fn lists(task: &Task, project: &Path) -> Result<(), Failure> {
+    for features in &task.features {
+        start::list_directory(features, project)?;
+    }
+    for plan in &task.plans {
+        start::plan_file(plan, project)?;
+    }
+    Ok(())
+}
+
+fn unreadable(error: QueueError) -> Failure {
+    match error {
+        QueueError::Problems { ref first, more } => {
+            Failure::in_file(&error.to_string(), excerpt::render(first, more))
+        }
+        QueueError::File(error) => error.into(),
+        QueueError::Missing(_) => Failure::new(&error.to_string(), "check the path"),
+        QueueError::LeadsOut(_) => Failure::new(&error.to_string(), "put the file itself there"),
+        QueueError::Empty(_) => Failure::new(
+            &error.to_string(),
+            "write a `[[task]]` with `name` and `goal`, or a directory with a `*.md` for each",
+        ),
+        QueueError::TooMany(_) => Failure::new(&error.to_string(), "make several queues of it"),
+        QueueError::NoText(_) => Failure::new(&error.to_string(), "save it as UTF-8"),
+    }
+}

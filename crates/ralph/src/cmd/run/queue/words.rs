@@ -1,0 +1,120 @@
+//! The command line of a queue as words: for each of its runs, and for whoever goes on with it.
+
+use super::super::args::{Run, Sessions};
+use crate::report::Failure;
+use clap::{Args, FromArgMatches};
+use ralph_drive::queue::{Opening, Task};
+use std::path::Path;
+
+/// The arguments of a run that works at this task, as far as they can be wrong.
+pub(super) fn of_task(args: &Run, task: &Task) -> Run {
+    let mut of = args.clone();
+    of.queue = None;
+    of.parallel = None;
+    of.goal = Some(task.goal.clone());
+    of.features.clone_from(&task.features);
+    of.plan.clone_from(&task.plans);
+    of.complexity = task.complexity.or(args.complexity);
+    of.model = task.model.clone().or_else(|| args.model.clone());
+    of.limits.max_iterations = task.max_iterations.or(args.limits.max_iterations);
+    of.limits.max_cost_usd = task.max_cost_micro_usd.or(args.limits.max_cost_usd);
+    of.worktree = true;
+    of
+}
+
+/// What all runs of a queue have in common. What is of one task, or shared by all, comes after it.
+pub(super) fn common(args: &Run, here: &Path) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut add = |option: &str, value: Option<String>| {
+        if let Some(value) = value {
+            words.extend([option.to_string(), value]);
+        }
+    };
+    let limits = &args.limits;
+    add("--min-iterations", limits.min_iterations.map(|it| it.to_string()));
+    add("--stuck-after", limits.stuck_after.map(|it| it.to_string()));
+    add("--max-tokens", args.max_tokens.map(|it| it.to_string()));
+    add("--handover-at", args.handover_at.map(|it| format!("{}.{:03}", it / 1000, it % 1000)));
+    add("--sessions", args.sessions.map(|it| sessions(it).to_string()));
+    add("--stronger-model", args.stronger_model.clone());
+    add("--agent", args.agent.map(|_| "claude".to_string()));
+    // Whoever goes on with it may be somewhere else.
+    add("--agent-program", args.agent_program.as_deref().map(|path| program(path, here)));
+    add("--wait-for-limits", args.wait_for_limits.map(milliseconds));
+    add("--idle-after", args.idle_after.map(milliseconds));
+    add("--wait-for-checks", args.wait_for_checks.map(milliseconds));
+    for (is_given, option) in [
+        (args.no_gates, "--no-gates"),
+        (args.pr, "--pr"),
+        (args.allow_skip_permissions, "--allow-skip-permissions"),
+    ] {
+        if is_given {
+            words.push(option.to_string());
+        }
+    }
+    words
+}
+
+/// All that was said, but how it is to be shown.
+pub(super) fn of(args: &Run, here: &Path) -> Vec<String> {
+    let mut words = common(args, here);
+    let mut add = |option: &str, value: Option<String>| {
+        if let Some(value) = value {
+            words.extend([option.to_string(), value]);
+        }
+    };
+    add("--parallel", args.parallel.map(|it| it.to_string()));
+    add("--max-iterations", args.limits.max_iterations.map(|it| it.to_string()));
+    add("--max-duration", args.limits.max_duration.map(milliseconds));
+    add("--max-cost-usd", args.limits.max_cost_usd.map(dollars));
+    add("--model", args.model.clone());
+    add("--complexity", args.complexity.map(|it| it.to_string()));
+    if !args.flags.is_empty() {
+        words.push("--".to_string());
+        words.extend(args.flags.iter().cloned());
+    }
+    words
+}
+
+/// As it was asked for the last time, and shown as it is asked for now.
+pub(super) fn again(opening: &Opening, now: &Run) -> Result<Run, Failure> {
+    let command = Run::augment_args(clap::Command::new("ralph").no_binary_name(true));
+    let queue = ["--queue".into(), opening.source.clone().into_os_string()];
+    let words = queue.into_iter().chain(opening.arguments.iter().map(Into::into));
+    let parsed = command.try_get_matches_from(words).and_then(|it| Run::from_arg_matches(&it));
+    let mut run = parsed.map_err(|error| {
+        let what = "what is on record of the queue is no command line any more";
+        Failure::because(what, &error).with_hint("`ralph run --queue FILE` goes on with it")
+    })?;
+    run.project = Some(opening.project.clone());
+    run.json = now.json;
+    run.quiet = now.quiet;
+    run.dry_run = now.dry_run;
+    if now.agent_program.is_some() {
+        run.agent_program.clone_from(&now.agent_program);
+    }
+    Ok(run)
+}
+
+pub(super) fn milliseconds(ms: u64) -> String {
+    format!("{ms}ms")
+}
+
+pub(super) fn dollars(micro_usd: u64) -> String {
+    format!("{}.{:06}", micro_usd / 1_000_000, micro_usd % 1_000_000)
+}
+
+fn sessions(sessions: Sessions) -> &'static str {
+    match sessions {
+        Sessions::Hybrid => "hybrid",
+        Sessions::SameSession => "same-session",
+        Sessions::FreshPerFeature => "fresh-per-feature",
+    }
+}
+
+/// A bare name is looked for on `PATH`.
+fn program(path: &Path, here: &Path) -> String {
+    let is_path = path.components().count() > 1;
+    let path = if is_path { here.join(path) } else { path.to_path_buf() };
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,404 @@
+//! `ralph run --queue`: real runs in real work trees, with a pretended client for each.
+
+use crate::sandbox::{Ended, Sandbox, ended, eventually, program, spawn, write_at};
+use insta::assert_snapshot;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output};
+
+const POLICY: &str = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\n";
+const TESTS: &str = "test ! -e broken || { echo 'broken is there'; exit 1; }\n";
+
+/// A project with a policy that a person approved, and an agent that plays the scenario that its model is named after.
+struct Scene {
+    sandbox: Sandbox,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let sandbox = Sandbox::new();
+        sandbox.write("ralph.toml", POLICY);
+        sandbox.write("tests.sh", TESTS);
+        sandbox.commit();
+        sandbox.trust();
+        Self { sandbox }
+    }
+
+    /// Scenarios by the name of their model, and what the agent's program does before it is one.
+    fn agent(&self, scenarios: &[(&str, &str)], first: &str) {
+        let root = self.sandbox.root();
+        for (name, steps) in scenarios {
+            let text = format!("name = \"{name}\"\n[[step]]\nperson = \"go\"\n{steps}");
+            write_at(&root.join(format!("{name}.toml")), text);
+        }
+        let script = format!(
+            "#!/bin/sh\nfor word in \"$@\"; do [ \"$last\" = --model ] && model=$word; last=$word; done\n\
+             {first}\nexec '{ralph}' pretend --scenario '{root}'/$model.toml --position '{root}'/$model.at -- \"$@\"\n",
+            ralph = env!("CARGO_BIN_EXE_ralph"),
+            root = root.display(),
+        );
+        program(&root.join("agent"), &script);
+    }
+
+    fn queue(&self, text: &str) {
+        write_at(&self.sandbox.root().join("queue.toml"), text);
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.sandbox.command();
+        command.args(["run", "--agent-program", "../agent", "--allow-skip-permissions"]);
+        command.args(args).args(["--", "--permission-mode", "bypassPermissions"]);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ended {
+        ended(&mut self.command(&[&["--queue", "../queue.toml"], args].concat()), b"")
+    }
+
+    fn start(&self, args: &[&str]) -> Child {
+        spawn(&mut self.command(&[&["--queue", "../queue.toml"], args].concat()), b"")
+    }
+
+    fn go_on(&self) -> Ended {
+        let id = self.directory();
+        let id = id.file_name().unwrap().to_str().unwrap();
+        self.sandbox.ralph(["run", "--resume", id])
+    }
+
+    fn directory(&self) -> PathBuf {
+        fs::read_dir(self.sandbox.ralph_home("queues")).unwrap().next().unwrap().unwrap().path()
+    }
+
+    /// What is on record of the queue: the kind of each entry, and the task.
+    fn record(&self) -> Vec<(String, Value)> {
+        let Ok(mut all) = fs::read_dir(self.sandbox.ralph_home("queues")) else {
+            return Vec::new();
+        };
+        let Some(Ok(one)) = all.next() else { return Vec::new() };
+        let text = fs::read_to_string(one.path().join("queue.jsonl")).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let kinds = ["opened", "started", "runs", "ended", "closed"];
+        let entries = lines.filter_map(|line| {
+            kinds.iter().find_map(|kind| Some(((*kind).to_string(), line.get(kind)?.clone())))
+        });
+        entries.collect()
+    }
+
+    fn runs_of(&self, task: &str) -> Vec<String> {
+        let record = self.record();
+        let of = record.iter().filter(|(kind, entry)| kind == "runs" && entry["task"] == task);
+        of.map(|(_, entry)| entry["run"].as_str().unwrap().to_string()).collect()
+    }
+
+    fn starts(&self, task: &str) -> usize {
+        let record = self.record();
+        record.iter().filter(|(kind, entry)| kind == "started" && entry["task"] == task).count()
+    }
+
+    /// Waits for a file that the agent makes.
+    fn wait_for(&self, name: &str) {
+        let path = self.sandbox.root().join(name);
+        eventually(|| path.exists().then_some(()));
+    }
+
+    fn allow(&self, name: &str) {
+        write_at(&self.sandbox.root().join(name), "");
+    }
+
+    /// The subjects of the branch, newest first.
+    fn subjects(&self) -> Vec<String> {
+        let output: Output = Command::new("git")
+            .args(["log", "--format=%s", "main"])
+            .current_dir(self.sandbox.project())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_string).collect()
+    }
+
+    fn tidy(&self, text: &str) -> String {
+        let text = self.sandbox.tidy(text);
+        let text = mask(&text, r"\bq[0-9a-f]{7}\b", "[queue]");
+        let text = mask(&text, r"as [0-9a-f]{10}", "as [commit]");
+        let text = mask(&text, r"[0-9a-f]{40}", "[commit]");
+        let text = mask(&text, r"\$[0-9.]+", "$X");
+        let text = mask(&text, r", \d+ (ms|s), ", ", [time], ");
+        // How lines are broken depends on how long the name of a directory is.
+        mask(&text, r"\n {8}", " ")
+    }
+
+    /// Processes of the scene that are left.
+    fn left(&self) -> Vec<String> {
+        let mark = self.sandbox.root().display().to_string();
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.filter_map(|process| {
+            let read = |file: &str| fs::read(process.path().join(file)).unwrap_or_default();
+            let environ = String::from_utf8_lossy(&read("environ")).into_owned();
+            let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+            environ.contains(&mark).then_some(line)
+        });
+        lines.filter(|line| !line.is_empty()).collect()
+    }
+}
+
+fn mask(text: &str, pattern: &str, with: &str) -> String {
+    regex::Regex::new(pattern).unwrap().replace_all(text, regex::NoExpand(with)).into_owned()
+}
+
+fn writes(file: &str, text: &str) -> String {
+    format!(
+        "[[step]]\nagent = \"I do it.\"\ntools = [{{ write = \"{file}\", text = \"{text}\\n\" }}]\n[[step]]\nagent = \"It is done.\"\n"
+    )
+}
+
+fn task(name: &str, more: &str) -> String {
+    format!("[[task]]\nname = \"{name}\"\ngoal = \"Write {name}.\"\nmodel = \"{name}\"\n{more}\n")
+}
+
+/// R-L5c, R-D1c: what could not be done parks its task, independent ones go on, dependent ones begin when what they
+/// come after is in the branch, and nothing that landed is done again.
+#[test]
+fn a_failure_parks_its_task_and_the_independent_ones_land() {
+    let scene = Scene::new();
+    let uses_a = "[[step]]\nagent = \"I go on.\"\ntools = [{ edit = \"a.txt\", old = \"a\", new = \"b\" }]\n[[step]]\nagent = \"It is done.\"\n";
+    scene.agent(
+        &[
+            ("a", &writes("a.txt", "a")),
+            ("b", uses_a),
+            ("c", &writes("broken", "c")),
+            ("d", "[[step]]\nagent = \"x\"\n"),
+        ],
+        "",
+    );
+    let tasks = [
+        task("b", "after = [\"a\"]"),
+        task("a", ""),
+        task("c", "max_iterations = 2"),
+        task("d", "after = [\"c\", \"b\"]"),
+    ];
+    scene.queue(&tasks.concat());
+    let ended = scene.run(&["--quiet"]);
+    assert_eq!(ended.stderr, "", "{ended}");
+    assert_snapshot!(scene.tidy(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
+    ✓ b  [run]  landed           $X
+    ✓ a  [run]  landed           $X
+    ✗ c  [run]  exhausted        $X
+            all 2 iterations are used up, 1 not met
+    ? d        blocked          $X
+            `c` has not landed
+
+    not done: queue.toml — 2 of 4 tasks landed, [time], $X
+    next    `ralph run --resume [queue]` goes on with what is left
+            a run that has ended is not repeated: other words or limits in its task
+            begin another
+    exit Some(2)
+    ");
+    assert_eq!(scene.subjects(), ["Write b.", "Write a.", "c", "c"]);
+    assert_eq!(fs::read_to_string(scene.sandbox.project().join("a.txt")).unwrap(), "b\n");
+    assert!(!scene.sandbox.project().join("broken").exists());
+    let again = scene.go_on();
+    assert_eq!(again.code, Some(2), "{again}");
+    let starts: Vec<_> = ["a", "b", "c", "d"].iter().map(|task| scene.starts(task)).collect();
+    assert_eq!(starts, [1, 1, 1, 0]);
+    // Another limit makes it worth another try.
+    scene.queue(&tasks.concat().replace("max_iterations = 2", "max_iterations = 1"));
+    assert_eq!(scene.run(&["--quiet"]).code, Some(2));
+    let starts: Vec<_> = ["a", "b", "c", "d"].iter().map(|task| scene.starts(task)).collect();
+    assert_eq!((starts, scene.runs_of("c").len()), (vec![1, 1, 2, 0], 2));
+}
+
+/// R-D1c: on a conflict the branch and the work tree are kept, both are told, and the task is not done.
+#[test]
+fn a_conflict_keeps_the_work_and_the_others_land() {
+    let scene = Scene::new();
+    let project = scene.sandbox.project().display().to_string();
+    let meanwhile = format!(
+        "[ $model = x ] && [ ! -e '{project}/same' ] && cd '{project}' && echo mine > same && git add same && \
+         git -c user.name=t -c user.email=t@t commit --quiet -m meanwhile && cd \"$OLDPWD\""
+    );
+    scene.agent(&[("x", &writes("same", "theirs")), ("y", &writes("y.txt", "y"))], &meanwhile);
+    scene.queue(&[task("x", ""), task("y", "")].concat());
+    let ended = scene.run(&["--quiet", "--parallel", "2"]);
+    assert_snapshot!(scene.tidy(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
+    ✗ x  [run]  needs_human      $X
+            it conflicts with `main` in same; branch `ralph/[run]` and work tree
+            `$ROOT/home/.ralph-worktrees/[run]/project` are kept; see `git
+            -C $ROOT/project diff
+            [commit]...ralph/[run]`
+    ✓ y  [run]  landed           $X
+
+    not done: queue.toml — 1 of 2 tasks landed, [time], $X
+    next    `ralph run --resume [queue]` goes on with what is left
+    exit Some(5)
+    ");
+    assert_eq!(fs::read_to_string(scene.sandbox.project().join("same")).unwrap(), "mine\n");
+    assert!(scene.sandbox.project().join("y.txt").exists());
+    let run = &scene.runs_of("x")[0];
+    let kept = scene.sandbox.home().join(".ralph-worktrees").join(run).join("project/same");
+    assert_eq!(fs::read_to_string(kept).unwrap(), "theirs\n");
+}
+
+fn waits(name: &str, file: &str, root: &str) -> String {
+    format!(
+        "[[step]]\nagent = \"I wait.\"\ntools = [{{ run = \"touch '{root}/at-{name}'; until [ -e '{root}/go-{name}' ]; do sleep 0.02; done\" }}]\n{}",
+        writes(file, name)
+    )
+}
+
+/// R-L6c: a queue that is killed leaves nobody at work, and goes on with the runs that it had.
+#[test]
+fn a_killed_queue_goes_on_where_it_was() {
+    let scene = Scene::new();
+    let root = scene.sandbox.root().display().to_string();
+    scene.agent(
+        &[
+            ("a", &writes("a.txt", "a")),
+            ("k", &waits("k", "k.txt", &root)),
+            ("z", &writes("z.txt", "z")),
+        ],
+        "",
+    );
+    scene.queue(
+        &[task("a", ""), task("k", "after = [\"a\"]"), task("z", "after = [\"k\"]")].concat(),
+    );
+    let mut child = scene.start(&["--json"]);
+    scene.wait_for("at-k");
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    eventually(|| scene.left().is_empty().then_some(()));
+    let before = scene.runs_of("k");
+    assert_eq!(before.len(), 1);
+    scene.allow("go-k");
+    let ended = scene.go_on();
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_eq!(scene.subjects(), ["Write z.", "Write k.", "Write a.", "c", "c"]);
+    assert_eq!((scene.starts("a"), scene.starts("k"), scene.starts("z")), (1, 2, 1));
+    assert_eq!(scene.runs_of("k"), before);
+    let nothing = scene.run(&["--json"]);
+    let last: Value = serde_json::from_str(nothing.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (nothing.code, &last["event"], &last["exit_code"]),
+        (Some(0), &"queue_ended".into(), &0.into())
+    );
+}
+
+/// Ctrl-C: the turn ends, its task is parked, nothing else begins, and all of it can be gone on with.
+#[test]
+fn an_interrupted_queue_parks_what_is_at_work() {
+    let scene = Scene::new();
+    let root = scene.sandbox.root().display().to_string();
+    scene.agent(&[("k", &waits("k", "k.txt", &root)), ("z", &writes("z.txt", "z"))], "");
+    scene.queue(&[task("k", ""), task("z", "")].concat());
+    let child = scene.start(&["--json"]);
+    scene.wait_for("at-k");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    scene.allow("go-k");
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let told = (
+        last["stopped"].clone(),
+        last["tasks"][0]["status"].clone(),
+        last["tasks"][1]["state"].clone(),
+    );
+    assert_eq!(told, ("cancelled".into(), "cancelled".into(), "not_started".into()), "{text}");
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(scene.starts("z"), 0);
+    let ended = scene.go_on();
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_eq!(scene.runs_of("k").len(), 1);
+    assert!(
+        scene.sandbox.project().join("k.txt").exists()
+            && scene.sandbox.project().join("z.txt").exists()
+    );
+}
+
+/// Every line has its task, and the lines of a task are those of its run.
+#[test]
+fn lines_for_programs_are_tagged_with_the_task() {
+    let scene = Scene::new();
+    scene.agent(&[("a", &writes("a.txt", "a")), ("b", &writes("b.txt", "b"))], "");
+    scene.queue(&[task("a", ""), task("b", "")].concat());
+    let ended = scene.run(&["--json", "--parallel", "2", "--max-cost", "6"]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let lines: Vec<Value> =
+        ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().all(|line| line["v"] == 1 && line["queue"] == lines[0]["queue"]));
+    for name in ["a", "b"] {
+        let of: Vec<_> = lines.iter().filter(|line| line["task"] == name).collect();
+        let first = ("task_started".into(), 3.0.into());
+        assert_eq!((of[0]["event"].clone(), of[0]["max_cost_usd"].clone()), first);
+        let run = of[1]["run"].clone();
+        let is_of_run =
+            |line: &&&Value| line.get("run").is_none_or(|of| *of == run || of.is_null());
+        assert_eq!(of.iter().filter(is_of_run).count(), of.len());
+        let last = &of[of.len() - 1];
+        assert_eq!(
+            (last["event"].clone(), last["landed"].clone()),
+            ("task_ended".into(), true.into())
+        );
+        assert!(of.iter().any(|line| line["event"] == "ended" && line["status"] == "verified"));
+    }
+}
+
+#[test]
+fn mistakes_are_shown_before_anything_is_begun() {
+    let scene = Scene::new();
+    scene.agent(&[], "");
+    scene.queue("[[task]]\nname = \"a\"\ngoal = \"x\"\nafter = [\"b\"]\n\n[[task]]\nname = \"b\"\ngoal = \"x\"\nafter = \"a\"\nmax_cost = 3\n");
+    let ended = scene.run(&[]);
+    let mut told = scene.tidy(&ended.to_string());
+    scene.queue("[[task]]\nname = \"a\"\ngoal = \"x\"\nplan = \"none.md\"\n");
+    told.push_str(&scene.tidy(&scene.run(&[]).to_string()));
+    scene.queue("[[task]]\nname = \"a\"\ngoal = \"x\"\n[[task]]\nname = \"b\"\ngoal = \"x\"\nafter = \"a\"\n");
+    told.push_str(&scene.tidy(&scene.run(&["--pr"]).to_string()));
+    told.push_str(&scene.tidy(&scene.run(&["--plan", "README.md"]).to_string()));
+    assert_snapshot!(told, @r#"
+    exit 1
+    --- stderr
+    error: tasks wait for each other: `a` after `b` after `a`
+     --> $ROOT/queue.toml:2:8
+      |
+    2 | name = "a"
+      |        ^^^
+      |
+      = hint: take one of them out of `after`
+
+    error: unknown key `max_cost`
+      --> $ROOT/queue.toml:10:1
+       |
+    10 | max_cost = 3
+       | ^^^^^^^^
+       |
+       = hint: did you mean `max_cost_usd`?
+
+    error: 2 problems in the queue
+    exit 1
+    --- stderr
+    error: task `a`: `none.md` is not a file
+      hint: name a Markdown file with `- [ ]` items
+    exit 1
+    --- stderr
+    error: `--pr` merges nothing, so `b` could never begin
+      hint: leave `--pr` out, or `after`
+    exit 1
+    --- stderr
+    error: `--plan` is of one goal, and a queue has many
+      hint: give a task its own: `plan = "…"`
+    "#);
+    assert!(!scene.sandbox.ralph_home("queues").exists());
+    let dry = scene.run(&["--dry-run", "--parallel", "3", "--max-cost", "7.5"]);
+    assert_snapshot!(scene.tidy(&dry.stdout), @"
+    2 tasks, 3 at once, in `$ROOT/project`
+      gates  tests
+      limits 25 iterations · 8 h · $X· stuck after 3 stops without anything new
+
+      a  begins: x
+      b  begins, after a: x
+      note   the agent asks for no permissions in this run: let it work in a container or a virtual machine, without your keys
+
+    nothing was started
+    ");
+    assert!(!scene.sandbox.ralph_home("queues").exists());
+}
