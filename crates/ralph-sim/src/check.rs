@@ -6,6 +6,8 @@ use crate::stage::Stage;
 use crate::timeline::{Effect, Entry, Hook};
 use ralph_exec::fs;
 use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 const LARGEST: usize = 16 * 1024 * 1024;
 /// Of one kind; the first say enough.
@@ -33,6 +35,15 @@ pub struct Mismatch {
     pub found: String,
 }
 
+/// What a runner told of its run.
+#[derive(Debug, Default)]
+struct Driven {
+    status: Option<String>,
+    iterations: Option<u64>,
+    sessions: Option<u64>,
+    told: BTreeMap<String, u64>,
+}
+
 #[derive(Debug)]
 pub struct Check<'a> {
     expect: &'a Expect,
@@ -40,6 +51,7 @@ pub struct Check<'a> {
     endings: usize,
     events: usize,
     exit: Option<i32>,
+    run: Driven,
     mismatches: Vec<Mismatch>,
 }
 
@@ -51,6 +63,7 @@ impl<'a> Check<'a> {
             endings: 0,
             events: 0,
             exit: None,
+            run: Driven::default(),
             mismatches: Vec::new(),
         }
     }
@@ -66,6 +79,7 @@ impl<'a> Check<'a> {
                 self.compare(("endings", self.expect.endings.as_ref()), place, &ending.reason);
                 self.compare(("results", self.expect.results.as_ref()), place, &ending.result);
             }
+            Entry::Run { runner, told } => self.told(*runner, told),
             Entry::Exit { code } => self.exit = Some(*code),
             Entry::Prompt { .. } | Entry::Reply(_) | Entry::Notice { .. } => {}
         }
@@ -85,6 +99,22 @@ impl<'a> Check<'a> {
             Effect::Continued { context } => self.held(&context.join("\n")),
             Effect::Overridden { .. } => self.counts.overridden += 1,
             Effect::Allowed | Effect::Stopped { .. } => {}
+        }
+    }
+
+    fn told(&mut self, runner: usize, told: &Value) {
+        let event = told["event"].as_str().unwrap_or_default();
+        let count = self.run.told.entry(event.to_owned()).or_default();
+        *count = count.saturating_add(1);
+        match event {
+            "held" => self.held(told["reason"].as_str().unwrap_or_default()),
+            "tool" => self.counts.tools += 1,
+            "ended" if runner == 0 => {
+                self.run.status = told["status"].as_str().map(str::to_owned);
+                self.run.iterations = told["standing"]["iteration"].as_u64();
+                self.run.sessions = told["standing"]["sessions"].as_u64();
+            }
+            _ => {}
         }
     }
 
@@ -153,8 +183,41 @@ impl<'a> Check<'a> {
             let found = found.map_or_else(|| "nothing".to_owned(), |code| code.to_string());
             self.miss("exit".to_owned(), expected.to_string(), found);
         }
+        self.driven();
         self.files(stage);
         (self.counts, self.mismatches)
+    }
+
+    fn driven(&mut self) {
+        let expect = self.expect;
+        if expect.status.is_some() && expect.status != self.run.status {
+            let shown = |status: &Option<String>| status.clone().unwrap_or("nothing".to_owned());
+            let (expected, found) = (shown(&expect.status), shown(&self.run.status));
+            self.miss("status".to_owned(), expected, found);
+        }
+        let counts = [
+            ("iterations", expect.iterations, self.run.iterations),
+            ("sessions", expect.sessions, self.run.sessions),
+        ];
+        for (what, expected, found) in counts {
+            if let Some(expected) = expected.filter(|expected| found != Some(*expected)) {
+                let found = found.map_or_else(|| "nothing".to_owned(), |found| found.to_string());
+                self.miss(what.to_owned(), expected.to_string(), found);
+            }
+        }
+        for (event, expected) in &expect.told {
+            let found = self.run.told.get(event).copied().unwrap_or_default();
+            if found != *expected {
+                self.miss(format!("told.{event}"), expected.to_string(), found.to_string());
+            }
+        }
+    }
+
+    /// Nobody may be left who was started by it, when it is over.
+    pub fn left(&mut self, alive: &[String]) {
+        for process in alive {
+            self.miss("processes".to_owned(), "none is left".to_owned(), process.clone());
+        }
     }
 
     /// Has the commands of the expectations run, which say what has become of it all.

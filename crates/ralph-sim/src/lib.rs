@@ -16,6 +16,8 @@
 //! `pretend` is the client once more, for whoever drives one: it speaks the client's side of stream-json from the same
 //! scenarios, and asks hooks by callback.
 //!
+//! `runner` plays `ralph run` itself: it drives the real client, or the pretended one, through a whole scenario.
+//!
 //! Nothing here shares a type with `ralph-core`: it is the other side of the wire.
 
 pub mod answer;
@@ -27,6 +29,7 @@ pub mod pretend;
 pub mod query;
 pub mod record;
 pub mod replay;
+pub mod runner;
 pub mod scenario;
 pub mod script;
 pub mod server;

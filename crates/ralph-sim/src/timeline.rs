@@ -23,7 +23,13 @@ pub enum Entry {
     Notice { text: String },
     /// The client is idle again, or gave up.
     Ending(Ending),
-    /// The client's process ended.
+    /// A runner told something: an event of `ralph run --json`, as it stands.
+    Run {
+        /// Which of several: 0 is the first.
+        runner: usize,
+        told: Value,
+    },
+    /// The client's process ended, or that of whoever drives it.
     Exit { code: i32 },
 }
 

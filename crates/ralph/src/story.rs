@@ -49,6 +49,27 @@ impl Places {
         ])
     }
 
+    /// What a runner tells. Where the run stands is told all the time, and shown nowhere.
+    fn ran(&self, told: &Value) -> String {
+        let text = |name: &str| told[name].as_str().unwrap_or_default();
+        let shown = match text("event") {
+            "standing" | "gate_started" => return String::new(),
+            "prepared" => text("title").to_owned(),
+            "session" => format!("{}, {}", text("how"), text("session")),
+            "said" | "note" | "tool_failed" | "question" => text("text").to_owned(),
+            "tool" => format!("{} {}", text("name"), text("what")),
+            "gate_ended" => format!("{} {}", text("name"), text("outcome")),
+            "let_go" => format!("{}: {}", text("rule"), text("because")),
+            "trouble" => format!("{}: {}", text("class"), text("text")),
+            "waiting" => format!("{}, until {}", text("why"), text("until")),
+            "silent" => text("done").to_owned(),
+            "tried" => format!("{}: {}", text("remedy"), text("why")),
+            "ended" => format!("{}: {}", text("status"), text("because")),
+            _ => format!("{}{}", text("because"), text("why")),
+        };
+        line(&text("event").replace('_', " "), None, &self.short(&shown))
+    }
+
     /// On one line that cannot steer a terminal.
     fn short(&self, foreign: &str) -> String {
         let mut text = safe(foreign);
@@ -83,6 +104,7 @@ impl Story {
             Entry::Hook(hook) => begun(hook) + &places.hooked(hook),
             Entry::Notice { text } => line("notice", None, &paint(ODD, &places.short(text))),
             Entry::Ending(ending) => ended(ending),
+            Entry::Run { told, .. } => places.ran(told),
             Entry::Exit { code } => line("exit", None, &code.to_string()),
         }
     }

@@ -94,6 +94,33 @@ pub fn end_marked(mark: &str) {
     }
 }
 
+/// Kills the process with this number, if it carries this variable.
+pub fn kill_carrier(pid: u32, variable: &OsStr) {
+    #[cfg(target_os = "linux")]
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw)
+        && let Some(process) = wait::end_of(pid)
+        && is_marked(pid, variable.as_encoded_bytes())
+    {
+        // It fails when it has ended.
+        rustix::process::pidfd_send_signal(&process, Signal::KILL).ok();
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (pid, variable);
+}
+
+/// The processes that carry this variable, `NAME=value`, by number.
+pub fn carriers(variable: &OsStr) -> Vec<u32> {
+    #[cfg(target_os = "linux")]
+    return marked(variable.as_encoded_bytes())
+        .map(|pid| pid.as_raw_nonzero().get().unsigned_abs())
+        .collect();
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = variable;
+        Vec::new()
+    }
+}
+
 #[derive(Debug)]
 pub enum Heard {
     /// Without its end.
@@ -240,6 +267,18 @@ impl Talk {
         rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM).ok();
     }
 
+    /// Kills it and nobody else, as a person or the system may.
+    pub fn kill(&self) {
+        // It fails when it has ended.
+        rustix::process::kill_process(Pid::from_child(&self.child), Signal::KILL).ok();
+    }
+
+    /// What Ctrl-C in its terminal is to it.
+    pub fn interrupt(&self) {
+        // It fails when it has ended.
+        rustix::process::kill_process(Pid::from_child(&self.child), Signal::INT).ok();
+    }
+
     fn end(&mut self) {
         let bound = Deadline::after(REAP);
         if !self.is_collected {
@@ -259,13 +298,18 @@ impl Drop for Talk {
     }
 }
 
+#[cfg(target_os = "linux")]
+fn marked(mark: &[u8]) -> impl Iterator<Item = Pid> {
+    let names = fs::list(Path::new("/proc"), MOST_PROCESSES).unwrap_or_default();
+    let pids = names.into_iter().filter_map(|name| Pid::from_raw(name.to_str()?.parse().ok()?));
+    pids.filter(|pid| is_marked(*pid, mark))
+}
+
 /// Kills whoever carries the mark, and says how many there were.
 #[cfg(target_os = "linux")]
 fn kill_marked(mark: &[u8]) -> usize {
-    let names = fs::list(Path::new("/proc"), MOST_PROCESSES).unwrap_or_default();
-    let pids = names.iter().filter_map(|name| Pid::from_raw(name.to_str()?.parse().ok()?));
     let mut killed = 0;
-    for pid in pids.filter(|pid| is_marked(*pid, mark)) {
+    for pid in marked(mark) {
         // Taken hold of first, and then looked at again: its number may have become somebody else's.
         if let Some(process) = wait::end_of(pid)
             && is_marked(pid, mark)

@@ -1,6 +1,6 @@
 //! Plays the person: says what the scenario says, when the client is ready to hear it, and interrupts.
 
-use super::launch::{Launch, Place, Session};
+use super::launch::{self, Launch, Place, Session};
 use super::story::{Seen, Story};
 use super::tap::Tap;
 use super::{ClientError, Outcome, handlers, without_port};
@@ -50,7 +50,7 @@ pub(super) fn play(
     launch: &Launch<'_>,
     watcher: &mut Watcher<'_>,
 ) -> Result<Outcome, ClientError> {
-    launch.seed()?;
+    launch::seed(launch.stage)?;
     let (sender, events) = mpsc::channel();
     let told = sender.clone();
     let options = Options {

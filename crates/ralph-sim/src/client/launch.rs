@@ -4,7 +4,7 @@ use super::ClientError;
 use crate::scenario::Scenario;
 use crate::server;
 use crate::stage::Stage;
-use ralph_exec::fs::{self, Mode};
+use ralph_exec::fs::{self, FileError, Mode};
 use ralph_exec::proc::cancel::Cancel;
 use ralph_exec::proc::talk::{self, Heard, Talk, Tie};
 use serde_json::json;
@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 const ERRORS: &str = "client.err";
 const LARGEST_ERRORS: usize = 16 * 1024;
+/// The variable with which the client is somebody's, and needs no key.
+const LOGIN: &str = "CLAUDE_CODE_OAUTH_TOKEN";
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launch<'a> {
@@ -30,22 +32,47 @@ pub(super) enum Session {
     Forked { from: String, to: String },
 }
 
-impl Launch<'_> {
-    /// What the client would ask a person about at its first start.
-    pub(super) fn seed(&self) -> Result<(), ClientError> {
-        let path = self.stage.home.join(".claude.json");
-        if fs::exists(&path) {
-            return Ok(());
-        }
-        let project = self.stage.project.to_string_lossy();
-        let known = json!({
-            "hasCompletedOnboarding": true,
-            "bypassPermissionsModeAccepted": true,
-            "projects": {project: {"hasTrustDialogAccepted": true}},
-        });
-        Ok(fs::put(&path, known.to_string().as_bytes(), Mode::Ordinary)?)
+/// What the client would ask a person about at its first start.
+pub(crate) fn seed(stage: &Stage) -> Result<(), FileError> {
+    let path = stage.home.join(".claude.json");
+    if fs::exists(&path) {
+        return Ok(());
     }
+    let project = stage.project.to_string_lossy();
+    let known = json!({
+        "hasCompletedOnboarding": true,
+        "bypassPermissionsModeAccepted": true,
+        "projects": {project: {"hasTrustDialogAccepted": true}},
+    });
+    fs::put(&path, known.to_string().as_bytes(), Mode::Ordinary)
+}
 
+/// All variables of the client, or of who drives it. Without a port there is no model.
+pub(crate) fn environment(
+    scenario: &Scenario,
+    home: &Path,
+    search_path: &OsStr,
+    port: Option<u16>,
+) -> Vec<(OsString, OsString)> {
+    let mut environment: Vec<(OsString, OsString)> = vec![
+        ("PATH".into(), search_path.to_owned()),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC".into(), "1".into()),
+        ("CLAUDE_CODE_MAX_RETRIES".into(), "0".into()),
+        ("IS_SANDBOX".into(), "1".into()),
+    ];
+    // Later ones win: a scenario may change what is above, and not who it talks to.
+    let own = scenario.env.iter().map(|(name, value)| (name.into(), value.into()));
+    environment.extend(own);
+    environment.push(("HOME".into(), home.as_os_str().to_owned()));
+    // With both the client takes the key, and tells nothing of an account's limits.
+    if !scenario.env.contains_key(LOGIN) {
+        environment.push(("ANTHROPIC_API_KEY".into(), server::KEY.into()));
+    }
+    environment.extend(port.map(|port| ("ANTHROPIC_BASE_URL".into(), server::url(port).into())));
+    environment
+}
+
+impl Launch<'_> {
     pub(super) fn start(
         &self,
         session: &Session,
@@ -54,7 +81,7 @@ impl Launch<'_> {
     ) -> Result<Talk, ClientError> {
         let argv = self.arguments(session, place.settings);
         let argv: Vec<&OsStr> = argv.iter().map(OsString::as_os_str).collect();
-        let env = self.environment(place.port);
+        let env = environment(self.scenario, &self.stage.home, self.search_path, Some(place.port));
         let env: Vec<_> = env.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect();
         let errors = self.errors();
         let spec = talk::Spec {
@@ -97,24 +124,6 @@ impl Launch<'_> {
             arguments.push(plugin.into());
         }
         arguments
-    }
-
-    fn environment(&self, port: u16) -> Vec<(OsString, OsString)> {
-        let mut environment: Vec<(OsString, OsString)> = vec![
-            ("PATH".into(), self.search_path.to_owned()),
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC".into(), "1".into()),
-            ("CLAUDE_CODE_MAX_RETRIES".into(), "0".into()),
-            ("IS_SANDBOX".into(), "1".into()),
-        ];
-        // Later ones win: a scenario may change what is above, and not who it talks to.
-        let own = self.scenario.env.iter().map(|(name, value)| (name.into(), value.into()));
-        environment.extend(own);
-        environment.extend([
-            ("HOME".into(), self.stage.home.clone().into_os_string()),
-            ("ANTHROPIC_API_KEY".into(), server::KEY.into()),
-            ("ANTHROPIC_BASE_URL".into(), server::url(port).into()),
-        ]);
-        environment
     }
 
     fn errors(&self) -> PathBuf {

@@ -10,6 +10,8 @@ mod said;
 mod story;
 mod tap;
 
+pub(crate) use launch::{environment, seed};
+
 use crate::scenario::Scenario;
 use crate::server::ServerError;
 use crate::stage::Stage;

@@ -38,6 +38,44 @@ pub const ENDINGS: [&str; 10] = [
     "aborted_tools",
 ];
 
+/// How a run ends, or is left for a person.
+pub(super) const STATUSES: [&str; 11] = [
+    "verified",
+    "claimed",
+    "exhausted",
+    "stuck",
+    "needs_human",
+    "needs_review",
+    "gate_broken",
+    "rate_limited",
+    "overridden",
+    "crashed",
+    "cancelled",
+];
+
+/// The events of `ralph run --json`.
+pub(super) const TOLD: [&str; 19] = [
+    "prepared",
+    "session",
+    "said",
+    "tool",
+    "tool_failed",
+    "gate_started",
+    "gate_ended",
+    "held",
+    "let_go",
+    "handed_over",
+    "trouble",
+    "waiting",
+    "woke",
+    "silent",
+    "tried",
+    "question",
+    "standing",
+    "note",
+    "ended",
+];
+
 /// Whatever is not said may be anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expect {
@@ -65,4 +103,12 @@ pub struct Expect {
     pub absent: Vec<String>,
     /// What the terminal shows in the end, from top to bottom. Blanks and breaks of lines count as one blank.
     pub screen: Vec<String>,
+    /// How the run ends that a runner drove.
+    pub status: Option<String>,
+    /// How many iterations it was charged for.
+    pub iterations: Option<u64>,
+    /// How many sessions of the agent it had.
+    pub sessions: Option<u64>,
+    /// How often the runner tells an event, by its name.
+    pub told: BTreeMap<String, u64>,
 }

@@ -6,6 +6,7 @@ mod possible;
 mod pretended;
 mod raw;
 mod read;
+mod runner;
 mod toml_text;
 mod wording;
 mod write;
@@ -17,6 +18,7 @@ mod tests;
 
 pub use expect::{ENDINGS, EVENTS, Expect};
 pub use read::{Mistakes, parse, read};
+pub use runner::{Act, Moment, Runner};
 pub use write::write;
 
 use serde_json::Value;
@@ -30,6 +32,8 @@ pub struct Scenario {
     /// Who can play it, where one of the two cannot.
     pub only: Option<Player>,
     pub client: Client,
+    /// `ralph run` in the place of a person, where it is to drive the client.
+    pub runner: Option<Box<Runner>>,
     /// Variables of the client's process, and so of its hooks.
     pub env: BTreeMap<String, String>,
     /// A directory whose files the project starts with, resolved against the scenario's own place.

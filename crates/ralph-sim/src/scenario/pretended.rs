@@ -11,17 +11,20 @@ const STATUSES: [&str; 3] = ["allowed", "allowed_warning", REJECTED];
 
 impl Reader {
     pub(super) fn nothing_of_a_pretended_client(&mut self, file: &raw::File) {
-        if file.step.iter().all(|step| step.as_ref().person.is_none()) {
+        let is_silent = file.step.iter().all(|step| step.as_ref().person.is_none());
+        if is_silent && file.runner.is_none() {
             let hint = "begin with a `[[step]]` that has `person = \"…\"`";
             self.problem(0..0, "nobody says anything in this scenario".to_owned(), Some(hint));
         }
         let inner = file.subagent.iter().flat_map(|agent| &agent.step);
         for step in file.step.iter().chain(inner).map(Spanned::as_ref) {
             let unreached = step.error.as_ref().filter(|error| *error.status.as_ref() == 0);
+            // What the model tells of a limit is told by the real client too, to whoever drives it.
+            let limit = step.rate_limit.as_ref().filter(|_| file.runner.is_none());
             let spans = [
                 step.crash.as_ref().map(Spanned::span),
                 step.hang.as_ref().map(Spanned::span),
-                step.rate_limit.as_ref().map(Spanned::span),
+                limit.map(Spanned::span),
                 unreached.map(|error| error.status.span()),
             ];
             for span in spans.into_iter().flatten() {

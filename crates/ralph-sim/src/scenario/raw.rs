@@ -12,6 +12,7 @@ pub(super) struct File {
     pub(super) only: Option<Player>,
     #[serde(default)]
     pub(super) client: Client,
+    pub(super) runner: Option<Spanned<Runner>>,
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
     pub(super) copy: Option<Spanned<String>>,
@@ -53,6 +54,43 @@ pub(super) struct Client {
     pub(super) model: Option<String>,
     pub(super) autocompact: Option<u64>,
     pub(super) max_turns: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Runner {
+    pub(super) args: Spanned<Vec<String>>,
+    #[serde(default)]
+    pub(super) beside: Vec<Spanned<Vec<String>>>,
+    #[serde(default)]
+    pub(super) resumes: u32,
+    #[serde(default)]
+    pub(super) at: Vec<Spanned<Moment>>,
+}
+
+/// One of `kill`, `press` and `run`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Moment {
+    pub(super) request: Spanned<u64>,
+    #[serde(default)]
+    pub(super) after_ms: u64,
+    pub(super) kill: Option<Killed>,
+    pub(super) press: Option<Key>,
+    pub(super) run: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Killed {
+    Runner,
+    Agent,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) enum Key {
+    #[serde(rename = "ctrl-c")]
+    CtrlC,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -246,4 +284,9 @@ pub(super) struct Expect {
     #[serde(default)]
     pub(super) absent: Vec<Spanned<String>>,
     pub(super) screen: Option<Spanned<Vec<String>>>,
+    pub(super) status: Option<Spanned<String>>,
+    pub(super) iterations: Option<Spanned<u64>>,
+    pub(super) sessions: Option<Spanned<u64>>,
+    #[serde(default)]
+    pub(super) told: BTreeMap<Spanned<String>, u64>,
 }

@@ -79,6 +79,7 @@ impl Reader {
         if file.only != Some(raw::Player::Pretend) {
             self.nothing_of_a_pretended_client(&file);
         }
+        self.nothing_of_another_driver(&file);
         let steps = self.steps(file.step);
         let expect = self.expect(file.expect, &steps);
         Scenario {
@@ -90,6 +91,7 @@ impl Reader {
                 raw::Player::Pretend => Player::Pretend,
             }),
             client: self.client(file.client),
+            runner: file.runner.map(|runner| Box::new(self.runner(runner.into_inner()))),
             env: file.env,
             copy: file.copy.and_then(|copy| self.copy(&copy)),
             files: self.files(file.files),
@@ -443,6 +445,10 @@ impl Reader {
             says: expect.says,
             absent: expect.absent.into_iter().map(|name| self.name(name)).collect(),
             screen: expect.screen.map(Spanned::into_inner).unwrap_or_default(),
+            status: expect.status.map(Spanned::into_inner),
+            iterations: expect.iterations.map(Spanned::into_inner),
+            sessions: expect.sessions.map(Spanned::into_inner),
+            told: expect.told.into_iter().map(|(name, count)| (name.into_inner(), count)).collect(),
         }
     }
 }

@@ -43,11 +43,15 @@ fn faults_of(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
     let Scenario { name, expect, .. } = scenario;
     let is_sentence = name.ends_with('.') && name.contains(' ') && !name.contains('\n');
     let has_person = matches!(scenario.steps.first(), Some(Step::Person(_)));
-    let expects = expect.endings.is_some() || expect.events.is_some() || !expect.screen.is_empty();
+    let has_person = has_person || scenario.runner.is_some();
+    let expects = expect.endings.is_some()
+        || expect.events.is_some()
+        || !expect.screen.is_empty()
+        || expect.status.is_some();
     let faults = [
         (!is_sentence, "its name is no sentence"),
-        (!has_person, "it does not begin with the person"),
-        (!expects, "it expects neither endings nor events nor a screen"),
+        (!has_person, "it begins neither with a person nor with a runner"),
+        (!expects, "it expects neither endings nor events, nor a screen, nor the status of a run"),
     ];
     faults.into_iter().filter(|(is_fault, _)| *is_fault).map(|(_, fault)| fault)
 }

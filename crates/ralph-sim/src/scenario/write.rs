@@ -3,8 +3,8 @@
 use super::read::{SUMMARY, USUAL_AGENT};
 use super::toml_text::{inline, key, list, number, string};
 use super::{
-    AgentTurn, Client, Expect, Hang, Hook, Interrupt, Layer, Mishap, Player, Plugin, Point, Repeat,
-    Run, Scenario, SessionStep, Settings, Step, Subagent, ToolCall, Usage,
+    Act, AgentTurn, Client, Expect, Hang, Hook, Interrupt, Layer, Mishap, Player, Plugin, Point,
+    Repeat, Run, Runner, Scenario, SessionStep, Settings, Step, Subagent, ToolCall, Usage,
 };
 use std::collections::BTreeMap;
 
@@ -23,6 +23,9 @@ pub fn write(scenario: &Scenario) -> String {
         out.set("summary", &string(&scenario.summary));
     }
     client(&mut out, &scenario.client);
+    if let Some(each) = &scenario.runner {
+        runner(&mut out, each);
+    }
     out.map("env", &scenario.env);
     out.map("files", &scenario.files);
     out.map("home", &scenario.home);
@@ -96,6 +99,30 @@ fn client(out: &mut Text, client: &Client) {
     out.maybe("model", client.model.as_deref().map(string));
     out.maybe("autocompact", client.autocompact.map(count));
     out.maybe("max_turns", client.max_turns.map(|turns| turns.to_string()));
+}
+
+fn runner(out: &mut Text, runner: &Runner) {
+    out.heading("[runner]");
+    out.set("args", &strings(&runner.args));
+    if !runner.beside.is_empty() {
+        out.set("beside", &list(runner.beside.iter().map(|args| strings(args))));
+    }
+    if runner.resumes != 0 {
+        out.set("resumes", &runner.resumes.to_string());
+    }
+    for moment in &runner.moments {
+        out.heading("[[runner.at]]");
+        out.set("request", &count(moment.request));
+        if moment.after_ms != 0 {
+            out.set("after_ms", &count(moment.after_ms));
+        }
+        match &moment.act {
+            Act::KillRunner => out.set("kill", "\"runner\""),
+            Act::KillAgent => out.set("kill", "\"agent\""),
+            Act::CtrlC => out.set("press", "\"ctrl-c\""),
+            Act::Command(command) => out.set("run", &string(command)),
+        }
+    }
 }
 
 fn settings(out: &mut Text, settings: &Settings) {
@@ -289,6 +316,14 @@ fn expect(out: &mut Text, expect: &Expect) {
     }
     if !expect.screen.is_empty() {
         out.set("screen", &strings(&expect.screen));
+    }
+    out.maybe("status", expect.status.as_deref().map(string));
+    out.maybe("iterations", expect.iterations.map(count));
+    out.maybe("sessions", expect.sessions.map(count));
+    if !expect.told.is_empty() {
+        let told =
+            expect.told.iter().map(|(name, times)| format!("{} = {}", key(name), count(*times)));
+        out.set("told", &format!("{{ {} }}", told.collect::<Vec<_>>().join(", ")));
     }
     out.map("expect.files", &expect.files);
     out.map("expect.says", &expect.says);

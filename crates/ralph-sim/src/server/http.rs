@@ -258,15 +258,21 @@ impl Connection {
     }
 
     /// Events one by one, as they would come.
-    pub(super) fn send_events(&mut self, id: &str, events: &[String]) -> io::Result<()> {
+    pub(super) fn send_events(
+        &mut self,
+        headers: &[(&str, &str)],
+        events: &[String],
+    ) -> io::Result<()> {
         let framing = match self.answering.version {
             Version::One => "transfer-encoding: chunked\r\n",
             Version::Zero => "",
         };
         let farewell = self.farewell();
+        let named = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        let named: String = named.collect();
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
-             cache-control: no-cache\r\n{framing}request-id: {id}\r\n{farewell}\r\n"
+             cache-control: no-cache\r\n{framing}{named}{farewell}\r\n"
         );
         self.send(head.as_bytes())?;
         for event in events {

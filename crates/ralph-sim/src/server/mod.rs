@@ -4,6 +4,7 @@
 
 mod asked;
 mod http;
+mod limit;
 mod message;
 mod room;
 
@@ -335,7 +336,9 @@ fn next(shared: &Shared, asking: &Asking) -> Next {
             script.answer()
         }
     };
-    *failed = turn.error.is_some().then(|| (hash, turn.clone()));
+    let is_error =
+        turn.error.is_some() || turn.rate_limit.as_deref().is_some_and(limit::is_rejected);
+    *failed = is_error.then(|| (hash, turn.clone()));
     Next { who, turn, nth: Nth::First, number }
 }
 
@@ -359,8 +362,12 @@ fn send(connection: &mut Connection, shared: &Shared, reply: &Reply<'_>) -> io::
         }
     }
     let id = wire::request_id(reply.number);
-    if let Some(error) = &reply.turn.error {
-        let headers = [("request-id", id.as_str()), ("x-should-retry", "false")];
+    let limits = reply.turn.rate_limit.as_deref().map(limit::headers).unwrap_or_default();
+    let mut headers = vec![("request-id", id.as_str())];
+    headers.extend(limits.iter().map(|(name, value)| (*name, value.as_str())));
+    let rejection = reply.turn.rate_limit.as_deref().and_then(limit::rejection);
+    if let Some(error) = reply.turn.error.as_ref().or(rejection.as_ref()) {
+        headers.push(("x-should-retry", "false"));
         let body = http::error(&error.kind, &error.message);
         let answer =
             Answer { status: error.status, body: &body, headers: &headers, with: With::Body };
@@ -370,7 +377,6 @@ fn send(connection: &mut Connection, shared: &Shared, reply: &Reply<'_>) -> io::
     let message = Message { turn, number, model, project: &shared.options.project };
     match reply.stream {
         asked::Stream::Whole => {
-            let headers = [("request-id", id.as_str())];
             let body = message.whole();
             connection.send_json(&Answer {
                 status: 200,
@@ -379,7 +385,7 @@ fn send(connection: &mut Connection, shared: &Shared, reply: &Reply<'_>) -> io::
                 with: With::Body,
             })
         }
-        asked::Stream::Events => connection.send_events(&id, &message.events()),
+        asked::Stream::Events => connection.send_events(&headers, &message.events()),
     }
 }
 

@@ -57,6 +57,7 @@ impl Tale {
             | Entry::Request(_)
             | Entry::Notice { .. }
             | Entry::Ending(_)
+            | Entry::Run { .. }
             | Entry::Exit { .. } => String::new(),
         }
     }
@@ -95,6 +96,7 @@ pub(super) fn wait_ms(entry: &Entry) -> Option<u64> {
         | Entry::Tool(_)
         | Entry::Notice { .. }
         | Entry::Ending(_)
+        | Entry::Run { .. }
         | Entry::Exit { .. } => None,
     }
 }

@@ -15,6 +15,7 @@ use ralph_exec::{fs, stdin};
 use ralph_sim::check::{Check, Counts, Mismatch};
 use ralph_sim::client::{self, Client};
 use ralph_sim::query::{self, Options};
+use ralph_sim::runner;
 use ralph_sim::scenario::{self, Expect, Mistakes, Player, Scenario};
 use ralph_sim::stage::{self, Stage, StageError, Tools};
 use ralph_sim::timeline::{Entry, Watcher};
@@ -23,9 +24,23 @@ use std::sync::Arc;
 
 const LARGEST_SCENARIO: usize = 4 * 1024 * 1024;
 /// As a scenario names them, in the order in which they are documented.
-const KEYS: [&str; 12] = [
-    "endings", "results", "stops", "blocks", "requests", "reasons", "events", "exit", "files",
-    "says", "absent", "screen",
+const KEYS: [&str; 16] = [
+    "status",
+    "endings",
+    "results",
+    "stops",
+    "blocks",
+    "requests",
+    "reasons",
+    "events",
+    "exit",
+    "iterations",
+    "sessions",
+    "told",
+    "files",
+    "says",
+    "absent",
+    "screen",
 ];
 /// Without it there are no teammates.
 const TEAMS: &str = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS";
@@ -72,6 +87,11 @@ impl Played {
 pub(super) fn one(world: &World<'_>, path: &Path, telling: Telling) -> Result<Played, Failure> {
     let mut scenario = read(world, path)?;
     match (scenario.only, &world.client) {
+        (Some(Player::Pretend), None) if scenario.runner.is_some() => {}
+        (Some(Player::Pretend), Some(_)) if scenario.runner.is_some() => {
+            let what = "only a pretended client can play this scenario";
+            return Err(Failure::new(what, "without `--client` it is one"));
+        }
         (Some(Player::Client), None) => {
             let what = "only the real client can play this scenario";
             return Err(Failure::new(what, "`--client` plays it through the one on your PATH"));
@@ -155,7 +175,14 @@ fn play(
             show.entry(entry);
         }
     };
+    let mut alive = Vec::new();
     let exit = match &world.client {
+        client if scenario.runner.is_some() => {
+            let driven = runner::play(scenario, &stage, (&tools, client.as_deref()), &mut watcher)
+                .map_err(|error| Failure::because("the scenario cannot be played", &error))?;
+            alive = driven.alive;
+            driven.code
+        }
         None => {
             query::play(scenario, &stage, &options, &mut watcher)
                 .map_err(|error| Failure::because("the scenario cannot be played", &error))?
@@ -166,6 +193,7 @@ fn play(
             real(scenario, &stage, &client, &mut watcher)?
         }
     };
+    check.left(&alive);
     check.ask(|command| stage::said(command, scenario, &stage, &tools));
     let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (counts, mut mismatches) = check.finish(&stage);

@@ -72,6 +72,7 @@ impl Show {
             | Entry::Reply(_)
             | Entry::Tool(_)
             | Entry::Ending(_)
+            | Entry::Run { .. }
             | Entry::Exit { .. } => {}
         }
     }

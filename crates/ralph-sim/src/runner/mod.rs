@@ -1,0 +1,282 @@
+//! `ralph run`, played: the real program drives the real client, whose model is scripted, or the pretended one. What it
+//! tells is what happened.
+//!
+//! ```text
+//! scenario ─ stage ─▶ ralph run ARGS --json ─▶ agent ─▶ the client ─▶ server: the script
+//!    │                   ▲        │              └────▶ ralph pretend: script and client in one
+//!    └─ [[runner.at]] ───┘        └─▶ timeline
+//! ```
+
+mod agent;
+mod model;
+mod strike;
+
+pub use strike::strike;
+
+use crate::client;
+use crate::scenario::{Act, Moment, Runner, Scenario};
+use crate::server::ServerError;
+use crate::stage::{self, Stage, Tools};
+use crate::timeline::{Entry, Request, Watcher};
+use model::Model;
+use ralph_exec::clock::Deadline;
+use ralph_exec::fs::{self, FileError};
+use ralph_exec::proc::talk::{self, Heard, Talk, TalkError, Tie};
+use serde_json::Value;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+/// A scenario is short: what takes longer hangs.
+const LONGEST: Duration = Duration::from_mins(10);
+/// How long it takes at most until a request, a moment or a wish to end is seen.
+const LOOK: Duration = Duration::from_millis(5);
+const FAREWELL: Duration = Duration::from_secs(30);
+const LARGEST_ERRORS: usize = 16 * 1024;
+/// How a shell tells of a process that was killed.
+const KILLED: i32 = 137;
+/// Who left the run for a person: `needs_human`, `rate_limited`, `overridden`, `crashed`, `cancelled`.
+const PARKED: [i32; 5] = [5, 8, 9, 10, 130];
+
+#[derive(Debug, thiserror::Error)]
+pub enum RunnerError {
+    #[error("this scenario has no runner")]
+    None,
+    #[error("the run was not over within {} seconds", LONGEST.as_secs())]
+    Endless,
+    #[error("`ralph run` ended with code {code} before it did anything: {said}")]
+    Failed { code: i32, said: String },
+    #[error("it was interrupted")]
+    Cancelled,
+    #[error("cannot wait for `ralph run`")]
+    Wait(#[source] std::io::Error),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error(transparent)]
+    Talk(#[from] TalkError),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The first run's.
+    pub code: i32,
+    /// Processes that should be gone, as they were called.
+    pub alive: Vec<String>,
+}
+
+/// Plays it on a stage that was just set up. Without a client of its own the agent is a pretended one.
+pub fn play(
+    scenario: &Scenario,
+    stage: &Stage,
+    (tools, client): (&Tools<'_>, Option<&Path>),
+    watcher: &mut Watcher<'_>,
+) -> Result<Outcome, RunnerError> {
+    let runner = scenario.runner.as_deref().ok_or(RunnerError::None)?;
+    client::seed(stage)?;
+    let model = Model::serve(scenario, stage, client)?;
+    agent::lay(scenario, stage, (tools.program, client))?;
+    let (sender, events) = mpsc::channel();
+    let scene = Scene { scenario, stage, tools, port: model.port() };
+    let mut play = Play {
+        scene,
+        runner,
+        watcher,
+        sender,
+        events,
+        model,
+        seats: Vec::new(),
+        graves: Vec::new(),
+        due: Vec::new(),
+    };
+    for args in std::iter::once(&runner.args).chain(&runner.beside) {
+        let number = play.seats.len();
+        let talk = play.start(number, args)?;
+        let resumes = if number == 0 { runner.resumes } else { 0 };
+        play.seats.push(Seat { talk: Some(talk), run: None, resumes, code: None });
+    }
+    let code = play.to_the_end()?;
+    (play.watcher)(&Entry::Exit { code });
+    let alive = agent::left(stage);
+    Ok(Outcome { code, alive })
+}
+
+/// What every runner is started with.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    scenario: &'a Scenario,
+    stage: &'a Stage,
+    tools: &'a Tools<'a>,
+    port: Option<u16>,
+}
+
+struct Play<'a, 'b> {
+    scene: Scene<'a>,
+    runner: &'a Runner,
+    watcher: &'a mut Watcher<'b>,
+    sender: Sender<Event>,
+    events: Receiver<Event>,
+    model: Model,
+    seats: Vec<Seat>,
+    /// Runners that have ended: whoever they started is not ended with them, as it is nowhere.
+    graves: Vec<Talk>,
+    due: Vec<(Deadline, Act)>,
+}
+
+/// One of the runs.
+struct Seat {
+    /// `None` when it is over.
+    talk: Option<Talk>,
+    /// Its id, when it was told.
+    run: Option<String>,
+    resumes: u32,
+    code: Option<i32>,
+}
+
+enum Event {
+    Line(usize, Vec<u8>),
+    End(usize),
+}
+
+impl Play<'_, '_> {
+    fn start(&self, number: usize, args: &[String]) -> Result<Talk, RunnerError> {
+        let Scene { scenario, stage, tools, port } = self.scene;
+        let mut argv: Vec<OsString> = vec![tools.program.into(), "run".into()];
+        let own = args.iter().take_while(|word| *word != "--");
+        let theirs = args.iter().skip_while(|word| *word != "--");
+        argv.extend(own.map(OsString::from));
+        argv.extend(["--agent-program".into(), agent::place(stage).into(), "--json".into()]);
+        argv.extend(theirs.map(OsString::from));
+        let argv: Vec<&OsStr> = argv.iter().map(OsString::as_os_str).collect();
+        let env = client::environment(scenario, &stage.home, tools.search_path, port);
+        let env: Vec<_> = env.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect();
+        let spec = talk::Spec {
+            argv: &argv,
+            cwd: &stage.project,
+            env: &env,
+            errors: &errors(stage, number),
+            mark: None,
+            tie: Tie::Loose,
+        };
+        let sender = self.sender.clone();
+        let mut talk = talk::start(&spec, move |heard| {
+            // Nobody listens once the play is over.
+            sender
+                .send(match heard {
+                    Heard::Line(line) => Event::Line(number, line),
+                    Heard::End => Event::End(number),
+                })
+                .ok();
+        })?;
+        talk.hang_up();
+        Ok(talk)
+    }
+
+    /// The exit code of the first run.
+    fn to_the_end(&mut self) -> Result<i32, RunnerError> {
+        let bound = Deadline::after(LONGEST);
+        while self.seats.iter().any(|seat| seat.talk.is_some()) {
+            if self.scene.tools.cancel.is_wished() {
+                return Err(RunnerError::Cancelled);
+            }
+            if bound.is_over() {
+                return Err(RunnerError::Endless);
+            }
+            match self.events.recv_timeout(LOOK) {
+                Ok(Event::Line(number, line)) => self.told(number, &line),
+                Ok(Event::End(number)) => self.ended(number)?,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            self.count();
+            self.act();
+        }
+        self.count();
+        Ok(self.seats.first().and_then(|seat| seat.code).unwrap_or_default())
+    }
+
+    fn told(&mut self, number: usize, line: &[u8]) {
+        let Ok(told) = serde_json::from_slice::<Value>(line) else { return };
+        if let (Some(run), Some(seat)) = (told["run"].as_str(), self.seats.get_mut(number)) {
+            seat.run = Some(run.to_owned());
+        }
+        (self.watcher)(&Entry::Run { runner: number, told });
+    }
+
+    /// The requests that are new, and what is to happen because of them.
+    fn count(&mut self) {
+        for number in self.model.news() {
+            (self.watcher)(&Entry::Request(Request { agent: None, messages: Vec::new() }));
+            for Moment { after_ms, act, .. } in
+                self.runner.moments.iter().filter(|moment| moment.request == number)
+            {
+                let deadline = Deadline::after(Duration::from_millis(*after_ms));
+                self.due.push((deadline, act.clone()));
+            }
+        }
+    }
+
+    fn act(&mut self) {
+        let (due, later) =
+            std::mem::take(&mut self.due).into_iter().partition(|(at, _)| at.is_over());
+        self.due = later;
+        let due: Vec<(Deadline, Act)> = due;
+        for (_, act) in due {
+            let first = self.seats.first().and_then(|seat| seat.talk.as_ref());
+            let Scene { scenario, stage, tools, .. } = self.scene;
+            match (act, first) {
+                (Act::KillRunner, Some(talk)) => talk.kill(),
+                (Act::CtrlC, Some(talk)) => talk.interrupt(),
+                (Act::KillAgent, _) => agent::kill(stage),
+                (Act::Command(command), _) => {
+                    let text = stage::said(&command, scenario, stage, tools);
+                    (self.watcher)(&Entry::Prompt { text: format!("$ {command}\n{text}") });
+                }
+                (Act::KillRunner | Act::CtrlC, None) => {}
+            }
+        }
+    }
+
+    /// A runner has nothing more to say. Its run is gone on with where the scenario says so.
+    fn ended(&mut self, number: usize) -> Result<(), RunnerError> {
+        let Some(seat) = self.seats.get_mut(number) else { return Ok(()) };
+        let Some(mut talk) = seat.talk.take() else { return Ok(()) };
+        let code = talk.wait(Deadline::after(FAREWELL)).map_err(RunnerError::Wait)?;
+        let code = code.ok_or(RunnerError::Endless)?;
+        seat.code = Some(code);
+        self.graves.push(talk);
+        let run = seat.run.clone();
+        let is_unfinished = code == KILLED || PARKED.contains(&code);
+        if is_unfinished && seat.resumes > 0 {
+            seat.resumes -= 1;
+            // Who was killed before there was a run begins anew.
+            let args = match run {
+                Some(run) => vec!["--resume".to_owned(), run],
+                None => self.runner.args.clone(),
+            };
+            let talk = self.start(number, &args)?;
+            if let Some(seat) = self.seats.get_mut(number) {
+                seat.talk = Some(talk);
+            }
+        } else if run.is_none() {
+            let said = complaint(&errors(self.scene.stage, number));
+            return Err(RunnerError::Failed { code, said });
+        }
+        Ok(())
+    }
+}
+
+fn errors(stage: &Stage, number: usize) -> PathBuf {
+    stage.root.join(format!("run-{number}.err"))
+}
+
+/// The end of what it said on standard error.
+fn complaint(path: &Path) -> String {
+    let len = fs::stat(path).map_or(0, |found| found.len);
+    let from = len.saturating_sub(LARGEST_ERRORS as u64);
+    let said = fs::read_range(path, from, LARGEST_ERRORS).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if said.is_empty() { "nothing said".to_owned() } else { said.join(" · ") }
+}

@@ -1,0 +1,79 @@
+//! Who answers the agent, and how often it was asked.
+
+use super::agent;
+use crate::scenario::Scenario;
+use crate::script::Script;
+use crate::server::{self, Happened, Options, Pace, Server, ServerError};
+use crate::stage::Stage;
+use ralph_exec::fs;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const LARGEST: usize = 1024 * 1024;
+
+pub(super) struct Model {
+    source: Source,
+    /// Requests that were told of.
+    told: u64,
+}
+
+enum Source {
+    /// The real client's.
+    Server { server: Server, asked: Arc<AtomicU64> },
+    /// The pretended one asks nobody, and keeps count.
+    Position(PathBuf),
+}
+
+impl Model {
+    pub(super) fn serve(
+        scenario: &Scenario,
+        stage: &Stage,
+        client: Option<&Path>,
+    ) -> Result<Self, ServerError> {
+        let source = match client {
+            None => Source::Position(agent::position(stage)),
+            Some(_) => {
+                let asked = Arc::new(AtomicU64::new(0));
+                let counter = Arc::clone(&asked);
+                let options = Options {
+                    port: 0,
+                    project: stage.project.clone(),
+                    pace: Pace::Driven,
+                    observer: Box::new(move |happened| match happened {
+                        Happened::Asked(_) => {
+                            counter.fetch_add(1, Ordering::SeqCst);
+                        }
+                        Happened::Answered(_) => {}
+                    }),
+                };
+                Source::Server { server: server::serve(Script::new(scenario), options)?, asked }
+            }
+        };
+        Ok(Self { source, told: 0 })
+    }
+
+    pub(super) fn port(&self) -> Option<u16> {
+        match &self.source {
+            Source::Server { server, .. } => Some(server.address().port()),
+            Source::Position(_) => None,
+        }
+    }
+
+    /// The numbers of the requests since this was last asked.
+    pub(super) fn news(&mut self) -> std::ops::RangeInclusive<u64> {
+        let asked = match &self.source {
+            Source::Server { asked, .. } => asked.load(Ordering::SeqCst),
+            Source::Position(path) => {
+                let bytes = fs::read_opt(path, LARGEST).ok().flatten().unwrap_or_default();
+                let at = serde_json::from_slice::<Value>(&bytes).unwrap_or_default();
+                // Replaced as a whole, but not there before the first.
+                at["requests"].as_u64().unwrap_or(self.told)
+            }
+        };
+        let first = self.told + 1;
+        self.told = asked.max(self.told);
+        first..=self.told
+    }
+}

@@ -1,0 +1,33 @@
+//! Crashes by chance, the same for the same seed.
+
+use crate::scenario::{Act, Moment};
+
+/// No later than this after a request: then the answer, its tools, the stop and the gates are behind it.
+const LONGEST_MS: u64 = 400;
+
+/// One or two kills of the runner or its agent, after one of the first `requests`.
+pub fn strike(seed: u64, requests: u64) -> Vec<Moment> {
+    let mut chance = Chance(seed);
+    let kills = 1 + chance.below(2);
+    let moments = (0..kills).map(|_| {
+        let act = if chance.below(2) == 0 { Act::KillRunner } else { Act::KillAgent };
+        let request = 1 + chance.below(requests);
+        // Most of what matters happens soon.
+        let within = LONGEST_MS >> chance.below(6);
+        Moment { request, after_ms: chance.below(within), act }
+    });
+    moments.collect()
+}
+
+/// Sebastiano Vigna's splitmix64.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound.max(1)
+    }
+}

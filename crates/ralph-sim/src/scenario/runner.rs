@@ -1,0 +1,164 @@
+//! `ralph run` in the place of the person: it drives the client, and what it tells is what happened.
+
+use super::expect::{STATUSES, TOLD};
+use super::raw;
+use super::read::Reader;
+use std::ops::Range;
+use toml::Spanned;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Runner {
+    /// What follows `ralph run`: a goal, limits, flags of the agent behind `--`.
+    pub args: Vec<String>,
+    /// Further runs in the same project, started at the same moment.
+    pub beside: Vec<Vec<String>>,
+    /// How often the run is gone on with when its runner was killed, or left it for a person.
+    pub resumes: u32,
+    pub moments: Vec<Moment>,
+}
+
+/// Something that happens to the runner while it is at work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// When the model is asked for so many times, all sessions together.
+    pub request: u64,
+    /// And so long after it.
+    pub after_ms: u64,
+    pub act: Act,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// With SIGKILL.
+    KillRunner,
+    /// The latest process of the client, with SIGKILL.
+    KillAgent,
+    /// A person presses Ctrl-C in the runner's terminal.
+    CtrlC,
+    /// A person types this elsewhere, in the project.
+    Command(String),
+}
+
+/// What `ralph simulate` says itself.
+const OURS: [&str; 3] = ["--agent-program", "--json", "--resume"];
+
+impl Reader {
+    pub(super) fn runner(&mut self, runner: raw::Runner) -> Runner {
+        for args in std::iter::once(&runner.args).chain(&runner.beside) {
+            self.arguments(args);
+        }
+        Runner {
+            args: runner.args.into_inner(),
+            beside: runner.beside.into_iter().map(Spanned::into_inner).collect(),
+            resumes: runner.resumes,
+            moments: runner.at.into_iter().filter_map(|moment| self.moment(moment)).collect(),
+        }
+    }
+
+    fn arguments(&mut self, args: &Spanned<Vec<String>>) {
+        let own = args.as_ref().iter().take_while(|word| *word != "--");
+        let name = |word: &String| word.split('=').next().unwrap_or_default().to_owned();
+        for word in own.map(name).filter(|word| OURS.contains(&word.as_str())) {
+            let message = format!("`{word}` is given by whoever plays it");
+            self.problem(args.span(), message, None);
+        }
+    }
+
+    fn moment(&mut self, moment: Spanned<raw::Moment>) -> Option<Moment> {
+        let span = moment.span();
+        let moment = moment.into_inner();
+        if *moment.request.as_ref() == 0 {
+            let message = "requests are counted from 1".to_owned();
+            self.problem(moment.request.span(), message, None);
+        }
+        let act = match (moment.kill, moment.press, moment.run) {
+            (Some(raw::Killed::Runner), None, None) => Act::KillRunner,
+            (Some(raw::Killed::Agent), None, None) => Act::KillAgent,
+            (None, Some(raw::Key::CtrlC), None) => Act::CtrlC,
+            (None, None, Some(command)) => Act::Command(command),
+            _ => {
+                let hint = "give it one of `kill`, `press` and `run`";
+                self.problem(span, "this is not one thing that happens".to_owned(), Some(hint));
+                return None;
+            }
+        };
+        let request = moment.request.into_inner();
+        Some(Moment { request, after_ms: moment.after_ms, act })
+    }
+
+    /// What belongs to a person who talks to the client, or to a runner, and not to the other.
+    pub(super) fn nothing_of_another_driver(&mut self, file: &raw::File) {
+        if file.runner.is_some() {
+            self.nothing_of_a_person(file);
+        } else {
+            self.nothing_of_a_runner(&file.expect);
+        }
+        for name in file.expect.told.keys() {
+            self.one_of(name, &TOLD, "event of a runner");
+        }
+        if let Some(status) = &file.expect.status {
+            self.one_of(status, &STATUSES, "status");
+        }
+    }
+
+    fn nothing_of_a_person(&mut self, file: &raw::File) {
+        let runner = file.runner.as_ref().map(Spanned::span).unwrap_or_default();
+        if matches!(file.only, Some(raw::Player::Simulator | raw::Player::Terminal)) {
+            let message = "who is driven by a runner is neither simulated nor at a terminal";
+            let hint = "`only = \"client\"` or `only = \"pretend\"`, or neither";
+            self.problem(runner.clone(), message.to_owned(), Some(hint));
+        }
+        let client = &file.client;
+        let is_started = client.session.is_some()
+            || client.model.is_some()
+            || client.autocompact.is_some()
+            || client.max_turns.is_some();
+        if is_started {
+            let hint = "say it in `args` of the runner, behind `--` where it is the client's";
+            let message = "the runner starts the client, not `[client]`".to_owned();
+            self.problem(runner, message, Some(hint));
+        }
+        let steps = file.step.iter().filter(|step| {
+            let step = step.as_ref();
+            step.person.is_some()
+                || step.session.is_some()
+                || step.screen.is_some()
+                || step.interrupt.is_some()
+        });
+        for span in steps.map(Spanned::span) {
+            let hint = "`[[runner.at]]` says what a person does meanwhile";
+            let message = "only the runner talks to the client here".to_owned();
+            self.problem(span, message, Some(hint));
+        }
+        let expect = &file.expect;
+        let foreign = [
+            ("endings", first(expect.endings.as_ref())),
+            ("results", expect.results.as_ref().map(Spanned::span)),
+            ("stops", expect.stops.as_ref().map(Spanned::span)),
+            ("events", first(expect.events.as_ref())),
+            ("screen", expect.screen.as_ref().map(Spanned::span)),
+        ];
+        for (key, span) in foreign {
+            let Some(span) = span else { continue };
+            let hint = "a run has `status`, `exit`, `iterations`, `sessions` and `told`";
+            self.problem(span, format!("nobody looks for `{key}` here"), Some(hint));
+        }
+    }
+
+    fn nothing_of_a_runner(&mut self, expect: &raw::Expect) {
+        let spans = [
+            expect.status.as_ref().map(Spanned::span),
+            expect.iterations.as_ref().map(Spanned::span),
+            expect.sessions.as_ref().map(Spanned::span),
+            expect.told.keys().next().map(Spanned::span),
+        ];
+        for span in spans.into_iter().flatten() {
+            let message = "there is no runner here".to_owned();
+            self.problem(span, message, Some("`[runner]` with `args` is one"));
+        }
+    }
+}
+
+fn first(list: Option<&Vec<Spanned<String>>>) -> Option<Range<usize>> {
+    list.map(|list| list.first().map(Spanned::span).unwrap_or_default())
+}

@@ -1,0 +1,65 @@
+//! What the API tells of an account's limit. The client passes it on for a login (`CLAUDE_CODE_OAUTH_TOKEN`), and not
+//! for a key.
+
+use crate::scenario::{ApiError, RateLimit};
+use ralph_exec::clock;
+
+const REJECTED: &str = "rejected";
+const MESSAGE: &str =
+    "This request would exceed your account's rate limit. Please try again later.";
+/// A window that lets nobody through is used up.
+const USED_UP: &str = "1.0";
+const NEARLY: &str = "0.9";
+
+pub(super) fn is_rejected(limit: &RateLimit) -> bool {
+    limit.status == REJECTED
+}
+
+/// The answer of who has used it up.
+pub(super) fn rejection(limit: &RateLimit) -> Option<ApiError> {
+    let (status, kind) = (429, "rate_limit_error".to_owned());
+    is_rejected(limit).then(|| ApiError { status, kind, message: MESSAGE.to_owned() })
+}
+
+pub(super) fn headers(limit: &RateLimit) -> Vec<(&'static str, String)> {
+    let mut headers = vec![
+        ("anthropic-ratelimit-unified-status", limit.status.clone()),
+        ("anthropic-ratelimit-unified-representative-claim", limit.kind.clone()),
+    ];
+    let window = match limit.kind.as_str() {
+        "five_hour" => Some(FIVE_HOURS),
+        "seven_day" => Some(SEVEN_DAYS),
+        _ => None,
+    };
+    // In whole seconds, and never before it is over.
+    let reset = limit.resets_in_ms.map(|ms| clock::now_ms().saturating_add(ms).div_ceil(1000));
+    if let Some(reset) = reset.map(|reset| reset.to_string()) {
+        headers.extend(window.map(|window| (window.reset, reset.clone())));
+        headers.push(("anthropic-ratelimit-unified-reset", reset));
+    }
+    if let Some(window) = window {
+        let used = if is_rejected(limit) { USED_UP } else { NEARLY };
+        headers.push((window.status, limit.status.clone()));
+        headers.push((window.utilization, used.to_owned()));
+    }
+    headers
+}
+
+#[derive(Clone, Copy)]
+struct Window {
+    status: &'static str,
+    reset: &'static str,
+    utilization: &'static str,
+}
+
+const FIVE_HOURS: Window = Window {
+    status: "anthropic-ratelimit-unified-5h-status",
+    reset: "anthropic-ratelimit-unified-5h-reset",
+    utilization: "anthropic-ratelimit-unified-5h-utilization",
+};
+
+const SEVEN_DAYS: Window = Window {
+    status: "anthropic-ratelimit-unified-7d-status",
+    reset: "anthropic-ratelimit-unified-7d-reset",
+    utilization: "anthropic-ratelimit-unified-7d-utilization",
+};
