@@ -5,9 +5,11 @@ use crate::ride::Ride;
 use crate::told::{Speaker, Told};
 use crate::wire::{self, Block, LimitStatus, Line};
 use ralph_core::decide::Decision;
+use ralph_core::drive::{Drove, Meter, Metered, Source};
 use ralph_core::record::Outcome;
 use ralph_core::text;
-use ralph_exec::contract::progress::{self, Progress};
+use ralph_exec::contract::progress::{self, Bill, Progress};
+use ralph_exec::{clock, ledger};
 
 const LONGEST_TEXT: usize = 20_000;
 const LONGEST_FAILURE: usize = 300;
@@ -81,12 +83,35 @@ pub(crate) fn tell_gates(ride: &mut Ride<'_>, offset: u64) -> u64 {
     for progress in told {
         ride.tell(&match progress {
             Progress::Started { gate } => Told::GateStarted { name: text::line(&gate, 80) },
-            Progress::Ended { gate, outcome, took_ms } => {
+            Progress::Ended { gate, outcome, took_ms, bill } => {
+                if let Some(bill) = bill {
+                    charge(ride, bill);
+                }
                 Told::GateEnded { name: text::line(&gate, 80), outcome, took_ms }
             }
         });
     }
     offset
+}
+
+/// What a gate cost that asked a model, in the same budget as the agent.
+fn charge(ride: &Ride<'_>, bill: Bill) {
+    let Ok(opened) = ride.load() else { return };
+    let Some(latest) = opened.state.driving.latest() else { return };
+    let before = latest.gates;
+    let metered = Metered {
+        session: latest.session.id.clone(),
+        source: Source::Gate,
+        micro_usd: before.micro_usd.saturating_add(bill.micro_usd),
+        tokens: before.tokens.saturating_add(bill.tokens),
+        turns: 0,
+        meter: Meter::Told,
+    };
+    if let Some(expense) = ledger::Entry::new(&ride.run, before, &metered) {
+        // The run's own limit bounds it too.
+        drop(ledger::add(ride.home, clock::now_ms(), &expense));
+    }
+    drop(ride.record(Drove::Metered(metered)));
 }
 
 /// What was decided about a stop, whoever asked.

@@ -76,7 +76,7 @@ pub(super) fn of(args: &Run, here: &Path) -> Vec<String> {
     words
 }
 
-/// As it was asked for the last time, and shown as it is asked for now.
+/// As it was asked for the last time, and shown as it is asked for this time.
 pub(super) fn again(opening: &Opening, now: &Run) -> Result<Run, Failure> {
     let command = Run::augment_args(clap::Command::new("ralph").no_binary_name(true));
     let queue = ["--queue".into(), opening.source.clone().into_os_string()];
