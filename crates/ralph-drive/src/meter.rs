@@ -27,6 +27,8 @@ pub struct Opening {
     pub turns: u32,
     /// What the client's own totals may begin with: the same for a resumed session, the parent's for a forked one.
     pub carried: Spent,
+    /// What other sessions of the run came to, for the price.
+    pub others: Option<Spent>,
     /// See [`worst_turn`].
     pub worst_turn_micro_usd: u64,
 }
@@ -59,6 +61,8 @@ pub struct Tally {
 struct Turn {
     is_asked: bool,
     calls: BTreeMap<String, u64>,
+    /// What the client said in the middle of it that it has cost.
+    told: Option<u64>,
 }
 
 /// Money for tokens, as a fraction.
@@ -95,7 +99,7 @@ pub fn native_caps(limits: &Limits, spent: Spent, left_today: Option<u64>) -> Na
 impl Tally {
     pub fn open(opening: Opening) -> Self {
         let Opening { known, turns, .. } = opening;
-        let dearest = Price::of(known);
+        let dearest = dearer(Price::of(known), opening.others.and_then(Price::of));
         Self {
             opening,
             spent: known,
@@ -123,6 +127,12 @@ impl Tally {
         }
         let known = calls.entry(id.clone()).or_default();
         *known = usage.total().min(MOST_TOKENS).max(*known);
+    }
+
+    /// The client's own total, in the middle of a turn: held in-band, a turn may last for hours before it is billed.
+    pub fn told(&mut self, total_micro_usd: u64) {
+        let reached = self.last.map_or(self.opening.carried.micro_usd, |last| last.micro_usd);
+        self.in_flight.told = Some(grown(reached, total_micro_usd));
     }
 
     /// A turn came to its result.
@@ -156,9 +166,7 @@ impl Tally {
         if !turn.is_asked && tokens == 0 {
             return None;
         }
-        let price = self.dearest.filter(|_| tokens > 0);
-        let micro_usd =
-            price.map_or(self.opening.worst_turn_micro_usd, |price| price.times(tokens));
+        let micro_usd = self.estimate(&turn);
         Some(self.charge(Spent { micro_usd, tokens }, Meter::Assumed))
     }
 
@@ -166,9 +174,20 @@ impl Tally {
     /// billed, and may turn out cheaper.
     pub fn so_far(&self) -> Metered {
         let tokens = self.in_flight.tokens();
-        let micro_usd = self.dearest.map_or(0, |price| price.times(tokens));
-        let meter = if tokens > 0 { Meter::Assumed } else { self.meter };
+        let micro_usd = if tokens > 0 { self.estimate(&self.in_flight) } else { 0 };
+        let meter = match self.in_flight.told {
+            Some(_) => Meter::Told,
+            None if tokens > 0 => Meter::Assumed,
+            None => self.meter,
+        };
         self.metered(plus(self.spent, Spent { micro_usd, tokens }), meter)
+    }
+
+    /// What the client told, else tokens at the dearest price there was, else the worst.
+    fn estimate(&self, turn: &Turn) -> u64 {
+        let tokens = turn.tokens();
+        let by_price = self.dearest.filter(|_| tokens > 0).map(|price| price.times(tokens));
+        turn.told.or(by_price).unwrap_or(self.opening.worst_turn_micro_usd)
     }
 
     pub fn session(&self) -> &SessionId {

@@ -48,6 +48,9 @@ pub struct Driving {
     /// Breaks and restarts since a turn last ended as it should.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub broken: u32,
+    /// Waits that the agent declared, since its work was last looked at.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub declared: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
     /// The stops since the failures last became fewer.
@@ -260,7 +263,10 @@ impl State {
         self.driving.waited(&wait, at_ms);
         match wait.cause {
             Cause::RateLimit => self.driving.resumes = self.driving.resumes.saturating_add(1),
-            Cause::Declared => self.declared = None,
+            Cause::Declared => {
+                self.declared = None;
+                self.driving.declared = self.driving.declared.saturating_add(1);
+            }
             Cause::Overload | Cause::Network | Cause::Server => {}
         }
     }
@@ -271,6 +277,7 @@ impl State {
         if let Some(report) = decided.report.as_ref().filter(|_| self.driving.count > 0) {
             // What an agent costs that breaks off proves nothing; that it came to a stop does.
             self.driving.broken = 0;
+            self.driving.declared = 0;
             if let Some(mark) = decided.mark {
                 self.counted(report, mark);
             }

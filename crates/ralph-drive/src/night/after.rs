@@ -17,6 +17,8 @@ use ralph_exec::clock;
 
 /// How often in a row the agent may break off, or the host let go what was held.
 const MOST_BREAKS: u32 = 3;
+/// How often in a row it may declare to wait before somebody looks at the work.
+const MOST_DECLARED: u32 = 12;
 
 impl Night<'_, '_> {
     pub(super) fn after(&mut self, pause: Pause) -> Result<Next, DriveError> {
@@ -117,6 +119,20 @@ impl Night<'_, '_> {
             Rule::Untrusted => Next::Park(Status::NeedsHuman, because),
             Rule::Waiting => match self.ride.load()?.state.declared {
                 Some(Declared::Waiting { until_ms, why }) => {
+                    if self.ride.load()?.state.driving.declared >= MOST_DECLARED {
+                        // Waiting costs no iteration, so it is not for ever: the work is looked at.
+                        let (cause, since_ms) = (Cause::Declared, clock::now_ms());
+                        let until_ms = since_ms;
+                        self.ride.record(Drove::Waits(Wait {
+                            cause,
+                            since_ms,
+                            until_ms,
+                            attempt: 1,
+                            why,
+                        }))?;
+                        self.ride.record(Drove::Woke)?;
+                        return Ok(Next::Decide);
+                    }
                     let (since_ms, cause) = (clock::now_ms(), Cause::Declared);
                     Next::Wait(Wait { cause, since_ms, until_ms, attempt: 1, why })
                 }

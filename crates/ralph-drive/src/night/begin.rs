@@ -2,9 +2,10 @@
 
 use super::{DriveError, Next, Night};
 use crate::handoff;
+use crate::meter;
 use crate::ride::Word;
 use crate::told::Told;
-use ralph_core::drive::Drove;
+use ralph_core::drive::{Drove, Meter, Metered, Source};
 use ralph_core::facts::{Declared, Driver};
 use ralph_core::record::{Change, Entry, Outcome, Rule};
 use ralph_core::run::{Phase, State};
@@ -55,6 +56,9 @@ impl Night<'_, '_> {
         }
         let entries = journal::read(&self.ride.home.run(&self.ride.run).journal());
         let entries = entries.map(|read| read.entries).unwrap_or_default();
+        if state.driving.parked.is_none() {
+            self.charge_unbilled(state)?;
+        }
         Ok(match left(&entries) {
             Left::Waiting => match &state.driving.wait {
                 Some(wait) => self.go_on_waiting(wait)?,
@@ -72,6 +76,22 @@ impl Night<'_, '_> {
             }
             Left::AtWork => Next::Say(self.continuation()?),
         })
+    }
+
+    /// A runner that died could not say what its agent was at: nobody will ever bill it, so the worst is taken.
+    fn charge_unbilled(&self, state: &State) -> Result<(), DriveError> {
+        let Some(latest) = state.driving.latest() else { return Ok(()) };
+        let worst = meter::worst_turn(&state.driving, &self.ride.settings);
+        let metered = Metered {
+            session: latest.session.id.clone(),
+            source: Source::Agent,
+            micro_usd: latest.spent.micro_usd.saturating_add(worst),
+            tokens: latest.spent.tokens,
+            turns: latest.turns,
+            meter: Meter::Assumed,
+        };
+        self.ride.record(Drove::Metered(metered))?;
+        Ok(())
     }
 
     /// What a first session starts from: the goal as it was given, and what the agent is held to.

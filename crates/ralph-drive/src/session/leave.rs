@@ -1,14 +1,17 @@
 //! The last words of a process, and its end.
 
-use super::{Conversation, Event, FAREWELL, LAST_WORDS, Manner, NOTES, SessionError, TICK};
+use super::{COST, Conversation, Event, FAREWELL, LAST_WORDS, Manner, NOTES, SessionError, TICK};
 use crate::ending::{self, Ending};
 use crate::ride::Ride;
-use crate::wire;
+use crate::wire::{self, Line};
 use crate::wishes::Wish;
 use ralph_exec::clock::Deadline;
 use ralph_exec::contract::work;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
+
+/// A client that is stuck says nothing.
+const LAST_BILL: Duration = Duration::from_secs(1);
 
 impl Conversation {
     /// What the agent has to say to whoever goes on with its work, within a bound of time.
@@ -45,11 +48,29 @@ impl Conversation {
     /// Ends the process at once, with all that it started.
     pub(crate) fn end(mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
         drop(work::call_off(ride.home, &ride.run));
+        self.last_bill();
         self.talk.ask_to_end();
         self.ends_within(LAST_WORDS);
         let metered = self.tally.broken_off();
         self.meter(ride, metered)?;
         self.close(ride)
+    }
+
+    /// Who is about to be ended in the middle of a turn sends no bill.
+    fn last_bill(&mut self) {
+        let cost = self.request(COST);
+        self.send(&wire::session_cost(&cost));
+        let deadline = Deadline::after(LAST_BILL);
+        while let Ok(event) = self.events.recv_timeout(deadline.remaining()) {
+            let Event::Line(line) = event else { continue };
+            let Line::Answered { request, answer } = wire::read(&line) else { continue };
+            if request == cost {
+                if let Some(micro_usd) = answer.ok().as_deref().and_then(wire::cost) {
+                    self.tally.told(micro_usd);
+                }
+                return;
+            }
+        }
     }
 
     fn close(self, ride: &mut Ride<'_>) -> Result<(), SessionError> {

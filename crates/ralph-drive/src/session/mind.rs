@@ -80,7 +80,7 @@ impl Conversation {
 
     fn mind_silence(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
         let after = Duration::from_millis(ride.settings.idle_ms);
-        if self.heard.elapsed() < after || !self.answering.is_empty() {
+        if self.heard.elapsed() < after || !self.answering.is_empty() || self.asking.is_some() {
             return Ok(None);
         }
         let after_ms = ride.settings.idle_ms;

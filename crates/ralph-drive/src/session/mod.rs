@@ -47,6 +47,10 @@ const NOTES: Duration = Duration::from_mins(5);
 const ASK_FROM: u64 = 50_000;
 const MOST_ANSWERS: usize = 64;
 const SHOWN_ERRORS: usize = 600;
+/// Questions about the cost of the session begin with this.
+const COST: &str = "cost";
+/// It takes a thousandth of a second, if the client answers at all.
+const COST_PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
@@ -130,6 +134,8 @@ pub(crate) struct Conversation {
     manner: Manner,
     /// The last stop that was asked about.
     stop: Option<Box<Stop>>,
+    /// A stop that waits for the client to say what it has cost so far.
+    asking: Option<Asking>,
     requests: u32,
 }
 
@@ -162,6 +168,13 @@ struct Activity {
     /// What it calls its own state, if it does.
     state: Option<wire::State>,
     background: usize,
+}
+
+#[derive(Debug)]
+struct Asking {
+    request: String,
+    input: String,
+    since: Stopwatch,
 }
 
 #[derive(Debug)]
@@ -213,6 +226,9 @@ impl Conversation {
             if self.is_over() {
                 return Ok(Pause::Turn(self.turn()));
             }
+            if self.asking.as_ref().is_some_and(|asking| asking.since.elapsed() > COST_PATIENCE) {
+                self.go_on_asking(ride)?;
+            }
             if let Some(pause) = self.tick(ride)? {
                 return Ok(pause);
             }
@@ -223,7 +239,8 @@ impl Conversation {
     fn is_over(&self) -> bool {
         let Activity { has_result, state, background } = &self.activity;
         let is_idle = state.is_none_or(|state| state == wire::State::Idle);
-        *has_result && is_idle && *background == 0 && self.answering.is_empty()
+        let is_answered = self.answering.is_empty() && self.asking.is_none();
+        *has_result && is_idle && *background == 0 && is_answered
     }
 
     fn turn(&mut self) -> Turn {
@@ -275,6 +292,12 @@ impl Conversation {
             Line::Result(outcome) => self.ended(ride, &outcome)?,
             Line::Callback { request, callback, input } => {
                 self.ask(ride, answer::kind(&callback), (request, input))?;
+            }
+            Line::Answered { request, answer } if request.starts_with(COST) => {
+                if let Some(micro_usd) = answer.ok().as_deref().and_then(wire::cost) {
+                    self.tally.told(micro_usd);
+                }
+                self.go_on_asking(ride)?;
             }
             Line::Permission(permission) => self.asked_person(ride, permission)?,
             Line::Asked { request, subtype } => {
@@ -392,10 +415,28 @@ impl Conversation {
                 self.send(&wire::answer(&request, b"{}"));
                 return Ok(());
             }
-            let so_far = self.tally.so_far();
-            self.meter(ride, Some(so_far))?;
+            let (input, since) = (input, Stopwatch::start());
+            self.asking = Some(Asking { request, input, since });
+            let cost = self.request(COST);
+            self.send(&wire::session_cost(&cost));
+            return Ok(());
         }
-        let Some(world) = ride.world(Driver::Runner, self.permille()) else { return Ok(()) };
+        self.decide(ride, what, (request, input));
+        Ok(())
+    }
+
+    /// What was spent is known, or nobody says it: the stop is decided about.
+    fn go_on_asking(&mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
+        let Some(Asking { request, input, .. }) = self.asking.take() else { return Ok(()) };
+        let so_far = self.tally.so_far();
+        self.meter(ride, Some(so_far))?;
+        self.decide(ride, What::Stop, (request, input));
+        Ok(())
+    }
+
+    /// On a thread of its own, because gates take their time.
+    fn decide(&mut self, ride: &mut Ride<'_>, what: What, (request, input): (String, String)) {
+        let Some(world) = ride.world(Driver::Runner, self.permille()) else { return };
         let (sender, run) = (self.sender.clone(), ride.run.clone());
         self.answering.insert(request.clone(), what);
         let named = request.clone();
@@ -408,7 +449,6 @@ impl Conversation {
             self.answering.remove(&named);
             self.send(&wire::answer(&named, b"{}"));
         }
-        Ok(())
     }
 
     fn answered(&mut self, ride: &mut Ride<'_>, answer: Answer) -> Result<(), SessionError> {

@@ -95,6 +95,7 @@ impl Conversation {
             manner: Manner::Usual,
             stop: None,
             requests: 0,
+            asking: None,
             progress: 0,
         }
     }
@@ -132,6 +133,7 @@ fn opening(ride: &Ride<'_>, start: &Start) -> Result<Opening, SessionError> {
         known,
         turns,
         carried,
+        others: Some(driving.spent()),
         worst_turn_micro_usd: meter::worst_turn(&driving, &ride.settings),
     })
 }

@@ -202,7 +202,7 @@ const OURS: [(&str, &str); 28] = [
 
 impl Run {
     /// Everything that can be wrong with the words alone.
-    pub(crate) fn check(&self) -> Result<Permissions, Failure> {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         let is_nothing = self.goal.is_none()
             && self.goal_file.is_none()
             && self.of.is_none()
@@ -226,7 +226,12 @@ impl Run {
             let hint = "`ralph limits RUN` sets other limits; the rest of it stays";
             return Err(Failure::new(&what, hint));
         }
-        let permissions = flags(&self.flags)?;
+        flags(&self.flags).map(drop)
+    }
+
+    /// Whether the agent may be given these flags in this run, wherever they come from.
+    pub(crate) fn agent(&self, given: &[String]) -> Result<Permissions, Failure> {
+        let permissions = flags(given)?;
         match (permissions, self.allow_skip_permissions) {
             (Permissions::Skipped, false) => {
                 let what = "the agent's flags switch off its permission prompts";

@@ -68,7 +68,7 @@ pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
         let hint = "a person does this, in a terminal of their own";
         return Err(Failure::new("an agent may not start a run that drives agents", hint));
     }
-    let permissions = args.check()?;
+    args.check()?;
     let home = home(env)?;
     if let Some(why) = off(env, &home) {
         let what = format!("nobody would be held: {why}");
@@ -82,6 +82,8 @@ pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
     }
     let program = program(env, args, &here)?;
     let mut new = new(env, &home, args, here)?;
+    let given = new.demand.drive.as_ref().map(|drive| drive.arguments.as_slice());
+    let permissions = args.agent(given.unwrap_or_default())?;
     new.judge = policy::settle(env, &home, &new.demand, args)?;
     let order = start::order(env, &home, &new.demand)?;
     control::check(&home, &order)?;
