@@ -129,9 +129,9 @@ impl Reading {
                 self.problem(span, format!("`{key}` has an empty name"), "name a path");
             }
             if key == "plan" {
-                task.plans = paths
+                task.plans = paths;
             } else {
-                task.features = paths
+                task.features = paths;
             }
             return;
         }
@@ -259,7 +259,7 @@ fn linked(reading: &mut Reading) -> Vec<Task> {
             let says = format!("`after` names more than {MOST_NAMES} tasks");
             add(draft, &draft.name.span, says, "name those that the others come after".to_owned());
         }
-        task.name = draft.name.value.clone();
+        task.name.clone_from(&draft.name.value);
         tasks.push(task);
     }
     if let Some((place, circle)) = circle(&tasks)

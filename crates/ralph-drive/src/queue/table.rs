@@ -43,7 +43,12 @@ pub(super) fn read(reading: &mut Reading, path: &Path) -> Result<(), QueueError>
         for item in items {
             match item.get_ref() {
                 DeValue::Table(fields) => task(reading, (fields, item.span()), path),
-                _ => reading.problem(
+                DeValue::String(_)
+                | DeValue::Integer(_)
+                | DeValue::Float(_)
+                | DeValue::Boolean(_)
+                | DeValue::Datetime(_)
+                | DeValue::Array(_) => reading.problem(
                     item.span(),
                     "`task` has to be a list of tables".to_owned(),
                     TASKS_HINT,
@@ -153,7 +158,7 @@ fn expected(key: &str) -> &'static str {
 /// The words of a value; `None` where it is of no kind that the key could have.
 fn values(found: &Spanned<DeValue<'_>>, is_list: bool) -> Option<Vec<Written<String>>> {
     if let (DeValue::Array(items), true) = (found.get_ref(), is_list) {
-        return items.iter().map(|item| word(item)).collect();
+        return items.iter().map(word).collect();
     }
     word(found).map(|word| vec![word])
 }

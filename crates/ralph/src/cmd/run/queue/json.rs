@@ -106,11 +106,12 @@ impl<'a, O: Output> Lines<'a, O> {
     pub(super) fn heard(&mut self, task: usize, heard: &Heard) {
         let Value::Object(fields) = &heard.line else { return };
         let mut fields = fields.clone();
-        fields.insert("queue".to_string(), self.id.as_str().into());
-        if let Some(task) = self.queue.tasks.get(task) {
-            fields.insert("task".to_string(), task.name.as_str().into());
-        }
-        self.output.print(&format!("{}\n", Value::Object(fields)));
+        fields.retain(|name, _| !["v", "queue", "task"].contains(&name.as_str()));
+        let place = self.queue.tasks.get(task).map(|task| task.name.as_str());
+        let (id, place) = (Value::from(self.id.as_str()), Value::from(place));
+        let rest = Value::Object(fields).to_string();
+        let rest = rest.strip_prefix('{').filter(|rest| *rest != "}").unwrap_or("\"event\":null}");
+        self.output.print(&format!("{{\"v\":1,\"queue\":{id},\"task\":{place},{rest}\n"));
     }
 
     pub(super) fn ended(&mut self, task: usize, end: &End) {

@@ -235,3 +235,122 @@ impl<'a, O: Output> Screen<'a, O> {
         super::super::screen::spelled(self.look.signs, text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_core::id::RunId;
+    use ralph_core::status::Status;
+    use ralph_drive::queue::{Became, Stopped, Task};
+    use serde_json::json;
+    use std::path::Path;
+
+    /// What stays on a terminal, and what was drawn over.
+    #[derive(Default)]
+    struct Paper {
+        text: String,
+    }
+
+    impl Output for Paper {
+        fn print(&mut self, text: &str) {
+            self.text.push_str(&term::plain(text));
+        }
+
+        fn redraw(&mut self, lines: usize, text: &str) {
+            self.text.push_str(&format!("<up {lines}>\n{}", term::plain(text)));
+        }
+
+        fn columns(&self) -> usize {
+            72
+        }
+    }
+
+    fn queue(names: &[(&str, &[usize])]) -> Queue {
+        let task = |(name, after): &(&str, &[usize])| Task {
+            name: (*name).to_string(),
+            after: after.to_vec(),
+            ..Task::default()
+        };
+        Queue { source: "/work/queue.toml".into(), tasks: names.iter().map(task).collect() }
+    }
+
+    fn heard(line: Value) -> Heard {
+        Heard { line, ..Heard::default() }
+    }
+
+    fn order(task: usize) -> Order {
+        Order { task, run: None, max_cost_micro_usd: Some(3_000_000), max_duration_ms: None }
+    }
+
+    /// A line for each that is at work, one for all of it, and no line wider than the terminal whatever an agent says.
+    #[test]
+    fn a_board_shows_what_is_at_work() {
+        let queue = queue(&[("parser", &[]), ("lexer", &[]), ("docs", &[0]), ("site", &[])]);
+        let id = QueueId::of(Path::new("/q"), Path::new("/p"));
+        let look =
+            Look { signs: Signs::Unicode, is_live: true, is_quiet: false, now_ms: || 60_000 };
+        let mut screen = Screen::new(Paper::default(), (&id, &queue), look);
+        let mut schedule = Schedule::new(&queue.tasks, 2);
+        let mut purse = Purse::new(Some(20_000_000), 1, &[(0, None); 4]);
+        schedule.start(0);
+        schedule.start(1);
+        screen.started(0, &order(0));
+        purse.note(0, 1_200_000);
+        screen.heard(0, &heard(json!({"event":"standing","iteration":3,"max_iterations":25})));
+        screen.heard(0, &heard(json!({"event":"tool","name":"Bash","what":"cargo test\u{1b}[2J"})));
+        let long = "x".repeat(500);
+        screen.heard(1, &heard(json!({"event":"said","text":long})));
+        screen.heard(1, &heard(json!({"event":"unheard of"})));
+        screen.heard(9, &heard(json!(17)));
+        screen.tick(&schedule, &purse);
+        screen.tick(&schedule, &purse);
+        let why = "merged into `main` as 3f1c2ab".to_string();
+        schedule.end(0, Ending::Landed);
+        screen.ended(0, &End { how: Ending::Landed, status: Some(Status::Verified), why });
+        let why = "nobody answered".to_string();
+        schedule.end(1, Ending::Parked);
+        screen.ended(1, &End { how: Ending::Parked, status: Some(Status::NeedsHuman), why });
+        screen.tick(&schedule, &purse);
+        let became = |stand, run: Option<&str>| Became {
+            stand,
+            end: None,
+            run: run.and_then(RunId::parse),
+            spent_micro_usd: 0,
+        };
+        let tasks = vec![
+            became(Stand::Done, Some("k7f2")),
+            became(Stand::Parked, Some("9qd1")),
+            became(Stand::Ready, None),
+            became(Stand::Ready, None),
+        ];
+        let stopped = Some(Stopped::OutOfBudget);
+        let outcome = Outcome { tasks, stopped, spent_micro_usd: 1_200_000 };
+        let told = screen.close(&outcome).text.replace(id.as_str(), "[queue]");
+        insta::assert_snapshot!(told, @"
+        parser  begins, at most $3
+        <up 0>
+        ▸ parser  iteration 3 of 25 · $1.20 · Bash cargo test
+        ▸ lexer  iteration 0 · $0 · xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+        · site  is next
+        0 of 4 landed · 2 at work · 2 to come · 0 parked · $1.20 of $20 · 0 ms
+        <up 4>
+        parser  ✓ landed: merged into `main` as 3f1c2ab
+        lexer  ✗ needs_human: nobody answered
+        <up 0>
+        · docs  is next
+        · site  is next
+        1 of 4 landed · 0 at work · 2 to come · 1 parked · $1.20 of $20 · 0 ms
+        <up 3>
+
+        ✓ parser  k7f2  landed           $0
+        ✗ lexer   9qd1  failed           $0
+        · docs          not begun        $0
+                the budget is used up
+        · site          not begun        $0
+                the budget is used up
+
+        not done: queue.toml — 1 of 4 tasks landed, 0 ms, $1.20
+        next    `ralph run --resume [queue]` goes on with what is left
+        ");
+    }
+}

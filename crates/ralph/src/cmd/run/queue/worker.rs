@@ -233,8 +233,8 @@ impl<'a> Processes<'a> {
 
 impl Worker for Processes<'_> {
     fn start(&mut self, order: &Order) -> Result<(), String> {
-        let tasks = &self.prepared.queue.tasks;
-        let task = tasks.get(order.task).ok_or("there is no such task")?;
+        let place = order.task;
+        let task = self.prepared.queue.tasks.get(place).ok_or("there is no such task")?;
         let words = match &order.run {
             Some(run) => self.go_on(run, order),
             None => self.begin(task, order)?,
@@ -254,14 +254,14 @@ impl Worker for Processes<'_> {
             mark: None,
             tie: Tie::Tight(&this),
         };
-        let (sender, place) = (self.sender.clone(), order.task);
+        let sender = self.sender.clone();
         // Nobody listens any more once the queue has ended.
         let hear = move |said| drop(sender.send((place, said)));
-        let mut talk = talk::start(&spec, hear).map_err(|error| error.to_string())?;
-        talk.hang_up();
+        let mut child = talk::start(&spec, hear).map_err(|error| error.to_string())?;
+        child.hang_up();
         let run = order.run.clone();
-        let process = Process { talk: Some(talk), errors, run, ended: None };
-        self.at_work.insert(order.task, process);
+        let process = Process { talk: Some(child), errors, run, ended: None };
+        self.at_work.insert(place, process);
         Ok(())
     }
 
