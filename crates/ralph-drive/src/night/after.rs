@@ -86,7 +86,10 @@ impl Night<'_, '_> {
                 let prompt = self.prompt()?;
                 self.unless_broken(Next::Fresh(prompt))
             }
-            (Class::Broken, ending) => self.broke(&ending::sentence(ending)),
+            (Class::Broken, ending) => {
+                let next = self.broke(&ending::sentence(ending))?;
+                Ok(decision.and_then(|decision| settled(&decision)).unwrap_or(next))
+            }
         }
     }
 
@@ -223,6 +226,24 @@ impl Night<'_, '_> {
     pub(super) fn continuation(&self) -> Result<String, DriveError> {
         let opened = self.ride.load()?;
         Ok(handoff::after_break(opened.state.answer.as_deref()))
+    }
+}
+
+/// What was decided about the last stop of an agent that then broke off, where it leaves nothing to go on with: it is
+/// on record, and charged.
+fn settled(decision: &Decision) -> Option<Next> {
+    match (&decision.outcome, decision.rule) {
+        (Outcome::Ended(_), _) => Some(Next::Over),
+        (Outcome::HandedOver, _) => Some(Next::HandOver(decision.because.clone())),
+        (Outcome::Allowed, Rule::FinalLook) => Some(Next::Look),
+        (
+            Outcome::Allowed
+            | Outcome::Blocked { .. }
+            | Outcome::Awaited { .. }
+            | Outcome::Repeated
+            | Outcome::Orphaned,
+            _,
+        ) => None,
     }
 }
 
