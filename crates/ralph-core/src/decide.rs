@@ -166,8 +166,8 @@ fn repeated(case: &Case<'_>) -> Option<Decision> {
     let Hold::Run { state, .. } = case.hold else {
         return None;
     };
-    // Nobody delivered it: the runner looks again at what it answered before.
-    if matches!(case.facts.driver, Driver::Alone | Driver::Closing) {
+    // A runner is asked about each stop once: who says the same again has stopped again.
+    if case.facts.driver != Driver::Person {
         return None;
     }
     if !state.is_repeat(case.facts.delivery.as_ref()?) {
