@@ -54,7 +54,10 @@ pub(super) fn lay(
         }
     };
     let list = quoted(&numbers(stage));
-    let script = format!("#!/bin/sh\necho $$ >> {list}\nexec {called} \"$@\"\n");
+    let runner = scenario.runner.as_deref();
+    let flags = runner.into_iter().flat_map(|runner| &runner.wrapper);
+    let flags: String = flags.map(|flag| format!(" {}", quoted(Path::new(flag)))).collect();
+    let script = format!("#!/bin/sh\necho $$ >> {list}\nexec {called} \"$@\"{flags}\n");
     fs::put(&place(stage), script.as_bytes(), Mode::Program)
 }
 

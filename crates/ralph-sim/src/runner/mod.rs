@@ -10,8 +10,10 @@
 mod agent;
 mod model;
 mod strike;
+mod trial;
 
 pub use strike::strike;
+pub use trial::{TrialError, attempt};
 
 use crate::client;
 use crate::scenario::{Act, Moment, Runner, Scenario};

@@ -63,6 +63,8 @@ pub(super) struct Runner {
     #[serde(default)]
     pub(super) beside: Vec<Spanned<Vec<String>>>,
     #[serde(default)]
+    pub(super) wrapper: Vec<String>,
+    #[serde(default)]
     pub(super) resumes: u32,
     #[serde(default)]
     pub(super) at: Vec<Spanned<Moment>>,

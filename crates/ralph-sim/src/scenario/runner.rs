@@ -12,6 +12,8 @@ pub struct Runner {
     pub args: Vec<String>,
     /// Further runs in the same project, started at the same moment.
     pub beside: Vec<Vec<String>>,
+    /// Flags that the agent's program adds to its command line itself, as a person's wrapper of it may.
+    pub wrapper: Vec<String>,
     /// How often the run is gone on with when its runner was killed, or left it for a person.
     pub resumes: u32,
     pub moments: Vec<Moment>,
@@ -50,6 +52,7 @@ impl Reader {
         Runner {
             args: runner.args.into_inner(),
             beside: runner.beside.into_iter().map(Spanned::into_inner).collect(),
+            wrapper: runner.wrapper,
             resumes: runner.resumes,
             moments: runner.at.into_iter().filter_map(|moment| self.moment(moment)).collect(),
         }

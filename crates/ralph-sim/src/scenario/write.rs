@@ -107,6 +107,9 @@ fn runner(out: &mut Text, runner: &Runner) {
     if !runner.beside.is_empty() {
         out.set("beside", &list(runner.beside.iter().map(|args| strings(args))));
     }
+    if !runner.wrapper.is_empty() {
+        out.set("wrapper", &strings(&runner.wrapper));
+    }
     if runner.resumes != 0 {
         out.set("resumes", &runner.resumes.to_string());
     }

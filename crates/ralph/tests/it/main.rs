@@ -13,6 +13,7 @@ mod adopted_files;
 mod agents;
 mod checkpoints;
 mod control;
+mod crashes;
 mod demo;
 mod detect;
 mod doctor;

@@ -2,6 +2,7 @@
 //! model reads and how it ends must agree.
 
 mod compare;
+mod crashes;
 mod install;
 mod report;
 mod terminal;
@@ -18,6 +19,8 @@ use std::sync::{Mutex, PoisonError};
 const DIFFERENTIAL: [&str; 4] = ["stop", "tools", "session", "agents"];
 /// Those about ralph itself. What ralph says differs from run to run, so each has to come true, and that is all.
 const OWN: &str = "ralph";
+/// Those in which a runner drives the client.
+const RUN: &str = "run";
 /// Those that a person plays at the client's terminal, which have to come true there.
 const TERMINAL: &str = "terminal";
 /// How often two tellings may disagree before it counts: the client's own timing is part of some of them.
@@ -42,7 +45,7 @@ enum Found {
 }
 
 pub(crate) fn run(options: &E2e) -> Result<()> {
-    let Scenarios { differential, own, terminal } = scenarios(&options.scenarios)?;
+    let Scenarios { differential, own, terminal, crash } = scenarios(&options.scenarios)?;
     if !terminal.is_empty() {
         tmux::program()?;
     }
@@ -63,6 +66,9 @@ pub(crate) fn run(options: &E2e) -> Result<()> {
     let held = play(&own, |scenario| both(&ralph, &pinned, scenario));
     let typed = play(&terminal, |scenario| terminal::play(&ralph, &pinned, scenario));
     let untrue = tell(&held) + tell(&typed);
+    if let Some(crash) = crash {
+        crashes::play(&ralph, &pinned, &crash)?;
+    }
     if options.write {
         ensure!(options.scenarios.is_empty(), "the table is about all scenarios");
         report::write(&version, &played)?;
@@ -122,6 +128,8 @@ struct Scenarios {
     /// About ralph.
     own: Vec<PathBuf>,
     terminal: Vec<PathBuf>,
+    /// The one that is played with crashes at other moments as well.
+    crash: Option<PathBuf>,
 }
 
 /// All of them, or the ones that were named, with those in the directories that were named.
@@ -131,7 +139,10 @@ fn scenarios(named: &[PathBuf]) -> Result<Scenarios> {
     let mut found = Scenarios::default();
     for path in all {
         let is_in = |name: &str| path.parent().is_some_and(|above| above.ends_with(name));
-        if is_in(OWN) {
+        if is_in(OWN) || is_in(RUN) {
+            if path.ends_with(crashes::SCENARIO) {
+                found.crash = Some(path.clone());
+            }
             found.own.push(path);
         } else if is_in(TERMINAL) {
             found.terminal.push(path);
@@ -156,7 +167,7 @@ fn within(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 fn shipped() -> Result<Vec<PathBuf>> {
-    let directories = DIFFERENTIAL.into_iter().chain([OWN, TERMINAL]);
+    let directories = DIFFERENTIAL.into_iter().chain([OWN, RUN, TERMINAL]);
     let root = shell::root().join("scenarios");
     within(&directories.map(|directory| root.join(directory)).collect::<Vec<_>>())
 }
@@ -219,7 +230,7 @@ fn both(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<Difference>>
     if !is_for("client") {
         simulate(ralph, scenario, None)?;
     }
-    if !is_for("simulator") {
+    if !is_for("simulator") && !is_for("pretend") {
         simulate(ralph, scenario, Some(client))?;
     }
     Ok(Vec::new())

@@ -81,7 +81,7 @@ pub(super) fn play(ralph: &Path, client: &Path, path: &Path) -> Result<Vec<Diffe
     Ok(Vec::new())
 }
 
-fn read(path: &Path) -> Result<Scenario> {
+pub(super) fn read(path: &Path) -> Result<Scenario> {
     scenario::read(path).map_err(|mistakes| match &mistakes {
         Mistakes::Found(problems) => {
             let messages: Vec<_> = problems.iter().map(|each| each.message.as_str()).collect();
@@ -92,7 +92,7 @@ fn read(path: &Path) -> Result<Scenario> {
 }
 
 /// Who calls `ralph` means this one.
-fn search_path(ralph: &Path) -> OsString {
+pub(super) fn search_path(ralph: &Path) -> OsString {
     let mut path = ralph.parent().unwrap_or(Path::new("")).as_os_str().to_owned();
     path.push(":");
     path.push(shell::path_variable());

@@ -1,0 +1,75 @@
+//! A run whose runner or agent is killed at any moment, with a pretended client: `cargo xtask e2e` does the same with the
+//! real one.
+
+use crate::simulate::SCENARIOS;
+use ralph_exec::proc::cancel::Cancel;
+use ralph_sim::check::Mismatch;
+use ralph_sim::runner::{attempt, strike};
+use ralph_sim::scenario::{self, Moment, Scenario};
+use ralph_sim::stage::Tools;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// No more are begun after this.
+const LONG: Duration = Duration::from_secs(20);
+const FEWEST: u64 = 10;
+const MOST: u64 = 300;
+/// As many as the run makes when nobody is killed.
+const REQUESTS: u64 = 8;
+/// Those of the real client come before them.
+const FIRST: u64 = 1_000;
+
+struct Fault {
+    seed: u64,
+    struck: Vec<Moment>,
+    missed: Result<Vec<Mismatch>, String>,
+}
+
+/// R-L6c: whenever the runner or its agent is killed, the run goes on where it was: what was charged is charged once,
+/// what was done is done once, what was spent stays spent, and nobody is left behind.
+#[test]
+fn a_run_survives_the_death_of_its_runner_and_of_its_agent_at_any_moment() {
+    let scenario = scenario::read(&Path::new(SCENARIOS).join("run/crash.toml")).unwrap();
+    let began = Instant::now();
+    let next = AtomicU64::new(0);
+    let faults = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let count = next.fetch_add(1, Ordering::Relaxed);
+                    if count >= MOST || (count >= FEWEST && began.elapsed() > LONG) {
+                        return;
+                    }
+                    faults.lock().unwrap().extend(one(&scenario, FIRST + count));
+                }
+            });
+        }
+    });
+    let faults = faults.into_inner().unwrap();
+    let shown: Vec<String> = faults
+        .iter()
+        .map(|fault| format!("seed {}, {:?}: {:#?}", fault.seed, fault.struck, fault.missed))
+        .collect();
+    assert!(faults.is_empty(), "{} of {}\n{}", faults.len(), next.into_inner(), shown.join("\n"));
+}
+
+fn one(scenario: &Scenario, seed: u64) -> Option<Fault> {
+    let mut scenario = scenario.clone();
+    let struck = strike(seed, REQUESTS);
+    scenario.runner.as_mut().unwrap().moments.clone_from(&struck);
+    let root = tempfile::tempdir().unwrap();
+    let cancel = Cancel::new().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_ralph"));
+    let mut search_path: OsString = program.parent().unwrap().into();
+    search_path.push(":");
+    search_path.push(std::env::var_os("PATH").unwrap_or_default());
+    let tools = Tools { program, search_path: &search_path, cancel: &cancel };
+    let missed = attempt(&scenario, root.path(), (&tools, None)).map_err(|error| error.to_string());
+    let is_fault = missed.as_ref().map_or(true, |missed| !missed.is_empty());
+    is_fault.then_some(Fault { seed, struck, missed })
+}

@@ -1,0 +1,85 @@
+//! One short run, played with the real client as often as there are seeds: each kills the runner or the agent at
+//! moments of its own. Whatever was killed when, it has to end as if nobody had been.
+
+use super::terminal;
+use crate::{say, shell};
+use anyhow::{Context, Result, ensure};
+use ralph_exec::proc::cancel::Cancel;
+use ralph_sim::check::Mismatch;
+use ralph_sim::runner::{attempt, strike};
+use ralph_sim::scenario::{Act, Scenario};
+use ralph_sim::stage::Tools;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+pub(super) const SCENARIO: &str = "run/crash.toml";
+const SEEDS: u64 = 50;
+/// As many as the run makes when nobody is killed.
+const REQUESTS: u64 = 8;
+
+pub(super) fn play(ralph: &Path, client: &Path, path: &Path) -> Result<()> {
+    let began = shell::now();
+    let scenario = terminal::read(path)?;
+    let next = AtomicU64::new(0);
+    let faults = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..shell::cores() {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= SEEDS {
+                        return;
+                    }
+                    if let Err(error) = one(ralph, client, &scenario, seed) {
+                        let mut faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
+                        faults.push(format!("  ✗ seed {seed}: {error:#}"));
+                    }
+                }
+            });
+        }
+    });
+    let faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let took = shell::now().duration_since(began).unwrap_or_default().as_secs();
+    for fault in &faults {
+        say::out(fault);
+    }
+    say::out(&format!(
+        "{SEEDS} crashes by chance, {} not as if nothing had been, {took} s",
+        faults.len()
+    ));
+    ensure!(faults.is_empty(), "{} of {SEEDS} runs did not survive a crash", faults.len());
+    Ok(())
+}
+
+fn one(ralph: &Path, client: &Path, scenario: &Scenario, seed: u64) -> Result<()> {
+    let mut scenario = scenario.clone();
+    let runner = scenario.runner.as_mut().context("the scenario has no runner")?;
+    runner.moments = strike(seed, REQUESTS);
+    let struck: Vec<String> = runner
+        .moments
+        .iter()
+        .map(|moment| {
+            let who = match moment.act {
+                Act::KillRunner => "the runner",
+                Act::KillAgent => "the agent",
+                Act::CtrlC | Act::Command(_) => "nobody",
+            };
+            format!("{who} {} ms after request {}", moment.after_ms, moment.request)
+        })
+        .collect();
+    let root = tempfile::tempdir().context("cannot make a directory")?;
+    let cancel = Cancel::new().context("cannot wait for commands")?;
+    let search_path = terminal::search_path(ralph);
+    let tools = Tools { program: ralph, search_path: &search_path, cancel: &cancel };
+    let missed = attempt(&scenario, root.path(), (&tools, Some(client)))
+        .with_context(|| format!("killed {}", struck.join(", then ")))?;
+    let missed: Vec<_> = missed
+        .iter()
+        .map(|Mismatch { what, expected, found }| {
+            format!("{what}: expected {expected}, found {found}")
+        })
+        .collect();
+    ensure!(missed.is_empty(), "killed {}: {}", struck.join(", then "), missed.join("; "));
+    Ok(())
+}
