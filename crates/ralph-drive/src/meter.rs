@@ -27,8 +27,6 @@ pub struct Opening {
     pub turns: u32,
     /// What the client's own totals may begin with: the same for a resumed session, the parent's for a forked one.
     pub carried: Spent,
-    /// What other sessions of the run came to, for the price.
-    pub others: Option<Spent>,
     /// See [`worst_turn`].
     pub worst_turn_micro_usd: u64,
 }
@@ -99,14 +97,14 @@ pub fn native_caps(limits: &Limits, spent: Spent, left_today: Option<u64>) -> Na
 impl Tally {
     pub fn open(opening: Opening) -> Self {
         let Opening { known, turns, .. } = opening;
-        let dearest = dearer(Price::of(known), opening.others.and_then(Price::of));
         Self {
             opening,
             spent: known,
             turns,
             meter: Meter::Told,
             last: None,
-            dearest,
+            // What is on record may be assumed, and a dollar for a hundred tokens is no price.
+            dearest: None,
             in_flight: Turn::default(),
         }
     }

@@ -10,7 +10,6 @@ fn opening() -> Opening {
         known: Spent::default(),
         turns: 0,
         carried: Spent::default(),
-        others: None,
         worst_turn_micro_usd: 1_000_000,
     }
 }

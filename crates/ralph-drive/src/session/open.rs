@@ -133,7 +133,6 @@ fn opening(ride: &Ride<'_>, start: &Start) -> Result<Opening, SessionError> {
         known,
         turns,
         carried,
-        others: Some(driving.spent()),
         worst_turn_micro_usd: meter::worst_turn(&driving, &ride.settings),
     })
 }
