@@ -205,7 +205,10 @@ impl State {
     fn began(&mut self, session: &Session, at_ms: u64) {
         let driving = &mut self.driving;
         driving.handing_over = None;
-        driving.parked = None;
+        // Whoever goes on with it has seen how often it broke off.
+        if driving.parked.take().is_some() {
+            driving.broken = 0;
+        }
         let id = &session.id;
         // A session that is opened again goes on counting.
         let before = driving.sessions.iter().position(|driven| driven.session.id == *id);

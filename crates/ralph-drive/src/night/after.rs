@@ -82,9 +82,7 @@ impl Night<'_, '_> {
             (Class::Fatal { status, why }, _) => Ok(Next::Park(status, why)),
             (Class::Broken, Ending::NoSession) => {
                 self.open = None;
-                self.ride.record(Drove::Broke { how: ending::sentence(&ending) })?;
-                let prompt = self.prompt()?;
-                self.unless_broken(Next::Fresh(prompt))
+                self.lost(&ending::sentence(&ending))
             }
             (Class::Broken, ending) => {
                 let next = self.broke(&ending::sentence(ending))?;
@@ -173,6 +171,13 @@ impl Night<'_, '_> {
         self.ride.note(&how);
         let message = self.continuation()?;
         self.unless_broken(Next::Say(message))
+    }
+
+    /// A session whose agent died before anything of it was kept. That it died is on record, and counted; the next one
+    /// starts from what is known.
+    fn lost(&mut self, how: &str) -> Result<Next, DriveError> {
+        let count = self.ride.load()?.state.driving.count;
+        Ok(if count > 1 { Next::HandOver(how.to_string()) } else { Next::Fresh(self.prompt()?) })
     }
 
     fn unless_broken(&mut self, next: Next) -> Result<Next, DriveError> {
