@@ -113,6 +113,13 @@ pub fn commits_since(project: &Path, since_ms: u64, deadline: &Deadline) -> Vec<
     lines.rev().collect()
 }
 
+/// Whether `HEAD` is on a branch. Where nobody can tell, it is not.
+pub fn is_on_branch(project: &Path, deadline: &Deadline) -> bool {
+    let Some(project) = fs::resolve(project) else { return false };
+    let Some(root) = root(&project) else { return false };
+    told(root, &[&BEFORE[..], &["symbolic-ref", "--quiet", "HEAD"]].concat(), deadline).is_ok()
+}
+
 /// A work tree has a `.git` directory or, as a linked one or a submodule, a `.git` file.
 pub(crate) fn is_repository(directory: &Path) -> bool {
     let git = directory.join(".git");

@@ -4,7 +4,7 @@ use super::{Phase, State};
 use crate::drive::{Cause, Drove, Metered, Remedy, Session, Source, Wait};
 use crate::facts::Declared;
 use crate::id::SessionId;
-use crate::record::{Decided, Known, Line, Mark, Report, is_zero};
+use crate::record::{Decided, Known, Line, Mark, Outcome, Report, is_zero};
 use crate::status::Status;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -187,7 +187,9 @@ impl State {
             Drove::Waits(wait) => self.waits(wait, at_ms),
             Drove::Woke => self.woke(at_ms),
             Drove::Tried { remedy, .. } => self.driving.tries(*remedy),
-            Drove::Silent { .. } | Drove::Broke { .. } => {
+            // Who is started again after a silence has broken off too, and that is on record for itself.
+            Drove::Silent { .. } => {}
+            Drove::Broke { .. } => {
                 self.driving.broken = self.driving.broken.saturating_add(1);
             }
             Drove::Parked { status, why } => {
@@ -278,8 +280,10 @@ impl State {
     /// more.
     pub(super) fn progressed(&mut self, decided: &Decided) {
         if let Some(report) = decided.report.as_ref().filter(|_| self.driving.count > 0) {
-            // What an agent costs that breaks off proves nothing; that it came to a stop does.
-            self.driving.broken = 0;
+            // Only what is charged may begin the count anew: breaks that cost no iteration must have an end.
+            if matches!(decided.outcome, Outcome::Blocked { .. } | Outcome::HandedOver) {
+                self.driving.broken = 0;
+            }
             self.driving.declared = 0;
             if let Some(mark) = decided.mark {
                 self.counted(report, mark);

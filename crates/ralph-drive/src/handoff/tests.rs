@@ -404,7 +404,7 @@ fn the_words_for_one_that_goes_on() {
     ---
     ralph: you asked: which licence?
 
-    The person answers:
+    The person says:
 
     MIT
     for all of it

@@ -134,7 +134,8 @@ fn unknown_usage_is_the_worst_case() {
     }
 }
 
-/// Between two results tokens are known from the lines of the agent, once per message, and money is guessed.
+/// R-K1b: between two results tokens are known from the lines of the agent, once per message. Money is what the client
+/// tells when it is asked, else guessed by the dearest price, else the worst.
 #[test]
 fn a_turn_in_flight_is_counted() {
     let mut tally = Tally::open(opening());
@@ -142,7 +143,9 @@ fn a_turn_in_flight_is_counted() {
     tally.called(&call("msg_1", 1000));
     tally.called(&call("msg_1", 1001));
     tally.called(&call("msg_1", 1000));
-    assert_eq!(figures(&tally.so_far()), (0, 1001, 0, Assumed));
+    assert_eq!(figures(&tally.so_far()), (1_000_000, 1001, 0, Assumed));
+    tally.told(4000);
+    assert_eq!(figures(&tally.so_far()), (4000, 1001, 0, Told));
     tally.billed(&result((1000, 10, 0.0042), (1000, 10, 0.0042)));
     assert_eq!(figures(&tally.so_far()), (4200, 1010, 1, Told));
     tally.called(&call("msg_2", 2020));
@@ -163,9 +166,17 @@ fn a_turn_that_breaks_off_is_charged() {
     tally.asked();
     assert_eq!(tally.broken_off().as_ref().map(figures), Some((1_000_000, 0, 0, Assumed)));
     assert_eq!(tally.broken_off(), None);
+    // What is on record may be assumed, and is no price; the client's own total goes on from it.
     let mut tally = Tally::open(resumed(10_000, 1000, 1));
     tally.asked();
     tally.called(&call("msg_1", 50));
+    tally.told(12_000);
+    assert_eq!(tally.broken_off().as_ref().map(figures), Some((12_000, 1050, 1, Assumed)));
+    // After a kill it begins at nothing.
+    let mut tally = Tally::open(resumed(10_000, 1000, 1));
+    tally.asked();
+    tally.called(&call("msg_1", 50));
+    tally.told(500);
     assert_eq!(tally.broken_off().as_ref().map(figures), Some((10_500, 1050, 1, Assumed)));
 }
 

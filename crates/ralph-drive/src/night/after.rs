@@ -36,8 +36,11 @@ impl Night<'_, '_> {
                 self.after_turn(turn)?
             }
             Pause::Silent => {
+                let decision = self.open.as_mut().and_then(Conversation::decided);
                 self.cut_off()?;
-                self.broke("nothing was heard of it, also after it was asked")?
+                let next = self.broke("nothing was heard of it, also after it was asked")?;
+                // What was decided stands, whatever became of the process.
+                decision.and_then(|decision| settled(&decision)).unwrap_or(next)
             }
             Pause::OverTime => {
                 self.cut_off()?;

@@ -56,6 +56,18 @@ impl Night<'_, '_> {
                 );
                 Ok(Next::Park(Status::NeedsHuman, why))
             }
+            // It landed, and not by us: what the person has checked out is not what their branch says then.
+            Ok(Merged::UpToDate { commit })
+                if commit != worktree.base && self.settled().is_none() =>
+            {
+                self.landing = None;
+                let why = format!(
+                    "its commits are on `{}` already, and ralph did not put them there; {}",
+                    worktree.into.as_deref().unwrap_or("HEAD"),
+                    kept(worktree)
+                );
+                Ok(Next::Park(Status::NeedsReview, why))
+            }
             Ok(
                 Merged::UpToDate { commit }
                 | Merged::FastForward { commit }

@@ -57,7 +57,7 @@ impl Night<'_, '_> {
     }
 
     /// What became of its work tree.
-    fn settled(&self) -> Option<String> {
+    pub(super) fn settled(&self) -> Option<String> {
         let entries = journal::read(&self.ride.home.run(&self.ride.run).journal());
         let entries = entries.map(|read| read.entries).unwrap_or_default();
         entries.into_iter().rev().find_map(|entry| {

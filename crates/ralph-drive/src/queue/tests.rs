@@ -123,24 +123,24 @@ after = ["par"]
 "#;
     insta::assert_snapshot!(of_table(text), @r#"
     queue.toml:2 `title`: unknown key `title` (there is `[[task]]`)
+    queue.toml:3 `[[task]]`: `[[task]]` without `goal` (say what is to be reached: `goal = "…"`, or `goal_file = "goal.md"`)
     queue.toml:5 `gaol`: unknown key `gaol` (did you mean `goal`?)
+    queue.toml:6 `"b"`: there is no task `b` (`after` names other tasks of the queue)
+    queue.toml:6 `"nobody"`: there is no task `nobody` (`after` names other tasks of the queue)
+    queue.toml:6 `"a"`: `a` is to come after itself (take it out of `after`)
     queue.toml:7 `11`: `complexity` cannot be `11` (a number from 0 to 10 is needed)
     queue.toml:8 `0`: `max_iterations` cannot be `0` (a number from 1 is needed)
     queue.toml:9 `"much"`: `max_cost_usd` cannot be `much` (an amount of USD is needed, such as `2.50`)
     queue.toml:10 `"--bare"`: `model` cannot be `--bare` (a name such as `opus` is needed)
-    queue.toml:3 `[[task]]`: `[[task]]` without `goal` (say what is to be reached: `goal = "…"`, or `goal_file = "goal.md"`)
-    queue.toml:13 `"goal.md"`: `[[task]]` with both `goal` and `goal_file` (keep one of them)
     queue.toml:11 `[[task]]`: `[[task]]` without `name` (give it a short name, such as `name = "parser"`)
+    queue.toml:13 `"goal.md"`: `[[task]]` with both `goal` and `goal_file` (keep one of them)
+    queue.toml:15 `"../b"`: `../b` is no name for a task (a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit)
+    queue.toml:16 `"../../etc/passwd"`: `../../etc/passwd` leads out of the queue's directory (put the file beside the queue)
     queue.toml:17 `[1, true]`: `after` has to be a text, or a list of texts (-)
     queue.toml:18 `0x10`: `max_cost_usd` has to be a number (-)
-    queue.toml:16 `"../../etc/passwd"`: `../../etc/passwd` leads out of the queue's directory (put the file beside the queue)
     queue.toml:21 `" "`: the goal is empty (write what is to be reached)
-    queue.toml:24 `"missing.md"`: cannot find `missing.md` (check the path)
-    queue.toml:15 `"../b"`: `../b` is no name for a task (a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit)
     queue.toml:23 `"pars"`: there is another task `pars` (names are unique in a queue)
-    queue.toml:6 `"b"`: there is no task `b` (-)
-    queue.toml:6 `"nobody"`: there is no task `nobody` (-)
-    queue.toml:6 `"a"`: `a` is to come after itself (take it out of `after`)
+    queue.toml:24 `"missing.md"`: cannot find `missing.md` (check the path)
     queue.toml:25 `"par"`: there is no task `par` (did you mean `pars`?)
     0 more
     "#);
@@ -205,6 +205,7 @@ fn a_directory_has_a_file_for_each_task() {
     write(&wrong, "c d.md", "x");
     write(&wrong, "e.md", "after: a\n");
     insta::assert_snapshot!(told(&wrong, read(&wrong)), @"
+    a.md:2 `c`: there is no task `c` (`after` names other tasks of the queue)
     a.md:3 `max_cost: 3`: unknown key `max_cost` (did you mean `max_cost_usd`?)
     a.md:4 `nothing`: `nothing` is no `key: value` (text belongs below the front matter)
     a.md:5 `plan:`: `plan` has no value (add one, or take it out)
@@ -212,7 +213,6 @@ fn a_directory_has_a_file_for_each_task() {
     b.md:3 ``: the goal is empty (write what is to be reached)
     c d.md:1 ``: `c d.md` is no name for a task (a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit)
     e.md:2 ``: the goal is empty (write what is to be reached)
-    a.md:2 `c`: there is no task `c` (-)
     0 more
     ");
 
@@ -224,7 +224,7 @@ fn a_directory_has_a_file_for_each_task() {
     all.push_str(&told(directory.path(), read(&directory.path().join("nowhere"))));
     all.push_str(&told(directory.path(), read(directory.path())));
     insta::assert_snapshot!(all, @"
-    cannot find `/dir/a.md`
+    `/dir/a.md` is a link that leads out of the queue
     cannot find `/dir/nowhere`
     there is no task in `/dir`
     ");

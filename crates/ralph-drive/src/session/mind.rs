@@ -8,8 +8,11 @@ use crate::wire;
 use crate::wishes::Wish;
 use ralph_core::drive::{Drove, Silence};
 use ralph_core::run::Phase;
-use ralph_exec::clock::{self, Stopwatch};
+use ralph_exec::clock::{self, Deadline, Stopwatch};
 use std::time::Duration;
+
+/// What a process wrote before it died is read first.
+const LAST_LINES: Duration = Duration::from_secs(2);
 
 impl Conversation {
     pub(super) fn asked_person(
@@ -43,6 +46,9 @@ impl Conversation {
             return Ok(None);
         }
         self.looked = Stopwatch::start();
+        if self.is_dead() {
+            return self.gone(ride).map(Some);
+        }
         if self.answering.is_empty() && is_over_time(ride)? {
             return Ok(Some(Pause::OverTime));
         }
@@ -58,6 +64,14 @@ impl Conversation {
             return self.heed(ride);
         }
         self.mind_silence(ride)
+    }
+
+    /// Somebody else may hold on to its output: then no end of it is ever read.
+    fn is_dead(&mut self) -> bool {
+        match self.talk.wait(Deadline::after(Duration::ZERO)) {
+            Ok(Some(_)) => self.died.get_or_insert_with(Stopwatch::start).elapsed() > LAST_LINES,
+            Ok(None) | Err(_) => false,
+        }
     }
 
     /// A person may answer with `ralph tell`; nobody else answers for them.

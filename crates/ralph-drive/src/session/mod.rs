@@ -136,6 +136,8 @@ pub(crate) struct Conversation {
     stop: Option<Box<Stop>>,
     /// A stop that waits for the client to say what it has cost so far.
     asking: Option<Asking>,
+    /// Since its process is known to have ended.
+    died: Option<Stopwatch>,
     requests: u32,
 }
 
@@ -187,6 +189,11 @@ struct Question {
 }
 
 impl Conversation {
+    /// What was last decided about a stop of the turn that is under way.
+    pub(crate) fn decided(&mut self) -> Option<Decision> {
+        self.decision.take()
+    }
+
     pub(crate) fn session(&self) -> &SessionId {
         &self.session
     }
@@ -215,10 +222,7 @@ impl Conversation {
     pub(crate) fn listen(&mut self, ride: &mut Ride<'_>) -> Result<Pause, SessionError> {
         loop {
             match self.events.recv_timeout(TICK) {
-                Ok(Event::Line(line)) => {
-                    self.heard = Stopwatch::start();
-                    self.hear(ride, &line)?;
-                }
+                Ok(Event::Line(line)) => self.hear(ride, &line)?,
                 Ok(Event::Answered(answer)) => self.answered(ride, *answer)?,
                 Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => return self.gone(ride),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -278,8 +282,12 @@ impl Conversation {
         Ok(())
     }
 
-    fn hear(&mut self, ride: &mut Ride<'_>, line: &[u8]) -> Result<(), SessionError> {
-        let line = wire::read(line);
+    fn hear(&mut self, ride: &mut Ride<'_>, bytes: &[u8]) -> Result<(), SessionError> {
+        let line = wire::read(bytes);
+        // Who prints anything is not alive for that.
+        if line != Line::Other || wire::is_sign_of_life(bytes) {
+            self.heard = Stopwatch::start();
+        }
         self.facts.see(&line);
         watch::watch(ride, &line);
         match line {

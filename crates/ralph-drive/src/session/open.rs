@@ -96,6 +96,7 @@ impl Conversation {
             stop: None,
             requests: 0,
             asking: None,
+            died: None,
             progress: 0,
         }
     }

@@ -178,6 +178,12 @@ pub fn read(line: &[u8]) -> Line {
     read.unwrap_or(Line::Other)
 }
 
+/// Whether it is at least a line of the client's: one that names its kind.
+pub fn is_sign_of_life(line: &[u8]) -> bool {
+    let line = String::from_utf8_lossy(line);
+    fields::object(&line).is_some_and(|fields| fields.string("type").is_some())
+}
+
 fn system(line: &Fields<'_>) -> Option<Line> {
     let text = |key| line.line(key, LONGEST_NOTICE).unwrap_or_default();
     Some(match &*line.string("subtype")? {

@@ -13,7 +13,7 @@ use ralph_exec::driven::DrivenError;
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
 use ralph_exec::proc::signals;
-use ralph_exec::{control, forge, trust, worktree};
+use ralph_exec::{control, driven, forge, git, store, trust, worktree};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,9 +41,24 @@ fn begun(env: &Env, home: &Home, mut new: New, notes: &mut Vec<String>) -> Resul
     if let Place::Worktree { then, checks_ms } = new.place {
         notes.extend(apart(env, home, &mut new, (then, checks_ms))?);
     }
+    notes.extend(others(home, &new.demand.project));
     let begun = start::begin(env, home, &new.demand)?;
     notes.extend(begun.notes);
     Ok(begun.run)
+}
+
+/// Runs whose agents work in the same files at this moment.
+fn others(home: &Home, project: &std::path::Path) -> Vec<String> {
+    let runs = store::list(home).unwrap_or_default();
+    let driven = runs.into_iter().filter(|run| driven::runner(home, run).is_some());
+    let here = driven.filter(|run| {
+        let opened = store::load(home, run);
+        opened.is_ok_and(|opened| std::path::Path::new(&opened.run.project) == project)
+    });
+    let note = |run| {
+        format!("run {run} works in the same files at this moment; `--worktree` keeps runs apart")
+    };
+    here.map(note).collect()
 }
 
 /// A work tree and a branch of its own, named after the run that is about to begin. Whatever a pull request will need
@@ -64,6 +79,10 @@ fn apart(
                 None => failure,
             }
         })?;
+    }
+    if then == Then::Merge && !git::is_on_branch(&demand.project, &deadline) {
+        let what = "`HEAD` is on no branch, so the work could not be merged into one";
+        return Err(Failure::new(what, "`git switch BRANCH` first, or open a request with `--pr`"));
     }
     let id = control::new_id(home);
     let made = worktree::create(home, &demand.project, &id, &deadline).map_err(|error| {
