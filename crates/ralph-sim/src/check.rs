@@ -374,6 +374,7 @@ mod tests {
             says: BTreeMap::new(),
             absent: vec!["missing.txt".to_owned()],
             screen: Vec::new(),
+            ..Expect::default()
         };
         let (counts, missed) = judged(&expect, &story());
         assert_eq!(missed, "");
@@ -400,6 +401,7 @@ mod tests {
             says: BTreeMap::new(),
             absent: ["there.txt", "sub", "missing.txt"].map(str::to_owned).into(),
             screen: Vec::new(),
+            ..Expect::default()
         };
         insta::assert_snapshot!(judged(&expect, &story()).1, @r#"
         reasons[0]: something with "three tests", not "two tests fail\nand the linter"

@@ -187,8 +187,6 @@ impl State {
             Drove::Waits(wait) => self.waits(wait, at_ms),
             Drove::Woke => self.woke(at_ms),
             Drove::Tried { remedy, .. } => self.driving.tries(*remedy),
-            // Who is started again after a silence has broken off too, and that is on record for itself.
-            Drove::Silent { .. } => {}
             Drove::Broke { .. } => {
                 self.driving.broken = self.driving.broken.saturating_add(1);
             }
@@ -196,7 +194,8 @@ impl State {
                 self.driving.parked = Some(Parked { status: *status, why: why.clone() });
                 self.phase = Phase::Paused { since_ms: at_ms };
             }
-            Drove::Settled { .. } => {}
+            // Who is started again after a silence has broken off too, and that is on record for itself.
+            Drove::Settled { .. } | Drove::Silent { .. } => {}
             Drove::PassedOn => {
                 self.hints.clear();
                 self.declared.take_if(|declared| matches!(declared, Declared::NeedsHuman(_)));

@@ -230,14 +230,10 @@ impl Past {
         match entry {
             Entry::Started { task, asks, terms, run } => {
                 let tried = self.tasks.entry(task).or_default();
-                *tried = Tried {
-                    asks,
-                    terms,
-                    run,
-                    runs: std::mem::take(&mut tried.runs),
-                    since_ms: at_ms,
-                    end: None,
-                };
+                let mut runs = std::mem::take(&mut tried.runs);
+                // One that was found again is noted nowhere else.
+                runs.extend(run.clone().filter(|run| !runs.contains(run)));
+                *tried = Tried { asks, terms, run, runs, since_ms: at_ms, end: None };
             }
             Entry::Runs { task, run } => {
                 let tried = self.tasks.entry(task).or_default();

@@ -454,6 +454,12 @@ proptest! {
         }
     }
 
+}
+
+proptest! {
+    // Each of them syncs files.
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
     /// What was cut off at any point goes on without doing anything twice that has landed, and ends the same.
     #[test]
     fn a_queue_that_was_killed_goes_on((tasks, fates, parallel, chance) in cases(), cut in 0..200_usize) {
@@ -593,6 +599,28 @@ fn a_record_is_kept_as_it_is_read() {
     assert_eq!(Book::look(&home, &id).unwrap(), Some(past));
     fs::append(&path, b"{\"v\":2,\"at_ms\":1}\n", Durability::Cached).unwrap();
     assert!(matches!(Book::open(&home, &id), Err(BookError::Newer(_))));
+}
+
+/// What a task cost is what all its runs cost, however often it was begun anew.
+#[test]
+fn every_run_of_a_task_is_remembered() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = Home::new(directory.path().to_owned());
+    let id = QueueId::of(Path::new("/q"), Path::new("/p"));
+    let (book, _) = Book::open(&home, &id).unwrap();
+    let started = |run: Option<&str>| Entry::Started {
+        task: "a".to_owned(),
+        asks: String::new(),
+        terms: String::new(),
+        run: run.and_then(RunId::parse),
+    };
+    let runs = |run: &str| Entry::Runs { task: "a".to_owned(), run: RunId::parse(run).unwrap() };
+    for entry in [started(None), runs("one"), started(None), runs("two"), started(Some("six"))] {
+        book.add(entry).unwrap();
+    }
+    let past = Book::look(&home, &id).unwrap().unwrap();
+    let known: Vec<&str> = past.tasks["a"].runs.iter().map(RunId::as_str).collect();
+    assert_eq!((known, &past.tasks["a"].run), (vec!["one", "two", "six"], &RunId::parse("six")));
 }
 
 /// A task that is asked for in other words is another one; under other terms it is tried anew.

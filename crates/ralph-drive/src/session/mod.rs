@@ -299,7 +299,7 @@ impl Conversation {
             Line::Assistant(said) => self.took_in(ride, &said),
             Line::Result(outcome) => self.ended(ride, &outcome)?,
             Line::Callback { request, callback, input } => {
-                self.ask(ride, answer::kind(&callback), (request, input))?;
+                self.ask(ride, answer::kind(&callback), (request, input));
             }
             Line::Answered { request, answer } if request.starts_with(COST) => {
                 if let Some(micro_usd) = answer.ok().as_deref().and_then(wire::cost) {
@@ -406,31 +406,25 @@ impl Conversation {
     }
 
     /// A hook is asked. Who decides about a stop knows what was spent up to it.
-    fn ask(
-        &mut self,
-        ride: &mut Ride<'_>,
-        what: What,
-        (request, input): (String, String),
-    ) -> Result<(), SessionError> {
+    fn ask(&mut self, ride: &mut Ride<'_>, what: What, (request, input): (String, String)) {
         if self.answering.len() >= MOST_ANSWERS {
             self.send(&wire::answer(&request, b"{}"));
-            return Ok(());
+            return;
         }
         if what == What::Stop {
             self.facts.asked(&request);
             if ride.wish() != Wish::None || self.manner == Manner::Quiet {
                 self.facts.answered(&request, ending::Answer::LetGo);
                 self.send(&wire::answer(&request, b"{}"));
-                return Ok(());
+                return;
             }
             let (input, since) = (input, Stopwatch::start());
             self.asking = Some(Asking { request, input, since });
             let cost = self.request(COST);
             self.send(&wire::session_cost(&cost));
-            return Ok(());
+            return;
         }
         self.decide(ride, what, (request, input));
-        Ok(())
     }
 
     /// What was spent is known, or nobody says it: the stop is decided about.

@@ -35,29 +35,14 @@ pub(super) fn lay(
 ) -> Result<(), FileError> {
     let called = match client {
         Some(client) => quoted(client),
-        None => {
-            let path = stage.root.join("scenario.toml");
-            // The turns are all that it needs; what stands in other files is on the stage already.
-            let turns = Scenario {
-                only: Some(scenario::Player::Pretend),
-                copy: None,
-                plugins: Vec::new(),
-                runner: None,
-                expect: scenario::Expect::default(),
-                ..scenario.clone()
-            };
-            fs::put(&path, scenario::write(&turns).as_bytes(), Mode::Ordinary)?;
-            let (path, at) = (quoted(&path), quoted(&position(stage)));
-            // Where it is found may be a name for whoever asks.
-            let program = fs::resolve(program).unwrap_or_else(|| program.to_owned());
-            format!("{} pretend --scenario {path} --position {at} --", quoted(&program))
-        }
+        None => pretended(scenario, stage, program)?,
     };
     let list = quoted(&numbers(stage));
     let runner = scenario.runner.as_deref();
     let flags = runner.into_iter().flat_map(|runner| &runner.wrapper);
-    let flags: String = flags.map(|flag| format!(" {}", quoted(Path::new(flag)))).collect();
-    let script = format!("#!/bin/sh\necho $$ >> {list}\nexec {called} \"$@\"{flags}\n");
+    let flags: Vec<String> = flags.map(|flag| quoted(Path::new(flag))).collect();
+    let flags = flags.join(" ");
+    let script = format!("#!/bin/sh\necho $$ >> {list}\nexec {called} \"$@\" {flags}\n");
     fs::put(&place(stage), script.as_bytes(), Mode::Program)
 }
 
@@ -101,4 +86,23 @@ fn home(stage: &Stage) -> OsString {
 /// As a shell reads it.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
+}
+
+/// The command that is the pretended client, with a scenario of nothing but the turns.
+fn pretended(scenario: &Scenario, stage: &Stage, program: &Path) -> Result<String, FileError> {
+    let path = stage.root.join("scenario.toml");
+    // The turns are all that it needs; what stands in other files is on the stage already.
+    let turns = Scenario {
+        only: Some(scenario::Player::Pretend),
+        copy: None,
+        plugins: Vec::new(),
+        runner: None,
+        expect: scenario::Expect::default(),
+        ..scenario.clone()
+    };
+    fs::put(&path, scenario::write(&turns).as_bytes(), Mode::Ordinary)?;
+    let (path, at) = (quoted(&path), quoted(&position(stage)));
+    // Where it is found may be a name for whoever asks.
+    let program = fs::resolve(program).unwrap_or_else(|| program.to_owned());
+    Ok(format!("{} pretend --scenario {path} --position {at} --", quoted(&program)))
 }

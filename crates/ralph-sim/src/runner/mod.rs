@@ -99,7 +99,7 @@ pub fn play(
         let resumes = if number == 0 { runner.resumes } else { 0 };
         play.seats.push(Seat { talk: Some(talk), run: None, resumes, code: None });
     }
-    let code = play.to_the_end()?;
+    let code = play.play_out()?;
     (play.watcher)(&Entry::Exit { code });
     let alive = agent::left(stage);
     Ok(Outcome { code, alive })
@@ -143,11 +143,11 @@ enum Event {
 }
 
 impl Play<'_, '_> {
-    fn start(&self, number: usize, args: &[String]) -> Result<Talk, RunnerError> {
+    fn start(&self, number: usize, words: &[String]) -> Result<Talk, RunnerError> {
         let Scene { scenario, stage, tools, port } = self.scene;
         let mut argv: Vec<OsString> = vec![tools.program.into(), "run".into()];
-        let own = args.iter().take_while(|word| *word != "--");
-        let theirs = args.iter().skip_while(|word| *word != "--");
+        let own = words.iter().take_while(|word| *word != "--");
+        let theirs = words.iter().skip_while(|word| *word != "--");
         argv.extend(own.map(OsString::from));
         argv.extend(["--agent-program".into(), agent::place(stage).into(), "--json".into()]);
         argv.extend(theirs.map(OsString::from));
@@ -177,7 +177,7 @@ impl Play<'_, '_> {
     }
 
     /// The exit code of the first run.
-    fn to_the_end(&mut self) -> Result<i32, RunnerError> {
+    fn play_out(&mut self) -> Result<i32, RunnerError> {
         let bound = Deadline::after(LONGEST);
         while self.seats.iter().any(|seat| seat.talk.is_some()) {
             if self.scene.tools.cancel.is_wished() {

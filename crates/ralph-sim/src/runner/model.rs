@@ -32,24 +32,23 @@ impl Model {
         stage: &Stage,
         client: Option<&Path>,
     ) -> Result<Self, ServerError> {
-        let source = match client {
-            None => Source::Position(agent::position(stage)),
-            Some(_) => {
-                let asked = Arc::new(AtomicU64::new(0));
-                let counter = Arc::clone(&asked);
-                let options = Options {
-                    port: 0,
-                    project: stage.project.clone(),
-                    pace: Pace::Driven,
-                    observer: Box::new(move |happened| match happened {
-                        Happened::Asked(_) => {
-                            counter.fetch_add(1, Ordering::SeqCst);
-                        }
-                        Happened::Answered(_) => {}
-                    }),
-                };
-                Source::Server { server: server::serve(Script::new(scenario), options)?, asked }
-            }
+        let source = if client.is_none() {
+            Source::Position(agent::position(stage))
+        } else {
+            let asked = Arc::new(AtomicU64::new(0));
+            let counter = Arc::clone(&asked);
+            let options = Options {
+                port: 0,
+                project: stage.project.clone(),
+                pace: Pace::Driven,
+                observer: Box::new(move |happened| match happened {
+                    Happened::Asked(_) => {
+                        counter.fetch_add(1, Ordering::SeqCst);
+                    }
+                    Happened::Answered(_) => {}
+                }),
+            };
+            Source::Server { server: server::serve(Script::new(scenario), options)?, asked }
         };
         Ok(Self { source, told: 0 })
     }

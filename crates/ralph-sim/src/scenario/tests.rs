@@ -597,7 +597,9 @@ fn rich() -> Scenario {
             says: map(&[("git log | wc -l", "0\n")]),
             absent: vec!["b".to_owned()],
             screen: vec!["held".to_owned()],
+            ..Expect::default()
         },
+        runner: None,
     }
 }
 

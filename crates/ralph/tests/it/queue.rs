@@ -183,15 +183,11 @@ fn a_failure_parks_its_task_and_the_independent_ones_land() {
     assert_snapshot!(scene.tidy(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
     ✓ b  [run]  landed           $X
     ✓ a  [run]  landed           $X
-    ✗ c  [run]  exhausted        $X
-            all 2 iterations are used up, 1 not met
-    ? d        blocked          $X
-            `c` has not landed
+    ✗ c  [run]  exhausted        $X all 2 iterations are used up, 1 not met
+    ? d        blocked          $X `c` has not landed
 
     not done: queue.toml — 2 of 4 tasks landed, [time], $X
-    next    `ralph run --resume [queue]` goes on with what is left
-            a run that has ended is not repeated: other words or limits in its task
-            begin another
+    next    `ralph run --resume [queue]` goes on with what is left a run that has ended is not repeated: other words or limits in its task begin another
     exit Some(2)
     ");
     assert_eq!(scene.subjects(), ["Write b.", "Write a.", "c", "c"]);
@@ -221,11 +217,7 @@ fn a_conflict_keeps_the_work_and_the_others_land() {
     scene.queue(&[task("x", ""), task("y", "")].concat());
     let ended = scene.run(&["--quiet", "--parallel", "2"]);
     assert_snapshot!(scene.tidy(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
-    ✗ x  [run]  needs_human      $X
-            it conflicts with `main` in same; branch `ralph/[run]` and work tree
-            `$ROOT/home/.ralph-worktrees/[run]/project` are kept; see `git
-            -C $ROOT/project diff
-            [commit]...ralph/[run]`
+    ✗ x  [run]  needs_human      $X it conflicts with `main` in same; branch `ralph/[run]` and work tree `$ROOT/home/.ralph-worktrees/[run]/project` are kept; see `git -C $ROOT/project diff [commit]...ralph/[run]`
     ✓ y  [run]  landed           $X
 
     not done: queue.toml — 1 of 2 tasks landed, [time], $X
@@ -246,9 +238,25 @@ fn waits(name: &str, file: &str, root: &str) -> String {
     )
 }
 
-/// R-L6c: a queue that is killed leaves nobody at work, and goes on with the runs that it had.
+/// A queue that is killed leaves nobody at work, and goes on with the runs that it had.
 #[test]
 fn a_killed_queue_goes_on_where_it_was() {
+    killed(Noted::Yes);
+}
+
+/// The same where it was killed between the beginning of a run and the line that says so.
+#[test]
+fn a_run_that_nobody_noted_is_found_again() {
+    killed(Noted::No);
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Noted {
+    Yes,
+    No,
+}
+
+fn killed(noted: Noted) {
     let scene = Scene::new();
     let root = scene.sandbox.root().display().to_string();
     scene.agent(
@@ -269,18 +277,58 @@ fn a_killed_queue_goes_on_where_it_was() {
     eventually(|| scene.left().is_empty().then_some(()));
     let before = scene.runs_of("k");
     assert_eq!(before.len(), 1);
+    if noted == Noted::No {
+        let path = scene.directory().join("queue.jsonl");
+        let text = fs::read_to_string(&path).unwrap();
+        let is_other = |line: &&str| !line.contains("\"runs\":{\"task\":\"k\"");
+        let lines: Vec<&str> = text.lines().filter(is_other).collect();
+        fs::write(&path, lines.join("\n") + "\n").unwrap();
+    }
     scene.allow("go-k");
     let ended = scene.go_on();
     assert_eq!(ended.code, Some(0), "{ended}");
     assert_eq!(scene.subjects(), ["Write z.", "Write k.", "Write a.", "c", "c"]);
     assert_eq!((scene.starts("a"), scene.starts("k"), scene.starts("z")), (1, 2, 1));
-    assert_eq!(scene.runs_of("k"), before);
+    let after = scene.runs_of("k");
+    assert!(if noted == Noted::Yes { after == before } else { after.is_empty() }, "{after:?}");
     let nothing = scene.run(&["--json"]);
     let last: Value = serde_json::from_str(nothing.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(
         (nothing.code, &last["event"], &last["exit_code"]),
         (Some(0), &"queue_ended".into(), &0.into())
     );
+}
+
+/// R-L5c: nobody answers for a person. The task is parked with its question, the others land, and with an answer it
+/// goes on.
+#[test]
+fn a_question_that_nobody_answers_parks_its_task() {
+    let scene = Scene::new();
+    write_at(&scene.sandbox.ralph_home("config.toml"), "[runner]\nquestion_after = \"1s\"\n");
+    let asks = format!(
+        "[[step]]\nagent = \"I ask.\"\ntools = [{{ run = \"'{}' ask 'red or blue?'\" }}]\n[[step]]\nagent = \"I wait for you.\"\n{}",
+        env!("CARGO_BIN_EXE_ralph"),
+        writes("q.txt", "blue")
+    );
+    scene.agent(&[("q", &asks), ("z", &writes("z.txt", "z"))], "");
+    scene.queue(&[task("q", ""), task("z", "")].concat());
+    let ended = scene.run(&["--quiet"]);
+    assert_snapshot!(scene.tidy(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
+    ✗ q  [run]  needs_human      $X red or blue?
+    ✓ z  [run]  landed           $X
+
+    not done: queue.toml — 1 of 2 tasks landed, [time], $X
+    next    `ralph run --resume [queue]` goes on with what is left
+    exit Some(5)
+    ");
+    assert_eq!(scene.subjects(), ["Write z.", "c", "c"]);
+    let run = scene.runs_of("q").remove(0);
+    assert_eq!(scene.sandbox.ralph(["tell", &run, "blue"]).code, Some(0));
+    let ended = scene.go_on();
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let merge = format!("Merge branch 'main' into ralph/{run}");
+    assert_eq!(scene.subjects(), [&merge, "Write q.", "Write z.", "c", "c"]);
+    assert_eq!((scene.runs_of("q"), scene.starts("z")), (vec![run], 1));
 }
 
 /// Ctrl-C: the turn ends, its task is parked, nothing else begins, and all of it can be gone on with.
@@ -393,7 +441,7 @@ fn mistakes_are_shown_before_anything_is_begun() {
     assert_snapshot!(scene.tidy(&dry.stdout), @"
     2 tasks, 3 at once, in `$ROOT/project`
       gates  tests
-      limits 25 iterations · 8 h · $X· stuck after 3 stops without anything new
+      limits 25 iterations · 8 h · $X · stuck after 3 stops without anything new
 
       a  begins: x
       b  begins, after a: x

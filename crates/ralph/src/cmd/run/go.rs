@@ -34,7 +34,7 @@ pub(super) fn go(env: &Env, plan: Plan, view: &mut View) -> Result<(), Failure> 
     let client = Client { program, project: PathBuf::from(&run.project), env: env.clone() };
     let run = run.id;
     let plan = ralph_drive::Plan { client: &client, home: &home, run, wishes: &wishes, notes };
-    ralph_drive::drive(&plan, view).map(drop).map_err(failed)
+    ralph_drive::drive(&plan, view).map(drop).map_err(|error| failed(&error))
 }
 
 fn begun(env: &Env, home: &Home, mut new: New, notes: &mut Vec<String>) -> Result<Run, Failure> {
@@ -114,16 +114,16 @@ fn moved(demand: &mut start::Demand, to: &std::path::Path) {
     }
 }
 
-fn failed(error: DriveError) -> Failure {
-    if let DriveError::Driven(DrivenError::Driven { .. }) = &error {
+fn failed(error: &DriveError) -> Failure {
+    if let DriveError::Driven(DrivenError::Driven { .. }) = error {
         return Failure::new(&error.to_string(), "`ralph status` shows how it stands");
     }
-    let hint = match &error {
+    let hint = match error {
         DriveError::Driven(_) => "`ralph status` shows what goes on",
         DriveError::NotDriven(_) | DriveError::HasEnded { .. } => {
             "`ralph run \"…\"` begins another"
         }
         DriveError::Session(_) | DriveError::Store(_) => "`ralph run --resume RUN` goes on with it",
     };
-    Failure::because("the run broke off", &error).with_hint(hint)
+    Failure::because("the run broke off", error).with_hint(hint)
 }

@@ -1,6 +1,5 @@
 //! What is known of the tasks of a queue: from its record, and from the records of the runs themselves.
 
-use crate::report::Failure;
 use ralph_core::id::RunId;
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
@@ -13,15 +12,12 @@ use ralph_exec::store::{self, Opened};
 const LARGEST_GOAL: usize = 4 * 1024 * 1024;
 const MOST_RUNS: usize = 100_000;
 
-pub(super) fn all(home: &Home, tasks: &[Task], past: &Past) -> Result<Vec<Known>, Failure> {
-    let mut known = Vec::new();
-    for task in tasks {
-        known.push(match past.tasks.get(&task.name) {
-            Some(tried) => of(home, task, (tried, past)),
-            None => Known::default(),
-        });
-    }
-    Ok(known)
+pub(super) fn all(home: &Home, tasks: &[Task], past: &Past) -> Vec<Known> {
+    let known = tasks.iter().map(|task| match past.tasks.get(&task.name) {
+        Some(tried) => of(home, task, (tried, past)),
+        None => Known::default(),
+    });
+    known.collect()
 }
 
 fn of(home: &Home, task: &Task, (tried, past): (&Tried, &Past)) -> Known {
@@ -55,14 +51,16 @@ fn of(home: &Home, task: &Task, (tried, past): (&Tried, &Past)) -> Known {
             Known { end: Some(end.clone()), ..gone_on_with }
         }
         _ if tried.terms != task.terms() && !is_verified => afresh,
-        // Verified, and still to be landed.
-        (Phase::Ended(Status::Verified), _) => gone_on_with,
+        // Still at it, or verified and still to be landed.
+        (
+            Phase::Active | Phase::Orphaned | Phase::Paused { .. } | Phase::Ended(Status::Verified),
+            _,
+        ) => gone_on_with,
         (Phase::Ended(status), end) => {
             let why = end.as_ref().map_or_else(|| status.name().to_string(), |end| end.why.clone());
             let end = End { how: Ending::Parked, status: Some(status), why };
             Known { end: Some(end), ..gone_on_with }
         }
-        (Phase::Active | Phase::Orphaned | Phase::Paused { .. }, _) => gone_on_with,
     }
 }
 

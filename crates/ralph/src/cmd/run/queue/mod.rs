@@ -51,7 +51,7 @@ pub(super) fn run(env: &Env, args: &Run) -> Result<u8, Failure> {
     let id = QueueId::of(&prepared.queue.source, &prepared.project);
     if args.dry_run {
         let past = Book::look(&home, &id).map_err(failed)?.unwrap_or_default();
-        let known = known::all(&home, &prepared.queue.tasks, &past)?;
+        let known = known::all(&home, &prepared.queue.tasks, &past);
         if args.json {
             crate::cmd::print_json(&dry::json(&prepared, &known))?;
         } else {
@@ -60,7 +60,7 @@ pub(super) fn run(env: &Env, args: &Run) -> Result<u8, Failure> {
         return Ok(SUCCESS);
     }
     let (book, past) = Book::open(&home, &id).map_err(failed)?;
-    let known = known::all(&home, &prepared.queue.tasks, &past)?;
+    let known = known::all(&home, &prepared.queue.tasks, &past);
     let wishes = Wishes::default();
     signals::count(&wishes.counter())
         .and_then(|()| signals::outlive_readers())

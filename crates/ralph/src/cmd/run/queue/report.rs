@@ -20,8 +20,8 @@ pub(super) fn exit_code(outcome: &Outcome) -> u8 {
         Some(Stopped::Cancelled) => return Status::Cancelled.exit_code(),
         Some(Stopped::OutOfBudget | Stopped::OutOfTime) | None => {}
     }
-    let ends = outcome.tasks.iter().filter(|task| task.stand == Stand::Parked);
-    let first = ends.filter_map(|task| task.end.as_ref()).next();
+    let mut parked = outcome.tasks.iter().filter(|task| task.stand == Stand::Parked);
+    let first = parked.find_map(|task| task.end.as_ref());
     match first.map(|end| end.status) {
         // Verified and not landed: somebody has to look at it.
         Some(Some(Status::Verified)) => Status::NeedsHuman.exit_code(),

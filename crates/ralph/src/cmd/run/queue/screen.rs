@@ -106,11 +106,11 @@ impl<'a, O: Output> Screen<'a, O> {
             "gate_started" => self.row(task, |row| row.at = format!("gate {}", text("name"))),
             "held" => {
                 let because = text("because");
-                self.row(task, |row| row.at = because.clone());
+                self.row(task, |row| row.at.clone_from(&because));
                 self.tell(task, &format!("held — {because}"));
             }
             "waiting" => {
-                self.tell(task, &format!("waits until {}: {}", text("until"), text("why")))
+                self.tell(task, &format!("waits until {}: {}", text("until"), text("why")));
             }
             "handed_over" => self.tell(task, &format!("hands over: {}", text("why"))),
             "trouble" => self.tell(task, &format!("trouble: {} {}", text("class"), text("text"))),
@@ -193,8 +193,12 @@ impl<'a, O: Output> Screen<'a, O> {
             "{done} of {all} landed · {running} at work · {open} to come · {parked} parked · {spent} · {}",
             duration(elapsed)
         ));
-        let fit = |line: &String| paint(term::DIM, &term::fit(line, columns.saturating_sub(1)));
-        lines.iter().map(|line| format!("{}\n", fit(line))).collect()
+        let mut board = String::new();
+        for line in &lines {
+            board.push_str(&paint(term::DIM, &term::fit(line, columns.saturating_sub(1))));
+            board.push('\n');
+        }
+        board
     }
 
     fn row(&mut self, task: usize, change: impl FnOnce(&mut Row)) {
