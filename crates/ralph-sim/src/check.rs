@@ -275,8 +275,7 @@ mod tests {
     use crate::scenario::Scenario;
     use crate::stage;
     use crate::timeline::{Ending, Handled, Request, Tool};
-    use serde_json::Value;
-    use std::collections::BTreeMap;
+    use serde_json::json;
 
     fn request() -> Entry {
         Entry::Request(Request { agent: None, messages: Vec::new() })
@@ -371,9 +370,7 @@ mod tests {
             events: Some(texts(&["PostToolUse", "Stop", "Stop", "SubagentStop", "Stop"])),
             exit: Some(0),
             files: [("there.txt".to_owned(), "as it is\n".to_owned())].into(),
-            says: BTreeMap::new(),
             absent: vec!["missing.txt".to_owned()],
-            screen: Vec::new(),
             ..Expect::default()
         };
         let (counts, missed) = judged(&expect, &story());
@@ -398,9 +395,7 @@ mod tests {
             files: [("there.txt", ""), ("missing.txt", "x"), ("sub", "x")]
                 .map(|(name, text)| (name.to_owned(), text.to_owned()))
                 .into(),
-            says: BTreeMap::new(),
             absent: ["there.txt", "sub", "missing.txt"].map(str::to_owned).into(),
-            screen: Vec::new(),
             ..Expect::default()
         };
         insta::assert_snapshot!(judged(&expect, &story()).1, @r#"
@@ -503,5 +498,51 @@ mod tests {
         assert_eq!(kinds.iter().filter(|kind| **kind == "reasons").count(), MOST);
         // A client that never ended has no exit code.
         assert_eq!(missed.lines().last(), Some("exit: 0, not nothing"));
+    }
+
+    #[test]
+    fn what_a_runner_tells_is_counted_and_its_last_word_is_the_first_runs() {
+        let told = |runner: usize, told: Value| Entry::Run { runner, told };
+        let ended = |status: &str| json!({"event": "ended", "status": status, "standing": {"iteration": 2, "sessions": 3}});
+        let story = [
+            told(0, json!({"event": "held", "reason": "the tests fail"})),
+            told(0, json!({"event": "tool"})),
+            told(0, ended("rate_limited")),
+            told(0, ended("verified")),
+            told(1, ended("stuck")),
+            told(1, json!("no event")),
+            Entry::Exit { code: 0 },
+        ];
+        let true_of_it = Expect {
+            status: Some("verified".to_owned()),
+            iterations: Some(2),
+            sessions: Some(3),
+            blocks: Some(1),
+            reasons: Some(texts(&["tests"])),
+            told: [("held", 1), ("ended", 3), ("waiting", 0)]
+                .map(|(name, count)| (name.to_owned(), count))
+                .into(),
+            ..Expect::default()
+        };
+        assert_eq!(judged(&true_of_it, &story).1, "");
+        let wrong = Expect {
+            status: Some("claimed".to_owned()),
+            iterations: Some(1),
+            sessions: Some(1),
+            told: [("held".to_owned(), 2)].into(),
+            ..Expect::default()
+        };
+        insta::assert_snapshot!(judged(&wrong, &story).1, @"
+        status: claimed, not verified
+        iterations: 1, not 2
+        sessions: 1, not 3
+        told.held: 2, not 1
+        ");
+        insta::assert_snapshot!(judged(&wrong, &[]).1, @"
+        status: claimed, not nothing
+        iterations: 1, not nothing
+        sessions: 1, not nothing
+        told.held: 2, not 0
+        ");
     }
 }

@@ -1,5 +1,6 @@
-# What a person does once: a repository, and the gates approved.
+# What a person does once: a policy, a repository, and the gate approved.
 set -e
+printf '[[gate]]\nname = "tests"\nrun = ["sh", "tests.sh"]\n' > ralph.toml
 git init --quiet
 git config user.name you
 git config user.email you@localhost

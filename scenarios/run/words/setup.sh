@@ -6,6 +6,7 @@ echo 'Work through feature_list.json, one feature at a time: `sh next.sh` says t
 jq -n --argjson count "$1" '{features: [range(1; $count + 1) | {
   id: ., description: "Say word \(.)", steps: ["Put word \(.) into words.txt, once"], passes: false,
   verify: ["sh", "check.sh", "word-\(.)"]}]}' > $list/feature_list.json
+printf '[[gate]]\nname = "tests"\nrun = ["sh", "tests.sh"]\n' > ralph.toml
 git init --quiet
 git config user.name you
 git config user.email you@localhost

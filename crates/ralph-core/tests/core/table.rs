@@ -41,11 +41,12 @@ fn rows_of_a_run() -> Vec<Row> {
         .trust(Trust::Missing { what: "`ralph.toml`".into(), how: "ralph trust".into() })
         .tampering("`run.json` was changed after the start")
         .spent(TWENTY_DOLLARS)
-        .context(900, Driver::Runner);
+        .context(900, Driver::Person);
     let peels: [(&'static str, &dyn Fn(At) -> At); 14] = [
         ("", &|at| at),
         ("the switch", &|at| at.off(None)),
-        ("the same delivery", &|at| at.delivery(8)),
+        // Nobody delivers a stop to a runner twice.
+        ("the same delivery", &|at| at.delivery(8).driver(Driver::Runner)),
         ("a word we know", &|at| at.trouble(odd())),
         ("trouble", &|at| at.trouble(None)),
         ("pending work", &|at| at.nothing_pending()),

@@ -214,6 +214,10 @@ fn a_block_that_was_overridden_held_nobody() {
         says: {},
         absent: [],
         screen: [],
+        status: None,
+        iterations: None,
+        sessions: None,
+        told: {},
     }
     "#);
 }

@@ -165,3 +165,184 @@ impl Reader {
 fn first(list: Option<&Vec<Spanned<String>>>) -> Option<Range<usize>> {
     list.map(|list| list.first().map(Spanned::span).unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::mistakes;
+    use super::super::{AgentTurn, Expect, RateLimit, Scenario, Step, parse, write};
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn what_a_runner_cannot_be_given_is_shown_where_it_is() {
+        let cases = [
+            "[runner]",
+            "[runner]\nargs = 'go'",
+            "[runner]\nargs = ['go', '--json', '--agent-program=x', '--', '--resume']",
+            "[runner]\nargs = ['go']\nbeside = [['--resume', 'x']]",
+            "[runner]\nargs = ['go']\n[[runner.at]]\nrequest = 0\nkill = 'runner'",
+            "[runner]\nargs = ['go']\n[[runner.at]]\nrequest = 1\nkill = 'host'",
+            "[runner]\nargs = ['go']\n[[runner.at]]\nrequest = 1",
+            "[runner]\nargs = ['go']\n[[runner.at]]\nrequest = 1\nkill = 'agent'\npress = 'ctrl-c'",
+            "only = 'simulator'\n[runner]\nargs = ['go']",
+            "[client]\nmodel = 'x'\n[runner]\nargs = ['go']",
+            "[runner]\nargs = ['go']\n[[step]]\nperson = 'x'\n[[step]]\nagent = 'x'\ninterrupt = 'answer'",
+            "[runner]\nargs = ['go']\n[[step]]\nhang = 'answer'",
+            "[runner]\nargs = ['go']\n[expect]\nstops = 1\nevents = ['Stop']\nendings = ['completed']",
+            "[runner]\nargs = ['go']\n[expect]\nstatus = 'done'\ntold = { hold = 1 }",
+            "step = [{ person = 'x' }]\n[expect]\nstatus = 'stuck'\ntold = { held = 1 }",
+        ];
+        let shown = cases.map(|case| format!("{}\n", mistakes(case)));
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        1: "[runner]"
+           `args` is missing here
+
+        2: "'go'"
+           this is the text "go", not a list
+
+        2: "['go', '--json', '--agent-program=x', '--', '--resume']"
+           `--json` is given by whoever plays it
+        2: "['go', '--json', '--agent-program=x', '--', '--resume']"
+           `--agent-program` is given by whoever plays it
+
+        3: "['--resume', 'x']"
+           `--resume` is given by whoever plays it
+
+        4: "0"
+           requests are counted from 1
+
+        5: "'host'"
+           `host` is none of what can stand here
+           there is `runner`, `agent`
+
+        3: "[[runner.at]]"
+           this is not one thing that happens
+           give it one of `kill`, `press` and `run`
+
+        3: "[[runner.at]]"
+           this is not one thing that happens
+           give it one of `kill`, `press` and `run`
+
+        2: "[runner]"
+           who is driven by a runner is neither simulated nor at a terminal
+           `only = "client"` or `only = "pretend"`, or neither
+
+        3: "[runner]"
+           the runner starts the client, not `[client]`
+           say it in `args` of the runner, behind `--` where it is the client's
+
+        3: "[[step]]"
+           only the runner talks to the client here
+           `[[runner.at]]` says what a person does meanwhile
+        5: "[[step]]"
+           only the runner talks to the client here
+           `[[runner.at]]` says what a person does meanwhile
+
+        4: "'answer'"
+           only a pretended client can do this
+           `only = "pretend"` makes it one
+
+        4: "1"
+           nobody looks for `stops` here
+           a run has `status`, `exit`, `iterations`, `sessions` and `told`
+        5: "'Stop'"
+           nobody looks for `events` here
+           a run has `status`, `exit`, `iterations`, `sessions` and `told`
+        6: "'completed'"
+           nobody looks for `endings` here
+           a run has `status`, `exit`, `iterations`, `sessions` and `told`
+        6: "'completed'"
+           there cannot be more endings (1) than prompts (0)
+
+        4: "'done'"
+           there is no status `done`
+           one of verified, claimed, exhausted, stuck, needs_human, needs_review, gate_broken, rate_limited, overridden, crashed, cancelled
+        5: "hold"
+           there is no event of a runner `hold`
+           did you mean `held`?
+
+        3: "'stuck'"
+           there is no runner here
+           `[runner]` with `args` is one
+        4: "held"
+           there is no runner here
+           `[runner]` with `args` is one
+        "#);
+    }
+
+    #[test]
+    fn a_runner_is_written_as_it_is_read() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let moment = |request, after_ms, act| Moment { request, after_ms, act };
+        let limit = RateLimit {
+            status: "rejected".to_owned(),
+            kind: "five_hour".to_owned(),
+            resets_in_ms: Some(10),
+        };
+        let scenario = Scenario {
+            name: "a night".to_owned(),
+            runner: Some(Box::new(Runner {
+                args: words(&["go \"on\"", "--", "--permission-mode", "plan"]),
+                beside: vec![words(&["another"])],
+                wrapper: words(&["--bare"]),
+                resumes: 2,
+                moments: vec![
+                    moment(1, 0, Act::KillRunner),
+                    moment(2, 30, Act::KillAgent),
+                    moment(3, 0, Act::CtrlC),
+                    moment(4, 0, Act::Command("ralph status".to_owned())),
+                ],
+            })),
+            steps: vec![Step::Agent(AgentTurn {
+                rate_limit: Some(Box::new(limit)),
+                ..AgentTurn::default()
+            })],
+            summary: super::super::read::SUMMARY.to_owned(),
+            expect: Expect {
+                status: Some("verified".to_owned()),
+                iterations: Some(3),
+                sessions: Some(2),
+                told: [("held".to_owned(), 1)].into(),
+                ..Expect::default()
+            },
+            ..Scenario::default()
+        };
+        let text = write(&scenario);
+        assert_eq!(parse(&text, Path::new("one.toml")).unwrap(), scenario);
+        insta::assert_snapshot!(text, @r#"
+        name = "a night"
+
+        [runner]
+        args = ['go "on"', "--", "--permission-mode", "plan"]
+        beside = [["another"]]
+        wrapper = ["--bare"]
+        resumes = 2
+
+        [[runner.at]]
+        request = 1
+        kill = "runner"
+
+        [[runner.at]]
+        request = 2
+        after_ms = 30
+        kill = "agent"
+
+        [[runner.at]]
+        request = 3
+        press = "ctrl-c"
+
+        [[runner.at]]
+        request = 4
+        run = "ralph status"
+
+        [[step]]
+        rate_limit = { status = "rejected", type = "five_hour", resets_in_ms = 10 }
+
+        [expect]
+        status = "verified"
+        iterations = 3
+        sessions = 2
+        told = { held = 1 }
+        "#);
+    }
+}

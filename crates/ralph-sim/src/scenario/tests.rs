@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::path::Path;
 
-fn mistakes(text: &str) -> String {
+pub(super) fn mistakes(text: &str) -> String {
     match parse(text, Path::new("/scenarios/one.toml")) {
         Ok(_) => "no mistake".to_owned(),
         Err(Mistakes::Found(problems)) => {
@@ -59,7 +59,7 @@ fn keys_and_types_are_checked() {
 
     2: "colour"
        there is no key `colour` here
-       there is `name`, `only`, `client`, `env`, `copy`, `files`, `home`, `setup`, `settings`, `hook`, `plugin`, `step`, `subagent`, `summary`, `expect`
+       there is `name`, `only`, `client`, `runner`, `env`, `copy`, `files`, `home`, `setup`, `settings`, `hook`, `plugin`, `step`, `subagent`, `summary`, `expect`
 
     2: "5"
        this is the number 5, not a string
@@ -507,6 +507,7 @@ fn rich() -> Scenario {
             autocompact: Some(100_000),
             max_turns: Some(9),
         },
+        runner: None,
         env: map(&[("CAP", "3"), ("a.b", "x \"y\" 'z'")]),
         copy: None,
         files: map(&[("src/a.rs", "fn main() {}\n"), ("check.sh", script), ("empty", "")]),
