@@ -40,10 +40,29 @@ pub(super) fn lay(
     let list = quoted(&numbers(stage));
     let runner = scenario.runner.as_deref();
     let flags = runner.into_iter().flat_map(|runner| &runner.wrapper);
-    let flags: Vec<String> = flags.map(|flag| quoted(Path::new(flag))).collect();
+    let flags: Vec<_> = flags.map(|flag| quoted(Path::new(flag))).collect();
     let flags = flags.join(" ");
     let script = format!("#!/bin/sh\necho $$ >> {list}\nexec {called} \"$@\" {flags}\n");
     fs::put(&place(stage), script.as_bytes(), Mode::Program)
+}
+
+/// How a pretended client is called that plays the scenario, whichever process of it asks.
+fn pretended(scenario: &Scenario, stage: &Stage, program: &Path) -> Result<String, FileError> {
+    let path = stage.root.join("scenario.toml");
+    // The turns are all that it needs; what stands in other files is on the stage already.
+    let turns = Scenario {
+        only: Some(scenario::Player::Pretend),
+        copy: None,
+        plugins: Vec::new(),
+        runner: None,
+        expect: scenario::Expect::default(),
+        ..scenario.clone()
+    };
+    fs::put(&path, scenario::write(&turns).as_bytes(), Mode::Ordinary)?;
+    // Where it is found may be a name for whoever asks.
+    let program = fs::resolve(program).unwrap_or_else(|| program.to_owned());
+    let (program, path, at) = (quoted(&program), quoted(&path), quoted(&position(stage)));
+    Ok(format!("{program} pretend --scenario {path} --position {at} --"))
 }
 
 /// Kills the latest agent.
@@ -86,23 +105,4 @@ fn home(stage: &Stage) -> OsString {
 /// As a shell reads it.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
-}
-
-/// The command that is the pretended client, with a scenario of nothing but the turns.
-fn pretended(scenario: &Scenario, stage: &Stage, program: &Path) -> Result<String, FileError> {
-    let path = stage.root.join("scenario.toml");
-    // The turns are all that it needs; what stands in other files is on the stage already.
-    let turns = Scenario {
-        only: Some(scenario::Player::Pretend),
-        copy: None,
-        plugins: Vec::new(),
-        runner: None,
-        expect: scenario::Expect::default(),
-        ..scenario.clone()
-    };
-    fs::put(&path, scenario::write(&turns).as_bytes(), Mode::Ordinary)?;
-    let (path, at) = (quoted(&path), quoted(&position(stage)));
-    // Where it is found may be a name for whoever asks.
-    let program = fs::resolve(program).unwrap_or_else(|| program.to_owned());
-    Ok(format!("{} pretend --scenario {path} --position {at} --", quoted(&program)))
 }

@@ -99,7 +99,7 @@ pub fn play(
         let resumes = if number == 0 { runner.resumes } else { 0 };
         play.seats.push(Seat { talk: Some(talk), run: None, resumes, code: None });
     }
-    let code = play.play_out()?;
+    let code = play.last()?;
     (play.watcher)(&Entry::Exit { code });
     let alive = agent::left(stage);
     Ok(Outcome { code, alive })
@@ -147,10 +147,10 @@ impl Play<'_, '_> {
         let Scene { scenario, stage, tools, port } = self.scene;
         let mut argv: Vec<OsString> = vec![tools.program.into(), "run".into()];
         let own = words.iter().take_while(|word| *word != "--");
-        let theirs = words.iter().skip_while(|word| *word != "--");
+        let flags = words.iter().skip_while(|word| *word != "--");
         argv.extend(own.map(OsString::from));
         argv.extend(["--agent-program".into(), agent::place(stage).into(), "--json".into()]);
-        argv.extend(theirs.map(OsString::from));
+        argv.extend(flags.map(OsString::from));
         let argv: Vec<&OsStr> = argv.iter().map(OsString::as_os_str).collect();
         let env = client::environment(scenario, &stage.home, tools.search_path, port);
         let env: Vec<_> = env.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect();
@@ -177,7 +177,7 @@ impl Play<'_, '_> {
     }
 
     /// The exit code of the first run.
-    fn play_out(&mut self) -> Result<i32, RunnerError> {
+    fn last(&mut self) -> Result<i32, RunnerError> {
         let bound = Deadline::after(LONGEST);
         while self.seats.iter().any(|seat| seat.talk.is_some()) {
             if self.scene.tools.cancel.is_wished() {

@@ -32,24 +32,23 @@ impl Model {
         stage: &Stage,
         client: Option<&Path>,
     ) -> Result<Self, ServerError> {
-        let source = if client.is_none() {
-            Source::Position(agent::position(stage))
-        } else {
-            let asked = Arc::new(AtomicU64::new(0));
-            let counter = Arc::clone(&asked);
-            let options = Options {
-                port: 0,
-                project: stage.project.clone(),
-                pace: Pace::Driven,
-                observer: Box::new(move |happened| match happened {
-                    Happened::Asked(_) => {
-                        counter.fetch_add(1, Ordering::SeqCst);
-                    }
-                    Happened::Answered(_) => {}
-                }),
-            };
-            Source::Server { server: server::serve(Script::new(scenario), options)?, asked }
+        if client.is_none() {
+            let source = Source::Position(agent::position(stage));
+            return Ok(Self { source, told: 0 });
+        }
+        let asked = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&asked);
+        let options = Options {
+            port: 0,
+            project: stage.project.clone(),
+            pace: Pace::Driven,
+            observer: Box::new(move |happened| {
+                let is_asked = matches!(happened, Happened::Asked(_));
+                counter.fetch_add(u64::from(is_asked), Ordering::SeqCst);
+            }),
         };
+        let server = server::serve(Script::new(scenario), options)?;
+        let source = Source::Server { server, asked };
         Ok(Self { source, told: 0 })
     }
 

@@ -174,6 +174,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "everything that can be wrong with one, in one look")]
     fn what_a_runner_cannot_be_given_is_shown_where_it_is() {
         let cases = [
             "[runner]",

@@ -600,7 +600,6 @@ fn rich() -> Scenario {
             screen: vec!["held".to_owned()],
             ..Expect::default()
         },
-        runner: None,
     }
 }
 
