@@ -60,11 +60,17 @@ impl Ride<'_> {
     }
 
     pub(crate) fn world(&self, driver: Driver, context_permille: Option<u16>) -> Option<World> {
-        let world = World::new(self.client.env.clone(), Deadline::after(LONGEST_ANSWER))?;
+        let world = self.plain_world()?;
         let cap = Cap::At(self.block_cap());
         let spent_today_micro_usd = self.spent_today();
         let known = Driven { driver, context_permille, cap, spent_today_micro_usd };
-        Some(World { driven: Some(known), home: self.home.clone(), ..world })
+        Some(World { driven: Some(known), ..world })
+    }
+
+    /// For whoever decides nothing, and need not know how the run stands.
+    fn plain_world(&self) -> Option<World> {
+        let world = World::new(self.client.env.clone(), Deadline::after(LONGEST_ANSWER))?;
+        Some(World { home: self.home.clone(), ..world })
     }
 
     pub(crate) fn spent_today(&self) -> Option<u64> {
@@ -85,7 +91,7 @@ impl Ride<'_> {
     }
 
     pub(crate) fn record(&self, drove: Drove) -> Result<Opened, StoreError> {
-        let world = self.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
+        let world = self.plain_world().ok_or(StoreError::OutOfTime)?;
         driven::record(&world, &self.run, drove)
     }
 
@@ -95,10 +101,15 @@ impl Ride<'_> {
     }
 
     pub(crate) fn stands(&mut self, context_permille: Option<u16>) -> Result<(), StoreError> {
-        let Opened { run, state, .. } = self.load()?;
-        let standing = standing(&run, &state, context_permille);
-        self.tell(&Told::Standing(standing));
+        let opened = self.load()?;
+        self.stands_as(&opened, context_permille);
         Ok(())
+    }
+
+    /// The same for whoever has just read it.
+    pub(crate) fn stands_as(&mut self, opened: &Opened, context_permille: Option<u16>) {
+        let standing = standing(&opened.run, &opened.state, context_permille);
+        self.tell(&Told::Standing(standing));
     }
 }
 

@@ -53,8 +53,7 @@ impl Night<'_, '_> {
 
     fn decided(&mut self, decision: Result<Decision, DrivenError>) -> Result<Next, DriveError> {
         let decision = decision?;
-        tell_decision(self.ride, &decision)?;
-        self.ride.stands(None)?;
+        tell_decision(self.ride, &decision, None)?;
         self.by_decision(&decision)
     }
 

@@ -317,9 +317,9 @@ impl Conversation {
             }
             Line::Answered { request, answer: Ok(answer) } if request.starts_with("context") => {
                 let model = self.model.clone().unwrap_or_default();
+                // How full it is was told by the last answer of the model, which may be newer than this.
                 if let Some(context) = wire::context(&answer) {
                     self.windows.insert(model, context.most);
-                    self.context_tokens = Some(context.tokens);
                 }
             }
             Line::State(state) => self.activity.state = Some(state),
@@ -400,8 +400,8 @@ impl Conversation {
                 tokens: self.booked.tokens.max(now.tokens),
             };
         }
-        ride.record(Drove::Metered(metered))?;
-        ride.stands(self.permille())?;
+        let opened = ride.record(Drove::Metered(metered))?;
+        ride.stands_as(&opened, self.permille());
         Ok(())
     }
 

@@ -71,9 +71,7 @@ impl Conversation {
         ride: &mut Ride<'_>,
         decision: &Decision,
     ) -> Result<(), SessionError> {
-        tell_decision(ride, decision)?;
-        ride.stands(self.permille())?;
-        Ok(())
+        tell_decision(ride, decision, self.permille())
     }
 }
 
@@ -114,8 +112,12 @@ fn charge(ride: &Ride<'_>, bill: Bill) {
     drop(ride.record(Drove::Metered(metered)));
 }
 
-/// What was decided about a stop, whoever asked.
-pub(crate) fn tell_decision(ride: &mut Ride<'_>, decision: &Decision) -> Result<(), SessionError> {
+/// What was decided about a stop, whoever asked, and how the run stands now.
+pub(crate) fn tell_decision(
+    ride: &mut Ride<'_>,
+    decision: &Decision,
+    context_permille: Option<u16>,
+) -> Result<(), SessionError> {
     let opened = ride.load()?;
     let because = decision.because.clone();
     ride.tell(&match &decision.outcome {
@@ -135,6 +137,7 @@ pub(crate) fn tell_decision(ride: &mut Ride<'_>, decision: &Decision) -> Result<
     if let Some(remedy) = decision.remedy {
         ride.tell(&Told::Tried { remedy, why: decision.because.clone() });
     }
+    ride.stands_as(&opened, context_permille);
     Ok(())
 }
 
