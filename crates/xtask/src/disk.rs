@@ -86,3 +86,10 @@ pub(crate) fn list(path: &Path) -> Result<Vec<std::path::PathBuf>> {
     paths.sort();
     Ok(paths)
 }
+
+pub(crate) fn make_program(path: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let permissions = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(path, permissions)
+        .with_context(|| format!("cannot make `{}` a program", path.display()))
+}

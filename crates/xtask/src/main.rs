@@ -63,6 +63,23 @@ enum Bench {
         after_help = "Examples:\n  cargo xtask bench recall\n  cargo xtask bench recall --rounds 200 --markdown\n  cargo xtask bench recall --check"
     )]
     Recall(Recall),
+    /// Time a turn and a hand-over of `ralph run` next to the client by itself, and see what it keeps in memory
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench run\n  cargo xtask bench run --client ~/.local/bin/claude --rounds 100\n  cargo xtask bench run --check"
+    )]
+    Run(Drive),
+}
+
+#[derive(Args)]
+struct Drive {
+    /// How many turns are timed; dear things are done less often
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(10..))]
+    rounds: u32,
+    /// This client instead of the pinned one from the package registry
+    #[arg(long, value_name = "PROGRAM")]
+    client: Option<PathBuf>,
+    #[command(flatten)]
+    manner: Manner,
 }
 
 #[derive(Args)]
@@ -149,6 +166,7 @@ fn main() -> ExitCode {
         Verb::Bench(Bench::Hook(options)) => bench::hook(&options),
         Verb::Bench(Bench::Gates(options)) => bench::gates(&options),
         Verb::Bench(Bench::Recall(options)) => bench::recall(&options),
+        Verb::Bench(Bench::Run(options)) => bench::run(&options),
         Verb::E2e(options) => e2e::run(&options),
         Verb::Fuzz(options) => fuzz::run(&options),
         Verb::Picture(options) => picture::run(&options),

@@ -41,6 +41,10 @@ pub(crate) fn now() -> SystemTime {
     SystemTime::now()
 }
 
+pub(crate) fn instant() -> Instant {
+    Instant::now()
+}
+
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }

@@ -121,19 +121,8 @@ impl Stage {
         let mut git = shell::command("git");
         git.env_clear().envs(self.env()).args(["init", "--quiet"]).arg(&project.directory);
         shell::output(&mut git)?;
-        self.approve(&project.directory)?;
+        approve(&self.ralph, &self.env(), &project.directory)?;
         Ok(project)
-    }
-
-    fn approve(&self, project: &Path) -> Result<()> {
-        let trust = || {
-            let mut trust = shell::command(&self.ralph);
-            trust.env_clear().envs(self.env()).args(["trust", "--project"]).arg(project);
-            trust
-        };
-        let asked: Value = serde_json::from_slice(&shell::output_of(trust().arg("--json"), 3)?)?;
-        let hash = asked["hash"].as_str().context("the policy has no hash")?;
-        shell::output(trust().args(["--hash", hash])).map(drop)
     }
 
     fn ours(&self, name: &str, project: &Project, (options, times): (&[&str], u64)) -> Racer {
@@ -152,4 +141,17 @@ impl Stage {
         let errand = Errand { program, args, env: self.env(), stdin: project.commands.clone() };
         Ok(Racer::new(name, errand, Proof::Ran(project.counters.clone(), 1)))
     }
+}
+
+/// Does what a person does with `ralph trust`.
+pub(super) fn approve(ralph: &Path, env: &[(OsString, OsString)], project: &Path) -> Result<()> {
+    let trust = || {
+        let env = env.iter().map(|(name, value)| (name, value));
+        let mut trust = shell::command(ralph);
+        trust.env_clear().envs(env).args(["trust", "--project"]).arg(project);
+        trust
+    };
+    let asked: Value = serde_json::from_slice(&shell::output_of(trust().arg("--json"), 3)?)?;
+    let hash = asked["hash"].as_str().context("the policy has no hash")?;
+    shell::output(trust().args(["--hash", hash])).map(drop)
 }

@@ -6,14 +6,16 @@ mod fingerprint;
 mod gates;
 mod race;
 mod recall;
+mod run;
 mod stage;
 mod table;
 mod transcript;
 
-use crate::{Gates, Hook, Manner, Part, Recall, say, shell};
+use crate::e2e::install;
+use crate::{Drive, Gates, Hook, Manner, Part, Recall, say, shell};
 use anyhow::{Result, bail};
 use budget::Judged;
-use race::Racer;
+use race::{Laps, Racer};
 
 /// How often to look before a budget is called missed. Other work on the machine comes and goes, and adds to one side
 /// more than to the other; what is really too slow is so in every look.
@@ -63,11 +65,20 @@ pub(crate) fn recall(options: &Recall) -> Result<()> {
     settle(&judged, &options.manner)
 }
 
+/// What the runner adds to what the client does by itself.
+pub(crate) fn run(options: &Drive) -> Result<()> {
+    let client = match &options.client {
+        Some(client) => client.clone(),
+        None => install::client(install::PINNED)?,
+    };
+    let ralph = shell::built("release", "ralph", "--bin", "ralph")?;
+    settle(&run::measure(&ralph, &client, options)?, &options.manner)
+}
+
 fn hold(mut contest: Contest, manner: &Manner) -> Result<Vec<Judged>> {
     let Contest { racers, rounds, base, judge } = &mut contest;
-    let print = if manner.markdown { table::markdown } else { table::aligned };
     race::run(racers, *rounds)?;
-    say::out(&print(racers, base));
+    show(racers.iter().map(|racer| &racer.laps), base, manner);
     let mut best = judge(racers);
     for _ in 1..LOOKS {
         if !manner.check || !best.iter().any(Judged::is_missed) {
@@ -77,10 +88,15 @@ fn hold(mut contest: Contest, manner: &Manner) -> Result<Vec<Judged>> {
         racers.retain(Racer::is_judged);
         racers.iter_mut().for_each(Racer::forget);
         race::run(racers, *rounds)?;
-        say::out(&print(racers, base));
+        show(racers.iter().map(|racer| &racer.laps), base, manner);
         best = best.into_iter().zip(judge(racers)).map(|(one, other)| one.better(other)).collect();
     }
     Ok(best)
+}
+
+fn show<'a>(laps: impl Iterator<Item = &'a Laps>, base: &str, manner: &Manner) {
+    let print = if manner.markdown { table::markdown } else { table::aligned };
+    say::out(&print(&laps.collect::<Vec<_>>(), base));
 }
 
 fn settle(judged: &[Judged], manner: &Manner) -> Result<()> {

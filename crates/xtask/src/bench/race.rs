@@ -10,12 +10,31 @@ use std::time::Duration;
 const WARM_UP: std::ops::RangeInclusive<u32> = 1..=5;
 
 pub(crate) struct Racer {
-    pub(crate) name: String,
     pub(crate) errand: Errand,
     pub(crate) before: Before,
     pub(crate) proof: Proof,
     pub(crate) pace: Pace,
-    times: Vec<Duration>,
+    pub(crate) laps: Laps,
+}
+
+/// How long something took, each time.
+pub(crate) struct Laps {
+    pub(crate) name: String,
+    pub(crate) times: Vec<Duration>,
+}
+
+impl Laps {
+    pub(crate) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), times: Vec::new() }
+    }
+
+    /// The time that `percent` of the turns did not exceed, in milliseconds.
+    pub(crate) fn percentile(&self, percent: usize) -> f64 {
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        let last = times.len().saturating_sub(1);
+        times.get(last * percent / 100).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,15 +69,8 @@ pub(crate) enum Counter {
 
 impl Racer {
     pub(crate) fn new(name: &str, errand: Errand, proof: Proof) -> Self {
-        let name = name.to_owned();
-        Self {
-            name,
-            errand,
-            before: Before::Nothing,
-            proof,
-            pace: Pace::EveryRound,
-            times: Vec::new(),
-        }
+        let (before, pace, laps) = (Before::Nothing, Pace::EveryRound, Laps::new(name));
+        Self { errand, before, proof, pace, laps }
     }
 
     pub(crate) fn is_judged(&self) -> bool {
@@ -66,19 +78,7 @@ impl Racer {
     }
 
     pub(crate) fn forget(&mut self) {
-        self.times.clear();
-    }
-
-    pub(crate) fn runs(&self) -> usize {
-        self.times.len()
-    }
-
-    /// The time that `percent` of the turns did not exceed, in milliseconds.
-    pub(crate) fn percentile(&self, percent: usize) -> f64 {
-        let mut times = self.times.clone();
-        times.sort_unstable();
-        let last = times.len().saturating_sub(1);
-        times.get(last * percent / 100).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
+        self.laps.times.clear();
     }
 
     fn turn(&mut self) -> Result<Duration> {
@@ -134,8 +134,8 @@ impl Counter {
 }
 
 pub(crate) fn median(racers: &[Racer], name: &str) -> f64 {
-    let racer = racers.iter().find(|racer| racer.name == name);
-    racer.map_or(f64::NAN, |racer| racer.percentile(50))
+    let racer = racers.iter().find(|racer| racer.laps.name == name);
+    racer.map_or(f64::NAN, |racer| racer.laps.percentile(50))
 }
 
 pub(crate) fn run(racers: &mut [Racer], rounds: u32) -> Result<()> {
@@ -145,9 +145,10 @@ pub(crate) fn run(racers: &mut [Racer], rounds: u32) -> Result<()> {
             if racer.pace == Pace::EveryTenth && round % 10 != 0 {
                 continue;
             }
-            let took = racer.turn().with_context(|| format!("{}, round {round}", racer.name))?;
+            let took =
+                racer.turn().with_context(|| format!("{}, round {round}", racer.laps.name))?;
             if round >= warm_up {
-                racer.times.push(took);
+                racer.laps.times.push(took);
             }
         }
     }
@@ -160,12 +161,10 @@ mod tests {
 
     #[test]
     fn percentiles_are_times_that_were_measured() {
-        let errand =
-            Errand { program: PathBuf::new(), args: vec![], env: vec![], stdin: PathBuf::new() };
-        let mut racer = Racer::new("any", errand, Proof::Exit(0));
-        assert!(racer.percentile(50).is_nan());
-        racer.times = [5, 1, 4, 2, 3].map(Duration::from_millis).to_vec();
-        let found = [0, 50, 90, 100].map(|percent| racer.percentile(percent).round());
+        let mut laps = Laps::new("any");
+        assert!(laps.percentile(50).is_nan());
+        laps.times = [5, 1, 4, 2, 3].map(Duration::from_millis).to_vec();
+        let found = [0, 50, 90, 100].map(|percent| laps.percentile(percent).round());
         assert_eq!(found.map(|time| time.to_string()), ["1", "3", "4", "5"]);
     }
 }

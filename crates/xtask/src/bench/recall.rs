@@ -28,9 +28,10 @@ const GROWN: &str = "ralph recall, after memory grew";
 
 /// The fastest of the rounds: whatever else the machine does adds to a time, and there is no ratio to take it out again.
 fn judge(racers: &[Racer]) -> Vec<Judged> {
-    let judged =
-        |racer: &Racer| Judged::new(&format!("{}, ms", racer.name), racer.percentile(0), LIMIT_MS);
-    let is_judged = |racer: &&Racer| [TELLING, COMMON, NOTHING].contains(&racer.name.as_str());
+    let judged = |racer: &Racer| {
+        Judged::new(&format!("{}, ms", racer.laps.name), racer.laps.percentile(0), LIMIT_MS)
+    };
+    let is_judged = |racer: &&Racer| [TELLING, COMMON, NOTHING].contains(&racer.laps.name.as_str());
     racers.iter().filter(is_judged).map(judged).collect()
 }
 

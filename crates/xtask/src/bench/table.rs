@@ -1,7 +1,7 @@
 //! The numbers as people read them.
 
 use super::budget::{Judged, Outcome};
-use super::race::Racer;
+use super::race::Laps;
 use std::fmt::Write as _;
 
 /// With the program that the last two columns are ratios to.
@@ -12,14 +12,14 @@ fn headings(base: &str) -> [String; 7] {
     })
 }
 
-fn rows(racers: &[Racer], base: &str) -> Vec<[String; 7]> {
-    let base = racers.iter().find(|racer| racer.name == base);
-    let base = |percent| base.map_or(f64::NAN, |racer| racer.percentile(percent));
-    let row = |racer: &Racer| {
-        let [min, median, p90] = [0, 50, 90].map(|percent| racer.percentile(percent));
+fn rows(all: &[&Laps], base: &str) -> Vec<[String; 7]> {
+    let base = all.iter().find(|laps| laps.name == base);
+    let base = |percent| base.map_or(f64::NAN, |laps| laps.percentile(percent));
+    let row = |laps: &&Laps| {
+        let [min, median, p90] = [0, 50, 90].map(|percent| laps.percentile(percent));
         [
-            racer.name.clone(),
-            racer.runs().to_string(),
+            laps.name.clone(),
+            laps.times.len().to_string(),
             format!("{min:.2}"),
             format!("{median:.2}"),
             format!("{p90:.2}"),
@@ -27,11 +27,11 @@ fn rows(racers: &[Racer], base: &str) -> Vec<[String; 7]> {
             format!("{:.2}", min / base(0)),
         ]
     };
-    racers.iter().map(row).collect()
+    all.iter().map(row).collect()
 }
 
-pub(crate) fn aligned(racers: &[Racer], base: &str) -> String {
-    let mut rows = rows(racers, base);
+pub(crate) fn aligned(all: &[&Laps], base: &str) -> String {
+    let mut rows = rows(all, base);
     rows.insert(0, headings(base));
     let width =
         |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -49,11 +49,11 @@ pub(crate) fn aligned(racers: &[Racer], base: &str) -> String {
     out
 }
 
-pub(crate) fn markdown(racers: &[Racer], base: &str) -> String {
+pub(crate) fn markdown(all: &[&Laps], base: &str) -> String {
     let headings = headings(base);
     let mut out =
         format!("| {} |\n|---|{}\n", headings.join(" | "), "--:|".repeat(headings.len() - 1));
-    for row in rows(racers, base) {
+    for row in rows(all, base) {
         let _ = writeln!(out, "| {} |", row.join(" | "));
     }
     out

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
 /// What the simulator was measured against.
-pub(super) const PINNED: &str = "2.1.325";
+pub(crate) const PINNED: &str = "2.1.325";
 
 /// The package that holds the client itself; the one that people install is a wrapper around it.
 fn package() -> Result<String> {
@@ -23,7 +23,7 @@ fn package() -> Result<String> {
 }
 
 /// The client's program.
-pub(super) fn client(version: &str) -> Result<PathBuf> {
+pub(crate) fn client(version: &str) -> Result<PathBuf> {
     let package = package()?;
     let directory = shell::cache_directory()?.join(format!("claude-code-{version}"));
     let program = directory.join("node_modules").join(&package).join("claude");

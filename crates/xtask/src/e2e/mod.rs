@@ -3,7 +3,7 @@
 
 mod compare;
 mod crashes;
-mod install;
+pub(crate) mod install;
 mod report;
 mod terminal;
 mod tmux;

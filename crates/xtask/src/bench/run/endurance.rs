@@ -1,0 +1,104 @@
+//! A thousand turns with a client that only pretends, so that nothing but the runner is measured.
+
+use super::stage::Stage;
+use crate::{disk, shell};
+use anyhow::{Context, Result};
+use ralph_exec::proc::talk::Heard;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+const EARLY: u32 = 100;
+const LATE: u32 = 1_000;
+/// A turn that changed something is kept as a checkpoint, which is git's time and not the runner's.
+const CHANGES_EVERY: u32 = 10;
+const PATIENCE: Duration = Duration::from_mins(1);
+const SCENARIO: &str = r#"name = "An agent that is never done."
+only = "pretend"
+
+[[step]]
+agent = "Done."
+repeat = "forever"
+"#;
+
+pub(super) struct Endurance {
+    pub(super) early_kib: f64,
+    pub(super) late_kib: f64,
+    /// For the first turns, and for as many at the end.
+    early: Duration,
+    late: Duration,
+}
+
+impl Endurance {
+    pub(super) fn told(&self) -> String {
+        let rate = |took: Duration| f64::from(EARLY) / took.as_secs_f64();
+        let (early, late) = (rate(self.early), rate(self.late));
+        let [first, last] = [self.early_kib, self.late_kib].map(|kib| kib / 1024.0);
+        format!(
+            "with a client that only pretends: {early:.0} turns a second at first, {late:.0} after {LATE}; \
+             {first:.1} MiB in memory after {EARLY} turns, {last:.1} MiB after {LATE}\n"
+        )
+    }
+}
+
+pub(super) fn run(stage: &Stage) -> Result<Endurance> {
+    let agent = pretended(stage)?;
+    let (sender, lines) = mpsc::channel();
+    let runner = stage.runner(&agent, None, move |heard| {
+        sender.send(heard).ok();
+    })?;
+    let memory = || memory(runner.pid());
+    let mut turn = 0;
+    let mut until = |last: u32| -> Result<Instant> {
+        while turn < last {
+            held(&lines).with_context(|| format!("turn {turn}: {}", stage.complaint()))?;
+            turn += 1;
+            if turn % CHANGES_EVERY == 0 {
+                stage.change(turn)?;
+            }
+        }
+        Ok(shell::instant())
+    };
+    let began = until(1)?;
+    let early = until(EARLY)?.duration_since(began);
+    let early_kib = memory()?;
+    let near = until(LATE - EARLY)?;
+    let late = until(LATE)?.duration_since(near);
+    Ok(Endurance { early_kib, late_kib: memory()?, early, late })
+}
+
+/// A program that the runner takes for the client.
+fn pretended(stage: &Stage) -> Result<PathBuf> {
+    let scenario = stage.path("endless.toml");
+    disk::write(&scenario, SCENARIO.as_bytes())?;
+    let agent = stage.path("agent");
+    let (ralph, scenario) = (stage.ralph.display(), scenario.display());
+    let script = format!("#!/bin/sh\nexec '{ralph}' pretend --scenario '{scenario}' -- \"$@\"\n");
+    disk::write(&agent, script.as_bytes())?;
+    disk::make_program(&agent)?;
+    Ok(agent)
+}
+
+/// Waits until the agent was held once more.
+fn held(lines: &Receiver<Heard>) -> Result<()> {
+    loop {
+        match lines.recv_timeout(PATIENCE).context("the runner tells nothing")? {
+            Heard::End => anyhow::bail!("the runner ended"),
+            Heard::Line(line) => {
+                let told: Value = serde_json::from_slice(&line)?;
+                if told["event"] == "held" {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// What a process has in memory, in KiB.
+fn memory(pid: u32) -> Result<f64> {
+    let status = disk::text(Path::new(&format!("/proc/{pid}/status")))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next());
+    Ok(kib.context("nobody knows how much memory it has")?.parse()?)
+}

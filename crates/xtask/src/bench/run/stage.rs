@@ -1,0 +1,151 @@
+//! A home, a repository whose gate never passes, and a runner in it.
+
+use super::super::gates;
+use crate::{disk, shell};
+use anyhow::{Context, Result};
+use ralph_exec::clock;
+use ralph_exec::proc::talk::{self, Heard, Talk, Tie};
+use ralph_sim::server::KEY;
+use serde_json::json;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const FILES: usize = 500;
+/// Nothing but the rounds ends it.
+const ENDLESS: [&str; 8] = [
+    "--max-iterations",
+    "0",
+    "--max-duration",
+    "1h",
+    "--max-cost-usd",
+    "0",
+    "--stuck-after",
+    "1000000",
+];
+
+pub(super) struct Stage {
+    directory: TempDir,
+    pub(super) ralph: PathBuf,
+    pub(super) client: PathBuf,
+}
+
+impl Stage {
+    pub(super) fn new(ralph: &Path, client: &Path) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("ralph-bench-").tempdir()?;
+        let (ralph, client) = (ralph.to_owned(), client.to_owned());
+        let stage = Self { directory, ralph, client };
+        stage.seed()?;
+        stage.lay_out_project()?;
+        Ok(stage)
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.path("project")
+    }
+
+    /// All variables of the client and of who drives it. Without an address there is no model.
+    pub(super) fn env(&self, model: Option<&str>) -> Vec<(OsString, OsString)> {
+        let mut env: Vec<(OsString, OsString)> = vec![
+            ("HOME".into(), self.path("home").into()),
+            ("PATH".into(), shell::path_variable()),
+            ("GIT_CEILING_DIRECTORIES".into(), self.directory.path().into()),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC".into(), "1".into()),
+            ("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP".into(), "0".into()),
+            ("IS_SANDBOX".into(), "1".into()),
+            ("ANTHROPIC_API_KEY".into(), KEY.into()),
+        ];
+        env.extend(model.map(|url| ("ANTHROPIC_BASE_URL".into(), url.into())));
+        env
+    }
+
+    /// Something moved: who looks at the tree sees that another one is there.
+    pub(super) fn change(&self, round: u32) -> Result<()> {
+        let text = format!("round {round}, {}\n", clock::now_ns());
+        disk::write_here(&self.project().join("src/round.txt"), text.as_bytes())
+    }
+
+    /// `ralph run`, with what it tells line by line.
+    pub(super) fn runner(
+        &self,
+        agent: &Path,
+        model: Option<&str>,
+        hear: impl FnMut(Heard) + Send + 'static,
+    ) -> Result<Talk> {
+        let mut argv: Vec<OsString> = vec![self.ralph.clone().into(), "run".into()];
+        argv.extend(["Work until you are let go.", "--json"].map(OsString::from));
+        argv.extend(ENDLESS.map(OsString::from));
+        argv.extend(["--agent-program".into(), agent.as_os_str().to_owned()]);
+        let mut talk = self.start(&argv, model, hear)?;
+        talk.hang_up();
+        Ok(talk)
+    }
+
+    pub(super) fn start(
+        &self,
+        argv: &[OsString],
+        model: Option<&str>,
+        hear: impl FnMut(Heard) + Send + 'static,
+    ) -> Result<Talk> {
+        let argv: Vec<&OsStr> = argv.iter().map(OsString::as_os_str).collect();
+        let env = self.env(model);
+        let env: Vec<_> = env.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect();
+        let spec = talk::Spec {
+            argv: &argv,
+            cwd: &self.project(),
+            env: &env,
+            errors: &self.errors(),
+            mark: None,
+            tie: Tie::Loose,
+        };
+        talk::start(&spec, hear).context("cannot start what is to be measured")
+    }
+
+    fn errors(&self) -> PathBuf {
+        self.path("errors")
+    }
+
+    /// The end of what was said on standard error, for when something did not happen.
+    pub(super) fn complaint(&self) -> String {
+        let said = disk::text(&self.errors()).unwrap_or_default();
+        said.lines().rev().take(5).collect::<Vec<_>>().join(" · ")
+    }
+
+    /// What the client would ask a person about at its first start.
+    fn seed(&self) -> Result<()> {
+        let project = self.project();
+        let known = json!({
+            "hasCompletedOnboarding": true,
+            "projects": {project.to_string_lossy(): {"hasTrustDialogAccepted": true}},
+        });
+        disk::write(&self.path("home/.claude.json"), &serde_json::to_vec(&known)?)
+    }
+
+    fn lay_out_project(&self) -> Result<()> {
+        let project = self.project();
+        let long_ago = shell::now() - Duration::from_hours(1);
+        for number in 0..FILES {
+            let path = project.join(format!("src/part{}/file{number}.txt", number % 25));
+            disk::write(&path, format!("line of file {number}\n").repeat(100).as_bytes())?;
+            disk::set_modified(&path, long_ago)?;
+        }
+        disk::write(
+            &project.join("ralph.toml"),
+            b"[[gate]]\nname = \"never\"\nrun = [\"false\"]\n",
+        )?;
+        let author = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"];
+        for step in
+            [&["init", "--quiet"][..], &["add", "."], &["commit", "--quiet", "--message=all"]]
+        {
+            let mut git = shell::command("git");
+            git.env_clear().envs(self.env(None)).arg("-C").arg(&project).args(author).args(step);
+            shell::output(&mut git)?;
+        }
+        gates::approve(&self.ralph, &self.env(None), &project)
+    }
+}
