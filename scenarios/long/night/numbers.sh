@@ -1,0 +1,11 @@
+echo 1..101
+missing=0
+for number in $(seq 0 100); do
+  if grep -qsx '[a-z -]*' "words/$number"; then
+    echo "ok $((number + 1)) - words/$number"
+  else
+    echo "not ok $((number + 1)) - words/$number holds the number as a word"
+    missing=$((missing + 1))
+  fi
+done
+[ $missing = 0 ]

@@ -1,0 +1,8 @@
+# What a person does once: a repository, and the gates approved.
+set -e
+git init --quiet
+git config user.name you
+git config user.email you@localhost
+git add --all
+git commit --quiet --message 'a beginning'
+ralph trust --hash "$(ralph trust --json | jq -r .hash)" > ~/trusted
