@@ -46,6 +46,11 @@ impl Night<'_, '_> {
                 self.cut_off()?;
                 Next::Look
             }
+            Pause::Settled(decision) => {
+                self.ride.note("it was let go and goes on: a hook of somebody else's holds it");
+                self.cut_off()?;
+                self.by_decision(&decision)?
+            }
             Pause::Unanswered(question) => Next::Park(Status::NeedsHuman, question),
             Pause::Wished => Next::Park(Status::Cancelled, "a person ended it".to_string()),
             Pause::Called(Phase::Paused { .. }) => Next::Paused,

@@ -7,8 +7,10 @@ use crate::ride::Word;
 use crate::told::Told;
 use ralph_core::drive::{Drove, Meter, Metered, Source};
 use ralph_core::facts::{Declared, Driver};
+use ralph_core::limits;
 use ralph_core::record::{Change, Entry, Outcome, Rule};
 use ralph_core::run::{Phase, State};
+use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_exec::proc::talk;
 use ralph_exec::store::{Opened, StoreError};
@@ -42,6 +44,12 @@ impl Night<'_, '_> {
         self.session.clone_from(&run.owner);
         if let Phase::Ended(status) = state.phase {
             return Err(DriveError::HasEnded { run: run.id, status });
+        }
+        if let Some(most) = self.ride.settings.day_micro_usd
+            && self.ride.spent_today().is_some_and(|spent| spent >= most)
+        {
+            let why = format!("the {} of this day are spent", limits::money(most));
+            return Ok(Next::Park(Status::Exhausted, why));
         }
         if state.driving.count == 0 {
             return Ok(Next::Fresh(self.prompt()?));

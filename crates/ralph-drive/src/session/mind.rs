@@ -11,6 +11,8 @@ use ralph_core::run::Phase;
 use ralph_exec::clock::{self, Deadline, Stopwatch};
 use std::time::Duration;
 
+/// Who is let go says its result in a moment.
+const LET_GO: Duration = Duration::from_secs(10);
 /// What a process wrote before it died is read first.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
@@ -34,6 +36,11 @@ impl Conversation {
         ride.watcher.tick();
         if ride.wish() == Wish::Now {
             return Ok(Some(Pause::Wished));
+        }
+        if self.settled.as_ref().is_some_and(|since| since.elapsed() > LET_GO)
+            && let Some(decision) = self.decision.take()
+        {
+            return Ok(Some(Pause::Settled(Box::new(decision))));
         }
         if self.answering.values().any(|what| *what == What::Stop) {
             self.watch_gates(ride);

@@ -19,7 +19,7 @@ use ralph_core::drive::{Drove, How};
 use ralph_core::event::Stop;
 use ralph_core::facts::Driver;
 use ralph_core::id::SessionId;
-use ralph_core::record::Outcome as Charged;
+use ralph_core::record::{Outcome as Charged, Rule};
 use ralph_core::run::{Phase, Spent};
 use ralph_core::text;
 use ralph_exec::clock::{self, Deadline, Stopwatch};
@@ -34,11 +34,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 /// Lines that wait to be read. A client that says more waits too.
-const QUEUE: usize = 256;
+const QUEUE: usize = 32;
 const TICK: Duration = Duration::from_millis(100);
 /// How often a person's words from elsewhere are looked for.
 const LOOK: Duration = Duration::from_secs(1);
-const SAY: Duration = Duration::from_secs(30);
+const SAY: Duration = Duration::from_secs(5);
 const FAREWELL: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(3);
 /// An agent that takes longer to write notes is at something else.
@@ -90,6 +90,8 @@ pub(crate) enum Pause {
     Silent,
     /// The agent asks a person, who did not answer in time.
     Unanswered(String),
+    /// It was let go for good, and goes on all the same: a hook of somebody else's holds it.
+    Settled(Box<Decision>),
     /// A person wants it to end now.
     Wished,
     /// The time of the run is up in the middle of a turn.
@@ -138,6 +140,8 @@ pub(crate) struct Conversation {
     asking: Option<Asking>,
     /// Since its process is known to have ended.
     died: Option<Stopwatch>,
+    /// Since it was let go for good.
+    settled: Option<Stopwatch>,
     requests: u32,
 }
 
@@ -202,6 +206,7 @@ impl Conversation {
     pub(crate) fn say(&mut self, ride: &mut Ride<'_>, text: &str) -> Result<Pause, SessionError> {
         self.facts = self.facts.next();
         self.decision = None;
+        self.settled = None;
         self.activity.has_result = false;
         self.nudge = Nudge::No;
         self.heard = Stopwatch::start();
@@ -469,6 +474,11 @@ impl Conversation {
             self.facts.answered(&answer.request, said);
             self.told_decision(ride, decision)?;
         }
+        let is_settled = answer.decision.as_ref().is_some_and(|decision| {
+            matches!(decision.outcome, Charged::Ended(_) | Charged::HandedOver)
+                || decision.rule == Rule::FinalLook
+        });
+        self.settled = is_settled.then(|| self.settled.take().unwrap_or_else(Stopwatch::start));
         self.decision = answer.decision;
         self.stop = answer.stop.or(self.stop.take());
         Ok(())

@@ -97,6 +97,7 @@ impl Conversation {
             requests: 0,
             asking: None,
             died: None,
+            settled: None,
             progress: 0,
         }
     }

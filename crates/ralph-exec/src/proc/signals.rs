@@ -30,13 +30,15 @@ pub fn wish_on_signals(cancel: &Arc<Cancel>) -> io::Result<()> {
     Ok(())
 }
 
-/// Counts SIGINT, SIGTERM and SIGHUP for who has something to finish first. The third ends us at once.
+/// Counts what asks us to end, for who has something to finish first: SIGINT once, SIGTERM and SIGHUP twice, because
+/// whoever sends those does not wait for long. The third ends us at once.
 pub fn count(counter: &Arc<AtomicU32>) -> io::Result<()> {
     let mut signals = Signals::new(heard())?;
     let counter = Arc::clone(counter);
     std::thread::Builder::new().name("signals".to_string()).spawn(move || {
         for signal in signals.forever() {
-            if counter.fetch_add(1, Ordering::SeqCst) >= 2 {
+            let weight = if signal == SIGINT { 1 } else { 2 };
+            if counter.fetch_add(weight, Ordering::SeqCst) >= 2 {
                 emulate_default_handler(signal).ok();
             }
         }

@@ -159,7 +159,7 @@ fn work_goes_its_way_from_a_branch_of_its_own_to_the_persons() {
     let worktree = created.worktree;
     insta::assert_snapshot!(
         scene.plain(&format!("{} {} {} {:?}", worktree.path, worktree.branch, worktree.from, worktree.into)),
-        @r#"/dir/home/worktrees/k7f2/project ralph/k7f2 /dir/project Some("main")"#
+        @r#"/dir/home-worktrees/k7f2/project ralph/k7f2 /dir/project Some("main")"#
     );
     assert_eq!(worktree.base, scene.git(&["rev-parse", "main"]));
     write(&Path::new(&worktree.path).join("noise.log"), "ignored");
@@ -330,11 +330,11 @@ fn a_conflict_keeps_everything_and_says_how_to_look() {
     let kept = kept(&worktree);
     let told = format!("{}\n{}\n{}", kept.path, kept.branch, kept.commands.join("\n"));
     insta::assert_snapshot!(scene.plain(&told).replace(&worktree.base, "BASE"), @"
-    /dir/home/worktrees/r/project
+    /dir/home-worktrees/r/project
     ralph/r
     git -C /dir/project log --oneline BASE..ralph/r
     git -C /dir/project diff BASE...ralph/r
-    git -C /dir/home/worktrees/r/project status
+    git -C /dir/home-worktrees/r/project status
     git -C /dir/project merge ralph/r
     ");
     for command in &kept.commands[..3] {

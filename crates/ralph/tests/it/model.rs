@@ -100,7 +100,7 @@ fn what_cannot_be_served_is_said_at_once() {
     3 | foo = 1
       | ^^^
       |
-      = hint: there is `person`, `session`, `screen`, `agent`, `tools`, `usage`, `error`, `delay_ms`, `repeat`, `stop_reason`, `interrupt`
+      = hint: there is `person`, `session`, `screen`, `agent`, `tools`, `usage`, `error`, `delay_ms`, `repeat`, `stop_reason`, `interrupt`, `crash`, `hang`, `rate_limit`
 
     error: the scenario has mistakes
 
