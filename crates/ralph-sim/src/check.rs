@@ -42,6 +42,8 @@ struct Driven {
     iterations: Option<u64>,
     sessions: Option<u64>,
     told: BTreeMap<String, u64>,
+    /// What each of them has spent, in USD.
+    spent: BTreeMap<usize, f64>,
 }
 
 #[derive(Debug)]
@@ -106,6 +108,13 @@ impl<'a> Check<'a> {
         let event = told["event"].as_str().unwrap_or_default();
         let count = self.run.told.entry(event.to_owned()).or_default();
         *count = count.saturating_add(1);
+        let standing = if event == "ended" { &told["standing"] } else { told };
+        if let Some(now) = standing["spent_usd"].as_f64() {
+            let before = self.run.spent.insert(runner, now).unwrap_or_default();
+            if now < before {
+                self.miss("spent".to_owned(), format!("at least {before}"), now.to_string());
+            }
+        }
         match event {
             "held" => self.held(told["reason"].as_str().unwrap_or_default()),
             "tool" => self.counts.tools += 1,
@@ -511,6 +520,9 @@ mod tests {
             told(0, ended("verified")),
             told(1, ended("stuck")),
             told(1, json!("no event")),
+            told(1, json!({"event": "standing", "spent_usd": 0.5})),
+            told(0, json!({"event": "standing", "spent_usd": 0.1})),
+            told(0, json!({"event": "standing", "spent_usd": 0.1})),
             Entry::Exit { code: 0 },
         ];
         let true_of_it = Expect {
@@ -538,6 +550,8 @@ mod tests {
         sessions: 1, not 3
         told.held: 2, not 1
         ");
+        let less = [told(0, json!({"event": "standing", "spent_usd": 0.2})), story[8].clone()];
+        insta::assert_snapshot!(judged(&Expect::default(), &less).1, @"spent: at least 0.2, not 0.1");
         insta::assert_snapshot!(judged(&wrong, &[]).1, @"
         status: claimed, not nothing
         iterations: 1, not nothing

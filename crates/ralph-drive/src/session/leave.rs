@@ -58,6 +58,9 @@ impl Conversation {
 
     /// Who is about to be ended in the middle of a turn sends no bill.
     fn last_bill(&mut self) {
+        if self.has_ended() {
+            return;
+        }
         let cost = self.request(COST);
         self.send(&wire::session_cost(&cost));
         let deadline = Deadline::after(LAST_BILL);
@@ -79,7 +82,15 @@ impl Conversation {
         Ok(())
     }
 
+    /// Its last word may have been heard already, by whoever waited for another.
+    fn has_ended(&mut self) -> bool {
+        matches!(self.talk.wait(Deadline::after(Duration::ZERO)), Ok(Some(_)))
+    }
+
     fn ends_within(&mut self, wait: Duration) -> bool {
+        if self.has_ended() {
+            return true;
+        }
         let deadline = Deadline::after(wait);
         while !deadline.is_over() {
             match self.events.recv_timeout(deadline.remaining()) {
