@@ -1,12 +1,17 @@
 //! The last words of a process, and its end.
 
-use super::{COST, Conversation, Event, FAREWELL, LAST_WORDS, Manner, NOTES, SessionError, TICK};
+use super::{
+    COST, Conversation, Event, FAREWELL, LAST_WORDS, Manner, NOTES, SHOWN_ERRORS, SessionError,
+    TICK,
+};
 use crate::ending::{self, Ending};
 use crate::ride::Ride;
 use crate::wire::{self, Line};
 use crate::wishes::Wish;
+use ralph_core::text;
 use ralph_exec::clock::Deadline;
 use ralph_exec::contract::work;
+use ralph_exec::fs;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
@@ -101,5 +106,13 @@ impl Conversation {
             }
         }
         false
+    }
+
+    /// What the process said on standard error, for people.
+    pub(crate) fn complaint(ride: &Ride<'_>) -> Option<String> {
+        let bytes = fs::read(&ride.home.run(&ride.run).agent_errors(), 64 * 1024).ok()?;
+        let said = ride.redactor.redact(&String::from_utf8_lossy(&bytes));
+        let said = text::line(said.trim(), SHOWN_ERRORS);
+        (!said.is_empty()).then_some(said)
     }
 }

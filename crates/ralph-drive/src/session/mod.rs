@@ -25,7 +25,6 @@ use ralph_core::text;
 use ralph_exec::clock::{self, Deadline, Stopwatch};
 use ralph_exec::contract::work;
 use ralph_exec::driven::DrivenError;
-use ralph_exec::fs;
 use ralph_exec::ledger;
 use ralph_exec::proc::talk::{Talk, TalkError};
 use ralph_exec::store::StoreError;
@@ -482,14 +481,6 @@ impl Conversation {
         self.decision = answer.decision;
         self.stop = answer.stop.or(self.stop.take());
         Ok(())
-    }
-
-    /// What the process said on standard error, for people.
-    pub(crate) fn complaint(ride: &Ride<'_>) -> Option<String> {
-        let bytes = fs::read(&ride.home.run(&ride.run).agent_errors(), 64 * 1024).ok()?;
-        let said = ride.redactor.redact(&String::from_utf8_lossy(&bytes));
-        let said = text::line(said.trim(), SHOWN_ERRORS);
-        (!said.is_empty()).then_some(said)
     }
 }
 
