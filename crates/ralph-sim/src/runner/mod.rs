@@ -12,7 +12,7 @@ mod model;
 mod strike;
 mod trial;
 
-pub use strike::strike;
+pub use strike::struck;
 pub use trial::{TrialError, attempt};
 
 use crate::client;

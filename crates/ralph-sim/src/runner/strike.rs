@@ -1,12 +1,24 @@
 //! Crashes by chance, the same for the same seed.
 
-use crate::scenario::{Act, Moment};
+use crate::scenario::{Act, Moment, Scenario};
 
 /// No later than this after a request: then the answer, its tools, the stop and the gates are behind it.
 const LONGEST_MS: u64 = 400;
 
+/// The same scenario, struck by chance. How the last runner ends is not looked at: one that is killed when the run is over
+/// leaves nothing to go on with.
+pub fn struck(scenario: &Scenario, seed: u64, requests: u64) -> Scenario {
+    let mut scenario = scenario.clone();
+    if let Some(runner) = &mut scenario.runner {
+        runner.moments = strike(seed, requests);
+    }
+    scenario.expect.status = None;
+    scenario.expect.exit = None;
+    scenario
+}
+
 /// One or two kills of the runner or its agent, after one of the first `requests`.
-pub fn strike(seed: u64, requests: u64) -> Vec<Moment> {
+fn strike(seed: u64, requests: u64) -> Vec<Moment> {
     let mut chance = Chance(seed);
     let kills = 1 + chance.below(2);
     let moments = (0..kills).map(|_| {

@@ -4,7 +4,7 @@
 use crate::simulate::SCENARIOS;
 use ralph_exec::proc::cancel::Cancel;
 use ralph_sim::check::Mismatch;
-use ralph_sim::runner::{attempt, strike};
+use ralph_sim::runner::{attempt, struck};
 use ralph_sim::scenario::{self, Moment, Scenario};
 use ralph_sim::stage::Tools;
 use std::ffi::OsString;
@@ -61,9 +61,7 @@ fn a_run_survives_the_death_of_its_runner_and_of_its_agent_at_any_moment() {
 }
 
 fn one(scenario: &Scenario, seed: u64) -> Option<Fault> {
-    let mut scenario = scenario.clone();
-    let struck = strike(seed, REQUESTS);
-    scenario.runner.as_mut().unwrap().moments.clone_from(&struck);
+    let scenario = struck(scenario, seed, REQUESTS);
     let root = tempfile::tempdir().unwrap();
     let cancel = Cancel::new().unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_ralph"));
@@ -73,5 +71,6 @@ fn one(scenario: &Scenario, seed: u64) -> Option<Fault> {
     let tools = Tools { program, search_path: &search_path, cancel: &cancel };
     let missed = attempt(&scenario, root.path(), (&tools, None)).map_err(|error| error.to_string());
     let is_fault = missed.as_ref().map_or(true, |missed| !missed.is_empty());
+    let struck = scenario.runner.unwrap().moments;
     is_fault.then_some(Fault { seed, struck, missed })
 }

@@ -6,7 +6,7 @@ use crate::{say, shell};
 use anyhow::{Context, Result, ensure};
 use ralph_exec::proc::cancel::Cancel;
 use ralph_sim::check::Mismatch;
-use ralph_sim::runner::{attempt, strike};
+use ralph_sim::runner::{attempt, struck};
 use ralph_sim::scenario::{Act, Scenario};
 use ralph_sim::stage::Tools;
 use std::path::Path;
@@ -53,10 +53,9 @@ pub(super) fn play(ralph: &Path, client: &Path, path: &Path) -> Result<()> {
 }
 
 fn one(ralph: &Path, client: &Path, scenario: &Scenario, seed: u64) -> Result<()> {
-    let mut scenario = scenario.clone();
-    let runner = scenario.runner.as_mut().context("the scenario has no runner")?;
-    runner.moments = strike(seed, REQUESTS);
-    let struck: Vec<String> = runner
+    let scenario = struck(scenario, seed, REQUESTS);
+    let runner = scenario.runner.as_ref().context("the scenario has no runner")?;
+    let kills: Vec<String> = runner
         .moments
         .iter()
         .map(|moment| {
@@ -73,13 +72,13 @@ fn one(ralph: &Path, client: &Path, scenario: &Scenario, seed: u64) -> Result<()
     let search_path = terminal::search_path(ralph);
     let tools = Tools { program: ralph, search_path: &search_path, cancel: &cancel };
     let missed = attempt(&scenario, root.path(), (&tools, Some(client)))
-        .with_context(|| format!("killed {}", struck.join(", then ")))?;
+        .with_context(|| format!("killed {}", kills.join(", then ")))?;
     let missed: Vec<_> = missed
         .iter()
         .map(|Mismatch { what, expected, found }| {
             format!("{what}: expected {expected}, found {found}")
         })
         .collect();
-    ensure!(missed.is_empty(), "killed {}: {}", struck.join(", then "), missed.join("; "));
+    ensure!(missed.is_empty(), "killed {}: {}", kills.join(", then "), missed.join("; "));
     Ok(())
 }
