@@ -21,7 +21,7 @@ use turns::Turns;
 /// In seconds, as it was promised: the only number here that is no ratio.
 const MOST_OVER_THE_CLIENT: f64 = 0.1;
 /// A hand-over also has the old process end, and asks its agent for notes.
-const MOST_OF_A_HAND_OVER: f64 = 3.0;
+const MOST_OF_A_HAND_OVER: f64 = 2.0;
 const MOST_MEMORY: f64 = 1.2;
 
 pub(super) fn measure(ralph: &Path, client: &Path, options: &Drive) -> Result<Vec<Judged>> {
