@@ -62,9 +62,11 @@ fn shipped() -> Vec<PathBuf> {
     while let Some(place) = places.pop() {
         for name in fs::list(&place, 10_000).unwrap() {
             let path = place.join(name);
+            // The policy of a project that a scenario is played in is none.
+            let is_policy = path.ends_with("ralph.toml");
             if fs::is_directory(&path) {
                 places.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "toml") {
+            } else if !is_policy && path.extension().is_some_and(|extension| extension == "toml") {
                 found.push(path);
             }
         }
