@@ -51,13 +51,6 @@ pub(super) struct Stored {
     pub unsettled: Vec<OsString>,
 }
 
-/// Whether a ref keeps what our index names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Anchor {
-    There,
-    Unknown,
-}
-
 /// A checkpoint that has no commit yet.
 pub(super) struct Draft<'a> {
     pub at: At,
@@ -72,9 +65,8 @@ impl Repository {
         deadline: &Deadline,
     ) -> Result<Made, CheckpointError> {
         let _lock = self.lock(deadline)?;
-        let last = self.last(deadline)?;
-        let anchor = if last.is_some() { Anchor::There } else { Anchor::Unknown };
-        let stored = self.store(snapshot, anchor, deadline)?;
+        let last = self.list(deadline)?.pop();
+        let stored = self.store(snapshot, deadline)?;
         if let Some(last) = &last
             && last.tree == stored.tree
             && self.remarks(last, deadline)? == stored.remarks
@@ -102,7 +94,7 @@ impl Repository {
         deadline: &Deadline,
     ) -> Result<Checkpoint, CheckpointError> {
         let _lock = self.lock(deadline)?;
-        let stored = self.store(snapshot, Anchor::Unknown, deadline)?;
+        let stored = self.store(snapshot, deadline)?;
         let (at_ms, tree) = (clock::now_ms() / 1000 * 1000, stored.tree);
         let mut now =
             Checkpoint { number: u32::MAX, commit: tree, tree, at_ms, why: snapshot.why.clone() };
@@ -162,7 +154,6 @@ impl Repository {
     fn store(
         &self,
         snapshot: &Snapshot<'_>,
-        anchor: Anchor,
         deadline: &Deadline,
     ) -> Result<Stored, CheckpointError> {
         let listing = snapshot.listing;
@@ -172,7 +163,7 @@ impl Repository {
         }
         let index = self.shadow.join("index");
         objects::unlock(&index)?;
-        let previous = if let Some(previous) = self.previous(anchor, deadline)? {
+        let previous = if let Some(previous) = self.previous(deadline)? {
             previous
         } else {
             fs::remove_file(&index)?;
@@ -212,14 +203,10 @@ impl Repository {
     }
 
     /// What our index holds; `None` when it cannot be relied on. Only a ref keeps its objects from being collected.
-    fn previous(
-        &self,
-        anchor: Anchor,
-        deadline: &Deadline,
-    ) -> Result<Option<Staged>, CheckpointError> {
+    fn previous(&self, deadline: &Deadline) -> Result<Option<Staged>, CheckpointError> {
         let prefix = self.prefix();
         let call = Call::new(At::Refs, ["for-each-ref", "--count=1", "--format=x", &prefix]);
-        if anchor == Anchor::Unknown && self.git(&call, deadline)?.is_empty() {
+        if self.git(&call, deadline)?.is_empty() {
             return Ok(None);
         }
         let listed = match self.git(&Call::new(At::Shadow, ["ls-files", "-s", "-z"]), deadline) {

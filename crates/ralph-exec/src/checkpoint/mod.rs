@@ -174,40 +174,21 @@ impl Repository {
 
     /// What there is, by number.
     pub fn list(&self, deadline: &Deadline) -> Result<Vec<Checkpoint>, CheckpointError> {
-        let mut found = self.among(&[&self.prefix()], deadline)?;
-        found.sort_by_key(|checkpoint| checkpoint.number);
-        Ok(found)
-    }
-
-    /// The latest one. Git reads the commits of a few refs only, however many there are.
-    fn last(&self, deadline: &Deadline) -> Result<Option<Checkpoint>, CheckpointError> {
-        let newest = ["--sort=-version:refname", "--count=8", &self.prefix()];
-        let found = self.among(&newest, deadline)?;
-        match found.into_iter().max_by_key(|checkpoint| checkpoint.number) {
-            Some(last) => Ok(Some(last)),
-            // Other people's refs may be in front.
-            None => Ok(self.list(deadline)?.pop()),
-        }
-    }
-
-    /// Ours, of the refs that git is asked for with these words.
-    fn among(
-        &self,
-        words: &[&str],
-        deadline: &Deadline,
-    ) -> Result<Vec<Checkpoint>, CheckpointError> {
         if self.keeper == Keeper::Shadow && !self.is_prepared() {
             return Ok(Vec::new());
         }
+        let prefix = self.prefix();
         // One line each: a subject has no line break.
         let format = "--format=%(refname)%09%(objectname)%09%(tree)%09%(committerdate:unix)%09%(contents:subject)";
-        let asked = ["for-each-ref", format].into_iter().chain(words.iter().copied());
-        let mut call = Call::new(At::Refs, asked);
+        let mut call = Call::new(At::Refs, ["for-each-ref", format, prefix.as_str()]);
         call.keep = LISTED_BYTES;
         let listed = self.git(&call, deadline)?;
-        let lines = listed.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
-        let prefix = self.prefix();
-        Ok(lines.filter_map(|line| self.listed(&line, &prefix)).collect())
+        let mut found: Vec<_> = listed
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| self.listed(&String::from_utf8_lossy(line), &prefix))
+            .collect();
+        found.sort_by_key(|checkpoint| checkpoint.number);
+        Ok(found)
     }
 
     /// `None` for a ref that is not ours to begin with.
@@ -225,8 +206,7 @@ impl Repository {
     }
 
     pub fn find(&self, number: u32, deadline: &Deadline) -> Result<Checkpoint, CheckpointError> {
-        let found = self.among(&[&self.name(number)], deadline)?;
-        let found = found.into_iter().find(|one| one.number == number);
+        let found = self.list(deadline)?.into_iter().find(|one| one.number == number);
         found.ok_or_else(|| CheckpointError::NoSuch { run: self.run.clone(), number })
     }
 

@@ -179,7 +179,7 @@ fn work_goes_its_way_from_a_branch_of_its_own_to_the_persons() {
     assert_eq!(scene.land(&worktree, &commit), Landed::Landed { commit });
     assert_eq!(scene.remove(&worktree), Removed::Gone);
     assert_eq!(scene.git(&["branch", "--format=%(refname)"]), "refs/heads/main");
-    assert!(!fs::exists(&scene.dir.path().join("home/worktrees/k7f2")));
+    assert!(!fs::exists(&scene.dir.path().join("home-worktrees/k7f2")));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_project_within_its_repository_is_the_same_directory_of_the_work_tree() {
     scene.write("sub/c", "mine");
     let created = create(&scene.home, &scene.project().join("sub"), &run, &generous()).unwrap();
     assert_eq!(created.notes, ["1 changed file of yours is not in the work tree"]);
-    assert_eq!(scene.plain(&created.worktree.path), "/dir/home/worktrees/r/project/sub");
+    assert_eq!(scene.plain(&created.worktree.path), "/dir/home-worktrees/r/project/sub");
     let commit = scene.agent_writes(&created.worktree, "../top", "x");
     assert_eq!(scene.git(&["show", "--format=", "--name-only", &commit]), "top");
 }
@@ -205,7 +205,7 @@ fn where_no_work_tree_can_be_made_it_is_said_what_to_do() {
     let blocked = Scene::with_commit();
     blocked.git(&["branch", "ralph"]);
     let there = Scene::with_commit();
-    write(&there.dir.path().join("home/worktrees/r/project/x"), "");
+    write(&there.dir.path().join("home-worktrees/r/project/x"), "");
     let run = RunId::parse("r").unwrap();
     let mut said = String::new();
     for (scene, project) in [
@@ -232,8 +232,8 @@ fn where_no_work_tree_can_be_made_it_is_said_what_to_do() {
       hint: `git log ralph/r` shows what is on it, `git branch -d ralph/r` removes it if it is merged
     a branch `ralph` is in the way of branch `ralph/r`
       hint: rename it: `git branch -m ralph another-name`
-    there is a work tree `/dir/home/worktrees/r/project` already
-      hint: `git worktree remove /dir/home/worktrees/r/project` removes it
+    there is a work tree `/dir/home-worktrees/r/project` already
+      hint: `git worktree remove /dir/home-worktrees/r/project` removes it
     ");
     assert_eq!(taken.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
 }
@@ -252,7 +252,7 @@ fn what_could_not_be_made_is_not_there() {
     assert_eq!(everything(&scene.project()), before);
     assert_eq!(scene.git(&["branch", "--format=%(refname)"]), "refs/heads/main");
     assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1);
-    assert!(!fs::exists(&scene.dir.path().join("home/worktrees/r")));
+    assert!(!fs::exists(&scene.dir.path().join("home-worktrees/r")));
 }
 
 #[test]

@@ -82,7 +82,7 @@ impl<'a> Processes<'a> {
 
     fn ask_to_end(&self) {
         let talks = self.at_work.values().filter_map(|process| process.talk.as_ref());
-        talks.for_each(Talk::ask_to_end);
+        talks.for_each(Talk::interrupt);
     }
 
     /// The command line of a run that begins.
