@@ -11,30 +11,7 @@ use ralph_exec::install::registration::BLOCK_CAP;
 use ralph_exec::paths::Home;
 use ralph_exec::proc::talk::{self, Heard, Talk, TalkError, Tie};
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
-
-/// What a person may not add, because the runner says it itself, or nothing could be held with it.
-pub const RESERVED: [&str; 15] = [
-    "-p",
-    "--print",
-    "--input-format",
-    "--output-format",
-    "--verbose",
-    "--session-id",
-    "--resume",
-    "-r",
-    "--continue",
-    "-c",
-    "--fork-session",
-    "--model",
-    "--max-budget-usd",
-    "--bare",
-    "--replay-user-messages",
-];
-
-/// Flags, or values of `--permission-mode`, with which nobody asks before a tool is used.
-pub const UNGUARDED: [&str; 3] =
-    ["--dangerously-skip-permissions", "--allow-dangerously-skip-permissions", "bypassPermissions"];
+use std::path::PathBuf;
 
 /// What would make the client something else than what the runner talks to.
 const REMOVED: [&str; 8] = [
@@ -160,24 +137,4 @@ pub fn new_session() -> Option<SessionId> {
         id.push_str(&format!("{byte:02x}"));
     }
     SessionId::parse(&id)
-}
-
-/// Whether the person's own flags let the agent use tools that nobody approved.
-pub fn is_unguarded(arguments: &[String]) -> bool {
-    arguments.iter().any(|word| {
-        let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-        UNGUARDED.contains(&word.as_str()) || UNGUARDED.contains(&value)
-    })
-}
-
-/// The first of the person's flags that is not theirs to give.
-pub fn reserved(arguments: &[String]) -> Option<&str> {
-    let name =
-        |word: &'_ String| word.split_once('=').map_or(word.clone(), |(name, _)| name.into());
-    arguments.iter().find(|word| RESERVED.contains(&name(word).as_str())).map(String::as_str)
-}
-
-/// The path of the program, for showing.
-pub fn program_name(program: &Path) -> String {
-    text::line(&program.display().to_string(), LONGEST_ARGUMENT)
 }

@@ -5,7 +5,7 @@
 //! agent's stream ─ wire ─▶ Line ─▶ session: a hook callback? ─ ralph-exec's pipeline decides ─▶ answer, in-band
 //!                                     │ a result, an end, silence
 //!                                     ▼
-//!                                  ending ─▶ course: say on · resume · fresh session · wait · end
+//!                                  ending ─▶ night: say on · fresh session · look · wait · park · over
 //! ```
 //!
 //! Nothing here draws: whoever watches is told what happened ([`told::Told`]).

@@ -540,7 +540,7 @@ fn a_purse_is_divided_and_filled_up_again() {
 fn a_record_is_kept_as_it_is_read() {
     let directory = tempfile::tempdir().unwrap();
     let home = Home::new(directory.path().to_owned());
-    let id = QueueId::of(Path::new("/work/queue.toml"), Path::new("/work"));
+    let id = QueueId::of(Path::new("/srv/queue.toml"), Path::new("/srv"));
     assert_eq!(QueueId::parse(&id.as_str().to_uppercase()), Some(id.clone()));
     for wrong in ["", "q", "q123456", "q12345678", "q../../.", "k7f2", "q12345g7"] {
         assert_eq!(QueueId::parse(wrong), None, "{wrong}");
@@ -548,8 +548,8 @@ fn a_record_is_kept_as_it_is_read() {
     assert_eq!(Book::look(&home, &id).unwrap(), None);
     let run = RunId::parse("k7f2").unwrap();
     let opening = Opening {
-        source: "/work/queue.toml".into(),
-        project: "/work".into(),
+        source: "/srv/queue.toml".into(),
+        project: "/srv".into(),
         arguments: vec!["--max-cost-usd".to_owned(), "20".to_owned()],
     };
     let (task, asks, terms) = ("parser".to_owned(), "a".to_owned(), "t".to_owned());
@@ -589,7 +589,7 @@ fn a_record_is_kept_as_it_is_read() {
         })
         .collect();
     insta::assert_snapshot!(lines.concat(), @r#"
-    {"v":1,"opened":{"source":"/work/queue.toml","project":"/work","arguments":["--max-cost-usd","20"]}}
+    {"v":1,"opened":{"source":"/srv/queue.toml","project":"/srv","arguments":["--max-cost-usd","20"]}}
     {"v":1,"started":{"task":"parser","asks":"a","terms":"t"}}
     {"v":1,"runs":{"task":"parser","run":"k7f2"}}
     {"v":1,"ended":{"task":"parser","how":"landed","status":"verified","why":"the merged tree is verified"}}

@@ -7,15 +7,16 @@ use crate::cmd::{caller, feature, home, init, off};
 use crate::report::Failure;
 use crate::wording::safe;
 use ralph_core::drive::{Agent, Settings, Then, Waits};
-use ralph_core::id::{RunId, SessionId};
+use ralph_core::id::RunId;
 use ralph_core::run::Phase;
+use ralph_drive::agent;
 use ralph_exec::config;
 use ralph_exec::control::{self, Caller, ControlError, Named};
 use ralph_exec::env::Env;
 use ralph_exec::gates::tools;
 use ralph_exec::paths::Home;
 use ralph_exec::store::{self, Opened};
-use ralph_exec::{clock, features, fs, git};
+use ralph_exec::{features, fs, git};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -109,6 +110,10 @@ fn new(env: &Env, home: &Home, args: &Run, here: PathBuf) -> Result<New, Failure
         }
         (None, None) => start::goal(args.goal_file.as_deref(), &here)?,
     };
+    let session = agent::new_session().ok_or_else(|| {
+        let what = "the system gives no random numbers, so no session can be named";
+        Failure::new(what, "try again in a moment")
+    })?;
     let demand = Demand {
         features,
         plans: args.plan.clone(),
@@ -117,7 +122,7 @@ fn new(env: &Env, home: &Home, args: &Run, here: PathBuf) -> Result<New, Failure
         max_tokens: args.max_tokens,
         handover_at_permille: args.handover_at,
         drive: Some(Box::new(settings(args, usual))),
-        ..Demand::of_goal(fresh_session(), (project, here), goal)
+        ..Demand::of_goal(session, (project, here), goal)
     };
     Ok(New { demand: demand.within(&args.limits), judge: Judge::Nothing, place })
 }
@@ -228,23 +233,5 @@ fn skipped(permissions: Permissions) -> Vec<String> {
         Permissions::Skipped => vec![
             "the agent asks for no permissions in this run: let it work in a container or a virtual machine, without your keys".to_string(),
         ],
-    }
-}
-
-/// A random id in the form that the client asks for.
-fn fresh_session() -> SessionId {
-    loop {
-        let (high, low) = (clock::nonce(), clock::nonce());
-        let id = format!(
-            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-            high >> 32,
-            high >> 16 & 0xffff,
-            high & 0xfff,
-            low >> 48 & 0x3fff | 0x8000,
-            low & 0xffff_ffff_ffff
-        );
-        if let Some(id) = SessionId::parse(&id) {
-            return id;
-        }
     }
 }

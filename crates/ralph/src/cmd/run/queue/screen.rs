@@ -275,7 +275,7 @@ mod tests {
             after: after.to_vec(),
             ..Task::default()
         };
-        Queue { source: "/work/queue.toml".into(), tasks: names.iter().map(task).collect() }
+        Queue { source: "/srv/queue.toml".into(), tasks: names.iter().map(task).collect() }
     }
 
     fn heard(line: Value) -> Heard {
