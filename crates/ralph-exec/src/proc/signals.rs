@@ -31,16 +31,17 @@ pub fn wish_on_signals(cancel: &Arc<Cancel>) -> io::Result<()> {
 }
 
 /// Counts what asks us to end, for who has something to finish first: SIGINT once, SIGTERM and SIGHUP twice, because
-/// whoever sends those does not wait for long. The third ends us at once.
+/// whoever sends those does not wait for long. The third signal ends us at once, whatever the first two were.
 pub fn count(counter: &Arc<AtomicU32>) -> io::Result<()> {
     let mut signals = Signals::new(heard())?;
     let counter = Arc::clone(counter);
     std::thread::Builder::new().name("signals".to_string()).spawn(move || {
-        for signal in signals.forever() {
-            let weight = if signal == SIGINT { 1 } else { 2 };
-            if counter.fetch_add(weight, Ordering::SeqCst) >= 2 {
+        for (earlier, signal) in signals.forever().enumerate() {
+            if earlier >= 2 {
                 emulate_default_handler(signal).ok();
             }
+            let weight = if signal == SIGINT { 1 } else { 2 };
+            counter.fetch_add(weight, Ordering::SeqCst);
         }
     })?;
     Ok(())
