@@ -1,7 +1,9 @@
 //! The only reader of the process environment, its arguments and its working directory.
 
+use crate::fs;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// Parts of a variable's name that say its value is a secret.
 const SECRET_NAMES: [&[u8]; 6] =
@@ -26,6 +28,9 @@ const WORDS: [&str; 10] = [
     "unlimited",
 ];
 
+/// More than the system gives to any program.
+const LARGEST_ENVIRONMENT: usize = 8 << 20;
+
 /// Where variables, arguments and the working directory come from. Each is looked up when asked for.
 #[derive(Clone, Debug)]
 pub struct Env {
@@ -45,6 +50,19 @@ enum Source {
 impl Env {
     pub fn from_process() -> Self {
         Self { source: Source::Process }
+    }
+
+    /// What another process was started with; nothing where that is not ours to know.
+    pub fn of_process(pid: u32) -> Self {
+        let path = format!("/proc/{pid}/environ");
+        let environ = fs::read(Path::new(&path), LARGEST_ENVIRONMENT).unwrap_or_default();
+        let pair = |entry: &[u8]| {
+            let at = memchr::memchr(b'=', entry)?;
+            let text = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+            Some((text(&entry[..at]), text(&entry[at + 1..])))
+        };
+        let variables: Vec<_> = environ.split(|byte| *byte == 0).filter_map(pair).collect();
+        Self::from_pairs(variables, None, Vec::new())
     }
 
     /// An environment of exactly these variables, arguments and working directory, for tests.
@@ -137,7 +155,7 @@ impl Env {
 
     /// Whether an agent's shell started us, rather than a person's.
     pub fn is_agent_shell(&self) -> bool {
-        self.get("CLAUDECODE").is_some()
+        ["CLAUDECODE", crate::driven::VARIABLE].into_iter().any(|name| self.get(name).is_some())
     }
 
     /// The name that the person goes by here.

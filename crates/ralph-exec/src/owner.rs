@@ -11,7 +11,7 @@ use ralph_core::record::Process;
 /// More than any `/proc/<pid>/stat`.
 const STAT_CAP: usize = 4096;
 /// Deeper than any honest chain of parents; numbers can be reused while we walk.
-const MOST_PARENTS: u32 = 64;
+const MOST_PARENTS: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alive {
@@ -39,22 +39,15 @@ pub fn is_alive(mark: &Process) -> Alive {
     }
 }
 
-/// Whether that process started us, directly or through others. Without `/proc` only the direct parent is known.
+/// Who started us, directly or through others. Without `/proc` only the direct parent is known.
+pub fn ancestors() -> impl Iterator<Item = u32> {
+    let above = |pid: &u32| Some(process(*pid)?.parent).filter(|parent| *parent != 0);
+    let parent = Some(std::os::unix::process::parent_id()).filter(|parent| *parent != 0);
+    std::iter::successors(parent, above).take(MOST_PARENTS)
+}
+
 pub fn is_ancestor(pid: u32) -> bool {
-    let mut ancestor = std::os::unix::process::parent_id();
-    for _ in 0..MOST_PARENTS {
-        if ancestor == 0 {
-            return false;
-        }
-        if ancestor == pid {
-            return true;
-        }
-        let Some(process) = process(ancestor) else {
-            return false;
-        };
-        ancestor = process.parent;
-    }
-    false
+    ancestors().any(|ancestor| ancestor == pid)
 }
 
 /// Whether that process started us in the way in which a host starts a hook: itself, or by one shell that was told our

@@ -37,7 +37,7 @@ use crate::term::Reader;
 use ralph_exec::control::Caller;
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
-use ralph_exec::{clock, fs};
+use ralph_exec::{clock, fs, owner};
 use std::path::PathBuf;
 
 fn home(env: &Env) -> Result<Home, Failure> {
@@ -74,8 +74,12 @@ fn scratch(env: &Env, name: &str) -> Result<PathBuf, Failure> {
     Ok(root)
 }
 
+/// Also whoever an agent started without its variables is that agent, as long as it acts on the same runs.
 fn caller(env: &Env) -> Caller {
-    if env.is_agent_shell() { Caller::Agent } else { Caller::Person }
+    let acts_here = |other: &Env| other.is_agent_shell() && other.ralph_home() == env.ralph_home();
+    let is_agent =
+        env.is_agent_shell() || owner::ancestors().map(Env::of_process).any(|it| acts_here(&it));
+    if is_agent { Caller::Agent } else { Caller::Person }
 }
 
 /// One object on one line.

@@ -2,6 +2,7 @@
 
 use crate::sandbox::{Ended, SESSION, Sandbox, ended};
 use insta::assert_snapshot;
+use std::process::Command;
 
 const POLICY: &str = "\
 [run]
@@ -424,7 +425,7 @@ fn limits_are_changed_while_the_run_goes_on() {
     assert_snapshot!(say(&[]), @"[run]  limits  25 iterations · 8 h · $20 · stuck after 3 stops without anything new");
     assert!(sandbox.stop(SESSION, "").is_block());
     assert_snapshot!(say(&["--max-iterations", "40", "--max-cost-usd", "0", "--min-iterations", "2"]), @"[run]  limits  2 to 40 iterations · 8 h · stuck after 3 stops without anything new from now on");
-    assert_snapshot!(say(&["--json"]), @r#"{"v":1,"run":"[run]","max_iterations":40,"min_iterations":2,"max_duration_ms":28800000,"max_cost_usd":null,"stuck_after":3}"#);
+    assert_snapshot!(say(&["--json"]), @r#"{"v":1,"run":"[run]","max_iterations":40,"min_iterations":2,"max_duration_ms":28800000,"max_cost_usd":null,"max_tokens":null,"stuck_after":3}"#);
     assert_snapshot!(say(&["--min-iterations", "41"]), @"
     error: at least 41 iterations are more than the 40 that the run may have
       hint: make `--min-iterations` smaller or `--max-iterations` larger
@@ -466,5 +467,18 @@ fn an_agent_may_not_say_what_is_a_persons() {
             "{args:?} {refused}"
         );
     }
+    // Nor from a shell that it started without its variables.
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let script = format!(
+        "env -i HOME=\"$HOME\" PATH=\"$PATH\" {ralph} limits {run} --max-iterations 9; true"
+    );
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).env_clear().current_dir(sandbox.project());
+    shell.env("PATH", "/usr/bin:/bin").env("HOME", sandbox.home());
+    let refused = crate::sandbox::ended(shell.env("CLAUDECODE", "1"), b"");
+    assert!(refused.stderr.contains("a person does this"), "{refused}");
+    // Whose runs are others says nothing about these.
+    let refused = crate::sandbox::ended(shell.env("HOME", sandbox.root()), b"");
+    assert!(refused.stderr.contains("is neither a run nor a session"), "{refused}");
     assert_eq!(sandbox.snapshot(), before);
 }
