@@ -23,6 +23,9 @@ pub struct Settings {
     /// Tried when nothing else moved the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stronger_model: Option<String>,
+    /// The session that the first one is a copy of; the copy goes on, and it stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<SessionId>,
     /// What a person added to the agent's command line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
@@ -125,6 +128,10 @@ pub enum Drove {
     Waits(Wait),
     /// The wait is over, and the agent was told to go on, once.
     Woke,
+    /// The agent declared one wait too many: its work is looked at instead.
+    WaitedEnough {
+        why: String,
+    },
     /// Something was tried because nothing moved.
     Tried {
         remedy: Remedy,
@@ -221,6 +228,9 @@ pub struct Wait {
     /// How many there were in a row.
     pub attempt: u32,
     pub why: String,
+    /// Which of the provider's windows was used up, as it calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -259,6 +269,7 @@ impl Settings {
         sessions: Sessions::Hybrid,
         model: None,
         stronger_model: None,
+        from: None,
         arguments: Vec::new(),
         idle_ms: 10 * MINUTE,
         question_ms: 30 * MINUTE,
@@ -288,6 +299,7 @@ pub fn remark(drove: &Drove) -> Option<String> {
         | Drove::Metered(_)
         | Drove::Waits(_)
         | Drove::Woke
+        | Drove::WaitedEnough { .. }
         | Drove::PassedOn
         | Drove::Silent { .. } => None,
     }

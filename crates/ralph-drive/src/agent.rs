@@ -1,7 +1,9 @@
 //! One process of the agent's client: how it is called, with which environment, and how it is ended.
 
+use crate::meter::NativeCaps;
 use ralph_core::drive::{How, Settings};
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::limits::Limits;
 use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_exec::clock;
@@ -11,7 +13,7 @@ use ralph_exec::install::registration::BLOCK_CAP;
 use ralph_exec::paths::Home;
 use ralph_exec::proc::talk::{self, Heard, Talk, TalkError, Tie};
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What would make the client something else than what the runner talks to.
 const REMOVED: [&str; 8] = [
@@ -26,6 +28,8 @@ const REMOVED: [&str; 8] = [
 ];
 
 const LONGEST_ARGUMENT: usize = 2_000;
+/// Room for stops that are held without being counted.
+const CAP_MARGIN: u32 = 1_000;
 
 /// Everything that is the same for every process of a run.
 #[derive(Clone, Debug)]
@@ -36,23 +40,27 @@ pub struct Client {
     pub env: Env,
 }
 
+/// What is different from one process of a run to the next.
 #[derive(Clone, Debug)]
-pub(crate) struct Call<'a> {
+pub struct Call<'a> {
     pub session: &'a SessionId,
-    /// The session that it is a copy of.
-    pub from: Option<&'a SessionId>,
     pub how: How,
     pub model: Option<&'a str>,
-    pub max_budget_usd: Option<&'a str>,
+    pub caps: &'a NativeCaps,
     pub block_cap: u32,
 }
 
-/// The command line. R-H4e: a session is named or gone on with, never both.
-pub(crate) fn argv(client: &Client, settings: &Settings, call: &Call<'_>) -> Vec<OsString> {
-    let mut argv: Vec<OsString> = vec![client.program.clone().into()];
+/// R-L9b: more than the run's own limit, so that ours is the one that counts.
+pub fn block_cap(limits: &Limits) -> u32 {
+    limits.max_iterations.unwrap_or(1_000_000).saturating_add(CAP_MARGIN)
+}
+
+/// The command line. R-H4e: a session is named or gone on with; only a copy is both, of another one.
+pub fn argv(program: &Path, settings: &Settings, call: &Call<'_>) -> Vec<OsString> {
+    let mut argv: Vec<OsString> = vec![program.into()];
     let mut add = |words: &[&str]| argv.extend(words.iter().map(OsString::from));
     add(&["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
-    match (call.how, call.from) {
+    match (call.how, &settings.from) {
         (How::Forked, Some(from)) => add(&[
             "--resume",
             from.as_str(),
@@ -66,7 +74,7 @@ pub(crate) fn argv(client: &Client, settings: &Settings, call: &Call<'_>) -> Vec
     if let Some(model) = call.model {
         add(&["--model", model]);
     }
-    if let Some(most) = call.max_budget_usd {
+    if let Some(most) = &call.caps.max_budget_usd {
         add(&["--max-budget-usd", most]);
     }
     let is_settings = |word: &String| word == "--settings" || word.starts_with("--settings=");

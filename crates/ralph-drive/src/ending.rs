@@ -80,6 +80,8 @@ pub enum Ending {
     Budget,
     RateLimited {
         resets_at_ms: Option<u64>,
+        /// As the provider calls it.
+        window: Option<String>,
     },
     Overloaded,
     Network,
@@ -282,7 +284,10 @@ fn unknown(facts: &TurnFacts, result: &Outcome) -> Ending {
 
 fn limited(facts: &TurnFacts) -> Ending {
     let limit = facts.limit.as_ref().filter(|limit| limit.is_in_force());
-    Ending::RateLimited { resets_at_ms: limit.and_then(|limit| limit.resets_at_ms) }
+    Ending::RateLimited {
+        resets_at_ms: limit.and_then(|limit| limit.resets_at_ms),
+        window: limit.and_then(|limit| limit.kind.clone()),
+    }
 }
 
 impl RateLimit {

@@ -25,7 +25,7 @@ pub struct Opening {
     /// What the record has of this session; nothing for a fresh one.
     pub known: Spent,
     pub turns: u32,
-    /// What the client's own totals may begin with: the same for a resumed session, the parent's for a forked one.
+    /// What the client's own totals may begin with: the same, and for a copy what it [`carries`](Tally::carries).
     pub carried: Spent,
     /// See [`worst_turn`].
     pub worst_turn_micro_usd: u64,
@@ -107,6 +107,11 @@ impl Tally {
             dearest: None,
             in_flight: Turn::default(),
         }
+    }
+
+    /// What a copy of a session begins with, which was spent by somebody else.
+    pub fn carries(&mut self, micro_usd: u64) {
+        self.opening.carried.micro_usd = micro_usd;
     }
 
     /// The agent was given something to do.

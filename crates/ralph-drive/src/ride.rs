@@ -1,14 +1,15 @@
 //! What stays the same from the first session of a run to its last.
 
-use crate::agent::Client;
+use crate::agent::{self, Client};
 use crate::told::{Standing, Told, Watcher};
+use crate::weather::Sky;
 use crate::wishes::{Wish, Wishes};
 use ralph_core::drive::{Drove, Settings};
 use ralph_core::facts::{Cap, Driver};
 use ralph_core::id::RunId;
 use ralph_core::record::Run;
 use ralph_core::redact::Redactor;
-use ralph_core::run::{Phase, State};
+use ralph_core::run::{Driving, Phase, State};
 use ralph_exec::clock::{self, Deadline};
 use ralph_exec::paths::Home;
 use ralph_exec::store::{self, Opened, StoreError};
@@ -18,8 +19,6 @@ use std::time::Duration;
 
 /// Gates may take as long as their own timeouts say; nobody else waits for the answer.
 const LONGEST_ANSWER: Duration = Duration::from_hours(24);
-/// Room for stops that are held without being counted.
-const CAP_MARGIN: u32 = 1_000;
 
 pub(crate) struct Ride<'a> {
     pub client: &'a Client,
@@ -79,11 +78,21 @@ impl Ride<'_> {
         ledger::today(self.home, clock::now_ms()).ok()
     }
 
-    /// R-L9b: more than the run's own limit, so that ours is the one that counts.
-    pub(crate) fn block_cap(&self) -> u32 {
-        let most =
-            self.load().ok().and_then(|opened| opened.state.limits(&opened.run).max_iterations);
-        most.unwrap_or(1_000_000).saturating_add(CAP_MARGIN)
+    /// Whoever cannot read the limits of a run is stopped by the next thing they do.
+    fn block_cap(&self) -> u32 {
+        let opened = self.load();
+        opened.map_or(u32::MAX, |it| agent::block_cap(it.state.limits(&it.run)))
+    }
+
+    /// What a forecast is made from.
+    pub(crate) fn sky<'a>(&'a self, driving: &'a Driving) -> Sky<'a> {
+        Sky {
+            run: &self.run,
+            waits: &self.settings.waits,
+            driving,
+            now_ms: clock::now_ms(),
+            local: clock::local_second_of_day,
+        }
     }
 
     pub(crate) fn load(&self) -> Result<Opened, StoreError> {

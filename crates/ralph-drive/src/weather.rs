@@ -9,6 +9,7 @@ use ralph_core::id::RunId;
 use ralph_core::limits::duration;
 use ralph_core::run::Driving;
 use ralph_core::status::Status;
+use std::collections::BTreeMap;
 
 const SECOND: u64 = 1000;
 const MINUTE: u64 = 60 * SECOND;
@@ -85,22 +86,19 @@ pub fn resume(wait: &Wait, now_ms: u64) -> Left {
     }
 }
 
-/// Whether the window that was waited for is used as far as the person allowed. `used_permille` is what the provider
-/// tells.
-pub fn exceeds_share(used_permille: u16, sky: &Sky<'_>) -> bool {
-    let share = sky.waits.share_permille.filter(|_| sky.driving.resumes > 0);
-    share.is_some_and(|share| used_permille >= share)
-}
-
-/// The same as a forecast.
-pub fn window(used_permille: u16, sky: &Sky<'_>) -> Option<Forecast> {
-    let share = sky.waits.share_permille.filter(|_| exceeds_share(used_permille, sky))?;
-    let percent = share / 10;
-    let why = format!(
-        "{percent} % of the window that was waited for are used, as much as `max_window_share` allows: {}",
+/// Why nobody goes on, once the window that was waited for is used as far as the person allowed. `windows` are the
+/// thousandths that the provider told of each.
+pub fn used_up(windows: &BTreeMap<String, u16>, sky: &Sky<'_>) -> Option<String> {
+    let share = sky.waits.share_permille.filter(|_| sky.driving.resumes > 0)?;
+    let used = match &sky.driving.window {
+        Some(waited_for) => windows.get(waited_for),
+        None => windows.values().max(),
+    };
+    let (used, allowed) = (used.filter(|used| **used >= share)? / 10, share / 10);
+    Some(format!(
+        "{used} % of the window that was waited for are used, and `max_window_share` allows {allowed} %: {}",
         sky.going_on()
-    );
-    Some(Forecast::Park { status: Status::RateLimited, why })
+    ))
 }
 
 /// Only if a person wants it, within the time and the number that they gave, and not in quiet hours.
@@ -147,6 +145,7 @@ fn limit(happened: Happened, sky: &Sky<'_>) -> Forecast {
         until_ms,
         attempt: sky.attempt(happened),
         why: format!("{}{quiet}", sky.lifted(happened.resets_at_ms)),
+        window: None,
     })
 }
 
@@ -180,6 +179,7 @@ fn error(happened: Happened, sky: &Sky<'_>) -> Forecast {
         until_ms: now_ms.saturating_add(wait.min(left)),
         attempt,
         why: format!("{says}; trying again ({attempt} in a row)"),
+        window: None,
     })
 }
 
@@ -194,6 +194,7 @@ fn declared(happened: Happened, sky: &Sky<'_>) -> Forecast {
         until_ms: until,
         attempt: sky.attempt(happened),
         why: format!("the agent waits until {}", sky.time(until)),
+        window: None,
     })
 }
 

@@ -83,9 +83,11 @@ pub fn is_answered(world: &World, session: Option<&SessionId>) -> bool {
 /// Puts what the runner did on record. Whatever has to survive the machine is synced.
 pub fn record(world: &World, run: &RunId, drove: Drove) -> Result<Opened, StoreError> {
     let durability = match drove {
-        Drove::Metered(_) | Drove::Silent { .. } | Drove::Tried { .. } | Drove::PassedOn => {
-            Durability::Cached
-        }
+        Drove::Metered(_)
+        | Drove::Silent { .. }
+        | Drove::Tried { .. }
+        | Drove::WaitedEnough { .. }
+        | Drove::PassedOn => Durability::Cached,
         Drove::Session(_)
         | Drove::HandsOver { .. }
         | Drove::Waits(_)

@@ -65,7 +65,7 @@ enum Command {
     /// Hold a session to what is agreed, until it is met, out of limits or stuck
     Start(Start),
     /// Drive the agent itself until the work is done: over as many sessions as it takes, through the night
-    Run(cmd::run::args::Run),
+    Run(Box<cmd::run::args::Run>),
     /// Show the runs there are and how they stand
     Status(Status),
     /// Explain every decision of a run or session, newest first
@@ -419,6 +419,18 @@ pub(crate) fn count(text: &str) -> Result<u32, String> {
 pub(crate) fn at_least_one(text: &str) -> Result<u32, String> {
     count(text)
         .and_then(|count| if count > 0 { Ok(count) } else { Err("1 is the least".to_string()) })
+}
+
+/// `500000`, `500k`, `2M`.
+pub(crate) fn tokens(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
+        Some(_) | None => (text, 1),
+    };
+    let number = number.replace('_', "").parse::<u64>().ok();
+    let tokens = number.and_then(|number| number.checked_mul(unit));
+    tokens.ok_or_else(|| "a number such as `500k` or `2M` is needed".to_string())
 }
 
 pub(crate) fn duration(text: &str) -> Result<u64, String> {

@@ -82,7 +82,12 @@ pub(crate) fn lines(run: &Run, state: &State, phase: Phase) -> Vec<String> {
         (Some(parked), Phase::Paused { .. }) => {
             lines.push(format!("parked: {}; `ralph run --resume {id}` goes on", safe(&parked.why)));
         }
-        (_, Phase::Orphaned | Phase::Paused { .. }) => {
+        (None, Phase::Paused { .. }) => {
+            let how =
+                format!("`ralph resume {id}`, and `ralph run --resume {id}` if nobody drives it");
+            lines.push(format!("paused by a person; goes on with {how}"));
+        }
+        (_, Phase::Orphaned) => {
             lines.push(format!("nobody drives it; `ralph run --resume {id}` goes on"));
         }
         (_, Phase::Active | Phase::Ended(_)) => {}
@@ -196,6 +201,7 @@ mod tests {
             until_ms: THEN + 1,
             attempt: 1,
             why: "the five-hour\u{1b}[31m window".into(),
+            window: None,
         };
         drove.push(Drove::Waits(wait));
         let waits = told(&usual, &after(&usual, drove.clone()));

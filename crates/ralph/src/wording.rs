@@ -360,6 +360,9 @@ pub(crate) fn drove(drove: &Drove) -> String {
             format!("waits      until {until} ({}): {}", wait.cause.name(), safe(&wait.why))
         }
         Drove::Woke => "woke       and goes on".to_string(),
+        Drove::WaitedEnough { why } => {
+            format!("looks      in the place of one more wait: {}", safe(why))
+        }
         Drove::Tried { remedy, why } => format!("tries      {}: {}", remedy.name(), safe(why)),
         Drove::Silent { after_ms, done } => {
             let done = match done {

@@ -35,6 +35,9 @@ pub struct Driving {
     /// Limits that were waited for, and for how long in all; the same for errors.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resumes: u32,
+    /// The window that was last waited for, where the provider named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
     #[serde(default)]
     pub waited_limit_ms: u64,
     #[serde(default)]
@@ -186,6 +189,7 @@ impl State {
             Drove::HandsOver { why, .. } => self.driving.handing_over = Some(why.clone()),
             Drove::Waits(wait) => self.waits(wait, at_ms),
             Drove::Woke => self.woke(at_ms),
+            Drove::WaitedEnough { .. } => self.declared = None,
             Drove::Tried { remedy, .. } => self.driving.tries(*remedy),
             Drove::Broke { .. } => {
                 self.driving.broken = self.driving.broken.saturating_add(1);
@@ -206,9 +210,12 @@ impl State {
     fn began(&mut self, session: &Session, at_ms: u64) {
         let driving = &mut self.driving;
         driving.handing_over = None;
-        // Whoever goes on with it has seen how often it broke off.
+        // Whoever goes on with it has seen how often it broke off, and for what it waited.
         if driving.parked.take().is_some() {
             driving.broken = 0;
+            driving.resumes = 0;
+            driving.waited_limit_ms = 0;
+            driving.waited_errors_ms = 0;
         }
         let id = &session.id;
         // A session that is opened again goes on counting.
@@ -266,7 +273,10 @@ impl State {
         let Some(wait) = self.driving.wait.take() else { return };
         self.driving.waited(&wait, at_ms);
         match wait.cause {
-            Cause::RateLimit => self.driving.resumes = self.driving.resumes.saturating_add(1),
+            Cause::RateLimit => {
+                self.driving.resumes = self.driving.resumes.saturating_add(1);
+                self.driving.window = wait.window;
+            }
             Cause::Declared => {
                 self.declared = None;
                 self.driving.declared = self.driving.declared.saturating_add(1);

@@ -108,7 +108,7 @@ fn a_driven_run_of_format_1_is_read_and_written_as_it_was() {
         }
         entries.push(entry);
     }
-    let all = "broke hands_over metered parked passed_on session settled silent tried waits woke";
+    let all = "broke hands_over metered parked passed_on session settled silent tried waited_enough waits woke";
     assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), all);
     let (run, state) = State::replay(&entries).unwrap();
     assert_eq!(written(&state), stored(DRIVEN_STATE));
@@ -129,6 +129,7 @@ fn kind(drove: &Drove) -> &'static str {
         Drove::HandsOver { .. } => "hands_over",
         Drove::Waits(_) => "waits",
         Drove::Woke => "woke",
+        Drove::WaitedEnough { .. } => "waited_enough",
         Drove::Tried { .. } => "tried",
         Drove::Silent { .. } => "silent",
         Drove::Broke { .. } => "broke",

@@ -484,7 +484,14 @@ fn spending_is_summed_over_sessions() {
 fn waits_are_counted() {
     let waits = |cause, since: u64, until: u64| {
         let (since_ms, until_ms) = (since * MINUTE_MS, until * MINUTE_MS);
-        Drove::Waits(Wait { cause, since_ms, until_ms, attempt: 1, why: "429".into() })
+        Drove::Waits(Wait {
+            cause,
+            since_ms,
+            until_ms,
+            attempt: 1,
+            why: "429".into(),
+            window: None,
+        })
     };
     let mut night = driven(Settings::DEFAULT);
     let mut at = |minute: u64, drove: Drove| {

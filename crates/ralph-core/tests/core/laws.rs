@@ -153,6 +153,7 @@ fn drove_of(choices: &mut Choices) -> Drove {
             until_ms: choices.below(60) * MINUTE_MS,
             attempt: 1,
             why: "429".into(),
+            window: None,
         }),
         8 => Drove::Woke,
         9 => Drove::Tried { remedy: Remedy::Approach, why: "nothing new".into() },

@@ -335,7 +335,7 @@ fn five_megabytes_are_cut_and_the_next_step_stays() {
     let failure = || Failure::new("it fails".into());
     let quote = |text: &str| Some(Quote { label: "output of tests".into(), text: text.into() });
     let parts = |count: u32| (0..count).fold(at(1), |at, one| at.unmet(&format!("part {one}")));
-    let cases: [(&str, Scenario); 10] = [
+    let cases: Vec<(&str, Scenario)> = vec![
         (
             "a finding",
             scenario().stop(unmet(Failure { findings: vec![finding(&huge)], ..failure() })),

@@ -115,8 +115,8 @@ fn recorded_turns_end_as_they_did() {
     status-401: Auth("Failed to authenticate. API Error: 401 msg-x") → Fatal(needs_human) · Done → Settled
     status-403: Auth("Failed to authenticate. API Error: 403 msg-x") → Fatal(needs_human) · Done → Settled
     status-404: NotFound("There's an issue with the selected model (claude-opus-5-5). It may not exist or you may not have access to it. Run --model to pick a different model.") → Fatal(needs_human) · Done → Settled
-    status-429: RateLimited { resets_at_ms: None } → Weather(RateLimit)
-    status-429-retried: RateLimited { resets_at_ms: None } → Weather(RateLimit) · Done → Settled
+    status-429: RateLimited { resets_at_ms: None, window: None } → Weather(RateLimit)
+    status-429-retried: RateLimited { resets_at_ms: None, window: None } → Weather(RateLimit) · Done → Settled
     status-500: Server → Weather(Server) · Done → Settled
     status-529: Overloaded → Weather(Overload) · Done → Settled
     "#);
@@ -138,7 +138,10 @@ fn with_event(event: &str, name: &str) -> Vec<Ending> {
 /// R-K2a: the reset is what the provider said, if it said that it takes nothing.
 #[test]
 fn a_limit_has_the_reset_that_was_told() {
-    let limited = |resets_at_ms| vec![Ending::RateLimited { resets_at_ms }];
+    let limited = |resets_at_ms: Option<u64>| {
+        let window = resets_at_ms.map(|_| "five_hour".to_string());
+        vec![Ending::RateLimited { resets_at_ms, window }]
+    };
     assert_eq!(with_event(REJECTED, "status-429"), limited(Some(1_794_812_400_000)));
     assert_eq!(with_event(WARNING, "status-429"), limited(None));
     assert_eq!(with_event(OVERAGE, "status-429"), limited(None));

@@ -5,10 +5,10 @@ use crate::ending::{self, Class, Ending};
 use crate::handoff;
 use crate::session::{Conversation, Pause, Turn};
 use crate::told::Told;
-use crate::weather::{self, Forecast, Happened, Sky};
+use crate::weather::{self, Forecast, Happened};
 use crate::wishes::Wish;
 use ralph_core::decide::Decision;
-use ralph_core::drive::{Cause, Drove, Wait};
+use ralph_core::drive::{Cause, Drove, How, Wait};
 use ralph_core::facts::Declared;
 use ralph_core::record::{Outcome, Rule};
 use ralph_core::run::Phase;
@@ -52,6 +52,7 @@ impl Night<'_, '_> {
                 self.by_decision(&decision)?
             }
             Pause::Unanswered(question) => Next::Park(Status::NeedsHuman, question),
+            Pause::UsedUp(why) => Next::Park(Status::RateLimited, why),
             Pause::Wished => Next::Park(Status::Cancelled, "a person ended it".to_string()),
             Pause::Called(Phase::Paused { .. }) => Next::Paused,
             Pause::Called(_) => {
@@ -130,20 +131,11 @@ impl Night<'_, '_> {
                 Some(Declared::Waiting { until_ms, why }) => {
                     if self.ride.load()?.state.driving.declared >= MOST_DECLARED {
                         // Waiting costs no iteration, so it is not for ever: the work is looked at.
-                        let (cause, since_ms) = (Cause::Declared, clock::now_ms());
-                        let until_ms = since_ms;
-                        self.ride.record(Drove::Waits(Wait {
-                            cause,
-                            since_ms,
-                            until_ms,
-                            attempt: 1,
-                            why,
-                        }))?;
-                        self.ride.record(Drove::Woke)?;
+                        self.ride.record(Drove::WaitedEnough { why })?;
                         return Ok(Next::Decide);
                     }
                     let (since_ms, cause) = (clock::now_ms(), Cause::Declared);
-                    Next::Wait(Wait { cause, since_ms, until_ms, attempt: 1, why })
+                    Next::Wait(Wait { cause, since_ms, until_ms, attempt: 1, why, window: None })
                 }
                 Some(Declared::NeedsHuman(question)) => Next::Ask(question),
                 None => Next::Listen,
@@ -184,8 +176,16 @@ impl Night<'_, '_> {
     /// A session whose agent died before anything of it was kept. That it died is on record, and counted; the next one
     /// starts from what is known.
     fn lost(&mut self, how: &str) -> Result<Next, DriveError> {
-        let count = self.ride.load()?.state.driving.count;
-        Ok(if count > 1 { Next::HandOver(how.to_string()) } else { Next::Fresh(self.prompt()?) })
+        let driving = self.ride.load()?.state.driving;
+        let is_copy = driving.latest().is_some_and(|driven| driven.session.how == How::Forked);
+        if let Some(from) = self.ride.settings.from.as_ref().filter(|_| is_copy) {
+            let why = format!("the agent knows no session `{}` to copy", from.as_str());
+            return Ok(Next::Park(Status::NeedsHuman, why));
+        }
+        Ok(match driving.count {
+            0 | 1 => Next::First(self.prompt()?),
+            _ => Next::HandOver(how.to_string()),
+        })
     }
 
     fn unless_broken(&mut self, next: Next) -> Result<Next, DriveError> {
@@ -216,21 +216,14 @@ impl Night<'_, '_> {
     fn weather(&mut self, cause: Cause, ending: &Ending) -> Result<Next, DriveError> {
         let in_a_row = self.waits;
         self.waits = self.waits.saturating_add(1);
-        let mut resets_at_ms = None;
-        if let Ending::RateLimited { resets_at_ms: told } = ending {
-            resets_at_ms = *told;
+        let (mut resets_at_ms, mut window) = (None, None);
+        if let Ending::RateLimited { resets_at_ms: told, window: named } = ending {
+            (resets_at_ms, window) = (*told, named.clone());
         }
         let opened = self.ride.load()?;
-        let sky = Sky {
-            run: &self.ride.run,
-            waits: &self.ride.settings.waits,
-            driving: &opened.state.driving,
-            now_ms: clock::now_ms(),
-            local: clock::local_second_of_day,
-        };
         let happened = Happened { cause, resets_at_ms, in_a_row };
-        Ok(match weather::next(happened, &sky) {
-            Forecast::Wait(wait) => Next::Wait(wait),
+        Ok(match weather::next(happened, &self.ride.sky(&opened.state.driving)) {
+            Forecast::Wait(wait) => Next::Wait(Wait { window, ..wait }),
             Forecast::Park { status, why } => Next::Park(status, why),
         })
     }

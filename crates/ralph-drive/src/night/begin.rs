@@ -52,7 +52,7 @@ impl Night<'_, '_> {
             return Ok(Next::Park(Status::Exhausted, why));
         }
         if state.driving.count == 0 {
-            return Ok(Next::Fresh(self.prompt()?));
+            return Ok(Next::First(self.prompt()?));
         }
         self.take_up(&state)
     }
@@ -131,9 +131,11 @@ fn told(change: &Change) -> Option<Left> {
     match drove.as_ref() {
         Drove::Waits(_) => Some(Left::Waiting),
         Drove::HandsOver { why, .. } => Some(Left::HandingOver(why.clone())),
-        Drove::Session(_) | Drove::Woke | Drove::Broke { .. } | Drove::Silent { .. } => {
-            Some(Left::AtWork)
-        }
+        Drove::Session(_)
+        | Drove::Woke
+        | Drove::WaitedEnough { .. }
+        | Drove::Broke { .. }
+        | Drove::Silent { .. } => Some(Left::AtWork),
         Drove::Metered(_)
         | Drove::Tried { .. }
         | Drove::Parked { .. }

@@ -1,7 +1,7 @@
 //! One run over as many sessions as it takes.
 //!
 //! ```text
-//! begin ─▶ Fresh ─┐                         ┌─ held by the runner itself ─▶ Say
+//! begin ─▶ First ─┐                         ┌─ held by the runner itself ─▶ Say
 //!          Say ───┼─▶ a turn ─▶ Pause ─▶ after ─ context full, no progress ──▶ HandOver ─▶ Fresh
 //!          Listen ┘                         ├─ all met ─────────────────────▶ Look ─▶ Over, or Say
 //!                                           ├─ weather ─────────────────────▶ Wait ─▶ Say
@@ -62,6 +62,8 @@ pub enum DriveError {
 /// What is done next.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
+    /// The first session, which may be a copy of another one.
+    First(String),
     /// A new session, which starts from this.
     Fresh(String),
     /// Said in the session that there is, whether or not its process is.
@@ -144,7 +146,11 @@ pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, Drive
 impl Night<'_, '_> {
     fn step(&mut self, next: Next) -> Result<Next, DriveError> {
         match next {
-            Next::Fresh(prompt) => self.fresh(&prompt),
+            Next::First(prompt) => {
+                let is_copy = self.ride.settings.from.is_some();
+                self.fresh(if is_copy { How::Forked } else { How::Fresh }, &prompt)
+            }
+            Next::Fresh(prompt) => self.fresh(How::Fresh, &prompt),
             Next::Say(message) => self.say(&message),
             Next::Listen => {
                 let Some(conversation) = &mut self.open else { return Ok(Next::Look) };
@@ -170,13 +176,13 @@ impl Night<'_, '_> {
         }
     }
 
-    fn fresh(&mut self, prompt: &str) -> Result<Next, DriveError> {
+    fn fresh(&mut self, how: How, prompt: &str) -> Result<Next, DriveError> {
         let session = match self.session.take() {
             // Named when the run began, and not used yet.
             Some(session) if self.ride.load()?.state.driving.count == 0 => session,
             Some(_) | None => new_session().ok_or(SessionError::NoChance)?,
         };
-        self.start(session, How::Fresh, prompt)
+        self.start(session, how, prompt)
     }
 
     fn say(&mut self, message: &str) -> Result<Next, DriveError> {
@@ -186,13 +192,13 @@ impl Night<'_, '_> {
         }
         match self.ride.load()?.state.driven_session().cloned() {
             Some(session) => self.start(session, How::Resumed, message),
-            None => self.fresh(message),
+            None => self.fresh(How::Fresh, message),
         }
     }
 
     fn start(&mut self, session: SessionId, how: How, message: &str) -> Result<Next, DriveError> {
         self.close()?;
-        let start = Start { session, how, from: None, model: self.model()? };
+        let start = Start { session, how, model: self.model()? };
         let mut conversation = Conversation::start(self.ride, &start)?;
         let pause = conversation.say(self.ride, message)?;
         self.session = Some(conversation.session().clone());

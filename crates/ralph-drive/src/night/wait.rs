@@ -67,8 +67,12 @@ impl Night<'_, '_> {
 
     /// R-L5c: nobody answers for the person. Without an answer in time the run is parked.
     pub(super) fn ask(&mut self, question: String) -> Result<Next, DriveError> {
-        let until_ms = clock::now_ms().saturating_add(self.ride.settings.question_ms);
-        let hints = self.ride.load()?.state.hints.len();
+        let (opened, now_ms) = (self.ride.load()?, clock::now_ms());
+        let left = opened.state.limits(&opened.run).max_duration_ms;
+        let left = left.map(|most| most.saturating_sub(opened.state.elapsed_ms(now_ms)));
+        let patience = self.ride.settings.question_ms.min(left.unwrap_or(u64::MAX));
+        let until_ms = now_ms.saturating_add(patience);
+        let hints = opened.state.hints.len();
         let told = Told::Question { text: question.clone(), until_ms };
         self.ride.tell(&told);
         Ok(match self.until(until_ms, &told, Some(hints))? {

@@ -4,6 +4,7 @@ use super::{Conversation, LOOK, Nudge, Pause, Question, SessionError, answer::Wh
 use crate::ending;
 use crate::ride::Ride;
 use crate::told::Told;
+use crate::weather;
 use crate::wire;
 use crate::wishes::Wish;
 use ralph_core::drive::{Drove, Silence};
@@ -59,6 +60,9 @@ impl Conversation {
         if self.answering.is_empty() && is_over_time(ride)? {
             return Ok(Some(Pause::OverTime));
         }
+        if let Some(why) = self.used_up(ride)? {
+            return Ok(Some(Pause::UsedUp(why)));
+        }
         match ride.phase()? {
             Phase::Active | Phase::Orphaned => {}
             // What a stop was just decided to be is told by the turn.
@@ -71,6 +75,14 @@ impl Conversation {
             return self.heed(ride);
         }
         self.mind_silence(ride)
+    }
+
+    fn used_up(&self, ride: &Ride<'_>) -> Result<Option<String>, SessionError> {
+        if self.used.is_empty() {
+            return Ok(None);
+        }
+        let driving = ride.load()?.state.driving;
+        Ok(weather::used_up(&self.used, &ride.sky(&driving)))
     }
 
     /// Somebody else may hold on to its output: then no end of it is ever read.

@@ -44,10 +44,13 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 const NOTES: Duration = Duration::from_mins(5);
 /// From this many tokens on it matters how large the window is.
 const ASK_FROM: u64 = 50_000;
+const MOST_WINDOWS: usize = 16;
 const MOST_ANSWERS: usize = 64;
 const SHOWN_ERRORS: usize = 600;
 /// Questions about the cost of the session begin with this.
 const COST: &str = "cost";
+/// What a copy of a session goes on counting from is asked with this, before anything is said.
+const CARRIED: &str = "carried";
 /// It takes a thousandth of a second, if the client answers at all.
 const COST_PATIENCE: Duration = Duration::from_secs(3);
 
@@ -68,7 +71,6 @@ pub enum SessionError {
 pub(crate) struct Start {
     pub session: SessionId,
     pub how: How,
-    pub from: Option<SessionId>,
     pub model: Option<String>,
 }
 
@@ -89,6 +91,8 @@ pub(crate) enum Pause {
     Silent,
     /// The agent asks a person, who did not answer in time.
     Unanswered(String),
+    /// The window that was waited for is used as far as a person allows.
+    UsedUp(String),
     /// It was let go for good, and goes on all the same: a hook of somebody else's holds it.
     Settled(Box<Decision>),
     /// A person wants it to end now.
@@ -124,6 +128,8 @@ pub(crate) struct Conversation {
     /// Of the agent itself, after its last answer.
     context_tokens: Option<u64>,
     context: Context,
+    /// How much of the provider's windows is used, in thousandths, as it last told.
+    used: BTreeMap<String, u16>,
     activity: Activity,
     /// Questions that are being answered.
     answering: BTreeMap<String, What>,
@@ -311,6 +317,11 @@ impl Conversation {
                 }
                 self.go_on_asking(ride)?;
             }
+            Line::Answered { request, answer: Ok(answer) } if request == CARRIED => {
+                if let Some(micro_usd) = wire::cost(&answer) {
+                    self.tally.carries(micro_usd);
+                }
+            }
             Line::Permission(permission) => self.asked_person(ride, permission)?,
             Line::Asked { request, subtype } => {
                 let why = format!("`{}` is not answered here", text::line(&subtype, 60));
@@ -328,8 +339,12 @@ impl Conversation {
             }
             Line::State(state) => self.activity.state = Some(state),
             Line::Background(tasks) => self.activity.background = tasks.len(),
+            Line::RateLimit(limit) => {
+                if let Some(used) = limit.used_permille.filter(|_| self.used.len() < MOST_WINDOWS) {
+                    self.used.insert(limit.kind.unwrap_or_default(), used);
+                }
+            }
             Line::ToolResults { .. }
-            | Line::RateLimit(_)
             | Line::Overridden { .. }
             | Line::Retry(_)
             | Line::Answered { .. }

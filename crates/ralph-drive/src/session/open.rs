@@ -1,7 +1,8 @@
 //! How a process is started, and what is known before it says anything.
 
 use super::{
-    Activity, Context, Conversation, Event, Manner, Nudge, QUEUE, SessionError, Start, answer,
+    Activity, CARRIED, Context, Conversation, Event, Manner, Nudge, QUEUE, SessionError, Start,
+    answer,
 };
 use crate::agent::{self, Call};
 use crate::ending::TurnFacts;
@@ -24,20 +25,19 @@ impl Conversation {
     /// Starts the agent. It is on record before it runs, so that whoever comes after a crash knows what to look for.
     pub(crate) fn start(ride: &mut Ride<'_>, start: &Start) -> Result<Self, SessionError> {
         let opened = ride.load()?;
-        let block_cap = ride.block_cap();
         let day = ride.settings.day_micro_usd;
         let day = day.map(|most| most.saturating_sub(ride.spent_today().unwrap_or(0)));
         let limits = opened.state.limits(&opened.run);
         let caps = meter::native_caps(limits, opened.state.driving.spent(), day);
+        let block_cap = agent::block_cap(limits);
         let call = Call {
             session: &start.session,
-            from: start.from.as_ref(),
             how: start.how,
             model: start.model.as_deref(),
-            max_budget_usd: caps.max_budget_usd.as_deref(),
+            caps: &caps,
             block_cap,
         };
-        let argv = agent::argv(ride.client, &ride.settings, &call);
+        let argv = agent::argv(&ride.client.program, &ride.settings, &call);
         let mark = talk::new_mark();
         let record = Record {
             id: start.session.clone(),
@@ -64,6 +64,9 @@ impl Conversation {
             Self::new(talk, (sender, events), Tally::open(opening(ride, start)?));
         conversation.progress = progress::since(ride.home, &ride.run, 0).1;
         conversation.send(&wire::initialize("initialize", &answer::hooks()));
+        if start.how == How::Forked {
+            conversation.send(&wire::session_cost(CARRIED));
+        }
         Ok(conversation)
     }
 
@@ -86,6 +89,7 @@ impl Conversation {
             windows: BTreeMap::new(),
             context_tokens: None,
             context: Context::Unasked,
+            used: BTreeMap::new(),
             activity: Activity::default(),
             answering: BTreeMap::new(),
             question: None,
@@ -125,16 +129,12 @@ fn opening(ride: &Ride<'_>, start: &Start) -> Result<Opening, SessionError> {
             .map(|it| (it.spent, it.turns))
     };
     let (known, turns) = spent(&start.session).unwrap_or_default();
-    let carried = match (start.how, &start.from) {
-        (How::Forked, Some(from)) => spent(from).unwrap_or_default().0,
-        (How::Fresh | How::Resumed | How::Forked, _) => known,
-    };
     Ok(Opening {
         session: start.session.clone(),
         source: Source::Agent,
         known,
         turns,
-        carried,
+        carried: known,
         worst_turn_micro_usd: meter::worst_turn(&driving, &ride.settings),
     })
 }

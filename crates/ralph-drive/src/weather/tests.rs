@@ -172,6 +172,7 @@ fn a_wait_on_record_goes_on() {
         until_ms: 5000,
         attempt: 1,
         why: String::new(),
+        window: None,
     };
     for (now, expected) in [
         (1000, Left::Ms(4000)),
@@ -190,17 +191,18 @@ fn a_wait_on_record_goes_on() {
 /// R-K2c: of a window that was waited for, no more is used than a person allows.
 #[test]
 fn a_window_that_was_waited_for_is_shared() {
-    let of = |share_permille, resumes, used| {
+    let of = |share_permille, resumes, (window, used): (&str, u16)| {
         let waits = Waits { share_permille, ..waits() };
-        let driving = Driving { resumes, ..Driving::default() };
+        let waited_for = Some("five_hour".to_string());
+        let driving = Driving { resumes, window: waited_for, ..Driving::default() };
         let sky = Sky { run: &run(), waits: &waits, driving: &driving, now_ms: NOON, local };
-        assert_eq!(window(used, &sky).is_some(), exceeds_share(used, &sky));
-        window(used, &sky).map(|forecast| told(&forecast))
+        used_up(&BTreeMap::from([(window.to_string(), used)]), &sky)
     };
-    assert_eq!(of(Some(500), 0, 900), None);
-    assert_eq!(of(Some(500), 1, 499), None);
-    assert_eq!(of(None, 1, 1000), None);
-    assert_snapshot!(of(Some(500), 1, 500).unwrap(), @"park rate_limited: 50 % of the window that was waited for are used, as much as `max_window_share` allows: `ralph run --resume k7f2` goes on");
+    assert_eq!(of(Some(500), 0, ("five_hour", 900)), None);
+    assert_eq!(of(Some(500), 1, ("five_hour", 499)), None);
+    assert_eq!(of(Some(500), 1, ("seven_day", 900)), None);
+    assert_eq!(of(None, 1, ("five_hour", 1000)), None);
+    assert_snapshot!(of(Some(500), 1, ("five_hour", 503)).unwrap(), @"50 % of the window that was waited for are used, and `max_window_share` allows 50 %: `ralph run --resume k7f2` goes on");
 }
 
 fn any_waits() -> impl Strategy<Value = Waits> {

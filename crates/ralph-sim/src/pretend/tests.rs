@@ -227,7 +227,7 @@ fn the_cap_of_the_settings_given_beats_the_projects() {
 #[test]
 fn a_limit_is_told_before_the_error_that_comes_of_it() {
     let directory = tempfile::tempdir().unwrap();
-    let script = "[[step]]\nagent = 'near'\nrate_limit = { status = 'allowed_warning', type = 'seven_day' }\n\
+    let script = "[[step]]\nagent = 'near'\nrate_limit = { status = 'allowed_warning', type = 'seven_day', used_percent = 91 }\n\
         [[step]]\nrate_limit = { resets_in_ms = 60000 }";
     let mut client = Driven::start(directory.path(), script, &[]);
     let mut infos = Vec::new();
@@ -249,7 +249,7 @@ fn a_limit_is_told_before_the_error_that_comes_of_it() {
         infos.push(format!("{} {}", told(&result), result["api_error_status"]));
     }
     insta::assert_snapshot!(infos.join("\n"), @r#"
-    {"rateLimitType":"seven_day","status":"allowed_warning"}
+    {"rateLimitType":"seven_day","status":"allowed_warning","utilization":0.91}
     result completed null
     {"rateLimitType":"five_hour","resetsAt":"in a minute","status":"rejected"}
     result api_error 429

@@ -326,6 +326,9 @@ impl Client<'_> {
             let at = clock::now_ms().saturating_add(wait).div_ceil(1000);
             info["resetsAt"] = json!(at);
         }
+        if let Some(percent) = limit.used_percent {
+            info["utilization"] = json!(f64::from(percent) / 100.0);
+        }
         self.tell(json!({"type": "rate_limit_event", "rate_limit_info": info}))
     }
 

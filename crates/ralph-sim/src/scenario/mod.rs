@@ -208,6 +208,8 @@ pub struct RateLimit {
     pub kind: String,
     /// From the moment that it is told, where it is known.
     pub resets_in_ms: Option<u64>,
+    /// How much of the window is used, in hundredths.
+    pub used_percent: Option<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -72,6 +72,7 @@ impl Reader {
             status: limit.status.map_or_else(|| REJECTED.to_owned(), Spanned::into_inner),
             kind: limit.r#type.unwrap_or_else(|| USUAL_LIMIT.to_owned()),
             resets_in_ms: limit.resets_in_ms,
+            used_percent: limit.used_percent,
         }
     }
 }

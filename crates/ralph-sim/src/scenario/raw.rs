@@ -195,6 +195,7 @@ pub(super) struct RateLimit {
     pub(super) status: Option<Spanned<String>>,
     pub(super) r#type: Option<String>,
     pub(super) resets_in_ms: Option<u64>,
+    pub(super) used_percent: Option<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -279,6 +279,7 @@ mod tests {
             status: "rejected".to_owned(),
             kind: "five_hour".to_owned(),
             resets_in_ms: Some(10),
+            used_percent: Some(97),
         };
         let scenario = Scenario {
             name: "a night".to_owned(),
@@ -337,7 +338,7 @@ mod tests {
         run = "ralph status"
 
         [[step]]
-        rate_limit = { status = "rejected", type = "five_hour", resets_in_ms = 10 }
+        rate_limit = { status = "rejected", type = "five_hour", resets_in_ms = 10, used_percent = 97 }
 
         [expect]
         status = "verified"

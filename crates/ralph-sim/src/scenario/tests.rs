@@ -309,7 +309,7 @@ fn only_a_pretended_client_crashes_hangs_and_has_limits() {
        did you mean `rejected`?
     3: "resets"
        there is no key `resets` here
-       there is `status`, `type`, `resets_in_ms`
+       there is `status`, `type`, `resets_in_ms`, `used_percent`
     2: "[[step]]"
        this is more than one step
        give it one of `person`, `session`, or `agent` with its `tools`

@@ -247,9 +247,10 @@ fn pretended(out: &mut Text, turn: &AgentTurn) {
     }
     if let Some(limit) = &turn.rate_limit {
         let reset = limit.resets_in_ms.map(|ms| format!(", resets_in_ms = {}", count(ms)));
+        let used = limit.used_percent.map(|percent| format!(", used_percent = {percent}"));
         let (status, kind) = (string(&limit.status), string(&limit.kind));
-        let reset = reset.unwrap_or_default();
-        out.set("rate_limit", &format!("{{ status = {status}, type = {kind}{reset} }}"));
+        let (reset, used) = (reset.unwrap_or_default(), used.unwrap_or_default());
+        out.set("rate_limit", &format!("{{ status = {status}, type = {kind}{reset}{used} }}"));
     }
 }
 

@@ -38,9 +38,10 @@ pub(super) fn headers(limit: &RateLimit) -> Vec<(&'static str, String)> {
         headers.push(("anthropic-ratelimit-unified-reset", reset));
     }
     if let Some(window) = window {
-        let used = if is_rejected(limit) { USED_UP } else { NEARLY };
+        let usual = if is_rejected(limit) { USED_UP } else { NEARLY };
+        let used = limit.used_percent.map(|percent| (f64::from(percent) / 100.0).to_string());
         headers.push((window.status, limit.status.clone()));
-        headers.push((window.utilization, used.to_owned()));
+        headers.push((window.utilization, used.unwrap_or_else(|| usual.to_owned())));
     }
     headers
 }

@@ -4,11 +4,14 @@ use super::{caller, home};
 use crate::cli::OneRun;
 use crate::report::Failure;
 use crate::term;
+use crate::wording::safe;
 use ralph_core::id::RunId;
+use ralph_core::run::Phase;
 use ralph_exec::clock::Deadline;
 use ralph_exec::control::{self, Named};
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
+use ralph_exec::store;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -32,8 +35,20 @@ pub(crate) fn pause(env: &Env, args: &OneRun) -> Result<(), Failure> {
 pub(crate) fn resume(env: &Env, args: &OneRun) -> Result<(), Failure> {
     let home = home(env)?;
     let run = run_named(&home, &args.name, "resumed")?;
+    let opened = store::load(&home, &run)?;
+    let is_paused = matches!(control::phase(&home, &opened), Phase::Paused { .. });
+    if let Some(parked) = opened.state.driving.parked.as_ref().filter(|_| is_paused) {
+        let what = format!("nobody drives run `{run}`: {}", safe(&parked.why));
+        return Err(Failure::new(&what, &format!("`ralph run --resume {run}` goes on with it")));
+    }
     control::resume(&home, &run, caller(env), &Deadline::after(PATIENCE))?;
-    say(args, run.as_str(), "active", "its session is held at the next stop")
+    let next = match opened.run.drive {
+        None => "its session is held at the next stop".to_string(),
+        Some(_) => {
+            format!("its runner goes on; `ralph run --resume {run}` starts one if there is none")
+        }
+    };
+    say(args, run.as_str(), "active", &next)
 }
 
 pub(crate) fn cancel(env: &Env, args: &OneRun) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ use crate::term::{self, Reader};
 use crate::wording::{self, safe};
 use ralph_core::id::RunId;
 use ralph_core::record::{Change, Entry, Move};
+use ralph_core::redact::Redactor;
 use ralph_core::run::{Phase, State};
 use ralph_exec::clock;
 use ralph_exec::env::Env;
@@ -42,21 +43,28 @@ pub(crate) fn run(env: &Env, args: &Log) -> Result<(), Failure> {
     {
         term::err(&super::why::broken_line(broken));
     }
-    let reader = print(args, &history.name, &history.entries)?;
+    let redactor = Redactor::new(env.secrets());
+    let output = (&redactor, args);
+    let reader = print(output, &history.name, &history.entries)?;
     if reader == Reader::Gone || !args.follow {
         return Ok(());
     }
     match RunId::parse(&history.name) {
-        Some(run) => follow(&home, args, &run, history.entries.len()),
+        Some(run) => follow(&home, output, &run, history.entries.len()),
         None => Ok(()),
     }
 }
 
-fn follow(home: &Home, args: &Log, run: &RunId, mut shown: usize) -> Result<(), Failure> {
+fn follow(
+    home: &Home,
+    output: (&Redactor, &Log),
+    run: &RunId,
+    mut shown: usize,
+) -> Result<(), Failure> {
     loop {
         let history = overview::of_run(home, run)?;
         let new = history.entries.get(shown..).unwrap_or_default();
-        let reader = print(args, &history.name, new)?;
+        let reader = print(output, &history.name, new)?;
         if reader == Reader::Gone || !goes_on(&history.entries) {
             return Ok(());
         }
@@ -69,9 +77,14 @@ fn goes_on(entries: &[Entry]) -> bool {
     State::replay(entries).is_none_or(|(_, state)| !matches!(state.phase, Phase::Ended(_)))
 }
 
-fn print(args: &Log, name: &str, entries: &[Entry]) -> Result<Reader, Failure> {
+fn print(
+    (redactor, args): (&Redactor, &Log),
+    name: &str,
+    entries: &[Entry],
+) -> Result<Reader, Failure> {
     for entry in entries {
         let reader = if args.json {
+            let change = harmless(redactor, &entry.change);
             super::print_json(&EntryJson {
                 v: 1,
                 name,
@@ -79,7 +92,7 @@ fn print(args: &Log, name: &str, entries: &[Entry]) -> Result<Reader, Failure> {
                 at: clock::rfc3339(entry.at_ms),
                 iteration: entry.iteration,
                 prev: &entry.prev,
-                change: &entry.change,
+                change: &change,
             })?
         } else {
             term::out(&line(entry))?
@@ -89,6 +102,25 @@ fn print(args: &Log, name: &str, entries: &[Entry]) -> Result<Reader, Failure> {
         }
     }
     Ok(Reader::There)
+}
+
+/// What a person gave the agent on its command line is kept as it was, since whoever goes on with the run needs it;
+/// it is shown without secrets.
+fn harmless(redactor: &Redactor, change: &Change) -> Change {
+    let mut change = change.clone();
+    let run = if let Change::Restored(restored) = &mut change {
+        Some(&mut restored.run)
+    } else if let Change::Started(run) = &mut change {
+        Some(&mut **run)
+    } else {
+        None
+    };
+    if let Some(settings) = run.and_then(|run| run.drive.as_mut()) {
+        for argument in &mut settings.arguments {
+            *argument = redactor.redact(argument);
+        }
+    }
+    change
 }
 
 #[expect(clippy::too_many_lines, reason = "one arm for each thing that can happen")]

@@ -1,7 +1,7 @@
 //! `ralph tell`, `waive`, `limits`: what a person says about a run while it goes on.
 
 use super::{caller, declare, home};
-use crate::cli::{count, duration, micro_usd};
+use crate::cli::{count, duration, micro_usd, tokens};
 use crate::report::Failure;
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
@@ -91,6 +91,9 @@ pub(crate) struct SetLimits {
     /// How much the session may spend in all, in USD; 0 is without limit
     #[arg(long, value_name = "USD", value_parser = micro_usd)]
     pub max_cost_usd: Option<u64>,
+    /// How many tokens all sessions of a run that ralph drives may use, such as `2M`; 0 is without limit
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    pub max_tokens: Option<u64>,
     /// End the run when this many stops in a row brought nothing new
     #[arg(long, value_name = "N", value_parser = count)]
     pub stuck_after: Option<u32>,
@@ -134,6 +137,7 @@ struct LimitsJson<'a> {
     min_iterations: u32,
     max_duration_ms: Option<u64>,
     max_cost_usd: Option<f64>,
+    max_tokens: Option<u64>,
     stuck_after: u32,
 }
 
@@ -345,6 +349,7 @@ pub(crate) fn limits(env: &Env, args: &SetLimits) -> Result<(), Failure> {
         min_iterations: args.min_iterations,
         max_duration_ms: args.max_duration,
         max_cost_micro_usd: args.max_cost_usd,
+        max_tokens: args.max_tokens,
         stuck_after: args.stuck_after,
         ..Bounds::default()
     };
@@ -357,6 +362,7 @@ pub(crate) fn limits(env: &Env, args: &SetLimits) -> Result<(), Failure> {
             min_iterations: now.min_iterations,
             max_duration_ms: now.max_duration_ms,
             max_cost_usd: now.max_cost_micro_usd.map(wording::usd),
+            max_tokens: now.max_tokens,
             stuck_after: now.stuck_after,
         })?;
     } else {

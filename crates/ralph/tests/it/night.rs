@@ -397,3 +397,146 @@ fn a_run_has_one_runner() {
       hint: `ralph status` shows how it stands
     ");
 }
+
+/// R-K2c: of a window that was waited for, no more is used than a person allows; then only they go on.
+#[test]
+fn a_window_that_was_waited_for_is_not_used_up() {
+    let night = Night::new(
+        "
+[[step]]
+rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 1500 }
+
+[[step]]
+rate_limit = { status = \"allowed_warning\", type = \"seven_day\", used_percent = 90 }
+agent = \"I looked around.\"
+
+[[step]]
+rate_limit = { status = \"allowed_warning\", type = \"five_hour\", used_percent = 60 }
+tools = [{ run = \"sleep 600\" }]
+
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"Now it does.\"
+",
+    );
+    let config = night.sandbox.ralph_home("config.toml");
+    fs::write(&config, "[runner]\nlimit_jitter = \"0s\"\nmax_window_share = 0.5\n").unwrap();
+    let ended = night.run(&["--wait-for-limits", "1m"]);
+    assert_eq!(ended.code, Some(8), "{ended}");
+    assert_eq!(night.resume().code, Some(0));
+    assert_snapshot!(night.story(), @"
+    session fresh
+    waits rate_limit
+    woke
+    1 blocked (block)
+    parked rate_limited
+    session resumed
+    1 allowed (final-look)
+    1 ended (verified)
+    ");
+}
+
+/// A copy of a session goes on where it was: the run begins with all that it knew, and pays for its own part alone.
+#[test]
+fn a_run_begins_with_a_copy_of_a_session() {
+    let night = Night::new(
+        "
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"Now it does.\"
+usage = { input = 200000 }
+
+[[step]]
+agent = \"It did already.\"
+usage = { input = 200000 }
+
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"Now it does again.\"
+usage = { input = 1000 }
+",
+    );
+    let ended = night.run(&[]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let first = Night::events(&ended, "session")[0]["session"].as_str().unwrap().to_string();
+    let cost =
+        |ended: &Ended| Night::events(ended, "ended")[0]["standing"]["spent_usd"].as_f64().unwrap();
+    let (run, dear) = (night.id(), cost(&ended));
+
+    night.sandbox.write("main.sh", "echo hello\n");
+    let ended = night.run(&["--fork", &run]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let session = &Night::events(&ended, "session")[0];
+    let argv: Vec<_> = session["argv"].as_array().unwrap().iter().skip(7).take(5).collect();
+    let copy = session["session"].as_str().unwrap();
+    let expected = ["--resume", &first, "--fork-session", "--session-id", copy];
+    assert_eq!(argv, expected);
+    let story = night.story();
+    assert_snapshot!(story, @"
+    session forked
+    1 blocked (block)
+    1 allowed (final-look)
+    1 ended (verified)
+    ");
+    assert!(cost(&ended) < dear * 1.5, "{} {dear}", cost(&ended));
+}
+
+/// What there is no copy of is not begun without it.
+#[test]
+fn a_copy_of_nothing_is_parked() {
+    let night = Night::new(EARLY_THEN_GOOD);
+    let ended = night.run(&["--fork", "0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa"]);
+    assert_eq!(ended.code, Some(5), "{ended}");
+    assert_snapshot!(Night::events(&ended, "ended")[0]["because"].as_str().unwrap(), @"the agent knows no session `0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa` to copy");
+    let ended =
+        night.sandbox.ralph(["run", GOAL, "--fork", "k7f2", "--agent-program", "/bin/true"]);
+    assert_snapshot!(ended.to_string(), @"
+    exit 1
+    --- stderr
+    error: `k7f2` is neither a run nor a session that ralph knows
+      hint: `ralph status --all` lists the runs there are
+    ");
+}
+
+/// R-H4e: what a person gave the agent is needed to go on, and shown without secrets; a parked run says how it goes on.
+#[test]
+fn a_parked_run_tells_how_it_goes_on_and_no_secrets() {
+    let night = Night::new(
+        "
+[[step]]
+rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000 }
+",
+    );
+    let secret = "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyz";
+    let ended = night.run(&["--max-tokens", "2M"]);
+    assert_eq!(ended.code, Some(8), "{ended}");
+    let run = night.id();
+    let refused = night.sandbox.ralph(["resume", &run]);
+    let limits = night.sandbox.ralph(["limits", &run, "--max-tokens", "500k", "--json"]);
+    let shown = format!("{refused}{limits}").replace(&run, "$RUN");
+    insta::with_settings!({filters => vec![(r"lifted at [^;]*;", "lifted at [time];")]}, {
+        assert_snapshot!(shown, @r#"
+        exit 1
+        --- stderr
+        error: nobody drives run `$RUN`: the provider lifts its limit at 08:21; `wait_for_limits` is off: `ralph run --resume $RUN` goes on
+          hint: `ralph run --resume $RUN` goes on with it
+
+        exit 0
+        --- stdout
+        {"v":1,"run":"$RUN","max_iterations":25,"min_iterations":0,"max_duration_ms":28800000,"max_cost_usd":20.0,"max_tokens":500000,"stuck_after":3}
+        "#);
+    });
+
+    let flags = ["--append-system-prompt", secret, "--permission-mode", "plan"];
+    let args = [&[GOAL, "--"][..], &flags].concat();
+    let ended = crate::sandbox::ended(&mut night.command(&args), b"");
+    assert_ne!(ended.code, Some(1), "{ended}");
+    let log = night.sandbox.ralph(["log", "--json"]);
+    assert!(log.stdout.contains("[redacted]") && !log.stdout.contains(secret), "{log}");
+}

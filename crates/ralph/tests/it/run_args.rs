@@ -194,7 +194,7 @@ fn permissions_are_skipped_only_when_a_person_says_so_twice() {
     ");
     let agreed =
         ["a goal", "--allow-skip-permissions", "--", "--permission-mode", "bypassPermissions"];
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &agreed).to_string()), @"
+    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &agreed).to_string()), @r#"
     exit 0
     --- stdout
     would start  a goal
@@ -203,10 +203,10 @@ fn permissions_are_skipped_only_when_a_person_says_so_twice() {
       gates     tests  sh -c 'exit 0'
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
-      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id ID --permission-mode bypassPermissions
+      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}' --permission-mode bypassPermissions
       note      the agent asks for no permissions in this run: let it work in a container or a virtual machine, without your keys
     nothing was started
-    ");
+    "#);
     for words in [&["a goal"][..], &["a goal", "--yes"], &["a goal", "--", "--debug"]] {
         let shown = planned(&sandbox, words).to_string();
         assert!(!shown.contains("ermission"), "{shown}");
@@ -271,7 +271,7 @@ fn gates_that_were_found_are_agreed_to_first() {
     error: the project has no `ralph.toml`, and a work tree begins at a commit
       hint: `ralph gate detect --write` makes it; commit it, and approve it with `ralph trust`
     ");
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &["a goal"]).to_string()), @"
+    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &["a goal"]).to_string()), @r#"
     exit 0
     --- stdout
     would start  a goal
@@ -280,11 +280,11 @@ fn gates_that_were_found_are_agreed_to_first() {
       gates     tests  npm test
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
-      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id ID
+      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      nobody approved these gates yet: a start asks, and writes `$ROOT/project/ralph.toml`; `--yes` agrees
     nothing was started
-    ");
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &["a goal", "--no-gates"]).to_string()), @"
+    "#);
+    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &["a goal", "--no-gates"]).to_string()), @r#"
     exit 0
     --- stdout
     would start  a goal
@@ -292,10 +292,10 @@ fn gates_that_were_found_are_agreed_to_first() {
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
-      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id ID
+      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      nothing measures this goal: the agent's own word ends the run, as claimed, or its limits do
     nothing was started
-    ");
+    "#);
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_dry_run_says_everything_and_does_nothing() {
         "--append-system-prompt",
         "the token is ghp_0123456789abcdef",
     ];
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &words).to_string()), @"
+    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &words).to_string()), @r#"
     exit 0
     --- stdout
     would start  make the parser handle nested quotes
@@ -327,14 +327,14 @@ fn a_dry_run_says_everything_and_does_nothing() {
       waits     up to 6 h for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       stuck     then `opus` is tried
       worktree  one of its own, and a branch; merged when the merged tree is verified
-      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id ID --model sonnet --append-system-prompt 'the token is [redacted]'
+      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --model sonnet --max-budget-usd 12.500000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1040"}}' --append-system-prompt 'the token is [redacted]'
     nothing was started
-    ");
+    "#);
     let with_json = [&["--json"], &words[..]].concat();
     assert_snapshot!(sandbox.tidy(&planned(&sandbox, &with_json).to_string()), @r#"
     exit 0
     --- stdout
-    {"v":1,"event":"planned","run":null,"title":"make the parser handle nested quotes","project":"$ROOT/project","max_iterations":40,"max_duration_ms":28800000,"max_cost_usd":12.5,"max_tokens":2000000,"handover_at":0.75,"gates":[{"gate":"tests","command":"sh -c 'exit 0'"}],"approved":true,"argv":["$ROOT/bin/claude","-p","--input-format","stream-json","--output-format","stream-json","--verbose","--session-id","ID","--model","sonnet","--append-system-prompt","the token is [redacted]"],"worktree":"merge","notes":[]}
+    {"v":1,"event":"planned","run":null,"title":"make the parser handle nested quotes","project":"$ROOT/project","max_iterations":40,"max_duration_ms":28800000,"max_cost_usd":12.5,"max_tokens":2000000,"handover_at":0.75,"gates":[{"gate":"tests","command":"sh -c 'exit 0'"}],"approved":true,"argv":["$ROOT/bin/claude","-p","--input-format","stream-json","--output-format","stream-json","--verbose","--session-id","NEW","--model","sonnet","--max-budget-usd","12.500000","--settings","{\"env\":{\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\":\"1040\"}}","--append-system-prompt","the token is [redacted]"],"worktree":"merge","notes":[]}
     "#);
 }
 
@@ -353,7 +353,7 @@ fn a_loop_is_its_prompt_and_its_list() {
       hint: `ralph trust --features .claude/data/ralph-loops/csv` shows what would run, and asks
     ");
     fs::write(&list, unchecked).unwrap();
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &["--loop", "csv"]).to_string()), @"
+    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &["--loop", "csv"]).to_string()), @r#"
     exit 0
     --- stdout
     would start  csv
@@ -362,12 +362,12 @@ fn a_loop_is_its_prompt_and_its_list() {
       list      `$ROOT/project/.claude/data/ralph-loops/csv`
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
-      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id ID
+      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
     nothing was started
-    ");
+    "#);
     let plan = ["--plan", "PLAN.md", "--pr", "--wait-for-checks", "30m"];
     write_at(&sandbox.project().join("PLAN.md"), "- [ ] one\n");
-    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &plan).to_string()), @"
+    assert_snapshot!(sandbox.tidy(&planned(&sandbox, &plan).to_string()), @r#"
     exit 0
     --- stdout
     would start  what is listed
@@ -377,9 +377,9 @@ fn a_loop_is_its_prompt_and_its_list() {
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       worktree  one of its own, and a branch; then a pull request, whose checks have 30 min
-      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id ID
+      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
     nothing was started
-    ");
+    "#);
     let elsewhere =
         Sandbox::named("plain").env("PATH", &format!("{}/bin:/usr/bin", sandbox.root().display()));
     let refused = elsewhere.ralph(["run", "a goal", "--worktree"]);
@@ -437,6 +437,9 @@ fn help_is_all_there_is_to_know() {
 
           --resume <RUN>
               Go on with a run that was parked, interrupted or killed
+
+          --fork <SESSION|RUN>
+              Begin with a copy of this session of the agent's, or of the last one of this run
 
           --queue <FILE|DIR>
               Work through a list of goals: a file, or a directory with a file for each
@@ -549,6 +552,8 @@ fn help_is_all_there_is_to_know() {
       ralph run --goal-file goal.md --max-duration 8h --max-cost 20 --wait-for-limits 6h
       ralph run --loop csv --worktree
       ralph run --resume k7f2
+      ralph run "now do it" --fork 0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa
+      ralph run --queue goals.md --parallel 2
       ralph run "upgrade to axum 0.8" --dry-run -- --permission-mode acceptEdits
 
     ralph starts the agent and answers its stops itself: nothing has to be installed for it. What is

@@ -1,6 +1,6 @@
 //! `ralph run` as people type it, and the mistakes that are told before anything is looked at.
 
-use crate::cli::{LimitArgs, at_least_one, complexity, duration};
+use crate::cli::{LimitArgs, at_least_one, complexity, duration, tokens};
 use crate::report::Failure;
 use clap::{Args, ValueEnum};
 use ralph_core::drive;
@@ -18,6 +18,8 @@ Examples:
   ralph run --goal-file goal.md --max-duration 8h --max-cost 20 --wait-for-limits 6h
   ralph run --loop csv --worktree
   ralph run --resume k7f2
+  ralph run \"now do it\" --fork 0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa
+  ralph run --queue goals.md --parallel 2
   ralph run \"upgrade to axum 0.8\" --dry-run -- --permission-mode acceptEdits
 
 ralph starts the agent and answers its stops itself: nothing has to be installed for it. What is
@@ -43,6 +45,9 @@ pub(crate) struct Run {
     /// Go on with a run that was parked, interrupted or killed
     #[arg(long, value_name = "RUN", conflicts_with = "queue")]
     pub resume: Option<String>,
+    /// Begin with a copy of this session of the agent's, or of the last one of this run
+    #[arg(long, value_name = "SESSION|RUN", conflicts_with_all = ["resume", "queue"])]
+    pub fork: Option<String>,
     /// Work through a list of goals: a file, or a directory with a file for each
     #[arg(long, value_name = "FILE|DIR")]
     pub queue: Option<PathBuf>,
@@ -169,7 +174,7 @@ const SKIPPING: [&str; 2] =
     ["--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"];
 
 /// Flags that are ralph's, or that leave no session to drive, and what to do instead.
-const OURS: [(&str, &str); 28] = [
+const OURS: [(&str, &str); 35] = [
     ("-p", "ralph gives it, and talks with the agent over it"),
     ("--print", "ralph gives it, and talks with the agent over it"),
     ("--input-format", "ralph gives it, and talks with the agent over it"),
@@ -182,18 +187,25 @@ const OURS: [(&str, &str); 28] = [
     ("-c", "`ralph run --resume RUN` goes on with a run"),
     ("--continue", "`ralph run --resume RUN` goes on with a run"),
     ("--from-pr", "`ralph run --resume RUN` goes on with a run"),
-    ("--fork-session", "ralph decides when a session begins"),
+    ("--fork-session", "`--fork SESSION` before the `--` begins with a copy"),
     ("--no-session-persistence", "without its transcript no session can be taken up again"),
     ("--max-budget-usd", "`--max-cost` before the `--` bounds all sessions together"),
     ("--max-turns", "`--max-iterations` before the `--` bounds all sessions together"),
     ("--model", "give `--model` before the `--`"),
     ("--settings", "ralph gives its own; put yours into `.claude/settings.local.json`"),
+    ("--managed-settings", "put yours into `.claude/settings.local.json`"),
     ("--bare", "with it no stop would be asked about"),
     ("--worktree", "give `--worktree` before the `--`"),
     ("-w", "give `--worktree` before the `--`"),
     ("--tmux", "ralph is the agent's terminal"),
     ("--bg", "ralph is the agent's terminal"),
     ("--background", "ralph is the agent's terminal"),
+    ("--cloud", "ralph drives an agent on this machine"),
+    ("--desktop", "ralph drives an agent on this machine"),
+    ("--environment", "ralph drives an agent on this machine"),
+    ("--remote-control", "ralph drives an agent on this machine"),
+    ("--teleport", "ralph drives an agent on this machine"),
+    ("--init-only", "with it there would be no session to drive"),
     ("--help", "`claude --help` shows it"),
     ("-h", "`claude --help` shows it"),
     ("--version", "`claude --version` shows it"),
@@ -331,18 +343,6 @@ pub(crate) fn permissions(flags: &[String]) -> Permissions {
 
 fn is_bypass(mode: &str) -> bool {
     mode.trim().eq_ignore_ascii_case(BYPASS)
-}
-
-/// `500000`, `500k`, `2M`.
-fn tokens(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
-        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
-        Some(_) | None => (text, 1),
-    };
-    let number = number.replace('_', "").parse::<u64>().ok();
-    let tokens = number.and_then(|number| number.checked_mul(unit));
-    tokens.ok_or_else(|| "a number such as `500k` or `2M` is needed".to_string())
 }
 
 /// `0.8` or `80%`, in thousandths.

@@ -5,12 +5,16 @@ use super::prepare::{New, Place, Plan, Work};
 use crate::cmd::start::{Demand, UNMEASURED};
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
-use ralph_core::drive::{Sessions, Settings, Then};
+use ralph_core::drive::{How, Sessions, Settings, Then};
 use ralph_core::gate::quoted;
+use ralph_core::id::SessionId;
 use ralph_core::limits::{self, Limits};
 use ralph_core::record::Run;
 use ralph_core::redact::Redactor;
+use ralph_core::run::Driving;
 use ralph_core::text;
+use ralph_drive::agent::{self, Call};
+use ralph_drive::meter::native_caps;
 use ralph_exec::config::Config;
 use ralph_exec::env::Env;
 use ralph_exec::trust;
@@ -130,7 +134,7 @@ fn planned(env: &Env, plan: &Plan) -> Planned {
     };
     let redactor = Redactor::new(env.secrets());
     planned.title = text::line(&redactor.redact(&planned.title), LONGEST_TITLE);
-    planned.argv = argv(plan).iter().map(|word| redactor.redact(word)).collect();
+    planned.argv = argv(plan, &planned.bounds).iter().map(|word| redactor.redact(word)).collect();
     planned.notes = plan.notes.iter().cloned().chain(planned.notes).collect();
     planned
 }
@@ -243,25 +247,28 @@ fn worktree(then: Then, checks_ms: Option<u64>) -> String {
     }
 }
 
-/// What the agent would be started with.
-fn argv(plan: &Plan) -> Vec<String> {
-    let fixed = [
-        "-p",
-        "--input-format",
-        "stream-json",
-        "--output-format",
-        "stream-json",
-        "--verbose",
-        "--session-id",
-        "ID",
-    ];
-    let mut argv = vec![plan.program.to_string_lossy().into_owned()];
-    argv.extend(fixed.map(str::to_string));
-    if let Some(settings) = plan.settings() {
-        if let Some(model) = &settings.model {
-            argv.extend(["--model".to_string(), model.clone()]);
+/// What the agent would be started with next.
+fn argv(plan: &Plan, bounds: &Limits) -> Vec<String> {
+    let Some(settings) = plan.settings() else { return Vec::new() };
+    let (driving, resumed) = match &plan.work {
+        Work::New(_) => (Driving::default(), None),
+        Work::Resumed(opened) => {
+            (opened.state.driving.clone(), opened.state.driven_session().cloned())
         }
-        argv.extend(settings.arguments.iter().cloned());
-    }
-    argv
+    };
+    let how = match (&resumed, &settings.from) {
+        (Some(_), _) => How::Resumed,
+        (None, Some(_)) => How::Forked,
+        (None, None) => How::Fresh,
+    };
+    let Some(session) = resumed.or_else(|| SessionId::parse("NEW")) else { return Vec::new() };
+    let call = Call {
+        session: &session,
+        how,
+        model: settings.model.as_deref(),
+        caps: &native_caps(bounds, driving.spent(), None),
+        block_cap: agent::block_cap(bounds),
+    };
+    let argv = agent::argv(&plan.program, settings, &call);
+    argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }

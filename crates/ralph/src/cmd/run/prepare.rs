@@ -7,7 +7,7 @@ use crate::cmd::{caller, feature, home, init, off};
 use crate::report::Failure;
 use crate::wording::safe;
 use ralph_core::drive::{Agent, Settings, Then, Waits};
-use ralph_core::id::RunId;
+use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::Phase;
 use ralph_drive::agent;
 use ralph_exec::config;
@@ -19,6 +19,9 @@ use ralph_exec::store::{self, Opened};
 use ralph_exec::{features, fs, git};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+
+/// As long are the names that the agent gives its sessions.
+const WHOLE: usize = 36;
 
 /// What is to be driven, and with what.
 pub(crate) struct Plan {
@@ -121,10 +124,29 @@ fn new(env: &Env, home: &Home, args: &Run, here: PathBuf) -> Result<New, Failure
         complexity: args.complexity,
         max_tokens: args.max_tokens,
         handover_at_permille: args.handover_at,
-        drive: Some(Box::new(settings(args, usual))),
+        drive: Some(Box::new(Settings { from: copied(home, args)?, ..settings(args, usual) })),
         ..Demand::of_goal(session, (project, here), goal)
     };
     Ok(New { demand: demand.within(&args.limits), judge: Judge::Nothing, place })
+}
+
+/// The session to begin with a copy of. Whether it is there is the agent's to know.
+fn copied(home: &Home, args: &Run) -> Result<Option<SessionId>, Failure> {
+    let Some(name) = &args.fork else { return Ok(None) };
+    let whole = SessionId::parse(name).filter(|session| session.as_str().len() == WHOLE);
+    if whole.is_some() {
+        return Ok(whole);
+    }
+    let run = match control::named(home, name)? {
+        Named::Session(session) => return Ok(Some(session)),
+        Named::Run(run) => run,
+    };
+    let opened = store::load(home, &run)?;
+    let session = opened.state.driven_session().cloned().or(opened.run.owner);
+    session.map(Some).ok_or_else(|| {
+        let what = format!("run `{run}` has no session to copy");
+        Failure::new(&what, "`ralph status --all` lists the runs")
+    })
 }
 
 fn place(args: &Run, project: &Path) -> Result<Place, Failure> {
