@@ -248,7 +248,10 @@ impl State {
         if let Phase::Ended(_) = self.phase {
             return;
         }
-        self.ran_ms = self.elapsed_ms(entry.at_ms);
+        // While its runner was gone nobody worked.
+        if entry.change != Change::Resumed || self.driving.count == 0 {
+            self.ran_ms = self.elapsed_ms(entry.at_ms);
+        }
         self.clock_ms = entry.at_ms;
         self.last_seen_ms = self.last_seen_ms.max(entry.at_ms);
         match &entry.change {
@@ -346,7 +349,7 @@ impl State {
         self.phase = Phase::Active;
         self.declared = None;
         self.in_a_row = 0;
-        self.driving.parked = None;
+        self.driving.goes_on();
         self.starts_anew();
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Ride<'a> {
     pub redactor: Redactor,
     pub watcher: &'a mut dyn Watcher,
     pub word: Word,
+    /// The wish that the person was told of.
+    pub heeded: Wish,
 }
 
 /// Whether what is said next holds a person's words, which are then no longer due.
@@ -56,6 +58,19 @@ impl Ride<'_> {
 
     pub(crate) fn wish(&self) -> Wish {
         self.wishes.get()
+    }
+
+    /// Whoever pressed Ctrl-C sees that it was heard, and what another one does.
+    pub(crate) fn acknowledge(&mut self) {
+        let wish = self.wish();
+        if wish > self.heeded {
+            self.heeded = wish;
+            self.note(match wish {
+                Wish::None => return,
+                Wish::AfterTheTurn => "it ends after this turn; Ctrl-C once more ends it now",
+                Wish::Now => "it ends now",
+            });
+        }
     }
 
     pub(crate) fn world(&self, driver: Driver, context_permille: Option<u16>) -> Option<World> {

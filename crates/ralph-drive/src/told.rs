@@ -5,6 +5,7 @@
 
 use ralph_core::drive::{How, Remedy};
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::record::Known;
 use ralph_core::status::Status;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -61,6 +62,8 @@ pub enum Told {
         open: u32,
         because: String,
         reason: String,
+        /// The first of what is not met, as the decision saw it.
+        missing: Vec<Missing>,
     },
     /// The agent may stop.
     LetGo {
@@ -155,6 +158,15 @@ pub struct Report {
     /// What became of a work tree of its own, or of the pull request.
     pub settled: Option<String>,
     pub sessions: Vec<SessionId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    pub name: String,
+    pub standing: Known,
+    pub note: String,
+    /// The first of what was found.
+    pub first: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -146,10 +146,14 @@ pub(crate) fn change(
     })?
 }
 
-/// A run whose owner is gone is orphaned, whether or not a stop has noticed yet.
+/// A run whose owner is gone is orphaned, whether or not a stop has noticed yet. Who drives it is its owner, too.
 pub fn phase(home: &Home, opened: &Opened) -> Phase {
-    let gone = crate::surroundings::owner_of(opened, clock::now_ms(), None)
-        == ralph_core::facts::Owner::Gone;
+    let gone = if opened.run.drive.is_some() {
+        crate::driven::runner(home, &opened.run.id).is_none()
+    } else {
+        let owner = crate::surroundings::owner_of(opened, clock::now_ms(), None);
+        owner == ralph_core::facts::Owner::Gone
+    };
     match opened.state.phase {
         ended @ Phase::Ended(_) => ended,
         _ if fs::exists(&home.tombstone(opened.run.id.as_str())) => Phase::Ended(Status::Cancelled),

@@ -109,6 +109,12 @@ fn write(
     store::transact(&world.on(run), |_| Step::Write { change, durability, answer: () })
 }
 
+/// A person goes on with a run that was parked or paused, or whose runner is gone.
+pub fn goes_on(world: &World, run: &RunId) -> Result<Opened, StoreError> {
+    write(world, run, Change::Resumed, Durability::Synced)?;
+    store::load(&world.home, run)
+}
+
 /// The run goes on in this session, which is fresh, or was its own before.
 pub fn enter(world: &World, run: &RunId, session: &Session) -> Result<(), DrivenError> {
     let (home, deadline) = (&world.home, &world.deadline());

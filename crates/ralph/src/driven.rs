@@ -4,6 +4,7 @@ use crate::cmd::run::args::{Permissions, permissions};
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
 use ralph_core::drive::Cause;
+use ralph_core::facts::Declared;
 use ralph_core::record::Run;
 use ralph_core::run::{Phase, State};
 use ralph_core::status::Status;
@@ -91,6 +92,11 @@ pub(crate) fn lines(run: &Run, state: &State, phase: Phase) -> Vec<String> {
             lines.push(format!("nobody drives it; `ralph run --resume {id}` goes on"));
         }
         (_, Phase::Active | Phase::Ended(_)) => {}
+    }
+    if let Some(Declared::NeedsHuman(question)) =
+        state.declared.as_ref().filter(|_| phase == Phase::Active)
+    {
+        lines.push(format!("asks: {}; `ralph tell {id} \"…\"` answers", safe(question)));
     }
     if let Some(tree) = settings.worktree.as_ref().filter(|_| !is_over) {
         lines.push(format!("works in `{}`, on branch `{}`", safe(&tree.path), safe(&tree.branch)));

@@ -162,6 +162,16 @@ impl Driving {
         self.flat = None;
     }
 
+    /// Whoever goes on with a parked run has seen how often it broke off, and for what it waited.
+    pub(super) fn goes_on(&mut self) {
+        if self.parked.take().is_some() {
+            self.broken = 0;
+            self.resumes = 0;
+            self.waited_limit_ms = 0;
+            self.waited_errors_ms = 0;
+        }
+    }
+
     fn tries(&mut self, remedy: Remedy) {
         if !self.tried.contains(&remedy) {
             self.tried.push(remedy);
@@ -210,13 +220,7 @@ impl State {
     fn began(&mut self, session: &Session, at_ms: u64) {
         let driving = &mut self.driving;
         driving.handing_over = None;
-        // Whoever goes on with it has seen how often it broke off, and for what it waited.
-        if driving.parked.take().is_some() {
-            driving.broken = 0;
-            driving.resumes = 0;
-            driving.waited_limit_ms = 0;
-            driving.waited_errors_ms = 0;
-        }
+        driving.goes_on();
         let id = &session.id;
         // A session that is opened again goes on counting.
         let before = driving.sessions.iter().position(|driven| driven.session.id == *id);

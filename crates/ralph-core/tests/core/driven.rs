@@ -591,3 +591,18 @@ proptest! {
         prop_assert!(matches!(night.state.phase, Phase::Ended(Status::Exhausted | Status::Stuck)));
     }
 }
+
+/// A run whose runner was killed goes on later, and what it was gone for is no time of the run.
+#[test]
+fn a_runner_that_is_gone_takes_no_time() {
+    let mut night = driven(Settings::DEFAULT);
+    let start_ms = night.now_ms;
+    let mut at = |minute: u64, change: Change| {
+        night.now_ms = start_ms + minute * MINUTE_MS;
+        night.write(change);
+        night.state.elapsed_ms(night.now_ms) / MINUTE_MS
+    };
+    let broke = || Change::Drove(Box::new(Drove::Broke { how: "killed".into() }));
+    let took = [at(10, broke()), at(500, Change::Resumed), at(505, broke())];
+    assert_eq!(took, [10, 10, 15]);
+}

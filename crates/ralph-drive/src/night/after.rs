@@ -54,8 +54,7 @@ impl Night<'_, '_> {
             Pause::Unanswered(question) => Next::Park(Status::NeedsHuman, question),
             Pause::UsedUp(why) => Next::Park(Status::RateLimited, why),
             Pause::Wished => Next::Park(Status::Cancelled, "a person ended it".to_string()),
-            Pause::Called(Phase::Paused { .. }) => Next::Paused,
-            Pause::Called(_) => {
+            Pause::Cancelled => {
                 self.cut_off()?;
                 Next::Over
             }

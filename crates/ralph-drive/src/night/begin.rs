@@ -14,7 +14,7 @@ use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_exec::proc::talk;
 use ralph_exec::store::{Opened, StoreError};
-use ralph_exec::{anchored, fs, journal};
+use ralph_exec::{anchored, driven, fs, journal};
 use std::path::PathBuf;
 
 const LARGEST_GOAL: usize = 1024 * 1024;
@@ -51,10 +51,16 @@ impl Night<'_, '_> {
             let why = format!("the {} of this day are spent", limits::money(most));
             return Ok(Next::Park(Status::Exhausted, why));
         }
-        if state.driving.count == 0 {
-            return Ok(Next::First(self.prompt()?));
+        let next = match state.driving.count {
+            0 => Next::First(self.prompt()?),
+            _ => self.take_up(&state)?,
+        };
+        if state.driving.count > 0 || state.phase != Phase::Active {
+            let world = self.ride.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
+            driven::goes_on(&world, &run.id)?;
         }
-        self.take_up(&state)
+        self.ride.stands(None)?;
+        Ok(next)
     }
 
     /// Whoever is left of the last process ends first: two agents in one tree undo each other's work.
@@ -64,12 +70,12 @@ impl Night<'_, '_> {
         }
         let entries = journal::read(&self.ride.home.run(&self.ride.run).journal());
         let entries = entries.map(|read| read.entries).unwrap_or_default();
-        if state.driving.parked.is_none() {
+        if is_unbilled(&entries) {
             self.charge_unbilled(state)?;
         }
         Ok(match left(&entries) {
             Left::Waiting => match &state.driving.wait {
-                Some(wait) => self.go_on_waiting(wait)?,
+                Some(wait) => Next::WaitOn(wait.clone()),
                 None => Next::Say(self.continuation()?),
             },
             Left::HandingOver(why) => Next::HandOver(why),
@@ -113,6 +119,16 @@ impl Night<'_, '_> {
         let held = anchored::terms(&world, &opened);
         Ok(if goal.trim().is_empty() { held } else { format!("{}\n\n{held}", goal.trim_end()) })
     }
+}
+
+/// Whether an agent was at work when its runner died. One that was parked was billed first.
+fn is_unbilled(entries: &[Entry]) -> bool {
+    let mut drove = entries.iter().rev().filter_map(|entry| {
+        let Change::Drove(drove) = &entry.change else { return None };
+        Some(&**drove)
+    });
+    let last = drove.find(|one| matches!(one, Drove::Session(_) | Drove::Parked { .. }));
+    matches!(last, Some(Drove::Session(_)))
 }
 
 fn left(entries: &[Entry]) -> Left {

@@ -21,7 +21,7 @@ use crate::agent::{Client, new_session};
 use crate::ride::{Ride, Word};
 use crate::session::{Conversation, SessionError, Start};
 use crate::told::{Report, Told, Watcher};
-use crate::wishes::Wishes;
+use crate::wishes::{Wish, Wishes};
 use ralph_core::drive::{Drove, How, Remedy, Wait};
 use ralph_core::event::Stop;
 use ralph_core::facts::Driver;
@@ -78,6 +78,8 @@ enum Next {
     Land(String),
     HandOver(String),
     Wait(Wait),
+    /// The same for one that is on record.
+    WaitOn(Wait),
     /// A person is asked.
     Ask(String),
     /// A person paused it.
@@ -120,6 +122,7 @@ pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, Drive
         redactor: Redactor::new(plan.client.env.secrets()),
         watcher,
         word: Word::None,
+        heeded: Wish::None,
     };
     let mut night = Night {
         ride: &mut ride,
@@ -169,6 +172,7 @@ impl Night<'_, '_> {
             Next::Land(commit) => self.land(&commit),
             Next::HandOver(why) => self.hand_over(&why),
             Next::Wait(wait) => self.wait(&wait),
+            Next::WaitOn(wait) => self.go_on_waiting(&wait),
             Next::Ask(question) => self.ask(question),
             Next::Paused => self.paused(),
             Next::Park(status, why) => self.park(status, &why),

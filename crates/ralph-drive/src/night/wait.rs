@@ -83,6 +83,7 @@ impl Night<'_, '_> {
             Woken::Told => {
                 let said = self.ride.load()?.state.hints;
                 let said = said.get(hints..).unwrap_or_default().join("\n");
+                self.ride.tell(&Told::Woke);
                 self.ride.word = Word::ToBePassedOn;
                 Next::Say(handoff::answered(&question, &said))
             }
@@ -91,10 +92,10 @@ impl Night<'_, '_> {
 
     /// Until a person lets it go on.
     pub(super) fn paused(&mut self) -> Result<Next, DriveError> {
-        self.close()?;
         let run = self.ride.run.clone();
         let how = format!("paused; `ralph resume {run}` goes on, `ralph cancel {run}` ends it");
         self.ride.note(&how);
+        self.close()?;
         let mut looked = Stopwatch::start();
         loop {
             self.ride.watcher.tick();

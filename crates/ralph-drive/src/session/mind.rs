@@ -35,6 +35,7 @@ impl Conversation {
 
     pub(super) fn tick(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
         ride.watcher.tick();
+        ride.acknowledge();
         if ride.wish() == Wish::Now {
             return Ok(Some(Pause::Wished));
         }
@@ -65,16 +66,23 @@ impl Conversation {
         }
         match ride.phase()? {
             Phase::Active | Phase::Orphaned => {}
+            // Its next stop is let go.
+            Phase::Paused { .. } => self.told_pause(ride),
             // What a stop was just decided to be is told by the turn.
             Phase::Ended(_) if self.facts.stop != ending::Stop::NotAsked => {}
-            phase @ (Phase::Ended(_) | Phase::Paused { .. }) => {
-                return Ok(Some(Pause::Called(phase)));
-            }
+            Phase::Ended(_) => return Ok(Some(Pause::Cancelled)),
         }
         if self.question.is_some() {
             return self.heed(ride);
         }
         self.mind_silence(ride)
+    }
+
+    fn told_pause(&mut self, ride: &mut Ride<'_>) {
+        if !self.is_told_of_pause {
+            self.is_told_of_pause = true;
+            ride.note("a person paused it: this turn ends first");
+        }
     }
 
     fn used_up(&self, ride: &Ride<'_>) -> Result<Option<String>, SessionError> {

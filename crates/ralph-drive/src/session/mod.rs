@@ -20,7 +20,7 @@ use ralph_core::event::Stop;
 use ralph_core::facts::Driver;
 use ralph_core::id::SessionId;
 use ralph_core::record::{Outcome as Charged, Rule};
-use ralph_core::run::{Phase, Spent};
+use ralph_core::run::Spent;
 use ralph_core::text;
 use ralph_exec::clock::{self, Deadline, Stopwatch};
 use ralph_exec::contract::work;
@@ -99,8 +99,8 @@ pub(crate) enum Pause {
     Wished,
     /// The time of the run is up in the middle of a turn.
     OverTime,
-    /// The run was ended, paused or cancelled from elsewhere.
-    Called(Phase),
+    /// The run was ended from elsewhere.
+    Cancelled,
 }
 
 #[derive(Debug)]
@@ -138,6 +138,7 @@ pub(crate) struct Conversation {
     heard: Stopwatch,
     looked: Stopwatch,
     nudge: Nudge,
+    is_told_of_pause: bool,
     manner: Manner,
     /// The last stop that was asked about.
     stop: Option<Box<Stop>>,
@@ -214,6 +215,7 @@ impl Conversation {
         self.settled = None;
         self.activity.has_result = false;
         self.nudge = Nudge::No;
+        self.is_told_of_pause = false;
         self.heard = Stopwatch::start();
         // With a stroke in front it would be a command of the client's, and reach no model.
         let stroke = if text.starts_with('/') { " " } else { "" };

@@ -96,6 +96,7 @@ impl Conversation {
             heard: Stopwatch::start(),
             looked: Stopwatch::start(),
             nudge: Nudge::No,
+            is_told_of_pause: false,
             manner: Manner::Usual,
             stop: None,
             requests: 0,

@@ -2,11 +2,11 @@
 
 use super::{Conversation, SessionError};
 use crate::ride::Ride;
-use crate::told::{Speaker, Told};
+use crate::told::{Missing, Speaker, Told};
 use crate::wire::{self, Block, LimitStatus, Line};
 use ralph_core::decide::Decision;
 use ralph_core::drive::{Drove, Meter, Metered, Source};
-use ralph_core::record::Outcome;
+use ralph_core::record::{Outcome, Report};
 use ralph_core::text;
 use ralph_exec::contract::progress::{self, Bill, Progress};
 use ralph_exec::{clock, ledger};
@@ -124,9 +124,10 @@ pub(crate) fn tell_decision(
         Outcome::Blocked { reason } | Outcome::Awaited { reason } => Told::Held {
             iteration: opened.state.iteration,
             most: opened.state.limits(&opened.run).max_iterations,
-            open: decision.report.as_ref().map_or(0, ralph_core::record::Report::open),
+            open: decision.report.as_ref().map_or(0, Report::open),
             because,
             reason: reason.clone(),
+            missing: decision.report.iter().flat_map(|report| missing(ride, report)).collect(),
         },
         Outcome::Allowed
         | Outcome::HandedOver
@@ -139,6 +140,17 @@ pub(crate) fn tell_decision(
     }
     ride.stands_as(&opened, context_permille);
     Ok(())
+}
+
+fn missing(ride: &Ride<'_>, report: &Report) -> Vec<Missing> {
+    let line = |text: &str| text::line(&ride.redactor.redact(text), LONGEST_FAILURE);
+    let missing = |one: &ralph_core::record::Line| Missing {
+        name: line(&one.name),
+        standing: one.standing,
+        note: line(&one.note),
+        first: one.first.as_deref().map(line),
+    };
+    report.lines.iter().map(missing).collect()
 }
 
 fn watch_assistant(ride: &mut Ride<'_>, said: &wire::Assistant) {

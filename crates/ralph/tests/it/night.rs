@@ -520,11 +520,11 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
     let refused = night.sandbox.ralph(["resume", &run]);
     let limits = night.sandbox.ralph(["limits", &run, "--max-tokens", "500k", "--json"]);
     let shown = format!("{refused}{limits}").replace(&run, "$RUN");
-    insta::with_settings!({filters => vec![(r"lifted at [^;]*;", "lifted at [time];")]}, {
+    insta::with_settings!({filters => vec![(r"at \d\d:\d\d", "at [time]")]}, {
         assert_snapshot!(shown, @r#"
         exit 1
         --- stderr
-        error: nobody drives run `$RUN`: the provider lifts its limit at 08:21; `wait_for_limits` is off: `ralph run --resume $RUN` goes on
+        error: nobody drives run `$RUN`: the provider lifts its limit at [time]; `wait_for_limits` is off: `ralph run --resume $RUN` goes on
           hint: `ralph run --resume $RUN` goes on with it
 
         exit 0
@@ -539,4 +539,121 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
     assert_ne!(ended.code, Some(1), "{ended}");
     let log = night.sandbox.ralph(["log", "--json"]);
     assert!(log.stdout.contains("[redacted]") && !log.stdout.contains(secret), "{log}");
+}
+
+/// R-D1c: a conflict is a person's to resolve, in the work tree that was kept; then the run goes on where it was.
+#[test]
+fn a_resolved_conflict_lands() {
+    let sandbox = Sandbox::new();
+    let mine = format!(
+        "cd '{}' && echo 'echo hi, goodbye' > main.sh && git -c user.name=t -c user.email=t@t commit -qam mine",
+        sandbox.project().display()
+    );
+    let steps = format!(
+        "
+[[step]]
+tools = [{{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }}, {{ run = \"{mine}\" }}]
+
+[[step]]
+agent = \"Now it does.\"
+"
+    );
+    let night = Night::of(sandbox, &steps, "");
+    let ended = night.run(&["--worktree"]);
+    assert_eq!(ended.code, Some(5), "{ended}");
+    let status = night.sandbox.ralph(["status", "--json"]);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    let tree = status["runs"][0]["driven"]["worktree"].as_str().unwrap();
+    let git = |args: &[&str]| {
+        let me = ["-C", tree, "-c", "user.name=t", "-c", "user.email=t@t"];
+        let mut git = Command::new("git");
+        git.args(me).args(args).env_clear().env("HOME", night.sandbox.home()).output().unwrap()
+    };
+    assert!(!git(&["merge", "--quiet", "main"]).status.success());
+    fs::write(std::path::Path::new(tree).join("main.sh"), "echo goodbye\n").unwrap();
+    assert!(git(&["commit", "--quiet", "--all", "--message", "resolved"]).status.success());
+    let ended = night.resume();
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_snapshot!(night.story(), @"
+    session fresh
+    0 allowed (final-look)
+    parked needs_human
+    0 allowed (final-look)
+    settled
+    0 ended (verified)
+    ");
+    let landed = fs::read_to_string(night.sandbox.project().join("main.sh")).unwrap();
+    assert_eq!(landed, "echo goodbye\n");
+}
+
+/// Nobody drives a run whose runner was killed, and nobody says otherwise; what it was gone for is no time of the run.
+#[test]
+fn a_run_whose_runner_was_killed_says_how_it_goes_on() {
+    let night = Night::new(
+        "
+[[step]]
+tools = [{ run = \"sleep 600\" }]
+",
+    );
+    let (mut child, _events) = night.until(&[], "tool");
+    let shown = |night: &Night| {
+        let shown =
+            night.sandbox.ralph(["status", &night.id()]).stdout.replace(&night.id(), "$RUN");
+        let lines: Vec<_> = shown.lines().take(3).map(str::to_string).collect();
+        lines.join("\n")
+    };
+    let driven = shown(&night);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let told = format!("{driven}\n--\n{}", shown(&night));
+    insta::with_settings!({filters => vec![(r"\d+ (ms|s) of", "[time] of"), ("claude [0-9a-f]{8}", "claude [session]")]}, {
+        assert_snapshot!(told, @"
+        $RUN  armed        Let main.sh say goodbye.
+              claude [session] · iteration 0 of 25 · [time] of 8 h · $0 of $20
+              ? the agent asks for no permissions, as a person wanted it
+        --
+        $RUN  orphaned     Let main.sh say goodbye.
+              claude [session] · iteration 0 of 25 · [time] of 8 h · $0 of $20
+              nobody drives it; `ralph run --resume $RUN` goes on
+        ");
+    });
+}
+
+/// Ctrl-C is heard at once, and it is said what another one does; a pause lets the turn end, and is said too.
+#[test]
+fn a_wish_is_acknowledged() {
+    let night = Night::new(
+        "
+[[step]]
+tools = [{ run = \"until [ -e go ]; do sleep 0.05; done\" }]
+
+[[step]]
+agent = \"That took a while.\"
+",
+    );
+    let (mut child, mut events) = night.until(&[], "tool");
+    let mut note = || {
+        let mut line = String::new();
+        while !line.contains("\"event\":\"note\"") {
+            line.clear();
+            assert_ne!(events.read_line(&mut line).unwrap(), 0, "no note");
+        }
+        let note: Value = serde_json::from_str(&line).unwrap();
+        note["text"].as_str().unwrap().to_string()
+    };
+    assert_eq!(night.sandbox.ralph(["pause", &night.id()]).code, Some(0));
+    let paused = note();
+    assert_eq!(night.sandbox.ralph(["resume", &night.id()]).code, Some(0));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let told = format!("{paused}\n{}", note());
+    night.sandbox.write("go", "");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_snapshot!(told, @"
+    a person paused it: this turn ends first
+    it ends after this turn; Ctrl-C once more ends it now
+    ");
+    assert_snapshot!(night.story(), @"
+    session fresh
+    parked cancelled
+    ");
 }

@@ -17,7 +17,8 @@ pub(super) struct Bar {
     standing: Option<(Standing, u64)>,
     /// Gates at work, and since when.
     gates: Vec<(String, u64)>,
-    until_ms: Option<u64>,
+    /// What it is at until when.
+    until: Option<(&'static str, u64)>,
 }
 
 impl Bar {
@@ -34,8 +35,8 @@ impl Bar {
         self.gates.retain(|(known, _)| *known != name);
     }
 
-    pub(super) fn wait(&mut self, until_ms: Option<u64>) {
-        self.until_ms = until_ms;
+    pub(super) fn wait(&mut self, until: Option<(&'static str, u64)>) {
+        self.until = until;
     }
 
     /// As many parts as there is room for; the last column stays free, because some terminals wrap as soon as it is
@@ -55,9 +56,9 @@ impl Bar {
     }
 
     fn now(&self, now_ms: u64) -> Option<String> {
-        if let Some(until_ms) = self.until_ms {
+        if let Some((what, until_ms)) = self.until {
             let left = until_ms.saturating_sub(now_ms);
-            return Some(format!("waits {}", countdown(left)));
+            return Some(format!("{what} {}", countdown(left)));
         }
         let (name, since_ms) = self.gates.first()?;
         let more = match self.gates.len() {
@@ -173,9 +174,9 @@ mod tests {
         told.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
         bar.gate_ended("tests");
         told.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
-        bar.wait(Some(3_907_000));
+        bar.wait(Some(("waits", 3_907_000)));
         told.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
-        bar.wait(Some(1));
+        bar.wait(Some(("asks", 1)));
         told.push_str(&format!("    {}\n", term::plain(&bar.line(62_500, 60))));
         bar = Bar::default();
         bar.stand(&Standing { open: Some(0), total: Some(5), ..Standing::default() }, 0);
@@ -191,7 +192,7 @@ mod tests {
             ▸ tests and 1 more 12 s · iteration 3 of 25 · context 41 %
             ▸ clippy 11 s · iteration 3 of 25 · context 41 %
             waits 1:04:05 · iteration 3 of 25 · context 41 %
-            waits 0:00 · iteration 3 of 25 · context 41 %
+            asks 0:00 · iteration 3 of 25 · context 41 % · $1.82 of $20
             iteration 0 · $0 · 1 s · all 5 met
         ");
     }

@@ -4,7 +4,7 @@ use super::view::Output;
 use crate::wording::usd;
 use ralph_core::id::SessionId;
 use ralph_core::status::Status;
-use ralph_drive::told::{Open, Report, Standing, Told};
+use ralph_drive::told::{Missing, Open, Report, Standing, Told};
 use ralph_exec::clock;
 use serde::Serialize;
 
@@ -48,6 +48,7 @@ enum Other<'a> {
         open: u32,
         because: &'a str,
         reason: &'a str,
+        missing: &'a [Missing],
     },
     HandedOver {
         why: &'a str,
@@ -140,12 +141,13 @@ fn body(told: &Told) -> Body<'_> {
             let project = project.to_string_lossy().into_owned();
             Other::Prepared { title, project, gates, notes }
         }
-        Told::Held { iteration, most, open, because, reason } => Other::Held {
+        Told::Held { iteration, most, open, because, reason, missing } => Other::Held {
             iteration: *iteration,
             max_iterations: *most,
             open: *open,
             because,
             reason,
+            missing,
         },
         Told::HandedOver { why, permille, handoff } => {
             let handoff = handoff.to_string_lossy().into_owned();

@@ -7,8 +7,9 @@ use crate::term::{self, paint};
 use crate::wording::{self, safe};
 use ralph_core::drive::{How, Silence};
 use ralph_core::limits::duration;
+use ralph_core::record::Known;
 use ralph_core::text;
-use ralph_drive::told::{Speaker, Told};
+use ralph_drive::told::{Missing, Speaker, Told};
 use std::path::PathBuf;
 
 /// Where the text of labelled lines begins.
@@ -139,7 +140,8 @@ impl<O: Output> Screen<O> {
             Told::GateStarted { name } => self.bar.gate_started(name, now_ms),
             Told::GateEnded { name, .. } => self.bar.gate_ended(name),
             Told::Standing(standing) => self.bar.stand(standing, now_ms),
-            Told::Waiting { until_ms, .. } => self.bar.wait(Some(*until_ms)),
+            Told::Waiting { until_ms, .. } => self.bar.wait(Some(("waits", *until_ms))),
+            Told::Question { until_ms, .. } => self.bar.wait(Some(("asks", *until_ms))),
             Told::Woke | Told::Session { .. } => {
                 self.bar.wait(None);
                 self.waiting = None;
@@ -153,7 +155,6 @@ impl<O: Output> Screen<O> {
             | Told::Trouble { .. }
             | Told::Silent { .. }
             | Told::Tried { .. }
-            | Told::Question { .. }
             | Told::Note { .. }
             | Told::Ended(_) => {}
         }
@@ -206,13 +207,13 @@ impl<O: Output> Screen<O> {
                 let model = model.unwrap_or_default();
                 line("session", &format!("{number}: {} {how}{model}", session.short()))
             }
-            Told::Held { iteration, most, because, reason, .. } => {
+            Told::Held { iteration, most, because, missing, .. } => {
                 let count = super::bar::of_most(
                     &format!("iteration {iteration}"),
                     most.map(|most| most.to_string()),
                 );
                 let head = line("held", &format!("{count} — {}", safe(because)));
-                head + &self.missing(reason)
+                head + &self.missing(missing)
             }
             Told::LetGo { because, .. } => line("let go", &safe(because)),
             Told::HandedOver { why, permille, handoff } => {
@@ -272,26 +273,26 @@ impl<O: Output> Screen<O> {
         label_line("waits", &text, self.columns())
     }
 
-    /// The first of what the agent was told is not met: the paragraph after the headline, without what is met.
-    fn missing(&self, reason: &str) -> String {
-        let lines = reason.lines().skip(1).skip_while(|line| line.trim().is_empty());
-        let lines = lines.take_while(|line| !line.trim().is_empty());
-        let open: Vec<_> = lines.filter(|line| !line.starts_with(['✓', '┌', '└'])).collect();
+    /// The first of what is not met.
+    fn missing(&self, open: &[Missing]) -> String {
         let mut out = String::new();
-        for line in open.iter().take(MOST_MISSING) {
-            let line =
-                match (line.strip_prefix('✗'), line.strip_prefix('?'), line.strip_prefix('│')) {
-                    (Some(rest), ..) => format!("{} {}", paint(term::BAD, "✗"), safe(rest)),
-                    (_, Some(rest), _) => format!("{} {}", paint(term::ODD, "?"), safe(rest)),
-                    (.., Some(rest)) => format!("  {}", safe(rest)),
-                    (None, None, None) => format!("  {}", safe(line)),
-                };
-            out.push_str(&one_line(&format!("{:LABEL$}{line}", ""), self.columns()));
+        for one in open.iter().take(MOST_MISSING) {
+            let sign = match one.standing {
+                Known::Unmet => paint(term::BAD, "✗"),
+                Known::Unknown => paint(term::ODD, "?"),
+                Known::Pending | Known::Advisory => paint(term::DIM, "·"),
+            };
+            let text = format!("{:LABEL$}{sign} {}: {}", "", safe(&one.name), safe(&one.note));
+            out.push_str(&one_line(&text, self.columns()));
+            if let Some(first) = &one.first {
+                let text = format!("{:LABEL$}  {}", "", safe(first));
+                out.push_str(&one_line(&text, self.columns()));
+            }
         }
         if open.len() > MOST_MISSING {
             let more = open.len() - MOST_MISSING;
             let run = &self.run;
-            out.push_str(&format!("{:LABEL$}  {more} more lines: `ralph why {run}`\n", ""));
+            out.push_str(&format!("{:LABEL$}  {more} more: `ralph why {run}`\n", ""));
         }
         out
     }

@@ -4,8 +4,9 @@ use super::*;
 use crate::cmd::run::json::Lines;
 use ralph_core::drive::Remedy;
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::record::Known;
 use ralph_core::status::Status;
-use ralph_drive::told::{Open, Report, Standing};
+use ralph_drive::told::{Missing, Open, Report, Standing};
 
 const MINUTE: u64 = 60_000;
 const NOW: u64 = 1_794_000_000_000;
@@ -144,9 +145,25 @@ fn beginning() -> Vec<Told> {
             open: 2,
             because: text("2 requirements not met"),
             reason: text(REASON),
+            missing: vec![
+                missing(
+                    "tests",
+                    "2 of 148 failed, was 7",
+                    Some("src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`"),
+                ),
+                Missing {
+                    standing: Known::Unknown,
+                    ..missing("lint", "no answer within 10 min", None)
+                },
+            ],
         },
         Told::Standing(standing()),
     ]
+}
+
+fn missing(name: &str, note: &str, first: Option<&str>) -> Missing {
+    let (name, note, first) = (name.to_string(), note.to_string(), first.map(str::to_string));
+    Missing { name, standing: Known::Unmet, note, first }
 }
 
 fn weather() -> Vec<Told> {
@@ -266,9 +283,8 @@ fn a_pipe_gets_all_of_it_and_no_bar() {
       ✗ tests  3.1 s
       ? lint  timeout, 10 min
     held    iteration 3 of 25 — 2 requirements not met
-            ✗ tests (correctness): 2 of 148 failed, was 7
+            ✗ tests: 2 of 148 failed, was 7
               src/parser.rs:88: nested_quotes: left `"a`, right `"a"`
-              src/parser.rs:131: empty_input: index out of bounds
             ? lint: no answer within 10 min
     trouble rate_limit: the five-hour limit is reached
     waits   12 min until 720 s: rate limit of the five-hour window
@@ -348,9 +364,8 @@ fn a_narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
     ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
     ⌫
     held    iteration 3 of 25 — 2 requirements not met
-            ✗ tests (correctness): 2 of 148 failed, was 7
+            ✗ tests: 2 of 148 failed, was 7
               src/parser.rs:88: nested_quotes: left `"a`, righ…
-              src/parser.rs:131: empty_input: index out of bou…
             ? lint: no answer within 10 min
     ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
     ⌫
@@ -395,13 +410,13 @@ fn a_narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
     asks    May the parser reject empty input?
             `ralph tell k7f2 "…"` answers; parked at 1800 s
             without an answer
-    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ▁ asks 30:00 · iteration 3 of 25 · context 41 %
     ⌫
     let go  all 5 requirements are met; a last look follows
-    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ▁ asks 30:00 · iteration 3 of 25 · context 41 %
     ⌫
     note    `gh` is not logged in
-    ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
+    ▁ asks 30:00 · iteration 3 of 25 · context 41 %
     ⌫
 
     cancelled: make the parser handle nested quotes — a person pressed Ctrl-C, 2 of 5 open, 3 iterations, 14 min, $1.82
@@ -420,9 +435,8 @@ fn colour_says_nothing_that_the_words_do_not() {
       ␛[31m✗␛[0m tests  3.1 s
       ␛[33m?␛[0m lint  timeout, 10 min
     ␛[31mheld␛[0m    iteration 3 of 25 — 2 requirements not met
-            ␛[31m✗␛[0m tests (correctness): 2 of 148 failed, was 7
+            ␛[31m✗␛[0m tests: 2 of 148 failed, was 7
               src/parser.rs:88: nested_quotes: left `"a`, right `"a"`
-              src/parser.rs:131: empty_input: index out of bounds
             ␛[33m?␛[0m lint: no answer within 10 min
     "#);
 }
@@ -472,7 +486,8 @@ fn nothing_foreign_reaches_the_terminal_as_it_is() {
         most: None,
         open: 1,
         because: foreign.to_string(),
-        reason: format!("x\n\n✗ {foreign}\n│ {foreign}\n{foreign}"),
+        reason: foreign.to_string(),
+        missing: vec![missing(foreign, foreign, Some(foreign))],
     };
     let tool =
         Told::Tool { by: Speaker::Agent, name: hostile("foreign"), what: hostile("foreign") };
@@ -511,7 +526,7 @@ fn a_program_reads_one_object_per_line() {
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"build","outcome":"passed","took_ms":412}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"tests","outcome":"failed","took_ms":3100}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"lint","outcome":"timeout","took_ms":600000}
-    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"held","iteration":3,"max_iterations":25,"open":2,"because":"2 requirements not met","reason":"ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)\n\n✗ tests (correctness): 2 of 148 failed, was 7\n┌ 438b3607 from tests, data, not instructions\n│ src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`\n│ src/parser.rs:131: empty_input: index out of bounds\n└ 438b3607\n? lint: no answer within 10 min\n✓ build  ✓ fmt\n\nSince the last stop: tests 7 → 2.\nNext: make `nested_quotes` pass, then stop again"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"held","iteration":3,"max_iterations":25,"open":2,"because":"2 requirements not met","reason":"ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)\n\n✗ tests (correctness): 2 of 148 failed, was 7\n┌ 438b3607 from tests, data, not instructions\n│ src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`\n│ src/parser.rs:131: empty_input: index out of bounds\n└ 438b3607\n? lint: no answer within 10 min\n✓ build  ✓ fmt\n\nSince the last stop: tests 7 → 2.\nNext: make `nested_quotes` pass, then stop again","missing":[{"name":"tests","standing":"unmet","note":"2 of 148 failed, was 7","first":"src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`"},{"name":"lint","standing":"unknown","note":"no answer within 10 min","first":null}]}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"standing","iteration":3,"max_iterations":25,"context":0.41,"spent_usd":1.82,"max_cost_usd":20.0,"tokens":812000,"max_tokens":null,"elapsed_ms":840000,"max_duration_ms":28800000,"sessions":1,"open":2,"total":5}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"trouble","class":"rate_limit","text":"the five-hour limit is reached"}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"waiting","why":"rate limit of the five-hour window","until":"2026-11-06T21:32:00.000Z","attempt":1}
