@@ -2,6 +2,7 @@
 
 use crate::sandbox::{Ended, SESSION, Sandbox, ended};
 use insta::assert_snapshot;
+use std::path::Path;
 use std::process::Command;
 
 const POLICY: &str = "\
@@ -467,18 +468,22 @@ fn an_agent_may_not_say_what_is_a_persons() {
             "{args:?} {refused}"
         );
     }
-    // Nor from a shell that it started without its variables.
-    let ralph = env!("CARGO_BIN_EXE_ralph");
-    let script = format!(
-        "env -i HOME=\"$HOME\" PATH=\"$PATH\" {ralph} limits {run} --max-iterations 9; true"
-    );
-    let mut shell = Command::new("sh");
-    shell.args(["-c", &script]).env_clear().current_dir(sandbox.project());
-    shell.env("PATH", "/usr/bin:/bin").env("HOME", sandbox.home());
-    let refused = crate::sandbox::ended(shell.env("CLAUDECODE", "1"), b"");
-    assert!(refused.stderr.contains("a person does this"), "{refused}");
+    // Nor from a shell that it started without its variables, however it spells the home.
+    let link = sandbox.root().join("link");
+    std::os::unix::fs::symlink(sandbox.home(), &link).unwrap();
+    let without_variables = |home: &Path, agents: &Path| {
+        let script = "env -i HOME=\"$0\" \"$1\" limits \"$2\" --max-iterations 9; true";
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", script]).arg(home).args([env!("CARGO_BIN_EXE_ralph"), &run]);
+        shell.env_clear().env("PATH", "/usr/bin:/bin").env("CLAUDECODE", "1").env("HOME", agents);
+        ended(&mut shell, b"").stderr
+    };
+    for home in [sandbox.home(), link] {
+        let refused = without_variables(&home, &sandbox.home());
+        assert!(refused.contains("a person does this"), "{refused}");
+    }
     // Whose runs are others says nothing about these.
-    let refused = crate::sandbox::ended(shell.env("HOME", sandbox.root()), b"");
-    assert!(refused.stderr.contains("is neither a run nor a session"), "{refused}");
+    let unknown = without_variables(sandbox.root(), &sandbox.home());
+    assert!(unknown.contains("is neither a run nor a session"), "{unknown}");
     assert_eq!(sandbox.snapshot(), before);
 }
