@@ -657,3 +657,27 @@ agent = \"That took a while.\"
     parked cancelled
     ");
 }
+
+/// R-K1a: a day whose budget is spent begins no other agent.
+#[test]
+fn a_spent_day_begins_nothing() {
+    let night = Night::new(EARLY_THEN_GOOD);
+    let config = night.sandbox.ralph_home("config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(&config, "[runner]\nmax_cost_per_day_usd = 0.0001\n").unwrap();
+    assert_eq!(night.run(&[]).code, Some(2));
+    let ended = night.run(&[]);
+    assert_eq!(ended.code, Some(2), "{ended}");
+    assert_snapshot!(night.story(), @"parked exhausted");
+}
+
+/// An agent is alive by what its client says: not by what it prints, nor because somebody else holds on to its output.
+#[test]
+fn whoever_is_no_client_is_not_waited_for() {
+    for script in ["exec yes", "setsid sh -c 'exec sleep 600' & exit 3"] {
+        let night = Night::new("");
+        fs::write(night.path("agent"), format!("#!/bin/sh\n{script}\n")).unwrap();
+        let ended = night.run(&["--idle-after", "1s"]);
+        assert_eq!(ended.code, Some(10), "{script}: {ended}");
+    }
+}
