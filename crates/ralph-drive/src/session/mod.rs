@@ -226,9 +226,12 @@ impl Conversation {
         self.listen(ride)
     }
 
-    /// What cannot be said has nobody to hear it, which is found next.
+    /// What cannot be said has nobody to hear it. A process that does not read has half a line before it, and would
+    /// take the next one for the rest of it.
     fn send(&mut self, bytes: &[u8]) {
-        drop(self.talk.say(bytes, Deadline::after(SAY)));
+        if self.talk.say(bytes, Deadline::after(SAY)).is_err() {
+            self.talk.ask_to_end();
+        }
     }
 
     pub(crate) fn listen(&mut self, ride: &mut Ride<'_>) -> Result<Pause, SessionError> {

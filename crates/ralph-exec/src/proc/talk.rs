@@ -21,7 +21,7 @@ use crate::fs;
 
 const MARK: &str = "RALPH_TALK";
 /// A longer line is cut.
-const LONGEST_LINE: usize = 64 * 1024 * 1024;
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
 const BLOCK: usize = 64 * 1024;
 /// How long the killed may take to disappear.
 const REAP: Duration = Duration::from_secs(2);
