@@ -263,20 +263,25 @@ impl Talk {
 
     /// Asks it to end, politely.
     pub fn ask_to_end(&self) {
-        // It fails when it has ended.
-        rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM).ok();
+        self.signal(Signal::TERM);
     }
 
     /// Kills it and nobody else, as a person or the system may.
     pub fn kill(&self) {
-        // It fails when it has ended.
-        rustix::process::kill_process(Pid::from_child(&self.child), Signal::KILL).ok();
+        self.signal(Signal::KILL);
     }
 
     /// What Ctrl-C in its terminal is to it.
     pub fn interrupt(&self) {
-        // It fails when it has ended.
-        rustix::process::kill_process(Pid::from_child(&self.child), Signal::INT).ok();
+        self.signal(Signal::INT);
+    }
+
+    /// Once its end is known its number may be somebody else's.
+    fn signal(&self, signal: Signal) {
+        if !self.is_collected {
+            // It fails when it has ended.
+            rustix::process::kill_process(Pid::from_child(&self.child), signal).ok();
+        }
     }
 
     fn end(&mut self) {
