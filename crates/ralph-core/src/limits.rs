@@ -149,7 +149,7 @@ impl fmt::Display for UsedUp {
             Self::Iterations(most) => write!(f, "all {most} iterations are used up"),
             Self::Duration(most) => write!(f, "its {} are over", duration(*most)),
             Self::Cost(most) => write!(f, "its {} are spent", money(*most)),
-            Self::Tokens(most) => write!(f, "its {most} tokens are used up"),
+            Self::Tokens(most) => write!(f, "its {} are used up", tokens(*most)),
             Self::NextTurn { most, next } => write!(
                 f,
                 "another turn, which may cost {}, would overrun its {}",
@@ -221,12 +221,44 @@ pub fn duration(ms: u64) -> String {
     out
 }
 
+/// Money as people say it: `$20`, `$1.82`. Below a cent as many digits as tell it from nothing.
 pub fn money(micro_usd: u64) -> String {
+    if (1..10_000).contains(&micro_usd) {
+        return small_money(micro_usd);
+    }
     let cents = micro_usd.saturating_add(5000) / 10_000;
     if cents.is_multiple_of(100) {
         format!("${}", cents / 100)
     } else {
         format!("${}.{:02}", cents / 100, cents % 100)
+    }
+}
+
+/// Two digits that count, rounded.
+fn small_money(micro_usd: u64) -> String {
+    let step = if micro_usd < 100 {
+        1
+    } else if micro_usd < 1_000 {
+        10
+    } else {
+        100
+    };
+    let rounded = micro_usd.saturating_add(step / 2) / step * step;
+    let digits = format!("{rounded:06}");
+    format!("$0.{}", digits.trim_end_matches('0'))
+}
+
+/// `900 tokens`, `41 k tokens`, `1.2 M tokens`.
+pub fn tokens(count: u64) -> String {
+    let (tenths, unit) = match count {
+        1 => return "1 token".into(),
+        0..1_000 => return format!("{count} tokens"),
+        1_000..1_000_000 => (count / 100, "k"),
+        1_000_000.. => (count / 100_000, "M"),
+    };
+    match tenths % 10 {
+        0 => format!("{} {unit} tokens", tenths / 10),
+        rest => format!("{}.{rest} {unit} tokens", tenths / 10),
     }
 }
 
@@ -296,7 +328,7 @@ mod tests {
                 None,
                 Some("all 25 iterations are used up"),
                 Some("its 8 h are over"),
-                Some("its 1000000 tokens are used up"),
+                Some("its 1 M tokens are used up"),
                 None,
                 Some("another turn, which may cost $1, would overrun its $20"),
                 Some("its $20 are spent"),
@@ -353,7 +385,15 @@ mod tests {
                 .map(duration)
                 .into();
         assert_eq!(said.join(", "), "0 ms, 999 ms, 59 s, 1 min, 14 min, 2 h 4 min, 8 h, 1 d 1 h");
-        assert_eq!([0, 1_820_000, 20_000_000, 4_999].map(money).join(", "), "$0, $1.82, $20, $0");
+        assert_eq!([0, 1_820_000, 20_000_000].map(money).join(", "), "$0, $1.82, $20");
+        assert_eq!(
+            [1, 42, 100, 996, 4_999, 4_321, 9_949, 9_999, 10_000].map(money).join(", "),
+            "$0.000001, $0.000042, $0.0001, $0.001, $0.005, $0.0043, $0.0099, $0.01, $0.01"
+        );
+        assert_eq!(
+            [0, 1, 999, 1_000, 41_900, 999_999, 1_000_000, 1_240_000].map(tokens).join(", "),
+            "0 tokens, 1 token, 999 tokens, 1 k tokens, 41.9 k tokens, 999.9 k tokens, 1 M tokens, 1.2 M tokens"
+        );
         assert_eq!(UsedUp::Duration(28_800_000).to_string(), "its 8 h are over");
     }
 }

@@ -1,5 +1,6 @@
 //! Foreign text made safe to show: to a model, on a terminal, in a page.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -96,6 +97,11 @@ pub fn line(text: &str, most: usize) -> String {
         out.push('…');
     }
     cut(&out, most)
+}
+
+/// `1 path`, `3 paths`.
+pub fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// At most `most` characters, the last of them `…` where something was left out.

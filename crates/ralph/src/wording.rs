@@ -9,6 +9,7 @@ use ralph_core::limits::{self, Limits, money};
 use ralph_core::policy::Chunk;
 use ralph_core::record::{Asked, Decided, Known, ListKind, Outcome, Part, Report, Run, Step};
 use ralph_core::run::{Phase, State};
+use ralph_core::text;
 use ralph_core::waiver;
 use ralph_exec::clock;
 use ralph_exec::doctor::protection::Unprotected;
@@ -28,7 +29,7 @@ pub(crate) fn limits(limits: &Limits) -> String {
     });
     parts.extend(limits.max_duration_ms.map(limits::duration));
     parts.extend(limits.max_cost_micro_usd.map(money));
-    parts.extend(limits.max_tokens.map(|most| format!("{most} tokens")));
+    parts.extend(limits.max_tokens.map(limits::tokens));
     if limits.stuck_after != u32::MAX {
         parts.push(format!("stuck after {} stops without anything new", limits.stuck_after));
     }
@@ -157,7 +158,7 @@ pub(crate) fn progress(run: &Run, state: &State, now_ms: u64) -> String {
     if let Some(observed) = &state.observed {
         parts.extend(match (observed.context_permille(), observed.context_tokens) {
             (Some(permille), _) => Some(format!("context {} %", permille / 10)),
-            (None, Some(tokens)) => Some(format!("context {tokens} tokens")),
+            (None, Some(tokens)) => Some(format!("context {}", limits::tokens(tokens))),
             (None, None) => None,
         });
     }
@@ -348,10 +349,10 @@ pub(crate) fn drove(drove: &Drove) -> String {
                 Meter::Assumed => ", which is assumed",
             };
             format!(
-                "metered    {}{of}, {} tokens, {} turns{assumed}",
+                "metered    {}{of}, {}, {}{assumed}",
                 limits::money(metered.micro_usd),
-                metered.tokens,
-                metered.turns
+                limits::tokens(metered.tokens),
+                text::counted(metered.turns.into(), "turn")
             )
         }
         Drove::HandsOver { why, .. } => format!("hands over {}", safe(why)),

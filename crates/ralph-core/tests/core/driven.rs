@@ -418,7 +418,7 @@ fn what_a_run_may_cost_ends_it() {
     block            rule block        1 charged  1 not met
     end exhausted    rule limit        0 charged  its $20 are spent, 1 not met
     block            rule block        1 charged  1 not met
-    end exhausted    rule limit        0 charged  its 900000 tokens are used up, 1 not met
+    end exhausted    rule limit        0 charged  its 900 k tokens are used up, 1 not met
     block            rule block        1 charged  1 not met
     end exhausted    rule limit        0 charged  another turn, which may cost $3, would overrun the $50 of this day, 1 not met
     end exhausted    rule limit        0 charged  the $50 of this day are spent, 1 not met

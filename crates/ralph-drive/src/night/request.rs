@@ -8,6 +8,7 @@ use ralph_core::drive::Worktree;
 use ralph_core::facts::Driver;
 use ralph_core::limits;
 use ralph_core::status::Status;
+use ralph_core::text;
 use ralph_exec::clock::{self, Deadline, Stopwatch};
 use ralph_exec::forge::{self, Body, Checks, Forge, ForgeError, Line, Mark, Request};
 use ralph_exec::fs::{self, Durability, FileError};
@@ -106,14 +107,14 @@ impl Night<'_, '_> {
         let lines: Vec<_> =
             met.iter().map(|name| Line { mark: Mark::Met, name, detail: "" }).collect();
         let outcome = format!(
-            "verified: {} — {} iterations over {} sessions, {}, {}",
+            "verified: {} — {} over {}, {}, {}",
             run.title,
-            state.iteration,
-            state.driving.count,
+            text::counted(state.iteration.into(), "iteration"),
+            text::counted(state.driving.count.into(), "session"),
             limits::duration(state.elapsed_ms(clock::now_ms())),
             limits::money(state.driving.spent().micro_usd)
         );
-        let text = forge::body(&Body {
+        let page = forge::body(&Body {
             goal: &goal,
             outcome: &outcome,
             commit,
@@ -124,7 +125,7 @@ impl Night<'_, '_> {
             redactor: &self.ride.redactor,
         });
         let path = paths.directory().join("request.md");
-        fs::replace(&path, text.as_bytes(), Durability::Cached)?;
+        fs::replace(&path, page.as_bytes(), Durability::Cached)?;
         Ok((run.title, path))
     }
 

@@ -336,9 +336,12 @@ fn list_notes(run: &Run) -> Vec<String> {
         );
     } else if unchecked > 0 && !backed {
         let count = items.len();
-        notes.push(format!(
-            "{unchecked} of {count} items have no check of their own, so the best end is `claimed`"
-        ));
+        let which = match (unchecked, count) {
+            (_, 1) => "the 1 item has no check of its own".to_string(),
+            (1, _) => format!("1 of {count} items has no check of its own"),
+            (_, _) => format!("{unchecked} of {count} items have no check of their own"),
+        };
+        notes.push(format!("{which}, so the best end is `claimed`"));
     }
     notes
 }

@@ -43,7 +43,7 @@ fn a_start_says_everything_a_person_needs() {
           list    `$ROOT/project/loops/csv`
           promise <promise>DONE</promise>
           tasks   every item of the newest task list
-          note    1 of 1 items have no check of their own, so the best end is `claimed`
+          note    the 1 item has no check of its own, so the best end is `claimed`
           stop it with `ralph cancel [run]`
     ");
 }

@@ -122,7 +122,7 @@ impl Scene {
         let text = mask(&text, r"\bq[0-9a-f]{7}\b", "[queue]");
         let text = mask(&text, r"as [0-9a-f]{10}", "as [commit]");
         let text = mask(&text, r"[0-9a-f]{40}", "[commit]");
-        let text = mask(&text, r"\$[0-9.]+", "$X");
+        let text = mask(&text, r" +\$[0-9.]+", " $X");
         let text = mask(&text, r", \d+ (ms|s), ", ", [time], ");
         // How lines are broken depends on how long the name of a directory is.
         mask(&text, r"\n {8}", " ")
@@ -181,10 +181,10 @@ fn a_failure_parks_its_task_and_the_independent_ones_land() {
     let ended = scene.run(&["--quiet"]);
     assert_eq!(ended.stderr, "", "{ended}");
     assert_snapshot!(scene.tidy(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
-    ✓ b  [run]  landed           $X
-    ✓ a  [run]  landed           $X
-    ✗ c  [run]  exhausted        $X all 2 iterations are used up, 1 not met
-    ? d        blocked          $X `c` has not landed
+    ✓ b  [run]  landed $X
+    ✓ a  [run]  landed $X
+    ✗ c  [run]  exhausted $X all 2 iterations are used up, 1 not met
+    ? d        blocked $X `c` has not landed
 
     not done: queue.toml — 2 of 4 tasks landed, [time], $X
     next    `ralph run --resume [queue]` goes on with what is left a run that has ended is not repeated: other words or limits in its task begin another
@@ -217,8 +217,8 @@ fn a_conflict_keeps_the_work_and_the_others_land() {
     scene.queue(&[task("x", ""), task("y", "")].concat());
     let ended = scene.run(&["--quiet", "--parallel", "2"]);
     assert_snapshot!(scene.tidy(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
-    ✗ x  [run]  needs_human      $X it conflicts with `main` in same; branch `ralph/[run]` and work tree `$ROOT/home/.ralph-worktrees/[run]/project` are kept; see `git -C $ROOT/project diff [commit]...ralph/[run]`
-    ✓ y  [run]  landed           $X
+    ✗ x  [run]  needs_human $X it conflicts with `main` in same; branch `ralph/[run]` and work tree `$ROOT/home/.ralph-worktrees/[run]/project` are kept; see `git -C $ROOT/project diff [commit]...ralph/[run]`
+    ✓ y  [run]  landed $X
 
     not done: queue.toml — 1 of 2 tasks landed, [time], $X
     next    `ralph run --resume [queue]` goes on with what is left
@@ -314,8 +314,8 @@ fn a_question_that_nobody_answers_parks_its_task() {
     scene.queue(&[task("q", ""), task("z", "")].concat());
     let ended = scene.run(&["--quiet"]);
     assert_snapshot!(scene.tidy(&format!("{}exit {:?}", ended.stdout, ended.code)), @"
-    ✗ q  [run]  needs_human      $X red or blue?
-    ✓ z  [run]  landed           $X
+    ✗ q  [run]  needs_human $X red or blue?
+    ✓ z  [run]  landed $X
 
     not done: queue.toml — 1 of 2 tasks landed, [time], $X
     next    `ralph run --resume [queue]` goes on with what is left

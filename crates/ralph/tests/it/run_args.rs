@@ -321,7 +321,7 @@ fn a_dry_run_says_everything_and_does_nothing() {
     --- stdout
     would start  make the parser handle nested quotes
       project   `$ROOT/project`
-      limits    40 iterations · 8 h · $12.50 · 2000000 tokens · stuck after 3 stops without anything new
+      limits    40 iterations · 8 h · $12.50 · 2 M tokens · stuck after 3 stops without anything new
       gates     tests  sh -c 'exit 0'
       sessions  a fresh one when something was met, or the context is 75 % full
       waits     up to 6 h for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
