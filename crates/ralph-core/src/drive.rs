@@ -39,6 +39,9 @@ pub struct Settings {
     /// For all runs of a day together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub day_micro_usd: Option<u64>,
+    /// The commit that the project was at when the run began; `None` before the first one, or where git cannot tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
     /// Where the work is done, when that is not the project itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
@@ -264,6 +267,12 @@ pub enum Silence {
 }
 
 impl Settings {
+    /// The commit that the work began at.
+    pub fn base(&self) -> Option<&str> {
+        let apart = self.worktree.as_ref().map(|worktree| worktree.base.as_str());
+        apart.or(self.head.as_deref())
+    }
+
     pub const DEFAULT: Self = Self {
         agent: Agent::Claude,
         sessions: Sessions::Hybrid,
@@ -283,6 +292,7 @@ impl Settings {
         },
         worst_turn_micro_usd: 1_000_000,
         day_micro_usd: None,
+        head: None,
         worktree: None,
     };
 }

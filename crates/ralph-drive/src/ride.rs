@@ -15,10 +15,13 @@ use ralph_exec::paths::Home;
 use ralph_exec::store::{self, Opened, StoreError};
 use ralph_exec::world::{Driven, World};
 use ralph_exec::{control, driven, ledger};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Gates may take as long as their own timeouts say; nobody else waits for the answer.
 const LONGEST_ANSWER: Duration = Duration::from_hours(24);
+const LONGEST_TOOL: usize = 80;
+const MOST_TOOLS: usize = 20;
 
 pub(crate) struct Ride<'a> {
     pub client: &'a Client,
@@ -31,6 +34,8 @@ pub(crate) struct Ride<'a> {
     pub word: Word,
     /// The wish that the person was told of.
     pub heeded: Wish,
+    /// How often which tool was not permitted.
+    pub denied: BTreeMap<String, u32>,
 }
 
 /// Whether what is said next holds a person's words, which are then no longer due.
@@ -54,6 +59,15 @@ impl Ride<'_> {
     pub(crate) fn note(&mut self, text: &str) {
         let text = ralph_core::text::line(&self.redactor.redact(text), 1_000);
         self.tell(&Told::Note { text });
+    }
+
+    /// Counted for the report, as many tools as it names.
+    pub(crate) fn denied(&mut self, tool: &str) {
+        let tool = ralph_core::text::line(&self.redactor.redact(tool), LONGEST_TOOL);
+        if self.denied.len() < MOST_TOOLS || self.denied.contains_key(&tool) {
+            let count = self.denied.entry(tool).or_default();
+            *count = count.saturating_add(1);
+        }
     }
 
     pub(crate) fn wish(&self) -> Wish {

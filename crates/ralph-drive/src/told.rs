@@ -151,12 +151,22 @@ pub struct Report {
     pub files: Vec<String>,
     /// `abbreviated id, subject`, oldest first.
     pub commits: Vec<String>,
+    /// The commit that the work is exactly the tree of; `None` while something is not committed.
+    pub commit: Option<String>,
+    /// How many paths differ from the last commit; `None` where git cannot tell.
+    pub uncommitted: Option<usize>,
     /// The last state of the work, as `ralph checkpoint` names it.
     pub checkpoint: Option<String>,
     /// What to type next, if anything.
     pub next: Option<String>,
     /// What became of a work tree of its own, or of the pull request.
     pub settled: Option<String>,
+    /// Where the work is that did not land, and what to type.
+    pub unmerged: Option<String>,
+    /// What of the money nobody billed: the worst was taken.
+    pub assumed_micro_usd: u64,
+    /// Tool calls that were not permitted since this runner began.
+    pub denied: Vec<Denied>,
     pub sessions: Vec<SessionId>,
 }
 
@@ -167,6 +177,12 @@ pub struct Missing {
     pub note: String,
     /// The first of what was found.
     pub first: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Denied {
+    pub tool: String,
+    pub count: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

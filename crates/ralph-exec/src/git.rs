@@ -100,17 +100,49 @@ pub fn changed_paths(project: &Path, deadline: &Deadline) -> Result<Vec<String>,
         .collect()
 }
 
-/// The commits of the last while, oldest first, as `id subject`. Nothing where nobody can tell.
-pub fn commits_since(project: &Path, since_ms: u64, deadline: &Deadline) -> Vec<String> {
+/// From where on commits are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since<'a> {
+    /// What is not in this one's history.
+    Commit(&'a str),
+    /// Later than the second that this is in, where no commit is known: what somebody made in the same second may
+    /// have been there before.
+    Ms(u64),
+}
+
+/// The commits made here since then, oldest first, as `id subject`. What was merged counts as the merge. Nothing where
+/// nobody can tell.
+pub fn commits_since(project: &Path, since: Since<'_>, deadline: &Deadline) -> Vec<String> {
     let Some(project) = fs::resolve(project) else { return Vec::new() };
     let Some(root) = root(&project) else { return Vec::new() };
-    let since = format!("--since=@{}", since_ms / 1000);
+    let (bound, range) = match since {
+        Since::Commit(commit) if is_id(commit) => (None, format!("{commit}..HEAD")),
+        Since::Commit(_) => return Vec::new(),
+        Since::Ms(ms) => (Some(format!("--since=@{}", ms / 1000 + 1)), "HEAD".to_owned()),
+    };
     let most = format!("--max-count={MOST_COMMITS}");
-    let log = ["log", "--no-show-signature", "--no-color", "--format=%h %s", &since, &most, "HEAD"];
+    let mut log = vec!["log", "--first-parent", "--no-show-signature", "--no-color"];
+    log.extend(["--format=%h %s", &most]);
+    log.extend(bound.as_deref());
+    log.extend([range.as_str(), "--"]);
     let Ok(output) = told(root, &[&BEFORE[..], &log].concat(), deadline) else { return Vec::new() };
     let text = String::from_utf8_lossy(&output);
     let lines = text.lines().map(|line| ralph_core::text::line(line, LONGEST_SUBJECT));
     lines.rev().collect()
+}
+
+/// The commit that is checked out. `None` before the first one, and where nobody can tell.
+pub fn head(project: &Path, deadline: &Deadline) -> Option<String> {
+    let project = fs::resolve(project)?;
+    let question = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
+    let output = told(root(&project)?, &[&BEFORE[..], &question].concat(), deadline).ok()?;
+    let head = lossy(&output).trim().to_owned();
+    is_id(&head).then_some(head)
+}
+
+/// Nothing that git could take for an option or another name.
+fn is_id(text: &str) -> bool {
+    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Whether `HEAD` is on a branch. Where nobody can tell, it is not.
@@ -349,6 +381,22 @@ mod tests {
             let both = [project.join(".ralph"), project.join(".ralphs")];
             assert_eq!(known(status(project, &both, &generous())), clean);
         }
+    }
+
+    /// What was there before is nobody's work, in whatever second it was made.
+    #[test]
+    fn commits_count_from_the_one_that_was_there() {
+        let repository = Repository::with_commit();
+        let at = head(repository.path(), &generous()).unwrap();
+        let since = |since| commits_since(repository.path(), since, &generous()).len();
+        assert_eq!(since(Since::Commit(&at)), 0);
+        repository.write("edited", "second\n");
+        repository.commit();
+        assert_eq!(since(Since::Commit(&at)), 1);
+        assert_eq!(since(Since::Commit("--output=stolen")), 0);
+        assert_eq!(since(Since::Ms(0)), 2);
+        assert_eq!(since(Since::Ms(crate::clock::now_ms() + 1000)), 0);
+        assert!(!fs::exists(&repository.path().join("stolen")));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::checkpoint::{Checkpoint, CheckpointError, Repository, Snapshot, Why};
 use crate::clock::Deadline;
 use crate::faults::describe;
-use crate::git;
+use crate::git::{self, GitState, Since, Work};
 use crate::lists;
 use crate::paths::Home;
 use crate::tree::{self, Survey, TreeError};
@@ -17,6 +17,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_mins(5);
 const MOST_FILES: usize = 2_000;
 const LONGEST_PATH: usize = 300;
+const SHOWN_ID: usize = 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trail {
@@ -24,6 +25,8 @@ pub struct Trail {
     pub files: Vec<String>,
     /// `id subject`, oldest first.
     pub commits: Vec<String>,
+    /// How what is there differs from the last commit; `None` where git cannot tell.
+    pub work: Option<Work>,
     /// The number of the last checkpoint.
     pub checkpoint: Option<u32>,
     /// Why some of it cannot be told.
@@ -42,10 +45,29 @@ pub enum TrailError {
 pub fn keep(home: &Home, run: &Run, why: &str) -> Trail {
     let deadline = Deadline::after(PATIENCE);
     let project = Path::new(&run.project);
-    let commits = git::commits_since(project, run.started_ms, &deadline);
+    let base = run.drive.as_ref().and_then(|settings| settings.base());
+    let since = base.map_or(Since::Ms(run.started_ms), Since::Commit);
+    let trail = Trail {
+        commits: git::commits_since(project, since, &deadline),
+        work: match git::status(project, &[], &deadline) {
+            GitState::Known(work) => Some(work),
+            GitState::NotARepository | GitState::Unavailable(_) => None,
+        },
+        ..Trail::default()
+    };
     match kept(home, run, why, &deadline) {
-        Ok((now, files)) => Trail { files, commits, checkpoint: Some(now.number), trouble: None },
-        Err(error) => Trail { commits, trouble: Some(describe(&error)), ..Trail::default() },
+        Ok((now, files)) => Trail { files, checkpoint: Some(now.number), ..trail },
+        Err(error) => Trail { trouble: Some(describe(&error)), ..trail },
+    }
+}
+
+impl Trail {
+    /// The commit that what is there is exactly the tree of, as its id is shown.
+    pub fn commit(&self) -> Option<String> {
+        let head = self.work.as_ref().filter(|work| work.changed_count == 0)?.head.as_deref()?;
+        let last = self.commits.last().and_then(|commit| commit.split(' ').next());
+        let shown = last.filter(|last| head.starts_with(last));
+        Some(shown.or(head.get(..SHOWN_ID)).unwrap_or(head).to_string())
     }
 }
 

@@ -3,14 +3,19 @@
 use crate::cmd::run::args::{Permissions, permissions};
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
-use ralph_core::drive::Cause;
+use ralph_core::drive::{Cause, Drove, Worktree};
 use ralph_core::facts::Declared;
-use ralph_core::record::Run;
+use ralph_core::record::{Change, Entry, Run};
 use ralph_core::run::{Phase, State};
 use ralph_core::status::Status;
+use ralph_core::text;
 use ralph_exec::clock;
 use ralph_exec::overview::RunView;
+use ralph_exec::worktree;
 use serde::Serialize;
+
+/// Paths in it are there to be copied.
+const LONGEST_ADVICE: usize = 2_000;
 
 #[derive(Serialize)]
 pub(crate) struct DrivenJson<'a> {
@@ -69,19 +74,34 @@ fn skips_permissions(run: &Run) -> bool {
     arguments.is_some_and(|flags| permissions(flags) == Permissions::Skipped)
 }
 
+/// What became of its work tree, from its journal.
+pub(crate) fn settled(entries: &[Entry]) -> Option<String> {
+    entries.iter().rev().find_map(|entry| {
+        let Change::Drove(drove) = &entry.change else { return None };
+        let Drove::Settled { how } = drove.as_ref() else { return None };
+        Some(how.clone())
+    })
+}
+
 /// What there is to know about a run that ralph drives itself, a line each.
-pub(crate) fn lines(run: &Run, state: &State, phase: Phase) -> Vec<String> {
+pub(crate) fn lines(run: &Run, state: &State, phase: Phase, settled: Option<&str>) -> Vec<String> {
     let Some(settings) = &run.drive else { return Vec::new() };
     let mut lines = Vec::new();
     let id = &run.id;
-    let is_over = matches!(phase, Phase::Ended(_));
     if let Some(wait) = state.driving.wait.as_ref().filter(|_| phase == Phase::Active) {
         let (until, why) = (wording::when(wait.until_ms), safe(&wait.why));
         lines.push(format!("waits until {until} ({}): {why}", wait.cause.name()));
     }
     match (&state.driving.parked, phase) {
         (Some(parked), Phase::Paused { .. }) => {
-            lines.push(format!("parked: {}; `ralph run --resume {id}` goes on", safe(&parked.why)));
+            let how = format!("`ralph run --resume {id}` goes on");
+            let why = safe(&parked.why);
+            let is_told = why.contains(&how);
+            lines.push(if is_told {
+                format!("parked: {why}")
+            } else {
+                format!("parked: {why}; {how}")
+            });
         }
         (None, Phase::Paused { .. }) => {
             let how =
@@ -98,8 +118,8 @@ pub(crate) fn lines(run: &Run, state: &State, phase: Phase) -> Vec<String> {
     {
         lines.push(format!("asks: {}; `ralph tell {id} \"…\"` answers", safe(question)));
     }
-    if let Some(tree) = settings.worktree.as_ref().filter(|_| !is_over) {
-        lines.push(format!("works in `{}`, on branch `{}`", safe(&tree.path), safe(&tree.branch)));
+    if let Some(tree) = &settings.worktree {
+        lines.extend(worktree_line(tree, state, (phase, settled)));
     }
     if skips_permissions(run) {
         let mark = paint(term::ODD, "?");
@@ -108,16 +128,37 @@ pub(crate) fn lines(run: &Run, state: &State, phase: Phase) -> Vec<String> {
     lines
 }
 
+/// Where the work is, until it has landed.
+fn worktree_line(
+    tree: &Worktree,
+    state: &State,
+    (phase, settled): (Phase, Option<&str>),
+) -> Option<String> {
+    let is_named = state.driving.parked.as_ref().is_some_and(|parked| {
+        let path = format!("`{}`", tree.path);
+        matches!(phase, Phase::Paused { .. }) && parked.why.contains(&path)
+    });
+    match (phase, settled) {
+        _ if is_named => None,
+        (Phase::Ended(Status::Verified), None) => None,
+        (Phase::Ended(_), Some(how)) => Some(safe(how)),
+        (Phase::Ended(_) | Phase::Paused { .. }, None) => {
+            Some(text::line(&worktree::unmerged(tree, None), LONGEST_ADVICE))
+        }
+        (Phase::Active | Phase::Orphaned | Phase::Paused { .. }, _) => {
+            Some(format!("works in `{}`, on branch `{}`", safe(&tree.path), safe(&tree.branch)))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::term::plain;
-    use ralph_core::drive::{
-        Drove, How, Meter, Metered, Session, Settings, Source, Then, Wait, Worktree,
-    };
+    use ralph_core::drive::{How, Meter, Metered, Session, Settings, Source, Then, Wait, Worktree};
     use ralph_core::id::{RunId, SessionId};
     use ralph_core::limits::Limits;
-    use ralph_core::record::{Asked, Change, Entry, OnTampering, Origin, VERSION};
+    use ralph_core::record::{Asked, OnTampering, Origin, VERSION};
 
     const THEN: u64 = 1_794_000_000_000;
 
@@ -169,7 +210,7 @@ mod tests {
         let word = wording::standing(state, state.phase);
         let progress = wording::progress(run, state, THEN + 60_000);
         let mut out = format!("{word}: {progress}\n");
-        for line in lines(run, state, state.phase) {
+        for line in lines(run, state, state.phase, None) {
             out.push_str(&format!("  {}\n", plain(&line)));
         }
         out
@@ -215,7 +256,23 @@ mod tests {
         let why = "more than 6 h would have to be waited for".to_string();
         drove.push(Drove::Parked { status: Status::RateLimited, why });
         out.push_str(&told(&usual, &after(&usual, drove)));
-        let bold = run(Settings {
+        let bold = bold();
+        out.push_str(&told(&bold, &after(&bold, Vec::new())));
+        insta::assert_snapshot!(out, @"
+        armed: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
+        waiting: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
+          waits until $TIME (rate limit): the five-hour window
+        rate_limited: claude s1 · iteration 0 of 25 · session 2 · 6 s of 8 h · $1.82 of $20
+          parked: more than 6 h would have to be waited for; `ralph run --resume k7f2` goes on
+        armed: claude s1 · iteration 0 of 25 · 1 min of 8 h
+          works in `/srv/parser-k7f2`, on branch `ralph/k7f2`
+          ? the agent asks for no permissions, as a person wanted it
+        ");
+    }
+
+    /// In a work tree of its own, without permission prompts.
+    fn bold() -> Run {
+        run(Settings {
             arguments: vec!["--permission-mode=bypassPermissions".into()],
             worktree: Some(Worktree {
                 path: "/srv/parser-k7f2".into(),
@@ -227,16 +284,43 @@ mod tests {
                 checks_ms: None,
             }),
             ..Settings::DEFAULT
-        });
-        out.push_str(&told(&bold, &after(&bold, Vec::new())));
+        })
+    }
+
+    /// Work that did not land is somewhere, and nothing is said twice.
+    #[test]
+    fn work_in_a_tree_of_its_own_is_named_until_it_lands() {
+        let bold = bold();
+        let mut out = String::new();
+        let parked = |status, why: &str| Drove::Parked { status, why: why.into() };
+        let conflict = "it conflicts with `main`; work tree `/srv/parser-k7f2` is kept";
+        let limit = "a limit; `ralph run --resume k7f2` goes on";
+        for drove in [parked(Status::NeedsHuman, conflict), parked(Status::RateLimited, limit)] {
+            out.push_str(&told(&bold, &after(&bold, vec![drove])));
+        }
+        for (status, settled) in [
+            (Status::Stuck, None),
+            (Status::Stuck, Some("merged into `main` as 9e1f00d")),
+            (Status::Verified, None),
+        ] {
+            let ended = lines(&bold, &State::new(&bold), Phase::Ended(status), settled);
+            out.push_str(&format!("ended:\n  {}\n", plain(&ended.join("\n  "))));
+        }
         insta::assert_snapshot!(out, @"
-        armed: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
-        waiting: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
-          waits until $TIME (rate limit): the five-hour window
-        rate_limited: claude s1 · iteration 0 of 25 · session 2 · 6 s of 8 h · $1.82 of $20
-          parked: more than 6 h would have to be waited for; `ralph run --resume k7f2` goes on
-        armed: claude s1 · iteration 0 of 25 · 1 min of 8 h
-          works in `/srv/parser-k7f2`, on branch `ralph/k7f2`
+        needs_human: claude s1 · iteration 0 of 25 · 1 s of 8 h
+          parked: it conflicts with `main`; work tree `/srv/parser-k7f2` is kept; `ralph run --resume k7f2` goes on
+          ? the agent asks for no permissions, as a person wanted it
+        rate_limited: claude s1 · iteration 0 of 25 · 1 s of 8 h
+          parked: a limit; `ralph run --resume k7f2` goes on
+          not merged: branch `ralph/k7f2`, work tree `/srv/parser-k7f2`; `git -C /srv/parser-k7f2 diff 3f1c2ab` and `git -C /srv/parser-k7f2 status` show it, `git -C /srv/parser merge ralph/k7f2` takes what is committed
+          ? the agent asks for no permissions, as a person wanted it
+        ended:
+          not merged: branch `ralph/k7f2`, work tree `/srv/parser-k7f2`; `git -C /srv/parser-k7f2 diff 3f1c2ab` and `git -C /srv/parser-k7f2 status` show it, `git -C /srv/parser merge ralph/k7f2` takes what is committed
+          ? the agent asks for no permissions, as a person wanted it
+        ended:
+          merged into `main` as 9e1f00d
+          ? the agent asks for no permissions, as a person wanted it
+        ended:
           ? the agent asks for no permissions, as a person wanted it
         ");
     }

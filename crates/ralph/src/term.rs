@@ -74,6 +74,12 @@ pub(crate) fn is_watched(env: &Env) -> bool {
     env.can_move_cursor() && std::io::stderr().is_terminal() && std::io::stdout().is_terminal()
 }
 
+/// Whether somebody reads stdout there.
+pub(crate) fn is_terminal() -> bool {
+    use std::io::IsTerminal;
+    std::io::stdout().is_terminal()
+}
+
 /// How many columns stderr has.
 pub(crate) fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr());

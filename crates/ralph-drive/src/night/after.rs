@@ -1,5 +1,6 @@
 //! What follows from how a turn ended.
 
+use super::report::Advice;
 use super::{DriveError, Next, Night};
 use crate::ending::{self, Class, Ending};
 use crate::handoff;
@@ -51,7 +52,10 @@ impl Night<'_, '_> {
                 self.cut_off()?;
                 self.by_decision(&decision)?
             }
-            Pause::Unanswered(question) => Next::Park(Status::NeedsHuman, question),
+            Pause::Unanswered(question) => {
+                self.advice = Advice::Answer;
+                Next::Park(Status::NeedsHuman, question)
+            }
             Pause::UsedUp(why) => Next::Park(Status::RateLimited, why),
             Pause::Wished => Next::Park(Status::Cancelled, "a person ended it".to_string()),
             Pause::Cancelled => {
@@ -87,7 +91,10 @@ impl Night<'_, '_> {
                 self.unless_broken(Next::HandOver(ending::sentence(&ending)))
             }
             (Class::Weather(cause), _) => self.weather(cause, &ending),
-            (Class::Fatal { status, why }, _) => Ok(Next::Park(status, why)),
+            (Class::Fatal { status, why }, ending) => {
+                self.advice = Advice::of(ending);
+                Ok(Next::Park(status, why))
+            }
             (Class::Broken, Ending::NoSession) => {
                 self.open = None;
                 self.lost(&ending::sentence(&ending))
@@ -125,7 +132,10 @@ impl Night<'_, '_> {
         Ok(match decision.rule {
             Rule::FinalLook => self.closing.take().map_or(Next::Look, Next::Land),
             Rule::NeedsHuman => Next::Ask(because),
-            Rule::Untrusted => Next::Park(Status::NeedsHuman, because),
+            Rule::Untrusted => {
+                self.advice = Advice::Trust;
+                Next::Park(Status::NeedsHuman, because)
+            }
             Rule::Waiting => match self.ride.load()?.state.declared {
                 Some(Declared::Waiting { until_ms, why }) => {
                     if self.ride.load()?.state.driving.declared >= MOST_DECLARED {

@@ -9,6 +9,7 @@
 //!        └─▶ verified
 //! ```
 
+use super::report::Advice;
 use super::{DriveError, Next, Night};
 use crate::told::Told;
 use crate::wishes::Wish;
@@ -48,6 +49,7 @@ impl Night<'_, '_> {
         match self.merged(worktree) {
             Ok(Merged::Conflict { files }) => {
                 self.landing = None;
+                self.advice = Advice::Resolve;
                 let into = worktree.into.as_deref().unwrap_or("HEAD");
                 let why = format!(
                     "it conflicts with `{into}` in {}; {}",

@@ -33,6 +33,8 @@ use ralph_exec::fs::Lock;
 use ralph_exec::notify;
 use ralph_exec::paths::Home;
 use ralph_exec::store::{self, StoreError};
+use report::Advice;
+use std::collections::BTreeMap;
 
 /// What is to be driven, and how it is begun.
 #[derive(Debug)]
@@ -105,6 +107,8 @@ struct Night<'a, 'b> {
     landing: Option<Lock>,
     /// How often the target moved away meanwhile.
     rounds: u32,
+    /// What a person has to do before it goes on, set where it is parked.
+    advice: Advice,
 }
 
 /// Drives a run to its end, or until only a person can go on with it.
@@ -123,6 +127,7 @@ pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, Drive
         watcher,
         word: Word::None,
         heeded: Wish::None,
+        denied: BTreeMap::new(),
     };
     let mut night = Night {
         ride: &mut ride,
@@ -134,6 +139,7 @@ pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, Drive
         closing: None,
         landing: None,
         rounds: 0,
+        advice: Advice::GoOn,
     };
     let mut next = night.begin(&plan.notes)?;
     while next != Next::Over {

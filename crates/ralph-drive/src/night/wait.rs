@@ -1,6 +1,7 @@
 //! Waiting: for better weather, for a person, for what the agent declared to wait for. Bounded, on record before it
 //! begins, and ended by whoever wishes it.
 
+use super::report::Advice;
 use super::{DriveError, Next, Night};
 use crate::handoff;
 use crate::ride::Word;
@@ -76,7 +77,10 @@ impl Night<'_, '_> {
         let told = Told::Question { text: question.clone(), until_ms };
         self.ride.tell(&told);
         Ok(match self.until(until_ms, &told, Some(hints))? {
-            Woken::InTime => Next::Park(Status::NeedsHuman, question),
+            Woken::InTime => {
+                self.advice = Advice::Answer;
+                Next::Park(Status::NeedsHuman, question)
+            }
             Woken::Wished => Next::Park(Status::Cancelled, format!("it asked: {question}")),
             Woken::Called(Phase::Paused { .. }) => Next::Paused,
             Woken::Called(_) => Next::Over,

@@ -44,7 +44,10 @@ pub(super) fn watch(ride: &mut Ride<'_>, line: &Line) {
         Line::Fallback { from, to } => {
             ride.note(&format!("the client took {to} in the place of {from}"));
         }
-        Line::Denied { tool, text } => ride.note(&format!("{tool} was not permitted: {text}")),
+        Line::Denied { tool, text } => {
+            ride.denied(tool);
+            ride.note(&format!("{tool} was not permitted: {text}"));
+        }
         Line::Init(_)
         | Line::Result(_)
         | Line::RateLimit(_)

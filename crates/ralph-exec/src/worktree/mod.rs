@@ -105,16 +105,47 @@ pub struct Kept {
 
 pub fn kept(worktree: &Worktree) -> Kept {
     let Worktree { path, branch, from, base, .. } = worktree;
-    let at = |directory: &str| format!("git -C {}", quoted(directory));
     let since = quoted(&format!("{base}..{branch}"));
     let changes = quoted(&format!("{base}...{branch}"));
     let commands = vec![
-        format!("{} log --oneline {since}", at(from)),
-        format!("{} diff {changes}", at(from)),
-        format!("{} status", at(path)),
-        format!("{} merge {}", at(from), quoted(branch)),
+        format!("{} log --oneline {since}", git_at(from)),
+        format!("{} diff {changes}", git_at(from)),
+        format!("{} status", git_at(path)),
+        format!("{} merge {}", git_at(from), quoted(branch)),
     ];
     Kept { path: path.clone(), branch: branch.clone(), commands }
+}
+
+/// Where work is that did not land, and what to type. `changed` are the paths that are not committed there, where that
+/// is known.
+pub fn unmerged(worktree: &Worktree, changed: Option<usize>) -> String {
+    let Worktree { path, branch, from, base, .. } = worktree;
+    let (there, here) = (git_at(path), git_at(from));
+    let base = quoted(base.get(..SHOWN_ID).unwrap_or(base));
+    let merge = format!("`{here} merge {}`", quoted(branch));
+    let look = format!("`{there} diff {base}`");
+    let how = match changed {
+        Some(0) => format!("{look} shows it, {merge} takes it"),
+        Some(changed) => {
+            let paths = if changed == 1 { "1 path" } else { &format!("{changed} paths") };
+            format!(
+                "{paths} not committed there: {look} and `{there} status` show it; commit it, then {merge}"
+            )
+        }
+        None => format!("{look} and `{there} status` show it, {merge} takes what is committed"),
+    };
+    format!("not merged: branch `{branch}`, work tree `{path}`; {how}")
+}
+
+/// What resolves a conflict where the work is.
+pub fn resolve(worktree: &Worktree) -> String {
+    let into = worktree.into.as_deref().unwrap_or("HEAD");
+    format!("{} merge {}", git_at(&worktree.path), quoted(into))
+}
+
+/// For somebody who is elsewhere.
+pub fn git_at(directory: &str) -> String {
+    format!("git -C {}", quoted(directory))
 }
 
 /// For a shell; what no shell takes stays as it is.
@@ -123,6 +154,7 @@ fn quoted(word: &str) -> String {
 }
 
 const NAMED: usize = 5;
+const SHOWN_ID: usize = 10;
 
 /// `a`, `b` and 7 more
 pub(crate) fn listed(names: &[String]) -> String {

@@ -5,13 +5,14 @@ use crate::cli::Log;
 use crate::report::Failure;
 use crate::term::{self, Reader};
 use crate::wording::{self, safe};
+use ralph_core::drive::Drove;
 use ralph_core::id::RunId;
 use ralph_core::record::{Change, Entry, Move};
 use ralph_core::redact::Redactor;
 use ralph_core::run::{Phase, State};
 use ralph_exec::clock;
 use ralph_exec::env::Env;
-use ralph_exec::overview;
+use ralph_exec::overview::{self, History};
 use ralph_exec::paths::Home;
 use serde::Serialize;
 use std::time::Duration;
@@ -45,7 +46,7 @@ pub(crate) fn run(env: &Env, args: &Log) -> Result<(), Failure> {
     }
     let redactor = Redactor::new(env.secrets());
     let output = (&redactor, args);
-    let reader = print(output, &history.name, &history.entries)?;
+    let reader = print(output, &history, 0)?;
     if reader == Reader::Gone || !args.follow {
         return Ok(());
     }
@@ -63,8 +64,7 @@ fn follow(
 ) -> Result<(), Failure> {
     loop {
         let history = overview::of_run(home, run)?;
-        let new = history.entries.get(shown..).unwrap_or_default();
-        let reader = print(output, &history.name, new)?;
+        let reader = print(output, &history, shown)?;
         if reader == Reader::Gone || !goes_on(&history.entries) {
             return Ok(());
         }
@@ -79,15 +79,15 @@ fn goes_on(entries: &[Entry]) -> bool {
 
 fn print(
     (redactor, args): (&Redactor, &Log),
-    name: &str,
-    entries: &[Entry],
+    history: &History,
+    from: usize,
 ) -> Result<Reader, Failure> {
-    for entry in entries {
+    for (at, entry) in history.entries.iter().enumerate().skip(from) {
         let reader = if args.json {
             let change = harmless(redactor, &entry.change);
             super::print_json(&EntryJson {
                 v: 1,
-                name,
+                name: &history.name,
                 seq: entry.seq,
                 at: clock::rfc3339(entry.at_ms),
                 iteration: entry.iteration,
@@ -95,7 +95,7 @@ fn print(
                 change: &change,
             })?
         } else {
-            term::out(&line(entry))?
+            term::out(&line(entry, history.entries.get(..at).unwrap_or_default()))?
         };
         if reader == Reader::Gone {
             return Ok(reader);
@@ -123,8 +123,30 @@ fn harmless(redactor: &Redactor, change: &Change) -> Change {
     change
 }
 
+/// Why a fresh session goes on stands in the line above, unless the one before was lost.
+fn took_over(before: &[Entry]) -> &'static str {
+    let said = before.iter().rev().find_map(|entry| {
+        let Change::Drove(drove) = &entry.change else { return None };
+        match drove.as_ref() {
+            Drove::HandsOver { .. } => Some("takes over"),
+            Drove::Session(_) => Some("takes the place of one that the agent does not know"),
+            Drove::Metered(_)
+            | Drove::Waits(_)
+            | Drove::Woke
+            | Drove::WaitedEnough { .. }
+            | Drove::Tried { .. }
+            | Drove::Silent { .. }
+            | Drove::Broke { .. }
+            | Drove::Parked { .. }
+            | Drove::Settled { .. }
+            | Drove::PassedOn => None,
+        }
+    });
+    said.unwrap_or("takes over")
+}
+
 #[expect(clippy::too_many_lines, reason = "one arm for each thing that can happen")]
-fn line(entry: &Entry) -> String {
+fn line(entry: &Entry, before: &[Entry]) -> String {
     let what = match &entry.change {
         Change::Started(run) => {
             format!("started    {} ({})", safe(&run.title), wording::limits(&run.limits))
@@ -160,7 +182,7 @@ fn line(entry: &Entry) -> String {
                 Move::Cleared => "follows one that was cleared; paused",
                 Move::TakenUp => "takes the run up",
                 Move::Resumed => "is held again",
-                Move::HandedOver => "takes over from one whose context was full",
+                Move::HandedOver => took_over(before),
             };
             format!("moved      session {} {how}", to.short())
         }

@@ -167,7 +167,7 @@ pub(crate) fn of_run(home: &Home, run: &RunId) -> Result<String, Failure> {
     let view = RunView { phase: control::phase(home, &opened), opened };
     // Whoever asks in the session is heard there.
     let pipeline = super::pipeline::line(home, &view.opened);
-    let told = paragraph(&view, None, (&faults::all(home), pipeline));
+    let told = paragraph(&view, None, (&faults::all(home), pipeline, settled(home, &view)));
     Ok(told + &phases_of(home, &view, All::No))
 }
 
@@ -240,7 +240,11 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
     }
     for (view, unprotected) in shown.runs.iter().zip(shown.unprotected) {
         let pipeline = super::pipeline::line(shown.home, &view.opened);
-        out.push_str(&paragraph(view, unprotected.as_ref(), (shown.faults, pipeline)));
+        out.push_str(&paragraph(
+            view,
+            unprotected.as_ref(),
+            (shown.faults, pipeline, settled(shown.home, view)),
+        ));
         out.push_str(&phases_of(shown.home, view, shown.all));
     }
     for one in shown.unreadable {
@@ -285,10 +289,17 @@ fn held_line(view: &HeldView) -> String {
     format!("no run  session {session} {how} ({ago}); `ralph cancel {session}` lets it go\n")
 }
 
+/// Asked of the journal only where there is a work tree to tell about.
+fn settled(home: &Home, view: &RunView) -> Option<String> {
+    let run = &view.opened.run;
+    run.drive.as_ref().filter(|drive| drive.worktree.is_some())?;
+    driven::settled(&overview::of_run(home, &run.id).ok()?.entries)
+}
+
 fn paragraph(
     view: &RunView,
     unprotected: Option<&Unprotected>,
-    (faults, pipeline): (&[Fault], Option<String>),
+    (faults, pipeline, settled): (&[Fault], Option<String>, Option<String>),
 ) -> String {
     let (run, state) = (&view.opened.run, &view.opened.state);
     let now_ms = clock::now_ms();
@@ -311,7 +322,7 @@ fn paragraph(
             "{id}  {word:<12} {}  ({ago}, {} {noun}{sessions}{spent})\n{asked}{}{}",
             safe(&run.title),
             state.iteration,
-            indented(driven::lines(run, state, view.phase)),
+            indented(driven::lines(run, state, view.phase, settled.as_deref())),
             said(state, now_ms)
         );
     }
@@ -339,7 +350,7 @@ fn paragraph(
     {
         out.push_str(&format!("      waits until {}: {}\n", wording::when(*until_ms), safe(why)));
     }
-    out.push_str(&indented(driven::lines(run, state, view.phase)));
+    out.push_str(&indented(driven::lines(run, state, view.phase, settled.as_deref())));
     out.push_str(&said(state, now_ms));
     if view.phase == Phase::Orphaned && run.drive.is_none() {
         out.push_str(&format!(

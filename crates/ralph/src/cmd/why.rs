@@ -15,6 +15,9 @@ use ralph_exec::journal::Break;
 use ralph_exec::overview::{self, History, Of};
 use serde::Serialize;
 
+/// Names are short, and which of them were measured matters.
+const SHOWN_MET: usize = 16;
+
 #[derive(Serialize)]
 pub(super) struct DecisionJson<'a> {
     v: u8,
@@ -70,7 +73,8 @@ pub(crate) fn shown(history: &History, last: usize) -> String {
     }
     let replayed = State::replay(&history.entries);
     if let Some((run, state)) = &replayed {
-        let driven = driven::lines(run, state, state.phase);
+        let settled = driven::settled(&history.entries);
+        let driven = driven::lines(run, state, state.phase, settled.as_deref());
         for line in driven.into_iter().chain(wording::said(state, clock::now_ms())) {
             out.push_str(&format!("{line}\n"));
         }
@@ -215,8 +219,10 @@ fn evidence(report: &Report) -> String {
     }
     let met = report.total.saturating_sub(open);
     if met > 0 {
-        let names = report.met.iter().take(6).map(|name| safe(name)).collect::<Vec<_>>().join(", ");
-        let rest = if met > 6 { format!(" and {} more", met - 6) } else { String::new() };
+        let names: Vec<_> = report.met.iter().take(SHOWN_MET).map(|name| safe(name)).collect();
+        let more = met.saturating_sub(u32::try_from(names.len()).unwrap_or(u32::MAX));
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let names = names.join(", ");
         out.push_str(&format!("          {} {names}{rest}\n", paint(term::GOOD, "✓")));
     }
     out

@@ -41,6 +41,7 @@ mod queue;
 mod real_projects;
 mod recall;
 mod replay;
+mod report;
 mod run_args;
 mod sandbox;
 mod sessions;

@@ -9,21 +9,21 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
-const GOAL: &str = "Let main.sh say goodbye.";
+pub(crate) const GOAL: &str = "Let main.sh say goodbye.";
 const BOLD: [&str; 3] = ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
 
 /// A project whose one gate wants `main.sh` to say goodbye, and an agent that plays a scenario.
-struct Night {
-    sandbox: Sandbox,
+pub(crate) struct Night {
+    pub(crate) sandbox: Sandbox,
 }
 
 impl Night {
-    fn new(steps: &str) -> Self {
+    pub(crate) fn new(steps: &str) -> Self {
         Self::of(Sandbox::new(), steps, "")
     }
 
     /// With more flags for the client, as a wrapper of somebody's might add.
-    fn of(sandbox: Sandbox, steps: &str, flags: &str) -> Self {
+    pub(crate) fn of(sandbox: Sandbox, steps: &str, flags: &str) -> Self {
         sandbox.write("main.sh", "echo hello\n");
         sandbox.write("tests.sh", "[ \"$(sh main.sh)\" = goodbye ] || { echo 'main.sh:1: it says something else'; exit 1; }\n");
         let gate = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\n";
@@ -48,26 +48,26 @@ impl Night {
         night
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
         self.sandbox.root().join(name)
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.sandbox.command();
         command.args(["run", "--json", "--agent-program"]).arg(self.path("agent")).args(args);
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ended {
+    pub(crate) fn run(&self, args: &[&str]) -> Ended {
         let args: Vec<_> = [&[GOAL], args, &BOLD].concat();
         crate::sandbox::ended(&mut self.command(&args), b"")
     }
 
-    fn resume(&self) -> Ended {
+    pub(crate) fn resume(&self) -> Ended {
         crate::sandbox::ended(&mut self.command(&["--resume", &self.id()]), b"")
     }
 
-    fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         let status = self.sandbox.ralph(["status", "--all", "--json"]);
         let status: Value = serde_json::from_str(&status.stdout).unwrap();
         status["runs"][0]["run"].as_str().unwrap().to_string()
@@ -104,13 +104,17 @@ impl Night {
         story
     }
 
-    fn events(ended: &Ended, name: &str) -> Vec<Value> {
+    pub(crate) fn events(ended: &Ended, name: &str) -> Vec<Value> {
         let lines = ended.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.filter(|line| line["event"] == name).collect()
     }
 
     /// Starts it, and gives it back with its events once it told one of this name.
-    fn until(&self, args: &[&str], name: &str) -> (Child, BufReader<std::process::ChildStdout>) {
+    pub(crate) fn until(
+        &self,
+        args: &[&str],
+        name: &str,
+    ) -> (Child, BufReader<std::process::ChildStdout>) {
         let args: Vec<_> = [&[GOAL], args, &BOLD].concat();
         let mut child = self.command(&args).stdout(Stdio::piped()).spawn().unwrap();
         let mut events = BufReader::new(child.stdout.take().unwrap());

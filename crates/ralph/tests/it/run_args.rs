@@ -209,7 +209,8 @@ fn permissions_are_skipped_only_when_a_person_says_so_twice() {
     "#);
     for words in [&["a goal"][..], &["a goal", "--yes"], &["a goal", "--", "--debug"]] {
         let shown = planned(&sandbox, words).to_string();
-        assert!(!shown.contains("ermission"), "{shown}");
+        let mut done = shown.lines().filter(|line| !line.starts_with("  note "));
+        assert!(!done.any(|line| line.contains("ermission")), "{shown}");
     }
 }
 
@@ -281,6 +282,7 @@ fn gates_that_were_found_are_agreed_to_first() {
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
+      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
       note      nobody approved these gates yet: a start asks, and writes `$ROOT/project/ralph.toml`; `--yes` agrees
     nothing was started
     "#);
@@ -293,6 +295,7 @@ fn gates_that_were_found_are_agreed_to_first() {
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
+      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
       note      nothing measures this goal: the agent's own word ends the run, as claimed, or its limits do
     nothing was started
     "#);
@@ -328,13 +331,14 @@ fn a_dry_run_says_everything_and_does_nothing() {
       stuck     then `opus` is tried
       worktree  one of its own, and a branch; merged when the merged tree is verified
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --model sonnet --max-budget-usd 12.500000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1040"}}' --append-system-prompt 'the token is [redacted]'
+      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
     nothing was started
     "#);
     let with_json = [&["--json"], &words[..]].concat();
     assert_snapshot!(sandbox.tidy(&planned(&sandbox, &with_json).to_string()), @r#"
     exit 0
     --- stdout
-    {"v":1,"event":"planned","run":null,"title":"make the parser handle nested quotes","project":"$ROOT/project","max_iterations":40,"max_duration_ms":28800000,"max_cost_usd":12.5,"max_tokens":2000000,"handover_at":0.75,"gates":[{"gate":"tests","command":"sh -c 'exit 0'"}],"approved":true,"argv":["$ROOT/bin/claude","-p","--input-format","stream-json","--output-format","stream-json","--verbose","--session-id","NEW","--model","sonnet","--max-budget-usd","12.500000","--settings","{\"env\":{\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\":\"1040\"}}","--append-system-prompt","the token is [redacted]"],"worktree":"merge","notes":[]}
+    {"v":1,"event":"planned","run":null,"title":"make the parser handle nested quotes","project":"$ROOT/project","max_iterations":40,"max_duration_ms":28800000,"max_cost_usd":12.5,"max_tokens":2000000,"handover_at":0.75,"gates":[{"gate":"tests","command":"sh -c 'exit 0'"}],"approved":true,"argv":["$ROOT/bin/claude","-p","--input-format","stream-json","--output-format","stream-json","--verbose","--session-id","NEW","--model","sonnet","--max-budget-usd","12.500000","--settings","{\"env\":{\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\":\"1040\"}}","--append-system-prompt","the token is [redacted]"],"worktree":"merge","notes":["no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit"]}
     "#);
 }
 
@@ -363,6 +367,7 @@ fn a_loop_is_its_prompt_and_its_list() {
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
+      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
     nothing was started
     "#);
     let plan = ["--plan", "PLAN.md", "--pr", "--wait-for-checks", "30m"];
@@ -378,6 +383,7 @@ fn a_loop_is_its_prompt_and_its_list() {
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       worktree  one of its own, and a branch; then a pull request, whose checks have 30 min
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
+      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
     nothing was started
     "#);
     let elsewhere =

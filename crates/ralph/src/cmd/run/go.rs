@@ -41,6 +41,9 @@ fn begun(env: &Env, home: &Home, mut new: New, notes: &mut Vec<String>) -> Resul
     if let Place::Worktree { then, checks_ms } = new.place {
         notes.extend(apart(env, home, &mut new, (then, checks_ms))?);
     }
+    if let Some(drive) = &mut new.demand.drive {
+        drive.head = git::head(&new.demand.project, &Deadline::after(PATIENCE));
+    }
     notes.extend(others(home, &new.demand.project));
     let begun = start::begin(env, home, &new.demand)?;
     notes.extend(begun.notes);

@@ -4,7 +4,7 @@ use super::view::Output;
 use crate::wording::usd;
 use ralph_core::id::SessionId;
 use ralph_core::status::Status;
-use ralph_drive::told::{Missing, Open, Report, Standing, Told};
+use ralph_drive::told::{Denied, Missing, Open, Report, Standing, Told};
 use ralph_exec::clock;
 use serde::Serialize;
 
@@ -95,9 +95,14 @@ struct ReportJson<'a> {
     met: &'a [String],
     files: &'a [String],
     commits: &'a [String],
+    commit: Option<&'a str>,
+    uncommitted: Option<usize>,
     checkpoint: Option<&'a str>,
     settled: Option<&'a str>,
+    unmerged: Option<&'a str>,
     next: Option<&'a str>,
+    assumed_usd: f64,
+    denied: &'a [Denied],
     sessions: &'a [SessionId],
 }
 
@@ -208,9 +213,14 @@ fn ended(report: &Report) -> ReportJson<'_> {
         met: &report.met,
         files: &report.files,
         commits: &report.commits,
+        commit: report.commit.as_deref(),
+        uncommitted: report.uncommitted,
         checkpoint: report.checkpoint.as_deref(),
         settled: report.settled.as_deref(),
+        unmerged: report.unmerged.as_deref(),
         next: report.next.as_deref(),
+        assumed_usd: usd(report.assumed_micro_usd),
+        denied: &report.denied,
         sessions: &report.sessions,
     }
 }

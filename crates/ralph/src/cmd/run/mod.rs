@@ -9,6 +9,7 @@ pub(crate) mod args;
 mod bar;
 mod dry;
 mod go;
+mod grants;
 mod json;
 mod policy;
 pub(crate) mod prepare;

@@ -1,6 +1,7 @@
 //! All that is looked at before anything is started. What can be wrong is wrong here, and nothing has been touched.
 
 use super::args::{self, Permissions, Run};
+use super::grants;
 use super::policy::{self, Judge};
 use crate::cmd::start::{self, Demand, Gates};
 use crate::cmd::{caller, feature, home, init, off};
@@ -93,7 +94,8 @@ pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
     control::check(&home, &order)?;
     // By the names that they have for everybody.
     (new.demand.features, new.demand.plans) = (order.features, order.plans);
-    let notes = notes(permissions, args);
+    let mut notes = notes(permissions, args);
+    notes.extend(new.demand.drive.as_ref().and_then(|drive| grants::note(&drive.arguments)));
     Ok(Plan { work: Work::New(Box::new(new)), program, notes })
 }
 
@@ -201,7 +203,8 @@ fn resumed(
         let what = format!("run `{run}` is driven by whoever opened its session");
         return Err(Failure::new(&what, &format!("`ralph resume {run}` holds it again")));
     };
-    let notes = skipped(args::permissions(&settings.arguments));
+    let mut notes = skipped(args::permissions(&settings.arguments));
+    notes.extend(grants::note(&settings.arguments));
     let last = opened.state.driving.latest().and_then(|driven| driven.session.argv.first());
     // The program that it began with, as long as it is there.
     let program = match (&args.agent_program, last.map(Path::new)) {

@@ -1,7 +1,8 @@
 //! How it ended: one line that a person can forward, then what it rests on and what to do next.
 
 use super::bar::{of_most, open};
-use super::screen::line_of;
+use super::grants;
+use super::screen::{line_of, wrapped};
 use crate::term::{self, paint};
 use crate::wording::safe;
 use ralph_core::limits::{duration, money};
@@ -9,17 +10,32 @@ use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_drive::told::Report;
 
-/// So many files, commits or requirements are named, the rest is counted.
+/// So many files, commits or open requirements are named, the rest is counted.
 const SHOWN: usize = 6;
+/// Of what is met: names are short, and which of them were measured matters.
+const SHOWN_MET: usize = 16;
+/// Where the first line goes on.
+const INDENT: &str = "  ";
 const LONGEST_TITLE: usize = 200;
 const LONGEST_REASON: usize = 400;
+/// Paths in it are there to be copied.
+const LONGEST_ADVICE: usize = 2_000;
+
+/// How the line that is there to be forwarded is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    /// For a terminal, which would break words.
+    Wrapped,
+    /// For whoever reads lines.
+    Whole,
+}
 
 /// `gates` are those that the run began with.
-pub(super) fn told(report: &Report, gates: &[String], columns: usize) -> String {
-    let mut out = format!("{}\n", sentence(report, gates));
+pub(super) fn told(report: &Report, gates: &[String], (columns, first): (usize, First)) -> String {
+    let mut out = head(report, gates, (columns, first));
     let met: Vec<_> = report.met.iter().map(|name| safe(name)).collect();
     if !met.is_empty() {
-        out.push_str(&line_of(&paint(term::GOOD, "✓"), "met", &listed(&met), columns));
+        out.push_str(&line_of(&paint(term::GOOD, "✓"), "met", &listed(&met, SHOWN_MET), columns));
     }
     for one in report.open.iter().take(SHOWN) {
         let text = format!("{}: {}", safe(&one.name), safe(&one.note));
@@ -34,28 +50,56 @@ pub(super) fn told(report: &Report, gates: &[String], columns: usize) -> String 
         let more = format!("and {} more", report.open.len() - SHOWN);
         out.push_str(&line_of(" ", "", &more, columns));
     }
-    let files: Vec<_> = report.files.iter().map(|path| format!("`{}`", safe(path))).collect();
-    let commits: Vec<_> = report.commits.iter().map(|commit| safe(commit)).collect();
-    let checkpoint = report.checkpoint.as_ref().map(|name| safe(name));
-    let lines = [
-        ("files", (!files.is_empty()).then(|| listed(&files))),
-        ("commits", (!commits.is_empty()).then(|| listed(&commits))),
-        ("saved", checkpoint.map(|name| format!("as checkpoint {name}"))),
-        ("tree", report.settled.as_ref().map(|how| safe(how))),
-        ("next", report.next.as_ref().map(|next| command(next))),
-    ];
-    for (label, text) in lines {
-        if let Some(text) = text {
-            out.push_str(&line_of(" ", label, &text, columns));
-        }
+    if let Some(refused) = grants::refused(&report.denied) {
+        out.push_str(&line_of(&paint(term::BAD, "✗"), "denied", &refused, columns));
+    }
+    for (label, text) in lines(report) {
+        out.push_str(&line_of(" ", label, &text, columns));
     }
     out
 }
 
-/// ``verified: upgrade to axum 0.8 — 6 gates on 3f1c2ab, 11 iterations over 3 sessions, 2 h 4 min, $4.10``
-pub(super) fn sentence(report: &Report, gates: &[String]) -> String {
-    let standing = &report.standing;
-    let style = match report.status {
+/// What it left behind, and what to do with it.
+fn lines(report: &Report) -> Vec<(&'static str, String)> {
+    let files: Vec<_> = report.files.iter().map(|path| format!("`{}`", safe(path))).collect();
+    let commits: Vec<_> = report.commits.iter().map(|commit| safe(commit)).collect();
+    let checkpoint = report.checkpoint.as_ref().map(|name| safe(name));
+    let foreign = |text: &String| text::line(text, LONGEST_ADVICE);
+    let lines = [
+        ("files", (!files.is_empty()).then(|| listed(&files, SHOWN))),
+        ("commits", (!commits.is_empty()).then(|| listed(&commits, SHOWN))),
+        ("work", uncommitted(report)),
+        ("saved", checkpoint.map(|name| format!("as checkpoint {name}"))),
+        ("tree", report.settled.as_ref().or(report.unmerged.as_ref()).map(foreign)),
+        ("next", report.next.as_ref().map(|next| command(&foreign(next)))),
+    ];
+    lines.into_iter().filter_map(|(label, text)| Some((label, text?))).collect()
+}
+
+/// Told where the work is the person's own tree; what is elsewhere is told with where it is.
+fn uncommitted(report: &Report) -> Option<String> {
+    let count = report.uncommitted.filter(|count| *count > 0 && report.unmerged.is_none())?;
+    let differ = if count == 1 { "differs" } else { "differ" };
+    let paths = counted(count, "path");
+    Some(format!("{paths} {differ} from the last commit"))
+}
+
+/// The first line, at words where a terminal would break it anywhere.
+fn head(report: &Report, gates: &[String], (columns, first): (usize, First)) -> String {
+    let sentence = sentence(report, gates);
+    let name = report.status.name();
+    let text = match first {
+        First::Whole => format!("{sentence}\n"),
+        First::Wrapped => {
+            let lines = wrapped(INDENT, &sentence, columns);
+            lines.get(INDENT.len()..).unwrap_or_default().to_string()
+        }
+    };
+    format!("{}{}", paint(style(report.status), name), text.get(name.len()..).unwrap_or_default())
+}
+
+fn style(status: Status) -> anstyle::Style {
+    match status {
         Status::Verified => term::GOOD,
         Status::Claimed | Status::NeedsHuman | Status::NeedsReview | Status::Cancelled => term::ODD,
         Status::Exhausted
@@ -64,43 +108,79 @@ pub(super) fn sentence(report: &Report, gates: &[String]) -> String {
         | Status::RateLimited
         | Status::Overridden
         | Status::Crashed => term::BAD,
-    };
-    let mut facts = vec![evidence(report, gates)];
-    if report.status != Status::Verified {
-        facts.extend(open(standing));
     }
-    let iterations = counted(standing.iteration as usize, "iteration");
-    facts.push(match standing.sessions {
-        0 | 1 => iterations,
-        sessions => format!("{iterations} over {sessions} sessions"),
-    });
-    facts.push(duration(standing.elapsed_ms));
-    let most = standing.max_cost_micro_usd.filter(|_| report.status == Status::Exhausted);
-    facts.push(of_most(&money(standing.spent_micro_usd), most.map(money)));
-    let title = text::line(&report.title, LONGEST_TITLE);
-    format!("{}: {title} — {}", paint(style, report.status.name()), facts.join(", "))
 }
 
-/// What a good end rests on; of any other, why it came.
-fn evidence(report: &Report, gates: &[String]) -> String {
+/// ``verified: upgrade to axum 0.8 — 6 gates on 3f1c2ab, 11 iterations over 3 sessions, 2 h 4 min, $4.10``
+fn sentence(report: &Report, gates: &[String]) -> String {
+    let standing = &report.standing;
     let passed = report.met.iter().filter(|name| gates.contains(name)).count();
-    if report.status != Status::Verified || passed == 0 {
-        return text::line(&report.because, LONGEST_REASON);
+    let mut facts = Vec::new();
+    match report.status {
+        Status::Verified if passed > 0 => {
+            facts.push(evidence(report, passed));
+            facts.extend(effort(report));
+        }
+        // How long it took is what the rule says then.
+        Status::Verified | Status::Claimed => facts.push(because(report)),
+        Status::Exhausted
+        | Status::Stuck
+        | Status::NeedsHuman
+        | Status::NeedsReview
+        | Status::GateBroken
+        | Status::RateLimited
+        | Status::Overridden
+        | Status::Crashed
+        | Status::Cancelled => {
+            facts.push(because(report));
+            facts.extend(open(standing).filter(|_| standing.open != Some(0)));
+            facts.extend(effort(report));
+        }
     }
-    let commit = report.commits.last().and_then(|commit| commit.split([',', ' ']).next());
-    match commit {
-        Some(commit) => format!("{} on {}", counted(passed, "gate"), safe(commit)),
-        None => counted(passed, "gate"),
+    let most = standing.max_cost_micro_usd.filter(|_| report.status == Status::Exhausted);
+    let spent = of_most(&money(standing.spent_micro_usd), most.map(money));
+    facts.push(match report.assumed_micro_usd {
+        0 => spent,
+        assumed if assumed >= standing.spent_micro_usd => format!("{spent}, all of it assumed"),
+        assumed => format!("{spent}, of it {} assumed", money(assumed)),
+    });
+    let title = text::line(&report.title, LONGEST_TITLE);
+    format!("{}: {title} — {}", report.status.name(), facts.join(", "))
+}
+
+fn because(report: &Report) -> String {
+    text::line(&report.because, LONGEST_REASON)
+}
+
+fn effort(report: &Report) -> [String; 2] {
+    let standing = &report.standing;
+    let iterations = counted(standing.iteration as usize, "iteration");
+    let iterations = match standing.sessions {
+        0 | 1 => iterations,
+        sessions => format!("{iterations} over {sessions} sessions"),
+    };
+    [iterations, duration(standing.elapsed_ms)]
+}
+
+/// What a good end rests on. A commit is named only where what passed is that commit.
+fn evidence(report: &Report, passed: usize) -> String {
+    let gates = counted(passed, "gate");
+    match (&report.commit, report.uncommitted) {
+        (Some(commit), _) => format!("{gates} on {}", safe(commit)),
+        (None, Some(_)) => format!("{gates} on the work tree, not committed"),
+        (None, None) => gates,
     }
 }
 
 fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    text::counted(u64::try_from(count).unwrap_or(u64::MAX), noun)
 }
 
-fn listed(names: &[String]) -> String {
-    let shown = names.get(..SHOWN).unwrap_or(names).join(", ");
-    match names.len().saturating_sub(SHOWN) {
+/// Never "and 1 more": its name takes no more room.
+fn listed(names: &[String], most: usize) -> String {
+    let most = if names.len() == most + 1 { names.len() } else { most };
+    let shown = names.get(..most).unwrap_or(names).join(", ");
+    match names.len().saturating_sub(most) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
@@ -108,6 +188,5 @@ fn listed(names: &[String]) -> String {
 
 /// As something to copy, unless it is a sentence with commands in it.
 fn command(next: &str) -> String {
-    let next = safe(next);
-    if next.contains('`') { next } else { format!("`{next}`") }
+    if next.contains('`') { next.to_string() } else { format!("`{next}`") }
 }

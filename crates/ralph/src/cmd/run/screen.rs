@@ -24,6 +24,7 @@ pub(super) struct Look {
     pub signs: Signs,
     pub has_bar: bool,
     pub is_quiet: bool,
+    pub first_line: report::First,
     pub now_ms: fn() -> u64,
     /// A moment as the person's clock shows it.
     pub when: fn(u64) -> String,
@@ -173,7 +174,10 @@ impl<O: Output> Screen<O> {
                 (Kind::Gate, gate(name, outcome, *took_ms))
             }
             Told::GateStarted { .. } | Told::Standing(_) => (Kind::Label, String::new()),
-            Told::Ended(report) => (Kind::Label, report::told(report, &self.gates, self.columns())),
+            Told::Ended(report) => {
+                let columns = (self.columns(), self.look.first_line);
+                (Kind::Label, report::told(report, &self.gates, columns))
+            }
             Told::Prepared { .. }
             | Told::Session { .. }
             | Told::Held { .. }
@@ -408,7 +412,7 @@ fn one_line(line: &str, columns: usize) -> String {
 
 /// One line of text as lines that fit, each behind `indent` and the line's own. A word that is wider than that is
 /// left whole: the terminal breaks it, and it can still be copied.
-fn wrapped(indent: &str, line: &str, columns: usize) -> String {
+pub(super) fn wrapped(indent: &str, line: &str, columns: usize) -> String {
     let own: String = line.chars().take_while(|char| *char == ' ').take(columns / 3).collect();
     let room = columns.saturating_sub(width(indent) + width(&own) + 1).max(20);
     let mut out = String::new();

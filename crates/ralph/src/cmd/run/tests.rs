@@ -6,7 +6,7 @@ use ralph_core::drive::Remedy;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::Known;
 use ralph_core::status::Status;
-use ralph_drive::told::{Missing, Open, Report, Standing};
+use ralph_drive::told::{Denied, Missing, Open, Report, Standing};
 
 const MINUTE: u64 = 60_000;
 const NOW: u64 = 1_794_000_000_000;
@@ -44,7 +44,8 @@ impl Output for Paper {
 }
 
 fn look(has_bar: bool) -> Look {
-    Look { signs: Signs::Unicode, has_bar, is_quiet: false, now_ms: now, when }
+    let first_line = report::First::Wrapped;
+    Look { signs: Signs::Unicode, has_bar, is_quiet: false, first_line, now_ms: now, when }
 }
 
 fn shown(look: Look, columns: usize, story: &[Told]) -> String {
@@ -230,9 +231,14 @@ fn verified() -> Report {
             "9e1f00d Read quotes one by one".to_string(),
             "3f1c2ab Handle nested quotes".to_string(),
         ],
+        commit: Some("3f1c2ab".to_string()),
+        uncommitted: Some(0),
         checkpoint: Some("11".to_string()),
-        next: Some("ralph why k7f2".to_string()),
+        next: None,
         settled: Some("merged into `main`; the branch `ralph/k7f2` is kept".to_string()),
+        unmerged: None,
+        assumed_micro_usd: 0,
+        denied: Vec::new(),
         sessions: vec![session()],
     }
 }
@@ -419,7 +425,9 @@ fn a_narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
     ▁ asks 30:00 · iteration 3 of 25 · context 41 %
     ⌫
 
-    cancelled: make the parser handle nested quotes — a person pressed Ctrl-C, 2 of 5 open, 3 iterations, 14 min, $1.82
+    cancelled: make the parser handle nested quotes — a
+      person pressed Ctrl-C, 2 of 5 open, 3 iterations, 14 min,
+      $1.82
     ✗ open    tests: 2 of 148 failed
     ✗ open    lint
       saved   as checkpoint 11
@@ -452,7 +460,7 @@ fn letters_stand_for_signs_where_there_is_no_utf8() {
 #[test]
 fn quiet_is_only_the_end() {
     let story = [beginning(), weather(), vec![Told::Ended(Box::new(verified()))]].concat();
-    let quiet = Look { is_quiet: true, ..look(false) };
+    let quiet = Look { is_quiet: true, first_line: report::First::Whole, ..look(false) };
     insta::assert_snapshot!(term::plain(&shown(quiet, 100, &story)), @"
     verified: make the parser handle nested quotes — 3 gates on 3f1c2ab, 11 iterations over 3 sessions, 2 h 4 min, $4.10
     ✓ met     a change, policy, build, tests, lint
@@ -461,13 +469,95 @@ fn quiet_is_only_the_end() {
       commits 9e1f00d Read quotes one by one, 3f1c2ab Handle nested quotes
       saved   as checkpoint 11
       tree    merged into `main`; the branch `ralph/k7f2` is kept
-      next    `ralph why k7f2`
     ");
-    let told = term::plain(&report::told(&cancelled(), &[], 100));
+    let told = term::plain(&report::told(&cancelled(), &[], (100, report::First::Whole)));
     insta::assert_snapshot!(told, @"
     cancelled: make the parser handle nested quotes — a person pressed Ctrl-C, 2 of 5 open, 3 iterations, 14 min, $1.82
     ✗ open    tests: 2 of 148 failed
     ✗ open    lint
+      saved   as checkpoint 11
+      next    `ralph run --resume k7f2`
+    ");
+}
+
+/// What is told at the end is told once, names no commit that was not judged, and breaks at words.
+#[test]
+fn a_report_says_what_was_judged_and_where_it_is() {
+    let text = |text: &str| text.to_string();
+    let gates = [text("tests"), text("tests (clean checkout)")];
+    let met = ["a change", "policy", "tools", "nothing hidden", "test integrity"];
+    let met: Vec<_> = met.map(text).into_iter().chain(gates.clone()).collect();
+    let uncommitted = Report {
+        met: met.clone(),
+        files: (1..=7).map(|number| format!("src/part{number}.rs")).collect(),
+        commit: None,
+        uncommitted: Some(2),
+        settled: None,
+        next: Some(text("git status && git diff HEAD")),
+        assumed_micro_usd: 1_000_000,
+        ..verified()
+    };
+    let claimed = Report {
+        status: Status::Claimed,
+        because: text(
+            "all 10 requirements are met after 2 iterations and 286 ms, 1 of them only by a claim",
+        ),
+        standing: Standing { spent_micro_usd: 4_321, open: Some(0), ..standing() },
+        met: Vec::new(),
+        files: Vec::new(),
+        commits: Vec::new(),
+        unmerged: Some(text(
+            "not merged: branch `ralph/k7f2`, work tree `/srv/k7f2`; `git -C /srv/k7f2 diff 3f1c2ab` shows it",
+        )),
+        assumed_micro_usd: 0,
+        next: Some(text("ralph why k7f2")),
+        ..uncommitted.clone()
+    };
+    let denied = |tool: &str, count| Denied { tool: text(tool), count };
+    let stuck = Report {
+        status: Status::Stuck,
+        because: text("nothing moved"),
+        denied: vec![denied("Bash", 1), denied("Edit", 2)],
+        uncommitted: None,
+        assumed_micro_usd: 1_820_000,
+        ..cancelled()
+    };
+    let told = |report, first| term::plain(&report::told(report, &gates, (60, first)));
+    let told = [
+        told(&uncommitted, report::First::Wrapped),
+        told(&claimed, report::First::Whole),
+        told(&stuck, report::First::Wrapped),
+    ];
+    insta::assert_snapshot!(told.join("\n"), @"
+    verified: make the parser handle nested quotes — 2 gates
+      on the work tree, not committed, 11 iterations over 3
+      sessions, 2 h 4 min, $4.10, of it $1 assumed
+    ✓ met     a change, policy, tools, nothing hidden, test
+              integrity, tests, tests (clean checkout)
+      files   `src/part1.rs`, `src/part2.rs`, `src/part3.rs`,
+              `src/part4.rs`, `src/part5.rs`, `src/part6.rs`,
+              `src/part7.rs`
+      commits 9e1f00d Read quotes one by one, 3f1c2ab Handle
+              nested quotes
+      work    2 paths differ from the last commit
+      saved   as checkpoint 11
+      next    `git status && git diff HEAD`
+
+    claimed: make the parser handle nested quotes — all 10 requirements are met after 2 iterations and 286 ms, 1 of them only by a claim, $0.0043
+      saved   as checkpoint 11
+      tree    not merged: branch `ralph/k7f2`, work tree
+              `/srv/k7f2`; `git -C /srv/k7f2 diff 3f1c2ab`
+              shows it
+      next    `ralph why k7f2`
+
+    stuck: make the parser handle nested quotes — nothing
+      moved, 2 of 5 open, 3 iterations, 14 min, $1.82, all of
+      it assumed
+    ✗ open    tests: 2 of 148 failed
+    ✗ open    lint
+    ✗ denied  3 tool calls were not permitted: Bash, Edit;
+              `-- --permission-mode acceptEdits` lets it edit,
+              `-- --allowedTools Bash` allows Bash
       saved   as checkpoint 11
       next    `ralph run --resume k7f2`
     ");
@@ -542,6 +632,6 @@ fn a_program_reads_one_object_per_line() {
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"question","text":"May the parser reject empty input?","until":"2026-11-06T21:50:00.000Z"}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"let_go","rule":"final-look","because":"all 5 requirements are met; a last look follows"}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"note","text":"`gh` is not logged in"}
-    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"ended","title":"make the parser handle nested quotes","status":"verified","exit_code":0,"because":"all 5 requirements are met","standing":{"iteration":11,"max_iterations":25,"context":0.41,"spent_usd":4.1,"max_cost_usd":20.0,"tokens":812000,"max_tokens":null,"elapsed_ms":7440000,"max_duration_ms":28800000,"sessions":3,"open":0,"total":5},"open":[],"met":["a change","policy","build","tests","lint"],"files":["src/part1.rs","src/part2.rs","src/part3.rs","src/part4.rs","src/part5.rs","src/part6.rs","src/part7.rs","src/part8.rs"],"commits":["9e1f00d Read quotes one by one","3f1c2ab Handle nested quotes"],"checkpoint":"11","settled":"merged into `main`; the branch `ralph/k7f2` is kept","next":"ralph why k7f2","sessions":["5999882c-e786-462c-84d4-07d1c65b5e76"]}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"ended","title":"make the parser handle nested quotes","status":"verified","exit_code":0,"because":"all 5 requirements are met","standing":{"iteration":11,"max_iterations":25,"context":0.41,"spent_usd":4.1,"max_cost_usd":20.0,"tokens":812000,"max_tokens":null,"elapsed_ms":7440000,"max_duration_ms":28800000,"sessions":3,"open":0,"total":5},"open":[],"met":["a change","policy","build","tests","lint"],"files":["src/part1.rs","src/part2.rs","src/part3.rs","src/part4.rs","src/part5.rs","src/part6.rs","src/part7.rs","src/part8.rs"],"commits":["9e1f00d Read quotes one by one","3f1c2ab Handle nested quotes"],"commit":"3f1c2ab","uncommitted":0,"checkpoint":"11","settled":"merged into `main`; the branch `ralph/k7f2` is kept","unmerged":null,"next":null,"assumed_usd":0.0,"denied":[],"sessions":["5999882c-e786-462c-84d4-07d1c65b5e76"]}
     "#);
 }

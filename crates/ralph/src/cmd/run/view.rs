@@ -2,6 +2,7 @@
 
 use super::args::Run;
 use super::json::Lines;
+use super::report::First;
 use super::screen::{Look, Screen, Signs};
 use crate::report::Failure;
 use crate::term::{self, Reader};
@@ -74,6 +75,7 @@ impl View {
                 signs: if env.speaks_utf8() { Signs::Unicode } else { Signs::Ascii },
                 has_bar: term::is_watched(env) && !args.quiet,
                 is_quiet: args.quiet,
+                first_line: if term::is_terminal() { First::Wrapped } else { First::Whole },
                 now_ms: clock::now_ms,
                 when: wording::when,
             };

@@ -1,0 +1,200 @@
+//! How `ralph run` reports: what was judged, where it is, and what to type.
+
+use crate::night::{GOAL, Night};
+use crate::sandbox::{Ended, Sandbox};
+use insta::assert_snapshot;
+use std::fs;
+
+const FREE: [&str; 5] = ["--", "--permission-mode", "acceptEdits", "--allowedTools", "Bash"];
+const EDIT: &str = r#"tools = [{ edit = "main.sh", old = "hello", new = "goodbye" }]"#;
+const COMMIT: &str = "git add -A && git -c user.name=t -c user.email=t@t commit -qm goodbye";
+
+fn settings() -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"\d\d:\d\d:\d\d", "[time]");
+    settings.add_filter(r"\b\d+ (ms|s)\b", "[duration]");
+    settings.add_filter(r"\b[0-9a-f]{7,40}\b", "[id]");
+    settings.add_filter(r"\$\d[\d.]*", "[money]");
+    settings
+}
+
+/// What a person reads at the end.
+fn quiet(night: &Night, args: &[&str]) -> Ended {
+    let mut command = night.sandbox.command();
+    command.args(["run", "--quiet", "--agent-program"]).arg(night.path("agent")).args(args);
+    crate::sandbox::ended(&mut command, b"")
+}
+
+fn shown(night: &Night, text: &str) -> String {
+    let root = fs::canonicalize(night.sandbox.root()).unwrap();
+    // Where a long path breaks a line depends on the machine.
+    let text = text.replace("\n          ", " ");
+    text.replace(root.to_str().unwrap(), "$ROOT").replace(&night.id(), "$RUN")
+}
+
+/// A commit is named only where what the gates passed on is that commit, and only those are the run's that were made
+/// after it began, in whatever second.
+#[test]
+fn a_report_names_the_commit_that_was_judged_and_no_other() {
+    let edits = format!("[[step]]\n{EDIT}\n\n[[step]]\nagent = \"Done.\"\n");
+    let commits = format!(
+        "[[step]]\n{EDIT}\n\n[[step]]\ntools = [{{ run = \"{COMMIT}\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
+    );
+    let both = format!(
+        "[[step]]\n{EDIT}\n\n[[step]]\ntools = [{{ run = \"{COMMIT}; echo x > notes.txt\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
+    );
+    let mut told = String::new();
+    for steps in [edits, commits, both] {
+        let night = Night::new(&steps);
+        let mine = ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty"];
+        night.sandbox.git(&[&mine[..], &["-m", "mine"]].concat());
+        let ended = quiet(&night, &[&[GOAL], &FREE[..]].concat());
+        told.push_str(&shown(&night, &format!("{ended}\n")));
+    }
+    settings().bind(|| assert_snapshot!(told, @"
+    exit 0
+    --- stdout
+    verified: Let main.sh say goodbye. — 1 gate on the work tree, not committed, 0 iterations, [duration], [money]
+    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests, tests (clean checkout)
+      files   `main.sh`
+      work    1 path differs from the last commit
+      saved   as checkpoint 1
+      next    `git status && git diff HEAD`
+
+
+    exit 0
+    --- stdout
+    verified: Let main.sh say goodbye. — 1 gate on [id], 0 iterations, [duration], [money]
+    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests, tests (clean checkout)
+      files   `main.sh`
+      commits [id] goodbye
+      saved   as checkpoint 1
+      next    `git diff [id]`
+
+
+    exit 0
+    --- stdout
+    verified: Let main.sh say goodbye. — 1 gate on the work tree, not committed, 0 iterations, [duration], [money]
+    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests, tests (clean checkout)
+      files   `main.sh`, `notes.txt`
+      commits [id] goodbye
+      work    1 path differs from the last commit
+      saved   as checkpoint 1
+      next    `git status && git diff [id]`
+    "));
+}
+
+/// An agent that may do nothing gets nowhere, and everybody is told why: before, at the end, and a program too.
+#[test]
+fn what_was_not_permitted_is_told() {
+    let steps =
+        format!("[[step]]\n{EDIT}\n\n[[step]]\nagent = \"I cannot.\"\nrepeat = \"forever\"\n");
+    let night = Night::new(&steps);
+    let ended = quiet(&night, &[GOAL]);
+    settings().bind(|| assert_snapshot!(shown(&night, &ended.to_string()), @"
+    exit 4
+    --- stdout
+    stuck: Let main.sh say goodbye. — the last 2 stops brought nothing new (state [id]), 2 not met; tried another approach, then a fresh session, 2 of 6 open, 6 iterations over 2 sessions, [duration], [money]
+    ✓ met     policy, tools, nothing hidden, test integrity
+    ✗ open    a change: the work tree is as it was when the run began
+    ✗ open    tests: 1 finding, 1 pre-existing
+    ✗ denied  1 tool call was not permitted: Edit; `-- --permission-mode acceptEdits` lets it edit
+      saved   as checkpoint 0
+      next    `ralph why $RUN`
+    "));
+    let night = Night::new(&steps);
+    let ended = crate::sandbox::ended(&mut night.command(&[GOAL]), b"");
+    let (prepared, report) = (Night::events(&ended, "prepared"), Night::events(&ended, "ended"));
+    assert_snapshot!(format!("{}\n{}", prepared[0]["notes"], report[0]["denied"]), @r#"
+    ["no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit"]
+    [{"count":1,"tool":"Edit"}]
+    "#);
+    let dry = [GOAL, "--dry-run", "--agent-program", "/bin/true"];
+    let dry = night.sandbox.ralph([&["run"], &dry[..]].concat());
+    let notes: String = dry.stdout.lines().filter(|line| line.contains("note ")).collect();
+    assert_snapshot!(notes, @"  note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit");
+}
+
+/// Work that did not land is somewhere, and whoever asks is told where and how to take it. A fresh session says why it
+/// took over.
+#[test]
+fn work_that_did_not_land_is_found_again() {
+    let steps = "[[step]]\ntools = [{ run = \"echo 'echo hm' > main.sh\" }]\n\n[[step]]\nagent = \"Done.\"\nrepeat = \"forever\"\n";
+    let night = Night::new(steps);
+    let ended = quiet(&night, &[&[GOAL, "--worktree"], &FREE[..]].concat());
+    let id = night.id();
+    let status = night.sandbox.ralph(["status", &id]).stdout;
+    let why = night.sandbox.ralph(["why", &id, "--last", "1"]).stdout;
+    let why = why.lines().next().unwrap_or_default();
+    let log = night.sandbox.ralph(["log", &id]).stdout;
+    let log: String = log.lines().filter(|line| line.contains("  moved ")).collect();
+    let told = shown(&night, &format!("{ended}\n{status}\n{why}\n{log}\n"));
+    settings().bind(|| assert_snapshot!(told, @"
+    exit 4
+    --- stdout
+    stuck: Let main.sh say goodbye. — the last 2 stops brought nothing new (state [id]), 1 not met; tried another approach, then a fresh session, 1 of 6 open, 6 iterations over 2 sessions, [duration], [money]
+    ✓ met     a change, policy, tools, nothing hidden, test integrity
+    ✗ open    tests: 1 finding, 1 pre-existing
+      files   `main.sh`
+      saved   as checkpoint 1
+      tree    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/.ralph-worktrees/$RUN/project`; 1 path not committed there: `git -C $ROOT/home/.ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/.ralph-worktrees/$RUN/project status` show it; commit it, then `git -C $ROOT/project merge ralph/$RUN`
+      next    `ralph why $RUN`
+
+
+    $RUN  stuck        Let main.sh say goodbye.  (just now, 6 iterations over 2 sessions, [money])
+          not merged: branch `ralph/$RUN`, work tree `$ROOT/home/.ralph-worktrees/$RUN/project`; `git -C $ROOT/home/.ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/.ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` takes what is committed
+
+    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/.ralph-worktrees/$RUN/project`; `git -C $ROOT/home/.ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/.ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` takes what is committed
+    [time]  moved      session [id] takes over
+    "));
+}
+
+/// What is to be typed next helps with what is in the way.
+#[test]
+fn what_to_do_next_fits_what_happened() {
+    let login = "[[step]]\nerror = { status = 401, type = \"authentication_error\", message = \"invalid x-api-key\" }\n";
+    let night = Night::new(login);
+    let mut told = shown(&night, &quiet(&night, &[&[GOAL], &FREE[..]].concat()).to_string());
+
+    let meanwhile = "cd $PROJECT && echo 'echo bonjour' > main.sh && git -c user.name=t -c user.email=t@t commit -qam mine";
+    let sandbox = Sandbox::new();
+    let meanwhile = meanwhile.replace("$PROJECT", sandbox.project().to_str().unwrap());
+    let steps = format!(
+        "[[step]]\n{EDIT}\n\n[[step]]\ntools = [{{ run = \"{meanwhile}\" }}]\n\n[[step]]\nagent = \"Done.\"\n"
+    );
+    let night = Night::of(sandbox, &steps, "");
+    let ended = quiet(&night, &[&[GOAL, "--worktree"], &FREE[..]].concat());
+    told.push_str(&shown(&night, &format!("\n{ended}")));
+    settings().bind(|| assert_snapshot!(told, @"
+    exit 5
+    --- stdout
+    needs_human: Let main.sh say goodbye. — the provider does not accept the login: Failed to authenticate. API Error: 401 invalid x-api-key, 0 iterations, [duration], [money]
+      saved   as checkpoint 0
+      next    `claude /login`, or set its key, then `ralph run --resume $RUN`
+
+
+    exit 5
+    --- stdout
+    needs_human: Let main.sh say goodbye. — it conflicts with `main` in main.sh; branch `ralph/$RUN` and work tree `$ROOT/home/.ralph-worktrees/$RUN/project` are kept; see `git -C $ROOT/project diff [id]...ralph/$RUN`, 0 iterations, [duration], [money]
+    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests
+      files   `main.sh`
+      commits [id] Let main.sh say goodbye.
+      saved   as checkpoint 1
+      next    `git -C $ROOT/home/.ralph-worktrees/$RUN/project merge main`, resolve and commit it there, then `ralph run --resume $RUN`
+    "));
+}
+
+/// Nobody bills the turn of an agent that was killed with its runner.
+#[test]
+fn what_is_assumed_is_told() {
+    let night = Night::new(&format!(
+        "[[step]]\nagent = \"Done.\"\n\n[[step]]\ntools = [{{ run = \"sleep 600\" }}]\n\n[[step]]\n{EDIT}\n\n[[step]]\nagent = \"Now it does.\"\n"
+    ));
+    let (mut child, _events) = night.until(&[], "tool");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ended = quiet(&night, &["--resume", &night.id()]);
+    let first = ended.stdout.lines().next().unwrap_or_default();
+    let (_, money) = first.split_once('$').unwrap();
+    assert_snapshot!(format!("${money}"), @"$0.0032, of it $0.0008 assumed");
+}
