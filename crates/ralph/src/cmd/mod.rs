@@ -77,7 +77,7 @@ fn scratch(env: &Env, name: &str) -> Result<PathBuf, Failure> {
 /// Also whoever an agent started without its variables is that agent, as long as it acts on the same runs.
 fn caller(env: &Env) -> Caller {
     // By where it leads: a path has many spellings.
-    let home = |env: &Env| env.ralph_home().and_then(|home| fs::resolve(&home));
+    let home = |env: &Env| env.ralph_home().map(|home| fs::resolve(&home).unwrap_or(home));
     let acts_here = |other: &Env| other.is_agent_shell() && home(other) == home(env);
     let is_agent =
         env.is_agent_shell() || owner::ancestors().map(Env::of_process).any(|it| acts_here(&it));
