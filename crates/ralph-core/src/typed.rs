@@ -72,11 +72,12 @@ pub struct Mistake {
     pub hint: String,
 }
 
-const OPTIONS: [&str; 11] = [
+const OPTIONS: [&str; 12] = [
     "--max-iterations",
     "--min-iterations",
     "--max-duration",
     "--max-cost-usd",
+    "--max-cost",
     "--stuck-after",
     "--completion-promise",
     "--features",
@@ -353,7 +354,7 @@ fn set(wish: &mut Wish, name: &str, value: &str) -> Result<(), Mistake> {
                 value => limits::parse_duration(value).ok_or_else(wrong)?,
             });
         }
-        "--max-cost-usd" => {
+        "--max-cost-usd" | "--max-cost" => {
             wish.max_cost_micro_usd = Some(limits::parse_micro_usd(value).ok_or_else(wrong)?);
         }
         "--completion-promise" => {
@@ -377,7 +378,7 @@ fn wanted(name: &str) -> &'static str {
     match name {
         "--max-iterations" | "--min-iterations" | "--stuck-after" => "a whole number",
         "--max-duration" => "a duration such as `90m`",
-        "--max-cost-usd" => "an amount such as `20` or `1.50`",
+        "--max-cost-usd" | "--max-cost" => "an amount such as `20` or `1.50`",
         "--completion-promise" => "a phrase without `<` and `>`, in quotes if it has blanks",
         "--features" => "a directory",
         "--plan" => "a file",

@@ -6,6 +6,46 @@ use crate::{FAILURE, SUCCESS};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use ralph_core::text;
 
+/// Flags of Claude Code that make sense for an agent that ralph drives.
+const OF_THE_AGENT: [&str; 36] = [
+    "--add-dir",
+    "--agents",
+    "--allow-dangerously-skip-permissions",
+    "--allowed-tools",
+    "--allowedTools",
+    "--append-system-prompt",
+    "--append-system-prompt-file",
+    "--autocompact",
+    "--betas",
+    "--brief",
+    "--chrome",
+    "--dangerously-skip-permissions",
+    "--debug",
+    "--debug-file",
+    "--disable-slash-commands",
+    "--disallowed-tools",
+    "--disallowedTools",
+    "--effort",
+    "--exclude-dynamic-system-prompt-sections",
+    "--fallback-model",
+    "--ide",
+    "--include-hook-events",
+    "--include-partial-messages",
+    "--mcp-config",
+    "--no-chrome",
+    "--permission-mode",
+    "--plugin-dir",
+    "--plugin-url",
+    "--restricted",
+    "--safe-mode",
+    "--setting-sources",
+    "--strict-mcp-config",
+    "--system-prompt",
+    "--system-prompt-file",
+    "--tools",
+    "-d",
+];
+
 /// Exit code 1, not clap's 2: 2 means "block" to a host and "limit reached" to a script.
 pub(crate) fn answer(error: &clap::Error, command: &clap::Command, first: Option<&str>) -> u8 {
     if !error.use_stderr() {
@@ -44,17 +84,7 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let name = text(ContextKind::InvalidArg)?;
-            let similar = text(ContextKind::SuggestedArg);
-            let hint = match (name.starts_with('-'), similar) {
-                (_, Some(similar)) => format!("did you mean `{similar}`?"),
-                (false, None) if known == Some("start") => {
-                    "a goal is given with `--goal-file FILE`, or on stdin with `--goal-file -`"
-                        .to_string()
-                }
-                (_, None) => help,
-            };
-            let noun = if name.starts_with('-') { "option" } else { "argument" };
-            Some(Failure::new(&format!("unknown {noun} `{}`", text::line(&name, 80)), &hint))
+            Some(unknown((&name, text(ContextKind::SuggestedArg)), known, help))
         }
         ErrorKind::InvalidSubcommand => {
             let name = text(ContextKind::InvalidSubcommand)?;
@@ -99,6 +129,27 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
         }
         _ => None,
     }
+}
+
+fn unknown((name, similar): (&str, Option<String>), of: Option<&str>, help: String) -> Failure {
+    let hint = match (name.starts_with('-'), similar) {
+        _ if of == Some("run") && is_of_the_agent(name) => {
+            "flags of the agent go behind `--`, as in `ralph run \"…\" -- --permission-mode acceptEdits`"
+                .to_string()
+        }
+        (_, Some(similar)) => format!("did you mean `{similar}`?"),
+        (false, None) if of == Some("start") => {
+            "a goal is given with `--goal-file FILE`, or on stdin with `--goal-file -`".to_string()
+        }
+        (_, None) => help,
+    };
+    let noun = if name.starts_with('-') { "option" } else { "argument" };
+    Failure::new(&format!("unknown {noun} `{}`", text::line(name, 80)), &hint)
+}
+
+/// Whether the agent that is driven has such a flag, and ralph has not.
+fn is_of_the_agent(name: &str) -> bool {
+    OF_THE_AGENT.contains(&name.split('=').next().unwrap_or(name))
 }
 
 /// `<RUN|SESSION>...`, `--session <ID>` and `--client[=<PROGRAM>]` as people know them.

@@ -20,8 +20,14 @@ pub enum Waive {
     Undo(String),
 }
 
-const OF_LIMITS: [&str; 5] =
-    ["--max-iterations", "--min-iterations", "--max-duration", "--max-cost-usd", "--stuck-after"];
+const OF_LIMITS: [&str; 6] = [
+    "--max-iterations",
+    "--min-iterations",
+    "--max-duration",
+    "--max-cost-usd",
+    "--max-cost",
+    "--stuck-after",
+];
 const OF_WAIVE: [&str; 4] = ["--why", "--until", "--undo", "--list"];
 const HOW_TO_WAIVE: &str =
     "type `/ralph:waive REQUIREMENT --until 2h --why \"…\"`, `--undo REQUIREMENT` or nothing";

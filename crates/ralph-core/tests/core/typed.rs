@@ -73,7 +73,7 @@ fn a_run_is_spoken_about_while_it_goes_on() {
         "/ralph:tell --max-iterations is too low, I know\nbut go on",
         "/ralph:tell  ",
         "/ralph:limits",
-        "/ralph:limits --max-iterations 40 --max-cost-usd=50 --max-duration 0 --stuck-after 5 --min-iterations 2",
+        "/ralph:limits --max-iterations 40 --max-cost=50 --max-duration 0 --stuck-after 5 --min-iterations 2",
         "/ralph:limits --max-iterations lots",
         "/ralph:limits --max-iteration 4",
         "/ralph:limits --features x",
@@ -89,16 +89,16 @@ fn a_run_is_spoken_about_while_it_goes_on() {
         mistake: nothing is said to tell the agent (type `/ralph:tell …` with what it is to know at its next stop)
     "/ralph:limits"
         limits: 
-    "/ralph:limits --max-iterations 40 --max-cost-usd=50 --max-duration 0 --stuck-after 5 --min-iterations 2"
+    "/ralph:limits --max-iterations 40 --max-cost=50 --max-duration 0 --stuck-after 5 --min-iterations 2"
         limits: max iterations 40, min iterations 2, max ms 0, max micro USD 50000000, stuck after 5
     "/ralph:limits --max-iterations lots"
         mistake: `--max-iterations` needs a whole number (type `/ralph:limits --max-iterations 40`, or nothing to see them)
     "/ralph:limits --max-iteration 4"
         mistake: `--max-iteration` is not a limit (did you mean `--max-iterations`?)
     "/ralph:limits --features x"
-        mistake: `--features` is not a limit (there are --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --stuck-after)
+        mistake: `--features` is not a limit (there are --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --max-cost, --stuck-after)
     "/ralph:limits 40"
-        mistake: `40` is not a limit (there are --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --stuck-after)
+        mistake: `40` is not a limit (there are --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --max-cost, --stuck-after)
     "#);
 }
 
@@ -224,6 +224,7 @@ fn options_stand_before_or_after_the_goal() {
         "/ralph:goal make the parser handle nested quotes",
         "/ralph:goal --max-iterations 5 fix it",
         "/ralph:goal fix it --max-iterations 5 --max-duration 90m --max-cost-usd 1.50",
+        "/ralph:goal fix it --max-cost 2",
         "/ralph-loop \"fix all type errors\" --max-iterations 25 --completion-promise \"ALL DONE\"",
         "/ralph-loop 'fix it' --completion-promise=DONE",
         "/ralph:loop fix it --stuck-after 4 --complexity 7",
@@ -242,6 +243,8 @@ fn options_stand_before_or_after_the_goal() {
         hold to "fix it", iterations 5
     "/ralph:goal fix it --max-iterations 5 --max-duration 90m --max-cost-usd 1.50"
         hold to "fix it", iterations 5, ms 5400000, micro USD 1500000
+    "/ralph:goal fix it --max-cost 2"
+        hold to "fix it", micro USD 2000000
     "/ralph-loop \"fix all type errors\" --max-iterations 25 --completion-promise \"ALL DONE\""
         hold to "fix all type errors", iterations 25, promise "ALL DONE"
     "/ralph-loop 'fix it' --completion-promise=DONE"

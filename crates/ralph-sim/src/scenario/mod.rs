@@ -17,7 +17,7 @@ mod shipped;
 mod tests;
 
 pub use expect::{ENDINGS, EVENTS, Expect};
-pub use read::{Mistakes, parse, read};
+pub use read::{Mistakes, parse, read, read_to_pretend};
 pub use runner::{Act, Moment, Runner};
 pub use write::write;
 

@@ -34,8 +34,21 @@ pub fn read(path: &Path) -> Result<Scenario, Mistakes> {
     parse(&text, path)
 }
 
+/// The script of a client that is driven: who drives it says what a person would, so that nobody has to here. A
+/// scenario that is for another player stays so.
+pub fn read_to_pretend(path: &Path) -> Result<Scenario, Mistakes> {
+    let bytes = fs::read(path, LARGEST)?;
+    let text = String::from_utf8(bytes).map_err(|_| Mistakes::NotText(path.to_owned()))?;
+    parse_for(&text, path, Some(raw::Player::Pretend))
+}
+
 /// `path` is where the text comes from: other files are named relative to it.
 pub fn parse(text: &str, path: &Path) -> Result<Scenario, Mistakes> {
+    parse_for(text, path, None)
+}
+
+/// `usual` plays what names no player.
+fn parse_for(text: &str, path: &Path, usual: Option<raw::Player>) -> Result<Scenario, Mistakes> {
     let mut reader =
         Reader { path: path.to_owned(), source: Arc::from(text), problems: Vec::new() };
     let file = match toml::from_str::<raw::File>(text) {
@@ -46,7 +59,7 @@ pub fn parse(text: &str, path: &Path) -> Result<Scenario, Mistakes> {
             return Err(Mistakes::Found(reader.problems));
         }
     };
-    let scenario = reader.scenario(file);
+    let scenario = reader.scenario(raw::File { only: file.only.or(usual), ..file });
     if reader.problems.is_empty() {
         return Ok(scenario);
     }

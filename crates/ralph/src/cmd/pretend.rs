@@ -39,7 +39,8 @@ pub(crate) struct Pretend {
 }
 
 pub(crate) fn run(env: &Env, args: &Pretend) -> Result<u8, Failure> {
-    let scenario = scenario::read(&args.scenario).map_err(|mistakes| failure(&mistakes))?;
+    let scenario =
+        scenario::read_to_pretend(&args.scenario).map_err(|mistakes| failure(&mistakes))?;
     let project = env.current_dir().ok_or_else(|| {
         Failure::new("there is no current directory", "start it where the project is")
     })?;
