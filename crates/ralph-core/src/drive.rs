@@ -160,6 +160,10 @@ pub enum Drove {
     },
     /// The agent was told what a person had said.
     PassedOn,
+    /// A person lets it wait for limits from now on, all waits together no longer than this.
+    Granted {
+        limit_ms: u64,
+    },
 }
 
 /// One session that the runner started or went on with.
@@ -311,6 +315,7 @@ pub fn remark(drove: &Drove) -> Option<String> {
         | Drove::Woke
         | Drove::WaitedEnough { .. }
         | Drove::PassedOn
+        | Drove::Granted { .. }
         | Drove::Silent { .. } => None,
     }
 }

@@ -1,5 +1,6 @@
 //! The end of a run in one line that a person can forward: how, why, and what to do next.
 
+use crate::id::RunId;
 use crate::limits::Limits;
 use crate::record::Run;
 use crate::status::Status;
@@ -24,6 +25,11 @@ pub fn sentence(status: Status, run: &Run, bounds: &Limits, because: &str) -> St
 /// What a person does about it, with the command to copy. `bounds` is what bounded the run last.
 pub fn next_step(status: Status, run: &Run, bounds: &Limits) -> String {
     let id = &run.id;
+    if run.drive.is_some()
+        && let Some(next) = driven_step(status, run)
+    {
+        return next;
+    }
     match status {
         Status::Verified => format!("see `ralph why {id}`"),
         Status::Claimed => "look it over before you rely on it; \
@@ -57,6 +63,48 @@ pub fn next_step(status: Status, run: &Run, bounds: &Limits) -> String {
                                (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `/ralph:goal` again"
             .into(),
         Status::Crashed => "`ralph status` says what broke; then `/ralph:goal` again".into(),
+    }
+}
+
+/// What differs where ralph drives the agent: nobody is in the session, and what is parked can be gone on with.
+fn driven_step(status: Status, run: &Run) -> Option<String> {
+    let id = &run.id;
+    let (resume, fork) = (format!("`ralph run --resume {id}`"), another(id, status));
+    Some(match status {
+        Status::Verified | Status::Claimed | Status::NeedsReview => return None,
+        Status::Exhausted => {
+            format!("`ralph why {id}` shows what is open; `{fork}` goes on, with as much again")
+        }
+        Status::Stuck => {
+            format!(
+                "`ralph why {id}` shows what it does not get past; help with that, then `{fork}`"
+            )
+        }
+        Status::NeedsHuman => format!("`ralph tell {id} \"…\"` answers, then {resume}"),
+        Status::GateBroken => {
+            format!("`ralph why {id}` shows what it was; repair it, then `{fork}`")
+        }
+        Status::RateLimited => format!("{resume} when the limit is lifted"),
+        Status::Cancelled | Status::Overridden | Status::Crashed => {
+            format!("`ralph status` says what it was; {resume} goes on")
+        }
+    })
+}
+
+/// What is typed to go on from the last session of a driven run that has ended.
+pub fn another(run: &RunId, status: Status) -> String {
+    match status {
+        Status::Verified => format!("ralph run \"…\" --fork {run}"),
+        Status::Exhausted
+        | Status::Claimed
+        | Status::Stuck
+        | Status::NeedsHuman
+        | Status::NeedsReview
+        | Status::GateBroken
+        | Status::RateLimited
+        | Status::Cancelled
+        | Status::Overridden
+        | Status::Crashed => format!("ralph run --fork {run}"),
     }
 }
 

@@ -18,7 +18,7 @@ use ralph_core::status::Status;
 use ralph_core::text;
 use std::path::{Path, PathBuf};
 
-pub use start::{Approved, Order, check, new_id, start};
+pub use start::{Approved, Order, check, new_id, start, title};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {

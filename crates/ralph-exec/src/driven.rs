@@ -94,6 +94,7 @@ pub fn record(world: &World, run: &RunId, drove: Drove) -> Result<Opened, StoreE
         | Drove::Woke
         | Drove::Broke { .. }
         | Drove::Parked { .. }
+        | Drove::Granted { .. }
         | Drove::Settled { .. } => Durability::Synced,
     };
     write(world, run, Change::Drove(Box::new(drove)), durability)?;

@@ -1,10 +1,10 @@
 //! The command line as people type it.
 
 use crate::report::Failure;
+use crate::values::{at_least_one, complexity, count, duration, micro_usd};
 use crate::{SUCCESS, cmd};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use ralph_core::limits;
 use ralph_exec::env::Env;
 use std::path::PathBuf;
 
@@ -123,7 +123,6 @@ enum Command {
     /// Send one captured hook payload through the hooks that are configured, and show what the client would do
     Replay(cmd::replay::args::Replay),
     Model(cmd::model::Model),
-    #[command(hide = true)]
     Pretend(cmd::pretend::Pretend),
     Notify(cmd::notify::Notify),
     Statusline(cmd::statusline::Statusline),
@@ -206,7 +205,13 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub max_duration: Option<u64>,
     /// How much may be spent from now on, in USD; 0 is without limit [default: the policy's, or 20]
-    #[arg(long, visible_alias = "max-cost", value_name = "USD", value_parser = micro_usd)]
+    #[arg(
+        long,
+        visible_alias = "max-cost",
+        value_name = "USD",
+        allow_negative_numbers = true,
+        value_parser = micro_usd
+    )]
     pub max_cost_usd: Option<u64>,
     /// End the run when this many stops in a row brought nothing new [default: the policy's, or 3]
     #[arg(long, value_name = "N", value_parser = count)]
@@ -218,10 +223,10 @@ pub(crate) struct LimitArgs {
     after_help = "Examples:\n  ralph status\n  ralph status --all --json | jq '.runs[].status'"
 )]
 pub(crate) struct Status {
-    /// Only this run, or the run of this session
-    #[arg(value_name = "RUN|SESSION")]
+    /// Only this run, the run of this session, or this queue with its tasks
+    #[arg(value_name = "RUN|SESSION|QUEUE")]
     pub name: Option<String>,
-    /// Also runs that ended more than a day ago
+    /// Also queues that are over, and runs that ended more than a day ago
     #[arg(long)]
     pub all: bool,
     /// Forget the trouble that was listed so far
@@ -405,45 +410,6 @@ pub(crate) struct OneRun {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-}
-
-pub(crate) fn complexity(text: &str) -> Result<u8, String> {
-    let complexity = text.parse().ok().filter(|complexity| *complexity <= 10);
-    complexity.ok_or_else(|| "a number from 0 to 10 is needed".to_string())
-}
-
-pub(crate) fn count(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "a whole number is needed".to_string())
-}
-
-pub(crate) fn at_least_one(text: &str) -> Result<u32, String> {
-    count(text)
-        .and_then(|count| if count > 0 { Ok(count) } else { Err("1 is the least".to_string()) })
-}
-
-/// `500000`, `500k`, `2M`.
-pub(crate) fn tokens(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
-        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
-        Some(_) | None => (text, 1),
-    };
-    let number = number.replace('_', "").parse::<u64>().ok();
-    let tokens = number.and_then(|number| number.checked_mul(unit));
-    tokens.ok_or_else(|| "a number such as `500k` or `2M` is needed".to_string())
-}
-
-pub(crate) fn duration(text: &str) -> Result<u64, String> {
-    if text == "0" {
-        return Ok(0);
-    }
-    limits::parse_duration(text)
-        .ok_or_else(|| "a duration such as `90m` or `8h` is needed".to_string())
-}
-
-pub(crate) fn micro_usd(text: &str) -> Result<u64, String> {
-    limits::parse_micro_usd(text)
-        .ok_or_else(|| "an amount such as `20` or `1.50` is needed".to_string())
 }
 
 pub(crate) fn run(env: &Env) -> u8 {

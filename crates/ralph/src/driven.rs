@@ -1,16 +1,21 @@
 //! A run that ralph drives itself, as people and programs look at it: sessions, waits, and how to go on.
 
 use crate::cmd::run::args::{Permissions, permissions};
+use crate::report::Failure;
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
 use ralph_core::drive::{Cause, Drove, Worktree};
+use ralph_core::ending;
 use ralph_core::facts::Declared;
 use ralph_core::record::{Change, Entry, Run};
 use ralph_core::run::{Phase, State};
 use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_exec::clock;
+use ralph_exec::control::ControlError;
 use ralph_exec::overview::RunView;
+use ralph_exec::paths::Home;
+use ralph_exec::store;
 use ralph_exec::worktree;
 use serde::Serialize;
 
@@ -81,6 +86,25 @@ pub(crate) fn settled(entries: &[Entry]) -> Option<String> {
         let Drove::Settled { how } = drove.as_ref() else { return None };
         Some(how.clone())
     })
+}
+
+/// What a person wanted of a run that has ended and that ralph drove: how its work goes on.
+pub(crate) fn failed(home: &Home, error: ControlError) -> Failure {
+    let ControlError::HasEnded { run, status } = &error else { return error.into() };
+    let is_driven = store::load(home, run).is_ok_and(|opened| opened.run.drive.is_some());
+    let then = if *status == Status::Verified {
+        "begins another from its last session"
+    } else {
+        "goes on from its last session"
+    };
+    let hint = is_driven.then(|| {
+        format!("`ralph why {run}` shows how; `{}` {then}", ending::another(run, *status))
+    });
+    let failure = Failure::from(error);
+    match hint {
+        Some(hint) => failure.with_hint(&hint),
+        None => failure,
+    }
 }
 
 /// What there is to know about a run that ralph drives itself, a line each.

@@ -13,6 +13,7 @@ mod report;
 mod story;
 mod term;
 mod usage;
+mod values;
 mod wording;
 
 use ralph_exec::env::Env;

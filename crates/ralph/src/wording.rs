@@ -7,13 +7,15 @@ use ralph_core::facts::Declared;
 use ralph_core::gate::{self, GateReport, Steadiness, Unknown};
 use ralph_core::limits::{self, Limits, money};
 use ralph_core::policy::Chunk;
-use ralph_core::record::{Asked, Decided, Known, ListKind, Outcome, Part, Report, Run, Step};
+use ralph_core::record::{
+    Asked, Change, Decided, Known, ListKind, Outcome, Part, Report, Run, Step,
+};
 use ralph_core::run::{Phase, State};
 use ralph_core::text;
 use ralph_core::waiver;
 use ralph_exec::clock;
 use ralph_exec::doctor::protection::Unprotected;
-use ralph_exec::overview::RunView;
+use ralph_exec::overview::{HeldView, RunView};
 
 /// Whatever a file says, on one line that cannot steer a terminal.
 pub(crate) fn safe(foreign: &str) -> String {
@@ -376,7 +378,23 @@ pub(crate) fn drove(drove: &Drove) -> String {
         Drove::Parked { status, why } => format!("parked     {}: {}", status.name(), safe(why)),
         Drove::Settled { how } => format!("settled    {}", safe(how)),
         Drove::PassedOn => "passed on  what a person said".to_string(),
+        Drove::Granted { limit_ms } => {
+            format!("granted    {} of waiting for limits", limits::duration(*limit_ms))
+        }
     }
+}
+
+/// A session that only files of other tools hold.
+pub(crate) fn held(view: &HeldView) -> String {
+    let session = view.session.as_str();
+    let how = if let Change::Decided(decided) = &view.last.change {
+        let because = safe(&decided.because);
+        format!("{} by files of other tools: {because}", outcome(decided))
+    } else {
+        "known".to_string()
+    };
+    let ago = ago(clock::now_ms(), view.last.at_ms);
+    format!("no run  session {session} {how} ({ago}); `ralph cancel {session}` lets it go\n")
 }
 
 pub(crate) fn ago(now_ms: u64, then_ms: u64) -> String {

@@ -1,10 +1,10 @@
 //! What the journal tells about how a run was driven.
 
 use super::{Phase, State};
-use crate::drive::{Cause, Drove, Metered, Remedy, Session, Source, Wait};
+use crate::drive::{Cause, Drove, Metered, Remedy, Session, Settings, Source, Wait, Waits};
 use crate::facts::Declared;
 use crate::id::SessionId;
-use crate::record::{Decided, Known, Line, Mark, Outcome, Report, is_zero};
+use crate::record::{Decided, Known, Line, Mark, Outcome, Report, Run, is_zero};
 use crate::status::Status;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -42,6 +42,9 @@ pub struct Driving {
     pub waited_limit_ms: u64,
     #[serde(default)]
     pub waited_errors_ms: u64,
+    /// How long limits may be waited for, once a person said so after the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_ms: Option<u64>,
     /// Tried since the work last moved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<Remedy>,
@@ -214,7 +217,15 @@ impl State {
                 self.hints.clear();
                 self.declared.take_if(|declared| matches!(declared, Declared::NeedsHuman(_)));
             }
+            Drove::Granted { limit_ms } => self.driving.limit_ms = Some(*limit_ms),
         }
+    }
+
+    /// How the run is driven now: as it was settled, and what a person granted since.
+    pub fn settings(&self, run: &Run) -> Option<Settings> {
+        let settled = run.drive.as_deref()?.clone();
+        let limit_ms = self.driving.limit_ms.unwrap_or(settled.waits.limit_ms);
+        Some(Settings { waits: Waits { limit_ms, ..settled.waits }, ..settled })
     }
 
     fn began(&mut self, session: &Session, at_ms: u64) {

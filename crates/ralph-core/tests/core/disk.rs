@@ -108,7 +108,7 @@ fn a_driven_run_of_format_1_is_read_and_written_as_it_was() {
         }
         entries.push(entry);
     }
-    let all = "broke hands_over metered parked passed_on session settled silent tried waited_enough waits woke";
+    let all = "broke granted hands_over metered parked passed_on session settled silent tried waited_enough waits woke";
     assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), all);
     let (run, state) = State::replay(&entries).unwrap();
     assert_eq!(written(&state), stored(DRIVEN_STATE));
@@ -136,6 +136,7 @@ fn kind(drove: &Drove) -> &'static str {
         Drove::Parked { .. } => "parked",
         Drove::Settled { .. } => "settled",
         Drove::PassedOn => "passed_on",
+        Drove::Granted { .. } => "granted",
     }
 }
 

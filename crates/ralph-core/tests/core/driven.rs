@@ -204,7 +204,7 @@ fn what_is_tried_comes_in_order() {
     8  block            rule block        8 charged  1 not met
     9  end stuck        rule stuck        8 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model
     ");
-    check!(notice(&tried), @"ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `/ralph:goal` again");
+    check!(notice(&tried), @"ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `ralph run --fork k7f2`");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn failures_that_do_not_become_fewer_are_a_plateau() {
     19 allow            rule remedy       19 charged  the failures have not become fewer in 12 stops (3 at best, 4 now), 1 not met; trying a fresh session
     25 end stuck        rule stuck        24 charged  the failures have not become fewer in 12 stops (3 at best, 4 now), 1 not met; tried another approach, then a fresh session
     ");
-    check!(notice(&flat), @"ralph: stuck: nested quotes — the failures have not become fewer in 12 stops (3 at best, 4 now), 1 not met; tried another approach, then a fresh session (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `/ralph:goal` again");
+    check!(notice(&flat), @"ralph: stuck: nested quotes — the failures have not become fewer in 12 stops (3 at best, 4 now), 1 not met; tried another approach, then a fresh session (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `ralph run --fork k7f2`");
     // Half of the stops at trees that had been seen.
     let slow = driven(Settings::DEFAULT)
         .stops(9, |turn| failing(by_runner(u64::from(turn) / 2), "tests", 2));

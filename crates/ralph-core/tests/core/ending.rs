@@ -2,6 +2,7 @@
 
 use crate::scenario::run;
 use insta::assert_snapshot;
+use ralph_core::drive::Settings;
 use ralph_core::ending;
 use ralph_core::limits::Limits;
 use ralph_core::policy::Policy;
@@ -55,6 +56,28 @@ fn every_end_has_a_next_step() {
     overridden: nested quotes — because of this (run k7f2); the client let the agent go: raise its cap on blocks (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `/ralph:goal` again
     crashed: nested quotes — because of this (run k7f2); `ralph status` says what broke; then `/ralph:goal` again
     ");
+}
+
+/// Where ralph drives the agent nobody is in the session: what is parked is resumed, what has ended is taken over.
+#[test]
+fn every_end_of_a_driven_run_has_a_next_step() {
+    let run = Run { drive: Some(Box::new(Settings::DEFAULT)), ..run() };
+    let told = Status::ALL.map(|status| {
+        format!("{}: {}", status.name(), ending::next_step(status, &run, &run.limits))
+    });
+    assert_snapshot!(told.join("\n"), @r#"
+    verified: see `ralph why k7f2`
+    claimed: look it over before you rely on it; `ralph gate detect` proposes what could measure it
+    exhausted: `ralph why k7f2` shows what is open; `ralph run --fork k7f2` goes on, with as much again
+    stuck: `ralph why k7f2` shows what it does not get past; help with that, then `ralph run --fork k7f2`
+    needs_human: `ralph tell k7f2 "…"` answers, then `ralph run --resume k7f2`
+    needs_review: look at the change before you keep it; `ralph why k7f2` says what was seen
+    gate_broken: `ralph why k7f2` shows what it was; repair it, then `ralph run --fork k7f2`
+    rate_limited: `ralph run --resume k7f2` when the limit is lifted
+    cancelled: `ralph status` says what it was; `ralph run --resume k7f2` goes on
+    overridden: `ralph status` says what it was; `ralph run --resume k7f2` goes on
+    crashed: `ralph status` says what it was; `ralph run --resume k7f2` goes on
+    "#);
 }
 
 #[test]

@@ -156,6 +156,7 @@ fn told(change: &Change) -> Option<Left> {
         | Drove::Tried { .. }
         | Drove::Parked { .. }
         | Drove::Settled { .. }
+        | Drove::Granted { .. }
         | Drove::PassedOn => None,
     }
 }

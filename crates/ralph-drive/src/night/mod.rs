@@ -114,7 +114,7 @@ struct Night<'a, 'b> {
 /// Drives a run to its end, or until only a person can go on with it.
 pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, DriveError> {
     let opened = store::load(plan.home, &plan.run)?;
-    let settings = opened.run.drive.as_deref().cloned();
+    let settings = opened.state.settings(&opened.run);
     let settings = settings.ok_or_else(|| DriveError::NotDriven(plan.run.clone()))?;
     let _reins = driven::take(plan.home, &plan.run)?;
     let mut ride = Ride {

@@ -5,6 +5,7 @@ use crate::ending::Ending;
 use crate::ride;
 use crate::told::{Denied, Open, Report};
 use ralph_core::drive::{Drove, Meter, Metered, Source};
+use ralph_core::ending;
 use ralph_core::record::{Change, Entry, Known, Outcome, Run};
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
@@ -81,6 +82,7 @@ impl Night<'_, '_> {
         let open = lines.filter(|line| line.standing != Known::Advisory).take(SHOWN_OPEN);
         let next = match phase {
             Phase::Ended(Status::Verified) => self.to_look_at(&run, &trail),
+            Phase::Ended(Status::Exhausted) => Some(ending::another(&run.id, status)),
             Phase::Ended(_) => Some(format!("ralph why {}", run.id)),
             Phase::Active | Phase::Orphaned | Phase::Paused { .. } => Some(self.to_go_on(&run)),
         };
@@ -217,6 +219,7 @@ fn assumed(entries: &[Entry]) -> u64 {
             | Drove::Broke { .. }
             | Drove::Parked { .. }
             | Drove::Settled { .. }
+            | Drove::Granted { .. }
             | Drove::PassedOn => {}
         }
     }

@@ -71,7 +71,11 @@ fn task(reading: &mut Reading, (fields, span): (&DeTable, Range<usize>), path: &
             continue;
         }
         let is_list = matches!(word, "after" | "features" | "plan");
-        let Some(mut values) = values(found, is_list) else {
+        let is_number = matches!(word, "complexity" | "max_iterations" | "max_cost_usd");
+        let is_text = matches!(found.get_ref(), DeValue::String(_));
+        // A number in quotes is a text: who wrote it meant something else, or will wonder why it counts.
+        let Some(mut values) = values(found, is_list).filter(|_| is_text != is_number || is_list)
+        else {
             let expected = expected(word);
             reading.problem(found.span(), format!("`{word}` {expected}"), "");
             continue;

@@ -103,7 +103,7 @@ gaol = "x"
 after = ["b", "nobody", "a"]
 complexity = 11
 max_iterations = 0
-max_cost_usd = "much"
+max_cost_usd = "5"
 model = "--bare"
 [[task]]
 goal = "x"
@@ -130,7 +130,7 @@ after = ["par"]
     queue.toml:6 `"a"`: `a` is to come after itself (take it out of `after`)
     queue.toml:7 `11`: `complexity` cannot be `11` (a number from 0 to 10 is needed)
     queue.toml:8 `0`: `max_iterations` cannot be `0` (a number from 1 is needed)
-    queue.toml:9 `"much"`: `max_cost_usd` cannot be `much` (an amount of USD is needed, such as `2.50`)
+    queue.toml:9 `"5"`: `max_cost_usd` has to be a number (-)
     queue.toml:10 `"--bare"`: `model` cannot be `--bare` (a name such as `opus` is needed)
     queue.toml:11 `[[task]]`: `[[task]]` without `name` (give it a short name, such as `name = "parser"`)
     queue.toml:13 `"goal.md"`: `[[task]]` with both `goal` and `goal_file` (keep one of them)

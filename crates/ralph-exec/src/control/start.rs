@@ -228,6 +228,35 @@ impl Order {
 }
 
 fn sealed(id: RunId, order: &Order, lists: &[ListSeal]) -> Run {
+    Run {
+        v: VERSION,
+        id,
+        owner: Some(order.session.clone()),
+        started_ms: clock::now_ms(),
+        project: order.project.to_string_lossy().into_owned(),
+        origin: Origin::Started,
+        first_iteration: 0,
+        limits: order.limits.clone(),
+        features: order.features.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+        promise: order.promise.clone(),
+        checklist: order.checklist,
+        goal_bytes: order.goal.len() as u64,
+        title: title(order),
+        on_tampering: OnTampering::Block,
+        prompt: order.prompt.clone(),
+        listed: Vec::new(),
+        lists: lists.to_vec(),
+        tasks: order.tasks,
+        phases: order.phases,
+        transcript_length: order.transcript_length,
+        process: order.process,
+        seal: None,
+        drive: order.drive.clone(),
+    }
+}
+
+/// One line of what is to be done, without secrets.
+pub fn title(order: &Order) -> String {
     let names: Vec<_> = order
         .features
         .iter()
@@ -250,31 +279,7 @@ fn sealed(id: RunId, order: &Order, lists: &[ListSeal]) -> Run {
         },
         (first, _) => first.to_string(),
     };
-    Run {
-        v: VERSION,
-        id,
-        owner: Some(order.session.clone()),
-        started_ms: clock::now_ms(),
-        project: order.project.to_string_lossy().into_owned(),
-        origin: Origin::Started,
-        first_iteration: 0,
-        limits: order.limits.clone(),
-        features: order.features.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
-        promise: order.promise.clone(),
-        checklist: order.checklist,
-        goal_bytes: order.goal.len() as u64,
-        title: text::line(&Redactor::new(order.secrets.clone()).redact(&title), 80),
-        on_tampering: OnTampering::Block,
-        prompt: order.prompt.clone(),
-        listed: Vec::new(),
-        lists: lists.to_vec(),
-        tasks: order.tasks,
-        phases: order.phases,
-        transcript_length: order.transcript_length,
-        process: order.process,
-        seal: None,
-        drive: order.drive.clone(),
-    }
+    text::line(&Redactor::new(order.secrets.clone()).redact(&title), 80)
 }
 
 /// Four characters that are not in use.

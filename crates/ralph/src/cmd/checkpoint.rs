@@ -56,7 +56,7 @@ impl Scene {
     fn of(env: &Env, name: Option<&str>) -> Result<Self, Failure> {
         let home = home(env)?;
         let named = match name {
-            Some(name) => Some(control::named(&home, name)?),
+            Some(name) => Some(super::named(&home, name)?),
             None => overview::runs(&home)?
                 .0
                 .into_iter()

@@ -2,6 +2,7 @@
 
 use super::{caller, home};
 use crate::cli::OneRun;
+use crate::driven;
 use crate::report::Failure;
 use crate::term;
 use crate::wording::safe;
@@ -28,7 +29,8 @@ struct Done<'a> {
 pub(crate) fn pause(env: &Env, args: &OneRun) -> Result<(), Failure> {
     let home = home(env)?;
     let run = run_named(&home, &args.name, "paused")?;
-    control::pause(&home, &run, caller(env), &Deadline::after(PATIENCE))?;
+    let done = control::pause(&home, &run, caller(env), &Deadline::after(PATIENCE));
+    done.map_err(|error| driven::failed(&home, error))?;
     say(args, run.as_str(), "paused", &format!("`ralph resume {run}` holds it again"))
 }
 
@@ -41,7 +43,8 @@ pub(crate) fn resume(env: &Env, args: &OneRun) -> Result<(), Failure> {
         let what = format!("nobody drives run `{run}`: {}", safe(&parked.why));
         return Err(Failure::new(&what, &format!("`ralph run --resume {run}` goes on with it")));
     }
-    control::resume(&home, &run, caller(env), &Deadline::after(PATIENCE))?;
+    let done = control::resume(&home, &run, caller(env), &Deadline::after(PATIENCE));
+    done.map_err(|error| driven::failed(&home, error))?;
     let next = match opened.run.drive {
         None => "its session is held at the next stop".to_string(),
         Some(_) => {
@@ -53,7 +56,7 @@ pub(crate) fn resume(env: &Env, args: &OneRun) -> Result<(), Failure> {
 
 pub(crate) fn cancel(env: &Env, args: &OneRun) -> Result<(), Failure> {
     let home = home(env)?;
-    let named = control::named(&home, &args.name)?;
+    let named = super::named(&home, &args.name)?;
     control::cancel(&home, &named, caller(env), &Deadline::after(PATIENCE))?;
     let name = match &named {
         Named::Run(run) => run.as_str(),
@@ -63,7 +66,7 @@ pub(crate) fn cancel(env: &Env, args: &OneRun) -> Result<(), Failure> {
 }
 
 fn run_named(home: &Home, name: &str, done: &'static str) -> Result<RunId, Failure> {
-    match control::named(home, name)? {
+    match super::named(home, name)? {
         Named::Run(run) => Ok(run),
         Named::Session(session) => Err(Failure::new(
             &format!("no run owns session `{session}`, so there is nothing to be {done}"),

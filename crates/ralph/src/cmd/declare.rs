@@ -1,9 +1,9 @@
 //! `ralph ask`, `ralph wait` and `ralph dispute`: an agent's honest ways out.
 
 use super::home;
-use crate::cli::duration;
 use crate::report::Failure;
 use crate::term;
+use crate::values::duration;
 use clap::Args;
 use ralph_core::dispute::{Named as Meant, named};
 use ralph_core::id::{RunId, SessionId};

@@ -33,7 +33,8 @@ struct EntryJson<'a> {
 
 pub(crate) fn run(env: &Env, args: &Log) -> Result<(), Failure> {
     let home = home(env)?;
-    let Some(history) = overview::history(&home, args.name.as_deref())? else {
+    let history = overview::history(&home, args.name.as_deref());
+    let Some(history) = history.map_err(|error| super::unknown(&home, error))? else {
         return Err(Failure::new(
             "there is no run yet",
             "`ralph start --help` shows how to begin one",
@@ -139,6 +140,7 @@ fn took_over(before: &[Entry]) -> &'static str {
             | Drove::Broke { .. }
             | Drove::Parked { .. }
             | Drove::Settled { .. }
+            | Drove::Granted { .. }
             | Drove::PassedOn => None,
         }
     });

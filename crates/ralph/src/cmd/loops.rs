@@ -2,9 +2,9 @@
 
 use super::feature::{counts, holds, loops, trust};
 use super::home;
-use crate::cli::at_least_one;
 use crate::report::Failure;
 use crate::term::{self, paint};
+use crate::values::at_least_one;
 use crate::wording::safe;
 use clap::{Args, Subcommand};
 use ralph_core::gate::quoted;
@@ -154,6 +154,7 @@ fn new(env: &Env, args: &LoopNew) -> Result<(), Failure> {
         out.push_str(&format!("next: `{trust}` shows what the checks run, and asks\n"));
     }
     out.push_str(&format!("next: in the session, `{goal}`\n"));
+    out.push_str(&format!("next: or without one, `ralph run --loop {}`\n", quoted(&made.name)));
     if made.directory == project.join(adopt::DEFAULT_DIRECTORY) {
         out.push_str(
             "note: the first session that stops in this project takes this loop over by itself\n",

@@ -34,10 +34,11 @@ pub(crate) mod words;
 
 use crate::report::Failure;
 use crate::term::Reader;
-use ralph_exec::control::Caller;
+use ralph_exec::control::{Caller, Named};
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
 use ralph_exec::{clock, fs, owner};
+use run::queue::standing::unknown;
 use std::path::PathBuf;
 
 fn home(env: &Env) -> Result<Home, Failure> {
@@ -48,6 +49,11 @@ fn home(env: &Env) -> Result<Home, Failure> {
         return Err(Failure::new(&format!("`{}` is not a directory", root.display()), hint));
     }
     Ok(Home::new(root))
+}
+
+/// The run or session that a person names. A queue is neither, and has runs to name.
+fn named(home: &Home, name: &str) -> Result<Named, Failure> {
+    ralph_exec::control::named(home, name).map_err(|error| unknown(home, error))
 }
 
 /// A new directory that nobody else may enter, for what is soon deleted.

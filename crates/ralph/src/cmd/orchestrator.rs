@@ -325,7 +325,7 @@ fn waiting(home: &Home) -> Result<RunId, Failure> {
 }
 
 fn named(home: &Home, name: &str) -> Result<RunId, Failure> {
-    match control::named(home, name)? {
+    match super::named(home, name)? {
         Named::Run(run) => Ok(run),
         Named::Session(_) => Err(none()),
     }

@@ -123,7 +123,7 @@ fn known<'a>(home: &Home, opened: &Opened, chunks: &'a [Chunk]) -> Vec<Node<'a>>
 }
 
 fn named(home: &Home, name: &str) -> Result<RunView, Failure> {
-    let Named::Run(run) = control::named(home, name)? else {
+    let Named::Run(run) = super::named(home, name)? else {
         let hint = "`ralph status --all` lists the runs there are";
         return Err(Failure::new(&format!("no run owns session `{}`", safe(name)), hint));
     };

@@ -8,7 +8,7 @@ use ralph_core::drive::Settings;
 use ralph_core::gate::{Command, Gate};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{Bounds, Limits};
-use ralph_core::policy::Claims;
+use ralph_core::policy::{Claims, Policy};
 use ralph_core::record::{Asked, ListKind, ListSeal, Run, Seal};
 use ralph_core::requirement::{Stage, Weight};
 use ralph_exec::clock::{self, Deadline};
@@ -266,7 +266,9 @@ fn notes(env: &Env, home: &Home, run: &Run) -> Vec<String> {
         notes.push(format!("nobody is held: {why}"));
     }
     notes.extend(plan_notes(run));
-    notes.extend(list_notes(run));
+    let named = |list: &ListSeal| Named { path: PathBuf::from(&list.path), kind: list.kind };
+    let lists: Vec<_> = run.lists.iter().map(named).collect();
+    notes.extend(list_notes(&lists, run.seal.as_ref().map(|seal| &seal.policy)));
     if let Some(seal) = &run.seal
         && seal.base.is_none()
     {
@@ -318,17 +320,15 @@ fn plan_notes(run: &Run) -> Vec<String> {
 }
 
 /// What lists can come to.
-fn list_notes(run: &Run) -> Vec<String> {
-    let named = |list: &ListSeal| Named { path: PathBuf::from(&list.path), kind: list.kind };
-    let items: Vec<_> =
-        run.lists.iter().filter_map(|list| lists::read(&named(list)).ok()).flatten().collect();
+pub(crate) fn list_notes(lists: &[Named], policy: Option<&Policy>) -> Vec<String> {
+    let items: Vec<_> = lists.iter().filter_map(|list| lists::read(list).ok()).flatten().collect();
     let mut notes = Vec::new();
     if items.is_empty() {
         return notes;
     }
     let unchecked = items.iter().filter(|item| item.check.is_none()).count();
-    let backed = run.seal.as_ref().is_some_and(|seal| {
-        seal.policy.verify.claims == Claims::WithGates && !seal.policy.gates.is_empty()
+    let backed = policy.is_some_and(|policy| {
+        policy.verify.claims == Claims::WithGates && !policy.gates.is_empty()
     });
     if items.iter().all(|item| item.done) && unchecked == items.len() {
         notes.push(

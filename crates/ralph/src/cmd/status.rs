@@ -1,6 +1,7 @@
 //! `ralph status`.
 
 use super::home;
+use super::run::queue::standing::{self, QueueJson, Standing};
 use super::words::WaiverJson;
 use crate::cli::Status;
 use crate::driven;
@@ -11,14 +12,13 @@ use crate::wording::{self, safe};
 use ralph_core::chunk;
 use ralph_core::facts::Declared;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::{Asked, Change, Dispute, Line};
+use ralph_core::record::{Asked, Dispute, Line};
 use ralph_core::run::{Phase, State};
 use ralph_exec::clock;
 use ralph_exec::control::{self, Caller, Named};
 use ralph_exec::doctor::protection::{self, Unprotected};
 use ralph_exec::env::Env;
 use ralph_exec::faults::{self, Fault, describe};
-
 use ralph_exec::orchestrator;
 use ralph_exec::overview::{self, HeldView, RunView, Unreadable};
 use ralph_exec::paths::Home;
@@ -35,6 +35,9 @@ struct Overview<'a> {
     /// Why nobody is held at all, if so.
     off: Option<&'static str>,
     runs: Vec<RunJson<'a>>,
+    /// Absent while there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    queues: Vec<QueueJson<'a>>,
     /// Sessions that only files of other tools hold.
     held: Vec<HeldJson<'a>>,
     unreadable: Vec<UnreadableJson<'a>>,
@@ -123,7 +126,10 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
         return clear(&home, args);
     }
     let (mut runs, mut unreadable) = overview::runs(&home)?;
-    if let Some(name) = &args.name {
+    let queue = args.name.as_ref().map_or(Ok(None), |name| standing::named(&home, name))?;
+    if let Some(queue) = &queue {
+        queue.keep(&mut runs, &mut unreadable);
+    } else if let Some(name) = &args.name {
         let run = match control::named(&home, name)? {
             Named::Run(run) => run,
             Named::Session(session) => return Err(no_run(&session)),
@@ -142,7 +148,12 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
     let faults = faults::all(&home);
     let held = if args.name.is_none() { overview::held(&home) } else { Vec::new() };
     let off = super::off(env, &home);
+    if let Some(queue) = queue.as_ref().filter(|_| !args.json) {
+        return term::out(&queue.shown()).map(drop);
+    }
+    let queues = standing::of_status(&home, queue, args);
     let shown = Shown {
+        queues: &queues,
         home: &home,
         off,
         runs: &runs,
@@ -199,6 +210,7 @@ fn is_old(view: &RunView, now_ms: u64) -> bool {
 
 struct Shown<'a> {
     home: &'a Home,
+    queues: &'a [Standing],
     off: Option<&'static str>,
     runs: &'a [RunView],
     /// One for each run.
@@ -219,7 +231,8 @@ enum All {
 
 impl Shown<'_> {
     fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.unreadable.is_empty() && self.held.is_empty()
+        let has_runs = !self.runs.is_empty() || !self.unreadable.is_empty();
+        !has_runs && self.held.is_empty() && self.queues.is_empty()
     }
 
     /// Faults that no run's paragraph shows.
@@ -247,12 +260,15 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
         ));
         out.push_str(&phases_of(shown.home, view, shown.all));
     }
+    for one in shown.queues {
+        out.push_str(&one.paragraph());
+    }
     for one in shown.unreadable {
         let id = paint(term::BOLD, one.run.as_str());
-        out.push_str(&format!("{id}  unreadable   {}\n", safe(&describe(&one.error))));
+        out.push_str(&format!("{id}  unreadable    {}\n", safe(&describe(&one.error))));
     }
     for one in shown.held {
-        out.push_str(&held_line(one));
+        out.push_str(&wording::held(one));
     }
     if shown.is_empty() {
         out.push_str(match shown.left_out {
@@ -275,18 +291,6 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
     }
     term::out(&out)?;
     Ok(())
-}
-
-fn held_line(view: &HeldView) -> String {
-    let session = view.session.as_str();
-    let how = if let Change::Decided(decided) = &view.last.change {
-        let because = safe(&decided.because);
-        format!("{} by files of other tools: {because}", wording::outcome(decided))
-    } else {
-        "known".to_string()
-    };
-    let ago = wording::ago(clock::now_ms(), view.last.at_ms);
-    format!("no run  session {session} {how} ({ago}); `ralph cancel {session}` lets it go\n")
 }
 
 /// Asked of the journal only where there is a work tree to tell about.
@@ -319,14 +323,14 @@ fn paragraph(
             count => format!(" over {count} sessions"),
         };
         return format!(
-            "{id}  {word:<12} {}  ({ago}, {} {noun}{sessions}{spent})\n{asked}{}{}",
+            "{id}  {word:<13} {}  ({ago}, {} {noun}{sessions}{spent})\n{asked}{}{}",
             safe(&run.title),
             state.iteration,
             indented(driven::lines(run, state, view.phase, settled.as_deref())),
             said(state, now_ms)
         );
     }
-    let mut out = format!("{id}  {word:<12} {}\n", safe(&run.title));
+    let mut out = format!("{id}  {word:<13} {}\n", safe(&run.title));
     out.push_str(&format!("      {}\n", wording::progress(run, state, now_ms)));
     if let Some(why) = unprotected {
         out.push_str(&wording::unprotected(why, now_ms));
@@ -418,6 +422,7 @@ fn print_json(shown: &Shown<'_>) -> Result<(), Failure> {
                 ..run_json(view, unprotected.as_ref(), now_ms)
             })
             .collect(),
+        queues: shown.queues.iter().map(Standing::json).collect(),
         held: shown
             .held
             .iter()

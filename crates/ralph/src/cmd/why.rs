@@ -43,7 +43,8 @@ pub(super) struct DecisionJson<'a> {
 
 pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
     let home = home(env)?;
-    let Some(history) = overview::history(&home, args.name.as_deref())? else {
+    let history = overview::history(&home, args.name.as_deref());
+    let Some(history) = history.map_err(|error| super::unknown(&home, error))? else {
         let hint = "`ralph start --help` shows how to begin a run";
         return Err(Failure::new("nothing was decided yet", hint));
     };

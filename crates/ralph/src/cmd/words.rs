@@ -1,9 +1,10 @@
 //! `ralph tell`, `waive`, `limits`: what a person says about a run while it goes on.
 
 use super::{caller, declare, home};
-use crate::cli::{count, duration, micro_usd, tokens};
+use crate::driven;
 use crate::report::Failure;
 use crate::term::{self, paint};
+use crate::values::{count, duration, micro_usd, tokens};
 use crate::wording::{self, safe};
 use clap::Args;
 use ralph_core::dispute::{self, Named as Meant};
@@ -73,7 +74,7 @@ pub(crate) struct Waive {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph limits k7f2\n  ralph limits k7f2 --max-iterations 40 --max-cost-usd 50\n\nWithout options they are shown. What is set counts from the next stop on."
+    after_help = "Examples:\n  ralph limits k7f2\n  ralph limits k7f2 --max-iterations 40 --max-cost 50\n\nWithout options they are shown. What is set counts from the next stop on."
 )]
 pub(crate) struct SetLimits {
     /// A run, or the session that it holds
@@ -89,7 +90,13 @@ pub(crate) struct SetLimits {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub max_duration: Option<u64>,
     /// How much the session may spend in all, in USD; 0 is without limit
-    #[arg(long, value_name = "USD", value_parser = micro_usd)]
+    #[arg(
+        long,
+        visible_alias = "max-cost",
+        value_name = "USD",
+        allow_negative_numbers = true,
+        value_parser = micro_usd
+    )]
     pub max_cost_usd: Option<u64>,
     /// How many tokens all sessions of a run that ralph drives may use, such as `2M`; 0 is without limit
     #[arg(long, value_name = "N", value_parser = tokens)]
@@ -178,7 +185,7 @@ pub(crate) fn told(env: &Env, speech: &Speech<'_>, words: &str) -> Result<&'stat
         let hint = "say what the agent is to know: `ralph tell RUN \"…\"`";
         return Err(Failure::new("nothing is said", hint));
     }
-    words::tell(speech, &words)?;
+    words::tell(speech, &words).map_err(|error| driven::failed(speech.home, error))?;
     Ok("told; it reaches the agent at its next stop")
 }
 
@@ -226,7 +233,7 @@ pub(crate) fn waived(
     let by = env.user_name().map(|name| text::line(&name, LONGEST_OWNER));
     let by = by.filter(|name| !name.is_empty()).unwrap_or_else(|| "a person".to_string());
     let waiver = Waiver { requirement, why, by, until_ms };
-    words::waive(speech, &waiver)?;
+    words::waive(speech, &waiver).map_err(|error| driven::failed(speech.home, error))?;
     Ok(format!(
         "{} is {}; every report tells it, and nobody is held for it",
         safe(&waiver.requirement),
@@ -241,7 +248,7 @@ pub(crate) fn insisted(speech: &Speech<'_>, name: &str) -> Result<String, Failur
     let found = known.clone().find(|known| known.eq_ignore_ascii_case(name)).unwrap_or(name);
     words::insist(speech, found).map_err(|error| {
         let near = text::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
-        let failure = Failure::from(error);
+        let failure = driven::failed(speech.home, error);
         match near {
             Some(near) => failure.with_hint(&near),
             None => failure,
@@ -380,7 +387,8 @@ pub(crate) fn limited(speech: &Speech<'_>, bounds: &Bounds) -> Result<(Limits, S
         let said = format!("limits  {}", wording::limits(&limits));
         return Ok((limits, said));
     }
-    let limits = words::limit(speech, bounds)?;
+    let limits = words::limit(speech, bounds);
+    let limits = limits.map_err(|error| driven::failed(speech.home, error))?;
     let opened = store::load(speech.home, speech.run)?;
     let state = &opened.state;
     let usage = Usage {
@@ -398,7 +406,7 @@ pub(crate) fn limited(speech: &Speech<'_>, bounds: &Bounds) -> Result<(Limits, S
 }
 
 fn run_named(home: &Home, name: &str) -> Result<RunId, Failure> {
-    match control::named(home, name)? {
+    match super::named(home, name)? {
         Named::Run(run) => Ok(run),
         Named::Session(session) => Err(Failure::new(
             &format!("no run owns session `{session}`"),

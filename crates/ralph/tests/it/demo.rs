@@ -259,7 +259,7 @@ fn kept_files_can_be_looked_at_with_the_commands_that_are_named() {
               ✗ tests                2 of 5 tests failed
                 expected hello-world, found hello,-world! [Hello, World!]
               ✓ a change, policy, tools, nothing hidden, test integrity
-    [run]  verified     Make the tests of slug.sh pass  (just now, 3 iterations)
+    [run]  verified      Make the tests of slug.sh pass  (just now, 3 iterations)
     diff --git a/slug.sh b/slug.sh
     index 7560de6..7bf1982 100644
     --- a/slug.sh

@@ -1021,12 +1021,12 @@ fn a_run_that_hears_nothing_is_unprotected() {
     settings.add_filter(r"\d+ (ms|s) of", "[duration] of");
     settings.bind(|| {
         assert_snapshot!(shown, @r#"
-        [run]  unprotected  make it work
+        [run]  unprotected   make it work
               claude 5999882c · iteration 1 of 25 · [duration] of 8 h
               ✗ nobody is held: no settings and no plugin call ralph at a stop
                 `ralph init` in its project
               ✗ goal
-        [run]  unprotected  make it work
+        [run]  unprotected   make it work
               claude 5999882c · iteration 1 of 25 · [duration] of 8 h
               ✗ nobody is held: `disableAllHooks` in [settings]
                 take `disableAllHooks` out of [settings]
@@ -1051,7 +1051,7 @@ fn a_run_that_hears_nothing_is_unprotected() {
         · client      `claude` is not on the path
 
         2 things are wrong
-        [run]  unprotected  make it work
+        [run]  unprotected   make it work
               claude 5999882c · iteration 0 of 25 · 10 min of 8 h
               ✗ nobody is held: nothing was ever heard of its session
                 `ralph doctor` in its project tries the hooks

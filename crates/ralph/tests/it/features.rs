@@ -124,6 +124,7 @@ fn a_loop_is_made_from_a_text() {
       RALPH_PROMPT.md    what the agent is told
       progress.txt       how far it is
     next: in the session, `/ralph:goal --features .claude/data/ralph-loops/csv Do what RALPH_PROMPT.md there says`
+    next: or without one, `ralph run --loop csv`
     ");
     let files: Vec<_> = crate::sandbox::files(&sandbox.project().join(LOOP))
         .into_iter()
@@ -195,6 +196,7 @@ fn a_loop_is_made_from_a_text() {
       progress.txt       how far it is
     next: write the features into `.claude/data/ralph-loops/current/feature_list.json`
     next: in the session, `/ralph:goal --features .claude/data/ralph-loops/current Do what RALPH_PROMPT.md there says`
+    next: or without one, `ralph run --loop current`
     note: the first session that stops in this project takes this loop over by itself
     ");
     assert_snapshot!(shown(&sandbox, &sandbox.ralph(["loop", "list"])), @"

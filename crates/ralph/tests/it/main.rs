@@ -20,6 +20,7 @@ mod doctor;
 mod faults;
 mod features;
 mod gates;
+mod going_on;
 mod guard;
 mod hook;
 mod hostile;

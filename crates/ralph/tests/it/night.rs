@@ -612,11 +612,11 @@ tools = [{ run = \"sleep 600\" }]
     let told = format!("{driven}\n--\n{}", shown(&night));
     insta::with_settings!({filters => vec![(r"\d+ (ms|s) of", "[time] of"), ("claude [0-9a-f]{8}", "claude [session]")]}, {
         assert_snapshot!(told, @"
-        $RUN  armed        Let main.sh say goodbye.
+        $RUN  armed         Let main.sh say goodbye.
               claude [session] · iteration 0 of 25 · [time] of 8 h · $0 of $20
               ? the agent asks for no permissions, as a person wanted it
         --
-        $RUN  orphaned     Let main.sh say goodbye.
+        $RUN  orphaned      Let main.sh say goodbye.
               claude [session] · iteration 0 of 25 · [time] of 8 h · $0 of $20
               nobody drives it; `ralph run --resume $RUN` goes on
         ");

@@ -199,7 +199,7 @@ fn the_whole_way() {
     let shown = sandbox.ralph(["orchestrator", "show"]).stdout;
     let shown: Vec<_> = shown.lines().filter(|line| !line.contains(" of 8 h")).collect();
     insta::assert_snapshot!(sandbox.tidy(&shown.join("\n")), @r#"
-    [run]  held         Let main.sh say goodbye
+    [run]  held          Let main.sh say goodbye
           ✓ memory search  ✓ task classified  ✓ must-have questions answered  ✓ plan approved  ✓ 13 more  ✗ retrospective done
           ✓ clarify → ✓ classify → ✓ plan → ✓ implement → ✓ validate → [retrospect]  (the agent says "planning")
           ✓ memory search                 agent   the agent says so

@@ -161,7 +161,7 @@ fn every_decision_is_explained() {
         [time]  let go     1 background task pending: subagent "review" (rule `waiting`)
         [time]  claimed    all 2 requirements are said to be met after 1 iteration and [duration]; nothing measured it (rule `claimed`)
         "#);
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status"]).stdout), @"[run]  claimed      make it work  (just now, 1 iteration)");
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status"]).stdout), @"[run]  claimed       make it work  (just now, 1 iteration)");
     });
 }
 
@@ -174,7 +174,7 @@ fn the_status_shows_runs_and_trouble() {
     sandbox.stop(SESSION, "");
     settings().bind(|| {
         assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status"]).stdout), @"
-        [run]  held         make it work
+        [run]  held          make it work
               claude 5999882c · iteration 1 of 25 · [duration] of 8 h
               ✗ promise
 
@@ -357,6 +357,7 @@ fn the_command_reference_is_current() {
         "simulate",
         "replay",
         "model",
+        "pretend",
         "notify",
         "statusline",
         "hook",

@@ -121,6 +121,7 @@ impl Scene {
         let text = self.sandbox.tidy(text);
         let text = mask(&text, r"\bq[0-9a-f]{7}\b", "[queue]");
         let text = mask(&text, r"as [0-9a-f]{10}", "as [commit]");
+        let text = mask(&text, r"diff [0-9a-f]{10}\b", "diff [commit]");
         let text = mask(&text, r"[0-9a-f]{40}", "[commit]");
         let text = mask(&text, r" +\$[0-9.]+", " $X");
         let text = mask(&text, r", \d+ (ms|s), ", ", [time], ");
@@ -438,16 +439,156 @@ fn mistakes_are_shown_before_anything_is_begun() {
     "#);
     assert!(!scene.sandbox.ralph_home("queues").exists());
     let dry = scene.run(&["--dry-run", "--parallel", "3", "--max-cost", "7.5"]);
-    assert_snapshot!(scene.tidy(&dry.stdout), @"
+    assert_snapshot!(scene.tidy(&dry.stdout), @r#"
     2 tasks, 3 at once, in `$ROOT/project`
-      gates  tests
+      gates  tests  sh tests.sh
       limits 25 iterations · 8 h · $X · stuck after 3 stops without anything new
+      agent  $ROOT/project/../agent -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 7.500000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}' --permission-mode bypassPermissions
 
       a  begins: x
       b  begins, after a: x
       note   the agent asks for no permissions in this run: let it work in a container or a virtual machine, without your keys
 
     nothing was started
-    ");
+    "#);
     assert!(!scene.sandbox.ralph_home("queues").exists());
+}
+
+/// A queue that is not over is seen with its tasks and their runs, and what is about a run says which ones there are.
+#[test]
+fn a_queue_is_seen_like_its_runs() {
+    let scene = Scene::new();
+    scene.agent(&[("a", &writes("a.txt", "a")), ("long-one", &writes("broken", "b"))], "");
+    let (a, b) = (task("a", ""), task("long-one", "max_iterations = 1"));
+    let c = task("c", "after = [\"long-one\"]");
+    scene.queue(&[&*a, &b, &c].concat());
+    let ended = scene.run(&[]);
+    assert_snapshot!(scene.tidy(&ended.to_string()), @"
+    exit 2
+    --- stdout
+    [queue]  3 tasks of `$ROOT/queue.toml`
+    stop    Ctrl-C lets the turns end and parks the tasks, twice ends them now; `ralph run --resume [queue]` goes on
+    a         begins, at most $X
+    a         is run [run]: Write a.
+    a         ✓ landed: merged into `main` as [commit]
+    long-one  begins, at most $X
+    long-one  is run [run]: Write long-one.
+    long-one  held — 1 not met
+    long-one  ✗ exhausted: its 1 iteration is used up, 1 not met
+
+    ✓ a         [run]  landed $X
+    ✗ long-one  [run]  exhausted $X its 1 iteration is used up, 1 not met
+    ? c               blocked $X `long-one` has not landed
+
+    not done: queue.toml — 1 of 3 tasks landed, [time], $X
+    next    `ralph run --resume [queue]` goes on with what is left a run that has ended is not repeated: other words or limits in its task begin another
+    ");
+    let id = scene.directory().file_name().unwrap().to_str().unwrap().to_string();
+    let told = |words: &[&str]| {
+        let ended = scene.sandbox.ralph(words.iter().copied());
+        scene.tidy(&format!("$ ralph {}\n{ended}\n", words.join(" ")))
+    };
+    let names = ["why", "log", "limits", "cancel", "tell"];
+    let others =
+        names.map(|name| told(&[&[name, &id], &["x"][..usize::from(name == "tell")]].concat()));
+    let seen = [told(&["status"]), told(&["status", &id]), others.concat()];
+    assert_snapshot!(seen.concat(), @"
+    $ ralph status
+    exit 0
+    --- stdout
+    [run]  exhausted     Write long-one.  (just now, 1 iteration, $X)
+          not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` and `git -C $ROOT/home/.ralph-worktrees/[run]/project status` show it, `git -C $ROOT/project merge ralph/[run]` takes what is committed
+          ? the agent asks for no permissions, as a person wanted it
+    [run]  verified      Write a.  (just now, 0 iterations, $X)
+          merged into `main` as [commit]
+          ? the agent asks for no permissions, as a person wanted it
+    [queue]  queue  `$ROOT/queue.toml`   1 of 3 tasks landed · 0 at work · 1 open · 1 parked · $X   `ralph run --resume [queue]` goes on, `ralph status [queue]` shows its tasks
+
+    $ ralph status [queue]
+    exit 0
+    --- stdout
+    [queue]  queue  `$ROOT/queue.toml`   1 of 3 tasks landed · 0 at work · 1 open · 1 parked · $X
+    ✓ a         [run]  landed $X
+    ✗ long-one  [run]  exhausted $X its 1 iteration is used up, 1 not met
+    ? c               blocked $X `long-one` has not landed
+    next    `ralph run --resume [queue]` goes on
+
+    $ ralph why [queue]
+    exit 1
+    --- stderr
+    error: `[queue]` is a queue, and no run; its runs are [run] (a), [run] (long-one)
+      hint: name one of them; `ralph status [queue]` shows its tasks
+
+    $ ralph log [queue]
+    exit 1
+    --- stderr
+    error: `[queue]` is a queue, and no run; its runs are [run] (a), [run] (long-one)
+      hint: name one of them; `ralph status [queue]` shows its tasks
+
+    $ ralph limits [queue]
+    exit 1
+    --- stderr
+    error: `[queue]` is a queue, and no run; its runs are [run] (a), [run] (long-one)
+      hint: name one of them; `ralph status [queue]` shows its tasks
+
+    $ ralph cancel [queue]
+    exit 1
+    --- stderr
+    error: `[queue]` is a queue, and no run; its runs are [run] (a), [run] (long-one)
+      hint: name one of them; `ralph status [queue]` shows its tasks
+
+    $ ralph tell [queue] x
+    exit 1
+    --- stderr
+    error: `[queue]` is a queue, and no run; its runs are [run] (a), [run] (long-one)
+      hint: name one of them; `ralph status [queue]` shows its tasks
+    ");
+    let json = scene.sandbox.ralph(["status", &id, "--json"]).stdout;
+    let mut json: Value = serde_json::from_str(&json).unwrap();
+    let runs = json["runs"].as_array().unwrap().len();
+    assert_eq!(runs, 2);
+    json["queues"][0]["spent_usd"] = 0.into();
+    json["queues"][0]["tasks"].as_array_mut().unwrap().iter_mut().for_each(|task| {
+        task["spent_usd"] = 0.into();
+    });
+    assert_snapshot!(scene.tidy(&serde_json::to_string_pretty(&json["queues"]).unwrap()), @r#"
+    [
+      {
+        "at_work": 0,
+        "done": 1,
+        "open": 1,
+        "parked": 1,
+        "project": "$ROOT/project",
+        "queue": "[queue]",
+        "resume": "ralph run --resume [queue]",
+        "source": "$ROOT/queue.toml",
+        "spent_usd": 0,
+        "tasks": [
+          { "because": "merged into `main` as [commit]", "name": "a", "run": "[run]", "spent_usd": 0, "state": "done", "status": "verified"
+          },
+          { "because": "its 1 iteration is used up, 1 not met", "name": "long-one", "run": "[run]", "spent_usd": 0, "state": "parked", "status": "exhausted"
+          },
+          { "because": "`long-one` has not landed", "name": "c", "run": null, "spent_usd": 0, "state": "blocked", "status": null
+          }
+        ]
+      }
+    ]
+    "#);
+    // What has landed altogether is over, and what nobody wants any more is no longer asked about.
+    let is_listed = || told(&["status"]).contains("[queue]");
+    scene.queue(&a);
+    assert!(!is_listed());
+    scene.queue(&[&*a, &b].concat());
+    assert!(is_listed());
+    fs::remove_file(scene.sandbox.root().join("queue.toml")).unwrap();
+    assert!(!is_listed());
+    assert_snapshot!(told(&["status", &id]), @"
+    $ ralph status [queue]
+    exit 0
+    --- stdout
+    [queue]  queue  `$ROOT/queue.toml`   1 of 2 tasks landed · 0 at work · 0 open · 1 parked · $X
+    ✓ a         [run]  landed $X
+    ✗ long-one  [run]  exhausted $X its 1 iteration is used up, 1 not met
+    next    its file cannot be read any more
+    ");
 }

@@ -69,6 +69,10 @@ fn mistakes_are_told_with_what_to_do() {
         &["a goal", "--sessions", "forever"],
         &["a goal", "--model", "--bare"],
         &["a goal", "--max-iteration", "3"],
+        &["a goal", "--permission-mode", "acceptEdits"],
+        &["a goal", "--max-cost", "-5"],
+        &["a goal", "--pr"],
+        &["a goal", "--pr", "--dry-run"],
         &["a goal", "--max-iterations", "0", "--max-duration", "0s"],
         &["a goal", "--idle-after", "0"],
         &["a goal", "--json", "--quiet"],
@@ -135,6 +139,20 @@ fn mistakes_are_told_with_what_to_do() {
     a goal --max-iteration 3
     error: unknown option `--max-iteration`
       hint: did you mean `--max-iterations`?
+    a goal --permission-mode acceptEdits
+    error: unknown option `--permission-mode`
+      hint: flags of the agent go behind `--`, as in `ralph run "…" -- --permission-mode acceptEdits`
+    a goal --max-cost -5
+    error: `--max-cost-usd` cannot be `-5`
+      hint: it has to be a positive sum, such as `20`; 0 is without limit
+    a goal --pr
+    error: no pull request could be opened
+      caused by: the repository has no remote to push to
+      hint: add one: `git remote add origin URL`, or run without `--pr`
+    a goal --pr --dry-run
+    error: no pull request could be opened
+      caused by: the repository has no remote to push to
+      hint: add one: `git remote add origin URL`, or run without `--pr`
     a goal --max-iterations 0 --max-duration 0s
     error: a run needs a limit on iterations or on time
       hint: give `--max-iterations` or `--max-duration` a number; 0 means without limit
@@ -301,6 +319,62 @@ fn gates_that_were_found_are_agreed_to_first() {
     "#);
 }
 
+/// A file that a gate names is sealed. Whoever is to change it is told before the night, and so is what a list can come
+/// to.
+#[test]
+fn a_dry_run_says_what_is_sealed_and_what_can_come_of_it() {
+    let sandbox = sandbox();
+    let gate = "[[gate]]\nname = \"tests\"\nshell = \"grep -q goodbye NOTES.md\"\n";
+    sandbox.write("ralph.toml", gate);
+    sandbox.write("NOTES.md", "hello\n");
+    sandbox.write("PLAN.md", "- [ ] say goodbye\n");
+    sandbox.commit();
+    sandbox.trust();
+    let goal = ["Let NOTES.md say goodbye, and README.md too."];
+    let told = [planned(&sandbox, &goal), planned(&sandbox, &["--plan", "PLAN.md"])];
+    let told = told.map(|ended| ended.to_string()).concat();
+    assert_snapshot!(sandbox.tidy(&told), @r#"
+    exit 0
+    --- stdout
+    would start  Let NOTES.md say goodbye, and README.md too.
+      project   `$ROOT/project`
+      limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+      gates     tests  /bin/sh -c 'grep -q goodbye NOTES.md'
+      sealed    `NOTES.md`; a change of any of it holds the agent
+      sessions  a fresh one when the context is 80 % full
+      waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
+      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
+      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
+      note      the goal is about `NOTES.md`, which is sealed, because a gate names it: a change of it holds the agent. A gate that only looks, such as `run = ["grep", …]`, seals nothing
+    nothing was started
+
+    exit 0
+    --- stdout
+    would start  what PLAN.md says
+      project   `$ROOT/project`
+      limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+      plan      `$ROOT/project/PLAN.md`
+      gates     tests  /bin/sh -c 'grep -q goodbye NOTES.md'
+      sealed    `NOTES.md`; a change of any of it holds the agent
+      sessions  a fresh one when the context is 80 % full
+      waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
+      agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
+      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
+      note      the 1 item has no check of its own, so the best end is `claimed`
+    nothing was started
+    "#);
+    // What only looks at a file seals nothing.
+    let gate = "[[gate]]\nname = \"tests\"\nrun = [\"grep\", \"-q\", \"goodbye\", \"NOTES.md\"]\n";
+    sandbox.write("ralph.toml", gate);
+    sandbox.trust();
+    let told = planned(&sandbox, &goal).stdout;
+    let told: Vec<_> = told.lines().filter(|line| line.contains("NOTES.md")).collect();
+    assert_snapshot!(told.join("\n"), @"
+    would start  Let NOTES.md say goodbye, and README.md too.
+      gates     tests  grep -q goodbye NOTES.md
+    ");
+}
+
 #[test]
 fn a_dry_run_says_everything_and_does_nothing() {
     let sandbox = approved().env("DEPLOY_TOKEN", "ghp_0123456789abcdef");
@@ -338,7 +412,7 @@ fn a_dry_run_says_everything_and_does_nothing() {
     assert_snapshot!(sandbox.tidy(&planned(&sandbox, &with_json).to_string()), @r#"
     exit 0
     --- stdout
-    {"v":1,"event":"planned","run":null,"title":"make the parser handle nested quotes","project":"$ROOT/project","max_iterations":40,"max_duration_ms":28800000,"max_cost_usd":12.5,"max_tokens":2000000,"handover_at":0.75,"gates":[{"gate":"tests","command":"sh -c 'exit 0'"}],"approved":true,"argv":["$ROOT/bin/claude","-p","--input-format","stream-json","--output-format","stream-json","--verbose","--session-id","NEW","--model","sonnet","--max-budget-usd","12.500000","--settings","{\"env\":{\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\":\"1040\"}}","--append-system-prompt","the token is [redacted]"],"worktree":"merge","notes":["no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit"]}
+    {"v":1,"event":"planned","run":null,"title":"make the parser handle nested quotes","project":"$ROOT/project","max_iterations":40,"max_duration_ms":28800000,"max_cost_usd":12.5,"max_tokens":2000000,"handover_at":0.75,"gates":[{"gate":"tests","command":"sh -c 'exit 0'"}],"approved":true,"sealed":[],"argv":["$ROOT/bin/claude","-p","--input-format","stream-json","--output-format","stream-json","--verbose","--session-id","NEW","--model","sonnet","--max-budget-usd","12.500000","--settings","{\"env\":{\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\":\"1040\"}}","--append-system-prompt","the token is [redacted]"],"worktree":"merge","notes":["no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit"]}
     "#);
 }
 
@@ -368,14 +442,24 @@ fn a_loop_is_its_prompt_and_its_list() {
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
+      note      the 1 item has no check of its own, so the best end is `claimed`
     nothing was started
     "#);
     let plan = ["--plan", "PLAN.md", "--pr", "--wait-for-checks", "30m"];
     write_at(&sandbox.project().join("PLAN.md"), "- [ ] one\n");
+    assert_snapshot!(refused(&sandbox, &[&plan[..], &["--dry-run"]].concat()), @"
+    --plan PLAN.md --pr --wait-for-checks 30m --dry-run
+    error: no pull request could be opened
+      caused by: the repository has no remote to push to
+      hint: add one: `git remote add origin URL`, or run without `--pr`
+    ");
+    sandbox.git(&["remote", "add", "origin", "https://github.com/you/project.git"]);
+    let said = r#"{"full_name":"you/project","default_branch":"main"}"#;
+    program(&sandbox.root().join("bin/gh"), &format!("#!/bin/sh\necho '{said}'\n"));
     assert_snapshot!(sandbox.tidy(&planned(&sandbox, &plan).to_string()), @r#"
     exit 0
     --- stdout
-    would start  what is listed
+    would start  what PLAN.md says
       project   `$ROOT/project`
       limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
       plan      `$ROOT/project/PLAN.md`
@@ -384,6 +468,7 @@ fn a_loop_is_its_prompt_and_its_list() {
       worktree  one of its own, and a branch; then a pull request, whose checks have 30 min
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
+      note      the 1 item has no check of its own, so the best end is `claimed`
     nothing was started
     "#);
     let elsewhere =
@@ -410,11 +495,11 @@ fn only_driven_runs_are_gone_on_with() {
     ");
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
     let told = refused(&sandbox, &["--resume", &run]);
-    assert_snapshot!(told.replace(&run, "$RUN"), @r#"
+    assert_snapshot!(told.replace(&run, "$RUN"), @"
     --resume $RUN
     error: run `[run]` has ended: cancelled
-      hint: `ralph why [run]` shows how; `ralph run "…"` begins another
-    "#);
+      hint: start a new run with `ralph start`
+    ");
 }
 
 #[test]
@@ -445,7 +530,8 @@ fn help_is_all_there_is_to_know() {
               Go on with a run that was parked, interrupted or killed
 
           --fork <SESSION|RUN>
-              Begin with a copy of this session of the agent's, or of the last one of this run
+              Begin with a copy of this session, or of the last one of this run; without a goal, a run
+              that has ended goes on so: with its goal, lists and flags, and as much again of its limits
 
           --queue <FILE|DIR>
               Work through a list of goals: a file, or a directory with a file for each
@@ -558,6 +644,8 @@ fn help_is_all_there_is_to_know() {
       ralph run --goal-file goal.md --max-duration 8h --max-cost 20 --wait-for-limits 6h
       ralph run --loop csv --worktree
       ralph run --resume k7f2
+      ralph run --resume k7f2 --wait-for-limits 6h
+      ralph run --fork k7f2 --max-cost 40
       ralph run "now do it" --fork 0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa
       ralph run --queue goals.md --parallel 2
       ralph run "upgrade to axum 0.8" --dry-run -- --permission-mode acceptEdits

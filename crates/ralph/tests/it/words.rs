@@ -247,7 +247,7 @@ fn an_agent_may_dispute_a_requirement() {
     let done = sandbox.by_agent(&["dispute", "tests", "one of them wants", "the year 2025"]);
     assert_snapshot!(sandbox.shown(&done.stdout), @"[run]  disputes tests; a person will look at it; go on with the rest");
     assert_snapshot!(sandbox.shown(&sandbox.ralph(["status", &run]).stdout), @"
-    [run]  held         make it work
+    [run]  held          make it work
           claude 5999882c · iteration 1 of 25 · [span] of 8 h
           ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✗ tests (1 finding)  ✗ lint (1 finding)
           ? tests: disputed by the agent: one of them wants the year 2025
@@ -283,7 +283,7 @@ fn a_persons_word_reaches_the_agent_at_its_next_stop() {
     let said = sandbox.ralph(["tell", &run, "the old format", "may go"]);
     assert_snapshot!(sandbox.shown(&said.stdout), @"[run]  told; it reaches the agent at its next stop");
     assert_snapshot!(sandbox.shown(&sandbox.ralph(["status", &run]).stdout), @"
-    [run]  armed        make it work
+    [run]  armed         make it work
           claude 5999882c · iteration 0 of 25 · [span] of 8 h
           no stop seen yet; if it stays so, `ralph doctor` says why
           · told at the next stop: the old format may go
@@ -374,7 +374,7 @@ fn a_waived_requirement_holds_nobody_and_is_told_everywhere() {
       ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
     ");
     assert_snapshot!(sandbox.shown(&sandbox.ralph(["status", &run]).stdout), @"
-    [run]  held         make it work
+    [run]  held          make it work
           claude 5999882c · iteration 2 of 25 · [span] of 8 h
           ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✗ lint (1 finding)  · tests (1 finding)
           · tests: waived by kim for another [span]: the service is down

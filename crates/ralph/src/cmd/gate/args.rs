@@ -1,6 +1,6 @@
 //! `ralph gate` as people type it.
 
-use crate::cli::duration;
+use crate::values::duration;
 use clap::{Args, Subcommand, ValueEnum};
 use ralph_core::gate::Moment;
 use ralph_core::requirement::Stage;

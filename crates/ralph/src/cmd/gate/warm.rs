@@ -9,7 +9,7 @@ use ralph_core::gate::{Gate, Moment};
 use ralph_core::id::RunId;
 use ralph_exec::clock::Deadline;
 use ralph_exec::contract::work::{self, Task, Where};
-use ralph_exec::control::{self, Named};
+use ralph_exec::control::Named;
 use ralph_exec::env::Env;
 use ralph_exec::fs::slot::{self, Peeked};
 use ralph_exec::gates::{self, Content, Course, Order, Place, Ran, Reuse};
@@ -120,7 +120,7 @@ pub(crate) fn wait(env: &Env, args: &GateWait) -> Result<u8, Failure> {
     let hint = "give the run or session; `ralph status` shows them";
     let named =
         named.ok_or_else(|| Failure::new("it is not said whose gates to wait for", hint))?;
-    let Named::Run(run) = control::named(&home, &named)? else {
+    let Named::Run(run) = crate::cmd::named(&home, &named)? else {
         return Err(Failure::new("no run of ralph's holds this session", hint));
     };
     let deadline = Deadline::after(Duration::from_millis(args.timeout));

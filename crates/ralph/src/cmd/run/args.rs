@@ -1,7 +1,8 @@
 //! `ralph run` as people type it, and the mistakes that are told before anything is looked at.
 
-use crate::cli::{LimitArgs, at_least_one, complexity, duration, tokens};
+use crate::cli::LimitArgs;
 use crate::report::Failure;
+use crate::values::{at_least_one, complexity, duration, tokens};
 use clap::{Args, ValueEnum};
 use ralph_core::drive;
 use ralph_core::text;
@@ -18,6 +19,8 @@ Examples:
   ralph run --goal-file goal.md --max-duration 8h --max-cost 20 --wait-for-limits 6h
   ralph run --loop csv --worktree
   ralph run --resume k7f2
+  ralph run --resume k7f2 --wait-for-limits 6h
+  ralph run --fork k7f2 --max-cost 40
   ralph run \"now do it\" --fork 0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa
   ralph run --queue goals.md --parallel 2
   ralph run \"upgrade to axum 0.8\" --dry-run -- --permission-mode acceptEdits
@@ -45,7 +48,8 @@ pub(crate) struct Run {
     /// Go on with a run that was parked, interrupted or killed
     #[arg(long, value_name = "RUN", conflicts_with = "queue")]
     pub resume: Option<String>,
-    /// Begin with a copy of this session of the agent's, or of the last one of this run
+    /// Begin with a copy of this session, or of the last one of this run; without a goal, a run that
+    /// has ended goes on so: with its goal, lists and flags, and as much again of its limits
     #[arg(long, value_name = "SESSION|RUN", conflicts_with_all = ["resume", "queue"])]
     pub fork: Option<String>,
     /// Work through a list of goals: a file, or a directory with a file for each
@@ -215,14 +219,8 @@ const OURS: [(&str, &str); 35] = [
 impl Run {
     /// Everything that can be wrong with the words alone.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        let is_nothing = self.goal.is_none()
-            && self.goal_file.is_none()
-            && self.of.is_none()
-            && self.resume.is_none()
-            && self.queue.is_none()
-            && self.plan.is_empty()
-            && self.features.is_empty();
-        if is_nothing {
+        let is_known = self.resume.is_some() || self.queue.is_some() || self.fork.is_some();
+        if !is_known && !self.says_what() {
             let hint = "`ralph run \"what is to be reached\"`, or `--goal-file`, `--loop`, `--plan` or `--features`";
             return Err(Failure::new("it is not said what is to be done", hint));
         }
@@ -239,6 +237,15 @@ impl Run {
             return Err(Failure::new(&what, hint));
         }
         flags(&self.flags).map(drop)
+    }
+
+    /// Whether anything says what is to be done in a run that begins.
+    pub(crate) fn says_what(&self) -> bool {
+        self.goal.is_some()
+            || self.goal_file.is_some()
+            || self.of.is_some()
+            || !self.plan.is_empty()
+            || !self.features.is_empty()
     }
 
     /// Whether the agent may be given these flags in this run, wherever they come from.
@@ -274,7 +281,6 @@ impl Run {
             (self.model.is_some(), "`--model`"),
             (self.stronger_model.is_some(), "`--stronger-model`"),
             (self.agent.is_some(), "`--agent`"),
-            (self.wait_for_limits.is_some(), "`--wait-for-limits`"),
             (self.idle_after.is_some(), "`--idle-after`"),
             (!self.plan.is_empty(), "`--plan`"),
             (!self.features.is_empty(), "`--features`"),

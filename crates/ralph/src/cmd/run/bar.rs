@@ -42,16 +42,7 @@ impl Bar {
     /// As many parts as there is room for; the last column stays free, because some terminals wrap as soon as it is
     /// taken. Empty while nothing is known.
     pub(super) fn line(&self, now_ms: u64, columns: usize) -> String {
-        let mut room = columns.saturating_sub(1);
-        let mut out = String::new();
-        for part in self.now(now_ms).into_iter().chain(self.standing(now_ms)) {
-            let joint = if out.is_empty() { "" } else { JOINT };
-            let width = width(joint) + width(&part);
-            let Some(left) = room.checked_sub(width) else { break };
-            room = left;
-            out.push_str(joint);
-            out.push_str(&part);
-        }
+        let out = fitting(self.now(now_ms).into_iter().chain(self.standing(now_ms)), columns);
         if out.is_empty() { out } else { paint(term::DIM, &out) }
     }
 
@@ -93,6 +84,21 @@ impl Bar {
         }
         parts
     }
+}
+
+/// Parts as far as they fit whole: half a number is another number.
+pub(super) fn fitting(parts: impl IntoIterator<Item = String>, columns: usize) -> String {
+    let mut room = columns.saturating_sub(1);
+    let mut out = String::new();
+    for part in parts {
+        let joint = if out.is_empty() { "" } else { JOINT };
+        let width = width(joint) + width(&part);
+        let Some(left) = room.checked_sub(width) else { break };
+        room = left;
+        out.push_str(joint);
+        out.push_str(&part);
+    }
+    out
 }
 
 /// `3 of 25`, or only `3`.

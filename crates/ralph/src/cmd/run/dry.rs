@@ -2,25 +2,28 @@
 
 use super::policy::Judge;
 use super::prepare::{New, Place, Plan, Work};
-use crate::cmd::start::{Demand, UNMEASURED};
+use crate::cmd::start::{self, Demand, UNMEASURED};
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
 use ralph_core::drive::{How, Sessions, Settings, Then};
 use ralph_core::gate::quoted;
 use ralph_core::id::SessionId;
 use ralph_core::limits::{self, Limits};
-use ralph_core::record::Run;
+use ralph_core::record::{ListKind, Run};
 use ralph_core::redact::Redactor;
 use ralph_core::run::Driving;
 use ralph_core::text;
 use ralph_drive::agent::{self, Call};
 use ralph_drive::meter::native_caps;
+use ralph_exec::adopt;
 use ralph_exec::config::Config;
 use ralph_exec::env::Env;
+use ralph_exec::lists::Named;
 use ralph_exec::trust;
 use serde::Serialize;
 
 const LONGEST_TITLE: usize = 80;
+const MOST_SEALED: usize = 8;
 
 #[derive(Serialize)]
 pub(super) struct PlannedJson {
@@ -37,6 +40,8 @@ pub(super) struct PlannedJson {
     gates: Vec<GateJson>,
     /// Whether a person has still to agree to them.
     approved: bool,
+    /// Files that decide what the gates do.
+    sealed: Vec<String>,
     argv: Vec<String>,
     worktree: Option<&'static str>,
     notes: Vec<String>,
@@ -57,6 +62,7 @@ struct Planned {
     /// Name and command of each gate.
     gates: Vec<(String, String)>,
     is_approved: bool,
+    sealed: Vec<String>,
     lists: Vec<(&'static str, String)>,
     argv: Vec<String>,
     place: Place,
@@ -79,6 +85,7 @@ pub(super) fn json(env: &Env, plan: &Plan) -> PlannedJson {
         handover_at: f64::from(planned.bounds.handover_at_permille) / 1000.0,
         gates: planned.gates.into_iter().map(gate).collect(),
         approved: planned.is_approved,
+        sealed: planned.sealed,
         argv: planned.argv,
         worktree: match planned.place {
             Place::Project => None,
@@ -108,6 +115,16 @@ pub(super) fn shown(env: &Env, plan: &Plan) -> String {
         let label = if at == 0 { "gates" } else { "" };
         line(label, &format!("{:<width$}  {}", safe(name), safe(command)));
     }
+    if !planned.sealed.is_empty() {
+        let more = planned.sealed.len().saturating_sub(MOST_SEALED);
+        let files = planned.sealed.iter().take(MOST_SEALED);
+        let files: Vec<_> = files.map(|file| format!("`{}`", safe(file))).collect();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        line(
+            "sealed",
+            &format!("{}{more}; a change of any of it holds the agent", files.join(", ")),
+        );
+    }
     if let Some(settings) = plan.settings() {
         line("sessions", &sessions(settings, &planned.bounds));
         line("waits", &waits(settings));
@@ -134,9 +151,32 @@ fn planned(env: &Env, plan: &Plan) -> Planned {
     };
     let redactor = Redactor::new(env.secrets());
     planned.title = text::line(&redactor.redact(&planned.title), LONGEST_TITLE);
-    planned.argv = argv(plan, &planned.bounds).iter().map(|word| redactor.redact(word)).collect();
-    planned.notes = plan.notes.iter().cloned().chain(planned.notes).collect();
+    planned.argv = command_line(env, plan, &planned.bounds);
+    planned.notes = notes(plan);
     planned
+}
+
+/// What the person should know before it begins, and what can come of it.
+pub(super) fn notes(plan: &Plan) -> Vec<String> {
+    let mut notes = plan.notes.clone();
+    let Work::New(new) = &plan.work else { return notes };
+    if let Judge::Proposed(proposed) = &new.judge {
+        let path = safe(&proposed.path.to_string_lossy());
+        notes.push(format!(
+            "nobody approved these gates yet: a start asks, and writes `{path}`; `--yes` agrees"
+        ));
+    }
+    let (policy, has_gates) = match &new.judge {
+        Judge::Policy(config) => (Some(&config.policy), !config.policy.gates.is_empty()),
+        Judge::Proposed(proposed) => (None, !proposed.gates.is_empty()),
+        Judge::Nothing => (None, false),
+    };
+    let lists = named_lists(&new.demand);
+    if !has_gates && lists.is_empty() {
+        notes.push(UNMEASURED.to_string());
+    }
+    notes.extend(start::list_notes(&lists, policy));
+    notes
 }
 
 fn of_new(new: &New) -> Planned {
@@ -149,27 +189,18 @@ fn of_new(new: &New) -> Planned {
         }
         Judge::Nothing => (Vec::new(), None),
     };
-    let mut notes = Vec::new();
-    if let Judge::Proposed(proposed) = &new.judge {
-        let path = safe(&proposed.path.to_string_lossy());
-        notes.push(format!(
-            "nobody approved these gates yet: a start asks, and writes `{path}`; `--yes` agrees"
-        ));
-    }
-    if gates.is_empty() && demand.features.is_empty() && demand.plans.is_empty() {
-        notes.push(UNMEASURED.to_string());
-    }
     Planned {
         run: None,
-        title: title(demand),
+        title: new.title.clone(),
         project: demand.project.to_string_lossy().into_owned(),
         bounds: demand.limits(config),
         is_approved: matches!(new.judge, Judge::Policy(_)),
+        sealed: new.judge.sealed(),
         gates,
-        lists: lists(demand),
+        lists: shown_lists(demand),
         argv: Vec::new(),
         place: new.place,
-        notes,
+        notes: Vec::new(),
     }
 }
 
@@ -183,6 +214,7 @@ fn of_run(run: &Run, bounds: &Limits) -> Planned {
         bounds: bounds.clone(),
         gates: gates.map(|gate| (gate.name.clone(), trust::literal(&gate.command))).collect(),
         is_approved: true,
+        sealed: Vec::new(),
         lists: wording::contract(run).into_iter().filter(|(label, _)| *label != "gates").collect(),
         argv: Vec::new(),
         place: worktree
@@ -191,21 +223,22 @@ fn of_run(run: &Run, bounds: &Limits) -> Planned {
     }
 }
 
-fn of_policy(config: &Config) -> Vec<(String, String)> {
+pub(super) fn of_policy(config: &Config) -> Vec<(String, String)> {
     let gates = config.policy.gates.iter();
     gates.map(|gate| (gate.name.clone(), trust::literal(&gate.command))).collect()
 }
 
-fn title(demand: &Demand) -> String {
-    let goal = String::from_utf8_lossy(&demand.goal);
-    let mut lines = goal.lines().map(|line| line.trim_start_matches('#').trim());
-    match lines.find(|line| !line.is_empty()) {
-        Some(first) => first.to_string(),
-        None => "what is listed".to_string(),
-    }
+/// The lists that a run would be held to.
+fn named_lists(demand: &Demand) -> Vec<Named> {
+    let features = demand
+        .features
+        .iter()
+        .map(|directory| Named { path: directory.join(adopt::FEATURES), kind: ListKind::Features });
+    let plans = demand.plans.iter().map(|path| Named { path: path.clone(), kind: ListKind::Plan });
+    features.chain(plans).collect()
 }
 
-fn lists(demand: &Demand) -> Vec<(&'static str, String)> {
+fn shown_lists(demand: &Demand) -> Vec<(&'static str, String)> {
     let shown = |path: &std::path::PathBuf| format!("`{}`", safe(&path.to_string_lossy()));
     let features = demand.features.iter().map(|path| ("list", shown(path)));
     features.chain(demand.plans.iter().map(|path| ("plan", shown(path)))).collect()
@@ -247,7 +280,12 @@ fn worktree(then: Then, checks_ms: Option<u64>) -> String {
     }
 }
 
-/// What the agent would be started with next.
+/// What the agent would be started with next, as it is typed.
+pub(super) fn command_line(env: &Env, plan: &Plan, bounds: &Limits) -> Vec<String> {
+    let redactor = Redactor::new(env.secrets());
+    argv(plan, bounds).iter().map(|word| redactor.redact(word)).collect()
+}
+
 fn argv(plan: &Plan, bounds: &Limits) -> Vec<String> {
     let Some(settings) = plan.settings() else { return Vec::new() };
     let (driving, resumed) = match &plan.work {

@@ -2,9 +2,10 @@
 
 use super::prepare::{New, Place, Plan, Work};
 use super::view::View;
-use crate::cmd::{home, start};
+use crate::cmd::{control, home, start};
 use crate::report::Failure;
-use ralph_core::drive::{Then, Worktree};
+use ralph_core::drive::{Drove, Then, Worktree};
+use ralph_core::id::RunId;
 use ralph_core::record::Run;
 use ralph_drive::agent::Client;
 use ralph_drive::{DriveError, Wishes};
@@ -13,7 +14,9 @@ use ralph_exec::driven::DrivenError;
 use ralph_exec::env::Env;
 use ralph_exec::paths::Home;
 use ralph_exec::proc::signals;
-use ralph_exec::{control, driven, forge, git, store, trust, worktree};
+use ralph_exec::store::StoreError;
+use ralph_exec::world::World;
+use ralph_exec::{driven, forge, git, store, trust, worktree};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,11 +25,14 @@ const PATIENCE: Duration = Duration::from_mins(10);
 
 pub(super) fn go(env: &Env, plan: Plan, view: &mut View) -> Result<(), Failure> {
     let home = home(env)?;
-    let Plan { work, program, mut notes } = plan;
+    let Plan { work, program, granted_ms, mut notes } = plan;
     let run = match work {
         Work::New(new) => begun(env, &home, *new, &mut notes)?,
         Work::Resumed(opened) => opened.run,
     };
+    if let Some(limit_ms) = granted_ms {
+        grant(env, &home, (&run.id, limit_ms))?;
+    }
     let wishes = Wishes::default();
     signals::count(&wishes.counter())
         .and_then(|()| signals::outlive_readers())
@@ -37,9 +43,33 @@ pub(super) fn go(env: &Env, plan: Plan, view: &mut View) -> Result<(), Failure> 
     ralph_drive::drive(&plan, view).map(drop).map_err(|error| failed(&error))
 }
 
+/// Whether what is made in a work tree of its own could go back, as far as that can be told before.
+pub(super) fn ready(env: &Env, plan: &Plan) -> Result<(), Failure> {
+    let Work::New(new) = &plan.work else { return Ok(()) };
+    let Place::Worktree { then, .. } = new.place else { return Ok(()) };
+    let (project, deadline) = (&new.demand.project, Deadline::after(PATIENCE));
+    if then == Then::PullRequest {
+        forge::check(project, env, None, &deadline).map_err(|error| {
+            let failure = Failure::because("no pull request could be opened", &error);
+            match error.hint() {
+                Some(hint) => failure.with_hint(&hint),
+                None => failure,
+            }
+        })?;
+    }
+    if then == Then::Merge && !git::is_on_branch(project, &deadline) {
+        let what = "`HEAD` is on no branch, so the work could not be merged into one";
+        return Err(Failure::new(what, "`git switch BRANCH` first, or open a request with `--pr`"));
+    }
+    Ok(())
+}
+
 fn begun(env: &Env, home: &Home, mut new: New, notes: &mut Vec<String>) -> Result<Run, Failure> {
-    if let Place::Worktree { then, checks_ms } = new.place {
-        notes.extend(apart(env, home, &mut new, (then, checks_ms))?);
+    let has_tree = new.demand.drive.as_ref().is_some_and(|drive| drive.worktree.is_some());
+    if let Place::Worktree { then, checks_ms } = new.place
+        && !has_tree
+    {
+        notes.extend(apart(home, &mut new, (then, checks_ms))?);
     }
     if let Some(drive) = &mut new.demand.drive {
         drive.head = git::head(&new.demand.project, &Deadline::after(PATIENCE));
@@ -48,6 +78,15 @@ fn begun(env: &Env, home: &Home, mut new: New, notes: &mut Vec<String>) -> Resul
     let begun = start::begin(env, home, &new.demand)?;
     notes.extend(begun.notes);
     Ok(begun.run)
+}
+
+/// What a person granted is on record before anybody relies on it, and only by whoever may drive the run.
+fn grant(env: &Env, home: &Home, (run, limit_ms): (&RunId, u64)) -> Result<(), Failure> {
+    let _reins = driven::take(home, run).map_err(|error| failed(&error.into()))?;
+    let world = World::new(env.clone(), Deadline::after(control::PATIENCE));
+    let world = world.ok_or_else(|| Failure::from(StoreError::OutOfTime))?;
+    driven::record(&world, run, Drove::Granted { limit_ms })?;
+    Ok(())
 }
 
 /// Runs whose agents work in the same files at this moment.
@@ -64,30 +103,15 @@ fn others(home: &Home, project: &std::path::Path) -> Vec<String> {
     here.map(note).collect()
 }
 
-/// A work tree and a branch of its own, named after the run that is about to begin. Whatever a pull request will need
-/// is looked at first.
+/// A work tree and a branch of its own, named after the run that is about to begin.
 fn apart(
-    env: &Env,
     home: &Home,
     new: &mut New,
     (then, checks_ms): (Then, Option<u64>),
 ) -> Result<Vec<String>, Failure> {
     let deadline = Deadline::after(PATIENCE);
     let demand = &mut new.demand;
-    if then == Then::PullRequest {
-        forge::check(&demand.project, env, None, &deadline).map_err(|error| {
-            let failure = Failure::because("no pull request could be opened", &error);
-            match error.hint() {
-                Some(hint) => failure.with_hint(&hint),
-                None => failure,
-            }
-        })?;
-    }
-    if then == Then::Merge && !git::is_on_branch(&demand.project, &deadline) {
-        let what = "`HEAD` is on no branch, so the work could not be merged into one";
-        return Err(Failure::new(what, "`git switch BRANCH` first, or open a request with `--pr`"));
-    }
-    let id = control::new_id(home);
+    let id = ralph_exec::control::new_id(home);
     let made = worktree::create(home, &demand.project, &id, &deadline).map_err(|error| {
         let failure = Failure::because("cannot make a work tree for the run", &error);
         match error.hint() {

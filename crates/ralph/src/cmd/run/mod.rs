@@ -5,6 +5,7 @@
 //!   └─ queue: many of them     └───▶ the runner ─ Told ─▶ view: screen (bar, report) · json · only the end
 //! ```
 
+mod again;
 pub(crate) mod args;
 mod bar;
 mod dry;
@@ -13,7 +14,7 @@ mod grants;
 mod json;
 mod policy;
 pub(crate) mod prepare;
-mod queue;
+pub(crate) mod queue;
 mod report;
 mod screen;
 mod view;
@@ -40,6 +41,7 @@ fn driven(env: &Env, args: &Run) -> Result<u8, Failure> {
         return queue::resume(env, &id, args);
     }
     let plan = prepare::prepare(env, args)?;
+    go::ready(env, &plan)?;
     if args.dry_run {
         if args.json {
             super::print_json(&dry::json(env, &plan))?;

@@ -6,12 +6,14 @@ use crate::cmd::init::{self, Asking};
 use crate::cmd::start::{self, Demand};
 use crate::report::Failure;
 use crate::term;
-use ralph_exec::config::Config;
+use crate::wording::safe;
+use ralph_exec::config::{self, Config};
 use ralph_exec::detect;
 use ralph_exec::env::Env;
 use ralph_exec::fs;
 use ralph_exec::install::plan::{self, Ground, Proposed};
 use ralph_exec::paths::Home;
+use ralph_exec::trust;
 use std::io::IsTerminal;
 
 pub(crate) enum Judge {
@@ -21,6 +23,38 @@ pub(crate) enum Judge {
     Proposed(Proposed),
     /// Nothing that could be run, or a person left it out.
     Nothing,
+}
+
+impl Judge {
+    /// Files that decide what the gates do, beside the policy itself: whoever changes them holds the agent up.
+    pub(super) fn sealed(&self) -> Vec<String> {
+        let Self::Policy(config) = self else { return Vec::new() };
+        // What cannot be listed was no reason to refuse the policy, which a person approved.
+        let called = trust::subject(config).map(|subject| subject.called).unwrap_or_default();
+        let names = called.into_iter().map(|called| called.name);
+        names.filter(|name| !config::NAMES.contains(&name.as_str())).collect()
+    }
+
+    /// What a goal would run into: a file that it names and that is sealed.
+    pub(super) fn about(&self, goal: &[u8]) -> Vec<String> {
+        let goal = String::from_utf8_lossy(goal);
+        let is_between = |char: char| char.is_whitespace() || "`\"'()[]<>,;:!?".contains(char);
+        let mut words: Vec<&str> = goal.split(is_between).collect();
+        words.extend(words.clone().iter().map(|word| word.trim_end_matches('.')));
+        let is_named = |file: &&String| {
+            let name = file.rsplit('/').next().unwrap_or(file);
+            words
+                .iter()
+                .any(|word| word.strip_prefix("./").unwrap_or(word) == *file || *word == name)
+        };
+        let note = |file: &String| {
+            let file = safe(file);
+            format!(
+                "the goal is about `{file}`, which is sealed, because a gate names it: a change of it holds the agent. A gate that only looks, such as `run = [\"grep\", …]`, seals nothing"
+            )
+        };
+        self.sealed().iter().filter(is_named).map(note).collect()
+    }
 }
 
 pub(super) fn settle(

@@ -1,14 +1,17 @@
 //! All that is looked at before anything is started. What can be wrong is wrong here, and nothing has been touched.
 
+use super::again;
 use super::args::{self, Permissions, Run};
 use super::grants;
 use super::policy::{self, Judge};
 use crate::cmd::start::{self, Demand, Gates};
 use crate::cmd::{caller, feature, home, init, off};
+use crate::driven;
 use crate::report::Failure;
 use crate::wording::safe;
 use ralph_core::drive::{Agent, Settings, Then, Waits};
-use ralph_core::id::{RunId, SessionId};
+use ralph_core::id::SessionId;
+use ralph_core::limits;
 use ralph_core::run::Phase;
 use ralph_drive::agent;
 use ralph_exec::config;
@@ -22,13 +25,15 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// As long are the names that the agent gives its sessions.
-const WHOLE: usize = 36;
+pub(super) const WHOLE: usize = 36;
 
 /// What is to be driven, and with what.
 pub(crate) struct Plan {
     pub work: Work,
     /// The agent's program, found.
     pub program: PathBuf,
+    /// How long it may wait for limits from now on, where a person says so about a run that is there.
+    pub granted_ms: Option<u64>,
     /// What the person should know before it begins.
     pub notes: Vec<String>,
 }
@@ -43,6 +48,8 @@ pub(crate) enum Work {
 pub(crate) struct New {
     /// Its `drive` is set; only a work tree of its own is still to be made.
     pub demand: Demand,
+    /// What it will be called.
+    pub title: String,
     pub judge: Judge,
     pub place: Place,
 }
@@ -85,24 +92,43 @@ pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
     if let Some(name) = &args.resume {
         return resumed(env, &home, (name, args, &here));
     }
-    let program = program(env, args, &here)?;
-    let mut new = new(env, &home, args, here)?;
+    let past = again::ended(&home, args)?;
+    let program = match &past {
+        Some(past) => same_program(env, (args, &here), past)?,
+        None => program(env, args, &here)?,
+    };
+    let filled = past.as_ref().map(|past| again::filled(&home, args, &past.run));
+    let usual = past.as_ref().map(|past| again::settings(args, &past.run));
+    let args = filled.as_ref().unwrap_or(args);
+    let mut new = new(env, &home, (args, usual), here)?;
     let given = new.demand.drive.as_ref().map(|drive| drive.arguments.as_slice());
     let permissions = args.agent(given.unwrap_or_default())?;
     new.judge = policy::settle(env, &home, &new.demand, args)?;
     let order = start::order(env, &home, &new.demand)?;
     control::check(&home, &order)?;
     // By the names that they have for everybody.
+    new.title = control::title(&order);
     (new.demand.features, new.demand.plans) = (order.features, order.plans);
     let mut notes = notes(permissions, args);
     notes.extend(new.demand.drive.as_ref().and_then(|drive| grants::note(&drive.arguments)));
-    Ok(Plan { work: Work::New(Box::new(new)), program, notes })
+    notes.extend(new.judge.about(&new.demand.goal));
+    Ok(Plan { work: Work::New(Box::new(new)), program, granted_ms: None, notes })
 }
 
-fn new(env: &Env, home: &Home, args: &Run, here: PathBuf) -> Result<New, Failure> {
+/// `usual` is how a run was driven whose work is gone on with.
+fn new(
+    env: &Env,
+    home: &Home,
+    (args, usual): (&Run, Option<Settings>),
+    here: PathBuf,
+) -> Result<New, Failure> {
     let project = init::project(env, args.project.as_deref())?;
-    let usual = config::load(&config::find_project(&project), home)?.runner;
-    let place = place(args, &project)?;
+    let of_project = config::load(&config::find_project(&project), home)?.runner;
+    let usual = usual.unwrap_or(of_project);
+    let place = match &usual.worktree {
+        Some(kept) => Place::Worktree { then: kept.then, checks_ms: kept.checks_ms },
+        None => place(args, &project)?,
+    };
     let mut features = args.features.clone();
     let goal = match (&args.goal, &args.of) {
         (Some(goal), _) => goal.as_bytes().to_vec(),
@@ -129,7 +155,8 @@ fn new(env: &Env, home: &Home, args: &Run, here: PathBuf) -> Result<New, Failure
         drive: Some(Box::new(Settings { from: copied(home, args)?, ..settings(args, usual) })),
         ..Demand::of_goal(session, (project, here), goal)
     };
-    Ok(New { demand: demand.within(&args.limits), judge: Judge::Nothing, place })
+    let demand = demand.within(&args.limits);
+    Ok(New { demand, title: String::new(), judge: Judge::Nothing, place })
 }
 
 /// The session to begin with a copy of. Whether it is there is the agent's to know.
@@ -139,7 +166,7 @@ fn copied(home: &Home, args: &Run) -> Result<Option<SessionId>, Failure> {
     if whole.is_some() {
         return Ok(whole);
     }
-    let run = match control::named(home, name)? {
+    let run = match crate::cmd::named(home, name)? {
         Named::Session(session) => return Ok(Some(session)),
         Named::Run(run) => run,
     };
@@ -187,7 +214,7 @@ fn resumed(
     home: &Home,
     (name, args, here): (&str, &Run, &Path),
 ) -> Result<Plan, Failure> {
-    let run = match control::named(home, name)? {
+    let run = match crate::cmd::named(home, name)? {
         Named::Run(run) => run,
         Named::Session(session) => {
             let what =
@@ -195,28 +222,31 @@ fn resumed(
             return Err(Failure::new(&what, "`ralph status --all` lists the runs"));
         }
     };
-    let opened = store::load(home, &run)?;
+    let mut opened = store::load(home, &run)?;
     if let Phase::Ended(status) = control::phase(home, &opened) {
-        return Err(ended(&run, status));
+        return Err(driven::failed(home, ControlError::HasEnded { run, status }));
     }
-    let Some(settings) = &opened.run.drive else {
+    let Some(mut settings) = opened.state.settings(&opened.run) else {
         let what = format!("run `{run}` is driven by whoever opened its session");
         return Err(Failure::new(&what, &format!("`ralph resume {run}` holds it again")));
     };
     let mut notes = skipped(args::permissions(&settings.arguments));
     notes.extend(grants::note(&settings.arguments));
-    let last = opened.state.driving.latest().and_then(|driven| driven.session.argv.first());
-    // The program that it began with, as long as it is there.
-    let program = match (&args.agent_program, last.map(Path::new)) {
-        (None, Some(last)) if last.is_absolute() && is_program(last) => last.to_path_buf(),
-        (None | Some(_), _) => program(env, args, here)?,
-    };
-    Ok(Plan { work: Work::Resumed(Box::new(opened)), program, notes })
+    let granted_ms = args.wait_for_limits.filter(|ms| *ms != settings.waits.limit_ms);
+    if let Some(ms) = granted_ms {
+        settings.waits.limit_ms = ms;
+        notes.push(granted(ms));
+    }
+    opened.run.drive = Some(Box::new(settings));
+    let program = same_program(env, (args, here), &opened)?;
+    Ok(Plan { work: Work::Resumed(Box::new(opened)), program, granted_ms, notes })
 }
 
-fn ended(run: &RunId, status: ralph_core::status::Status) -> Failure {
-    let failure = Failure::from(ControlError::HasEnded { run: run.clone(), status });
-    failure.with_hint(&format!("`ralph why {run}` shows how; `ralph run \"…\"` begins another"))
+fn granted(ms: u64) -> String {
+    match ms {
+        0 => "it waits for no rate limits from now on".to_string(),
+        ms => format!("it may wait up to {} for rate limits from now on", limits::duration(ms)),
+    }
 }
 
 /// The agent's program: what was named, or what `PATH` has. A relative entry of it would be the repository's.
@@ -237,6 +267,15 @@ fn program(env: &Env, args: &Run, here: &Path) -> Result<PathBuf, Failure> {
         };
         Failure::new(&what, hint)
     })
+}
+
+/// The program that a run began with, as long as it is there and no other is named.
+fn same_program(env: &Env, (args, here): (&Run, &Path), past: &Opened) -> Result<PathBuf, Failure> {
+    let last = past.state.driving.latest().and_then(|driven| driven.session.argv.first());
+    match (&args.agent_program, last.map(Path::new)) {
+        (None, Some(last)) if last.is_absolute() && is_program(last) => Ok(last.to_path_buf()),
+        (None | Some(_), _) => program(env, args, here),
+    }
 }
 
 fn is_program(path: &Path) -> bool {

@@ -4,6 +4,7 @@ use super::json::names;
 use super::prepare::Prepared;
 use crate::term::{self, paint};
 use crate::wording::{self, safe, usd};
+use ralph_core::gate::quoted;
 use ralph_core::limits::money;
 use ralph_core::text;
 use ralph_drive::queue::{Ending, Known};
@@ -19,8 +20,17 @@ pub(super) struct DryJson<'a> {
     parallel: usize,
     max_cost_usd: Option<f64>,
     max_duration_ms: Option<u64>,
-    gates: &'a [String],
+    gates: Vec<&'a str>,
+    commands: Vec<GateJson<'a>>,
+    argv: &'a [String],
+    notes: &'a [String],
     tasks: Vec<TaskJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct GateJson<'a> {
+    gate: &'a str,
+    command: &'a str,
 }
 
 #[derive(Serialize)]
@@ -43,6 +53,7 @@ pub(super) fn json<'a>(prepared: &'a Prepared, known: &'a [Known]) -> DryJson<'a
         run: known.run.as_ref().map(ralph_core::id::RunId::as_str),
         max_cost_usd: task.max_cost_micro_usd.map(usd),
     });
+    let commands = prepared.gates.iter().map(|(gate, command)| GateJson { gate, command });
     DryJson {
         v: 1,
         source: prepared.queue.source.to_string_lossy().into_owned(),
@@ -50,7 +61,10 @@ pub(super) fn json<'a>(prepared: &'a Prepared, known: &'a [Known]) -> DryJson<'a
         parallel: prepared.parallel,
         max_cost_usd: prepared.limits.max_cost_micro_usd.map(usd),
         max_duration_ms: prepared.limits.max_duration_ms,
-        gates: &prepared.gates,
+        gates: prepared.gates.iter().map(|(gate, _)| gate.as_str()).collect(),
+        commands: commands.collect(),
+        argv: &prepared.argv,
+        notes: &prepared.notes,
         tasks: tasks.collect(),
     }
 }
@@ -74,14 +88,21 @@ pub(super) fn shown(prepared: &Prepared, known: &[Known]) -> String {
     let project = safe(&prepared.project.to_string_lossy());
     let mut out =
         format!("{} tasks, {} at once, in `{project}`\n", queue.tasks.len(), prepared.parallel);
-    let gates =
-        if prepared.gates.is_empty() { "none".to_string() } else { prepared.gates.join(", ") };
-    out.push_str(&format!("  {} {}\n", paint(term::DIM, "gates "), safe(&gates)));
-    out.push_str(&format!(
-        "  {} {}\n\n",
-        paint(term::DIM, "limits"),
-        wording::limits(&prepared.limits)
-    ));
+    let mut line = |label: &str, value: &str| {
+        out.push_str(&format!("  {} {value}\n", paint(term::DIM, &format!("{label:<6}"))));
+    };
+    if prepared.gates.is_empty() {
+        line("gates", "none");
+    }
+    let width = prepared.gates.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (at, (name, command)) in prepared.gates.iter().enumerate() {
+        let label = if at == 0 { "gates" } else { "" };
+        line(label, &format!("{:<width$}  {}", safe(name), safe(command)));
+    }
+    line("limits", &wording::limits(&prepared.limits));
+    let argv: Vec<_> = prepared.argv.iter().map(|word| quoted(&safe(word))).collect();
+    line("agent", &argv.join(" "));
+    out.push('\n');
     let widest = queue.tasks.iter().map(|task| task.name.len()).max().unwrap_or(0).min(40);
     for (task, known) in queue.tasks.iter().zip(known) {
         let run = known.run.as_ref().map(|run| format!(" {run}")).unwrap_or_default();

@@ -12,6 +12,7 @@ mod known;
 mod prepare;
 mod report;
 mod screen;
+pub(crate) mod standing;
 mod words;
 mod worker;
 

@@ -3,6 +3,7 @@
 use super::super::args::Run;
 use super::super::policy::Judge;
 use super::super::prepare::{self, Plan, Work};
+use super::super::{dry, go};
 use super::words;
 use crate::cmd::{init, start};
 use crate::excerpt;
@@ -34,7 +35,10 @@ pub(super) struct Prepared {
     pub max_iterations: Option<u32>,
     /// What becomes of work that is verified.
     pub then: Then,
-    pub gates: Vec<String>,
+    /// Name and command of each.
+    pub gates: Vec<(String, String)>,
+    /// What an agent is started with, but for what a task says itself.
+    pub argv: Vec<String>,
     pub notes: Vec<String>,
 }
 
@@ -63,18 +67,21 @@ pub(super) fn prepare(env: &Env, args: &Run) -> Result<Prepared, Failure> {
     let project = init::project(env, args.project.as_deref())?;
     let any = Task { goal: "any".to_string(), ..Task::default() };
     let plan = prepare::prepare(env, &words::of_task(args, &any))?;
+    go::ready(env, &plan)?;
+    let mut notes = Vec::new();
     for task in &queue.tasks {
         let of_task = |failure: Failure| failure.about(&format!("task `{}`", task.name));
         lists(task, &project).map_err(of_task)?;
-        prepare::prepare(env, &words::of_task(args, task)).map_err(of_task)?;
+        let plan = prepare::prepare(env, &words::of_task(args, task)).map_err(of_task)?;
+        notes.push((task.name.as_str(), dry::notes(&plan)));
     }
+    let notes = together(&notes);
     let (limits, gates) = terms(&plan);
     let worst = plan.settings().unwrap_or(&Settings::DEFAULT).worst_turn_micro_usd;
     let parallel = args.parallel.and_then(|most| usize::try_from(most).ok());
     Ok(Prepared {
         queue,
         project,
-        limits,
         least_micro_usd: worst,
         parallel: parallel.unwrap_or(USUAL_PARALLEL),
         arguments: words::common(args, &here),
@@ -84,21 +91,34 @@ pub(super) fn prepare(env: &Env, args: &Run) -> Result<Prepared, Failure> {
         complexity: args.complexity,
         max_iterations: args.limits.max_iterations,
         then,
+        argv: dry::command_line(env, &plan, &limits),
+        limits,
         gates,
-        notes: plan.notes,
+        notes,
     })
 }
 
 /// What the person or the policy says that a run may cost and take holds for all of them together.
-fn terms(plan: &Plan) -> (Limits, Vec<String>) {
+fn terms(plan: &Plan) -> (Limits, Vec<(String, String)>) {
     let Work::New(new) = &plan.work else { return (Limits::DEFAULT, Vec::new()) };
     let config = match &new.judge {
         Judge::Policy(config) => Some(&**config),
         Judge::Proposed(_) | Judge::Nothing => None,
     };
-    let gates = config.map(|config| &config.policy.gates);
-    let gates = gates.into_iter().flatten().map(|gate| gate.name.clone()).collect();
+    let gates = config.map(dry::of_policy).unwrap_or_default();
     (new.demand.limits(config), gates)
+}
+
+/// What is to be known of every task once, and the rest with the task that it is about.
+fn together(notes: &[(&str, Vec<String>)]) -> Vec<String> {
+    let is_common = |note: &String| notes.iter().all(|(_, others)| others.contains(note));
+    let common = notes.first().map(|(_, first)| first.as_slice()).unwrap_or_default();
+    let common = common.iter().filter(|note| is_common(note)).cloned();
+    let single = notes.iter().flat_map(|(task, own)| {
+        let own = own.iter().filter(|note| !is_common(note));
+        own.map(move |note| format!("task `{task}`: {note}"))
+    });
+    common.chain(single).collect()
 }
 
 /// What a task names is there.

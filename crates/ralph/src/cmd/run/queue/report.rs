@@ -73,28 +73,7 @@ pub(super) fn told(
     elapsed_ms: u64,
     columns: usize,
 ) -> String {
-    let mut out = String::new();
-    let widest = queue.tasks.iter().map(|task| task.name.len()).max().unwrap_or(0).min(40);
-    for (task, became) in queue.tasks.iter().zip(&outcome.tasks) {
-        let status = became.end.as_ref().and_then(|end| end.status).map(Status::name);
-        let (mark, state) = match became.stand {
-            Stand::Done => (paint(term::GOOD, "✓"), "landed"),
-            Stand::Parked => (paint(term::BAD, "✗"), status.unwrap_or("failed")),
-            Stand::Blocked(_) => (paint(term::ODD, "?"), "blocked"),
-            Stand::Ready | Stand::Waits(_) | Stand::Running => (paint(term::DIM, "·"), "not begun"),
-        };
-        let run = became.run.as_ref().map_or("", |run| run.as_str());
-        let spent = money(became.spent_micro_usd);
-        let head = format!("{mark} {:widest$}  {run:<4}  {state:<11} {spent:>7}", task.name);
-        let why = safe(&why(queue, became, outcome.stopped));
-        out.push_str(head.trim_end());
-        if !why.is_empty() && became.stand != Stand::Done {
-            out.push('\n');
-            out.push_str(&line_of("", "", &why, columns));
-        } else {
-            out.push('\n');
-        }
-    }
+    let mut out = rows(queue, outcome, columns);
     let all = outcome.tasks.len();
     let done = outcome.tasks.iter().filter(|task| task.stand == Stand::Done).count();
     let (style, word) =
@@ -115,6 +94,34 @@ pub(super) fn told(
         let next =
             "a run that has ended is not repeated: other words or limits in its task begin another";
         out.push_str(&line_of("", "", next, columns));
+    }
+    out
+}
+
+/// A line for each task, and why it is where it is.
+pub(super) fn rows(queue: &Queue, outcome: &Outcome, columns: usize) -> String {
+    let mut out = String::new();
+    let widest = queue.tasks.iter().map(|task| task.name.len()).max().unwrap_or(0).min(40);
+    for (task, became) in queue.tasks.iter().zip(&outcome.tasks) {
+        let status = became.end.as_ref().and_then(|end| end.status).map(Status::name);
+        let (mark, state) = match became.stand {
+            Stand::Done => (paint(term::GOOD, "✓"), "landed"),
+            Stand::Parked => (paint(term::BAD, "✗"), status.unwrap_or("failed")),
+            Stand::Blocked(_) => (paint(term::ODD, "?"), "blocked"),
+            Stand::Running => (paint(term::ODD, "▸"), "at work"),
+            Stand::Ready | Stand::Waits(_) => (paint(term::DIM, "·"), "not begun"),
+        };
+        let run = became.run.as_ref().map_or("", |run| run.as_str());
+        let spent = money(became.spent_micro_usd);
+        let head = format!("{mark} {:widest$}  {run:<4}  {state:<12} {spent:>7}", task.name);
+        let why = safe(&why(queue, became, outcome.stopped));
+        out.push_str(head.trim_end());
+        if !why.is_empty() && became.stand != Stand::Done {
+            out.push('\n');
+            out.push_str(&line_of("", "", &why, columns));
+        } else {
+            out.push('\n');
+        }
     }
     out
 }

@@ -1,6 +1,6 @@
 //! A queue as a person watches it: a line for each task that moves, and below it a board that does not scroll away.
 
-use super::super::bar::of_most;
+use super::super::bar::{fitting, of_most};
 use super::super::screen::{Signs, line_of};
 use super::super::view::Output;
 use super::report;
@@ -113,7 +113,7 @@ impl<'a, O: Output> Screen<'a, O> {
                 self.tell(task, &format!("waits until {}: {}", text("until"), text("why")));
             }
             "handed_over" => self.tell(task, &format!("hands over: {}", text("why"))),
-            "trouble" => self.tell(task, &format!("trouble: {} {}", text("class"), text("text"))),
+            "trouble" => self.tell(task, &format!("trouble — {}: {}", text("class"), text("text"))),
             "question" => {
                 let run = text("run");
                 let asks = format!("asks: {} (`ralph tell {run} \"…\"` answers)", text("text"));
@@ -161,7 +161,7 @@ impl<'a, O: Output> Screen<'a, O> {
         let mut lines = Vec::new();
         let mut counts = [0_usize; 4];
         for (task, (of, row)) in self.queue.tasks.iter().zip(&self.rows).enumerate() {
-            let name = text::line(&of.name, LONGEST_NAME);
+            let name = self.named(&of.name);
             let line = match schedule.stand(task) {
                 Stand::Running => {
                     let most = row.most.map(|most| most.to_string());
@@ -189,10 +189,15 @@ impl<'a, O: Output> Screen<'a, O> {
         let elapsed = (self.look.now_ms)().saturating_sub(self.since_ms);
         let spent = of_most(&money(purse.spent()), purse.total().map(money));
         let all = self.queue.tasks.len();
-        lines.push(format!(
-            "{done} of {all} landed · {running} at work · {open} to come · {parked} parked · {spent} · {}",
-            duration(elapsed)
-        ));
+        let summary = [
+            format!("{done} of {all} landed"),
+            format!("{running} at work"),
+            format!("{open} to come"),
+            format!("{parked} parked"),
+            spent,
+            duration(elapsed),
+        ];
+        lines.push(fitting(summary, columns));
         let mut board = String::new();
         for line in &lines {
             board.push_str(&paint(term::DIM, &term::fit(line, columns.saturating_sub(1))));
@@ -209,9 +214,15 @@ impl<'a, O: Output> Screen<'a, O> {
 
     fn tell(&mut self, task: usize, facts: &str) {
         let name = self.queue.tasks.get(task).map_or("?", |task| task.name.as_str());
-        let name = text::line(name, LONGEST_NAME);
-        let line = format!("{}  {facts}\n", paint(term::BOLD, &name));
+        let line = format!("{}  {facts}\n", paint(term::BOLD, &self.named(name)));
         self.say(&line);
+    }
+
+    /// As wide as the widest, so that what follows stands in one column.
+    fn named(&self, name: &str) -> String {
+        let widest = self.queue.tasks.iter().map(|task| task.name.chars().count()).max();
+        let widest = widest.unwrap_or(0).min(LONGEST_NAME);
+        format!("{:<widest$}", text::line(name, LONGEST_NAME))
     }
 
     fn say(&mut self, text: &str) {
@@ -250,9 +261,15 @@ mod tests {
     use std::path::Path;
 
     /// What stays on a terminal, and what was drawn over.
-    #[derive(Default)]
     struct Paper {
         text: String,
+        columns: usize,
+    }
+
+    impl Default for Paper {
+        fn default() -> Self {
+            Self { text: String::new(), columns: 72 }
+        }
     }
 
     impl Output for Paper {
@@ -265,7 +282,7 @@ mod tests {
         }
 
         fn columns(&self) -> usize {
-            72
+            self.columns
         }
     }
 
@@ -284,6 +301,36 @@ mod tests {
 
     fn order(task: usize) -> Order {
         Order { task, run: None, max_cost_micro_usd: Some(3_000_000), max_duration_ms: None }
+    }
+
+    /// `$0 of $2` would be another budget than `$0 of $20`.
+    #[test]
+    fn what_does_not_fit_is_left_out_whole() {
+        let queue = queue(&[("parser", &[])]);
+        let id = QueueId::of(Path::new("/srv/queue.toml"), Path::new("/srv"));
+        let look = || Look {
+            signs: Signs::Unicode,
+            is_live: true,
+            is_quiet: false,
+            now_ms: || 1_794_000_000_000,
+        };
+        let mut told = String::new();
+        for columns in [80, 66, 60, 59, 40, 12] {
+            let paper = Paper { text: String::new(), columns };
+            let mut screen = Screen::new(paper, (&id, &queue), look());
+            let purse = Purse::new(Some(20_000_000), 0, &[(0, None)]);
+            screen.tick(&Schedule::new(&queue.tasks, 1), &purse);
+            let bar = screen.output.text.lines().last().unwrap_or_default();
+            told.push_str(&format!("{columns:>2} {bar}\n"));
+        }
+        insta::assert_snapshot!(told, @"
+        80 0 of 1 landed · 0 at work · 1 to come · 0 parked · $0 of $20 · 0 ms
+        66 0 of 1 landed · 0 at work · 1 to come · 0 parked · $0 of $20
+        60 0 of 1 landed · 0 at work · 1 to come · 0 parked
+        59 0 of 1 landed · 0 at work · 1 to come · 0 parked
+        40 0 of 1 landed · 0 at work · 1 to come
+        12
+        ");
     }
 
     /// A line for each that is at work, one for all of it, and no line wider than the terminal whatever an agent says.
@@ -334,23 +381,23 @@ mod tests {
         parser  begins, at most $3
         <up 0>
         ▸ parser  iteration 3 of 25 · $1.20 · Bash cargo test
-        ▸ lexer  iteration 0 · $0 · xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
-        · site  is next
+        ▸ lexer   iteration 0 · $0 · xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+        · site    is next
         0 of 4 landed · 2 at work · 2 to come · 0 parked · $1.20 of $20 · 0 ms
         <up 4>
         parser  ✓ landed: merged into `main` as 3f1c2ab
-        lexer  ✗ needs_human: nobody answered
+        lexer   ✗ needs_human: nobody answered
         <up 0>
-        · docs  is next
-        · site  is next
+        · docs    is next
+        · site    is next
         1 of 4 landed · 0 at work · 2 to come · 1 parked · $1.20 of $20 · 0 ms
         <up 3>
 
-        ✓ parser  k7f2  landed           $0
-        ✗ lexer   9qd1  failed           $0
-        · docs          not begun        $0
+        ✓ parser  k7f2  landed            $0
+        ✗ lexer   9qd1  failed            $0
+        · docs          not begun         $0
                 the budget is used up
-        · site          not begun        $0
+        · site          not begun         $0
                 the budget is used up
 
         not done: queue.toml — 1 of 4 tasks landed, 0 ms, $1.20

@@ -93,6 +93,7 @@ pub(super) fn again(opening: &Opening, now: &Run) -> Result<Run, Failure> {
     if now.agent_program.is_some() {
         run.agent_program.clone_from(&now.agent_program);
     }
+    run.wait_for_limits = now.wait_for_limits.or(run.wait_for_limits);
     Ok(run)
 }
 

@@ -132,11 +132,13 @@ impl<'a> Processes<'a> {
         );
         let mut words: Vec<_> =
             ["run", "--json", "--resume", run.as_str()].map(String::from).into();
-        let mut arguments = self.prepared.arguments.iter();
-        if arguments.any(|word| word == "--agent-program")
-            && let Some(program) = arguments.next()
-        {
-            words.extend(["--agent-program".to_string(), program.clone()]);
+        for option in ["--agent-program", "--wait-for-limits"] {
+            let mut arguments = self.prepared.arguments.iter();
+            if arguments.any(|word| word == option)
+                && let Some(value) = arguments.next()
+            {
+                words.extend([option.to_string(), value.clone()]);
+            }
         }
         words
     }

@@ -1,0 +1,271 @@
+//! What is left of a driven run: when it goes on, when another one takes its work over, and what it may do then.
+
+use crate::sandbox::{Ended, Sandbox, program, write_at};
+use insta::assert_snapshot;
+use std::fs;
+use std::process::Command;
+
+const GOAL: &str = "Let main.rs say goodbye.";
+const POLICY: &str =
+    "[[gate]]\nname = \"tests\"\nrun = [\"grep\", \"-q\", \"goodbye\", \"main.rs\"]\n";
+const LOOKS: &str = "[[step]]\nagent = \"I look.\"\n";
+const WRITES: &str =
+    "[[step]]\nagent = \"I do it.\"\ntools = [{ write = \"main.rs\", text = \"goodbye\\n\" }]\n";
+const FLAGS: [&str; 3] = ["--", "--permission-mode", "acceptEdits"];
+
+struct Scene {
+    sandbox: Sandbox,
+}
+
+impl Scene {
+    fn new(steps: &str) -> Self {
+        let sandbox = Sandbox::new();
+        sandbox.write("main.rs", "hello\n");
+        sandbox.write("ralph.toml", POLICY);
+        sandbox.commit();
+        sandbox.trust();
+        let root = sandbox.root().display().to_string();
+        write_at(&sandbox.root().join("scenario.toml"), steps);
+        let script = format!(
+            "#!/bin/sh\nexec '{}' pretend --scenario '{root}/scenario.toml' --position '{root}/at' -- \"$@\"\n",
+            env!("CARGO_BIN_EXE_ralph")
+        );
+        program(&sandbox.root().join("agent"), &script);
+        Self { sandbox }
+    }
+
+    fn begin(&self, args: &[&str]) -> Ended {
+        let words = ["run", GOAL, "--quiet", "--agent-program", "../agent"];
+        self.sandbox.ralph(words.iter().chain(args).chain(&FLAGS).copied())
+    }
+
+    fn id(&self) -> String {
+        let status = self.sandbox.ralph(["status", "--all"]);
+        status.stdout.split(' ').next().unwrap().to_string()
+    }
+
+    fn told(&self, words: &[&str]) -> String {
+        let ended = self.sandbox.ralph(words.iter().copied());
+        format!("$ ralph {}\n{}\n", self.tidy(&words.join(" ")), self.tidy(&ended.to_string()))
+    }
+
+    fn tidy(&self, text: &str) -> String {
+        let text = self.sandbox.tidy(text);
+        let mut text = text;
+        for (pattern, with) in [
+            (r"\$[0-9]+\.[0-9]+", "$X"),
+            (r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b", "[session]"),
+            (r"\b[0-9a-f]{10}\b", "[commit]"),
+            (r"\b[0-9a-f]{7}\b", "[commit]"),
+            (r", \d+ (ms|s), ", ", [time], "),
+            (r"at \d\d:\d\d", "at [time]"),
+            (r"\d\d\d\d-\d\d-\d\d", "[day]"),
+            (r"\n {8,10}", " "),
+            // Commits of the second in which a run begins may be taken for its own.
+            (r"commits .*", "commits …"),
+        ] {
+            let pattern = regex::Regex::new(pattern).unwrap();
+            text = pattern.replace_all(&text, regex::NoExpand(with)).into_owned();
+        }
+        text
+    }
+
+    fn subjects(&self) -> String {
+        let output = Command::new("git")
+            .args(["log", "--format=%s", "main"])
+            .current_dir(self.sandbox.project())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+/// An end is final. What is left to be done goes on in another run, which has the session, the goal, the flags and the
+/// work tree of the one that ended, and as much again of its limits.
+#[test]
+fn an_exhausted_run_goes_on_as_another() {
+    let scene = Scene::new(&[LOOKS, LOOKS, WRITES].concat());
+    let ended = scene.begin(&["--worktree", "--max-iterations", "1", "--max-cost", "3"]);
+    assert_snapshot!(scene.tidy(&ended.to_string()), @"
+    exit 2
+    --- stdout
+    exhausted: Let main.rs say goodbye. — its 1 iteration is used up, 2 not met, 2 of 6 open, 1 iteration, [time], $X of $3
+    ✓ met     policy, tools, nothing hidden, test integrity
+    ✗ open    a change: the work tree is as it was when the run began
+    ✗ open    tests: 1 finding, 1 pre-existing
+      saved   as checkpoint 0
+      tree    not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` takes it
+      next    `ralph run --fork [run]`
+    ");
+    let run = scene.id();
+    let told = [
+        scene.told(&["limits", &run, "--max-cost", "5"]),
+        scene.told(&["run", "--resume", &run]),
+        scene.told(&["tell", &run, "go on"]),
+        scene.told(&["resume", &run]),
+        scene.told(&["run", "--fork", &run, "--max-iterations", "5", "--dry-run"]),
+        scene.told(&["run", "--fork", &run, "--max-iterations", "5", "--quiet"]),
+    ];
+    assert_snapshot!(told.concat(), @r#"
+    $ ralph limits [run] --max-cost 5
+    exit 1
+    --- stderr
+    error: run `[run]` has ended: exhausted
+      hint: `ralph why [run]` shows how; `ralph run --fork [run]` goes on from its last session
+
+    $ ralph run --resume [run]
+    exit 1
+    --- stderr
+    error: run `[run]` has ended: exhausted
+      hint: `ralph why [run]` shows how; `ralph run --fork [run]` goes on from its last session
+
+    $ ralph tell [run] go on
+    exit 1
+    --- stderr
+    error: run `[run]` has ended: exhausted
+      hint: `ralph why [run]` shows how; `ralph run --fork [run]` goes on from its last session
+
+    $ ralph resume [run]
+    exit 1
+    --- stderr
+    error: run `[run]` has ended: exhausted
+      hint: `ralph why [run]` shows how; `ralph run --fork [run]` goes on from its last session
+
+    $ ralph run --fork [run] --max-iterations 5 --dry-run
+    exit 0
+    --- stdout
+    would start  Let main.rs say goodbye.
+      project   `$ROOT/home/.ralph-worktrees/[run]/project`
+      limits    5 iterations · 8 h · $3 · stuck after 3 stops without anything new
+      gates     tests  grep -q goodbye main.rs
+      sessions  a fresh one when the context is 80 % full
+      waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
+      worktree  one of its own, and a branch; merged when the merged tree is verified
+      agent     $ROOT/project/../agent -p --input-format stream-json --output-format stream-json --verbose --resume [session] --fork-session --session-id NEW --max-budget-usd 3.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1005"}}' --permission-mode acceptEdits
+    nothing was started
+
+    $ ralph run --fork [run] --max-iterations 5 --quiet
+    exit 0
+    --- stdout
+    verified: Let main.rs say goodbye. — 1 gate on [commit], 0 iterations, [time], $X
+    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests, tests (clean checkout)
+      files   `main.rs`
+      commits …
+      saved   as checkpoint 1
+      tree    merged into `main` as [commit]
+    "#);
+    assert_snapshot!(scene.subjects(), @"
+    Let main.rs say goodbye.
+    c
+    c
+    ");
+    let landed = fs::read_to_string(scene.sandbox.project().join("main.rs"));
+    assert_eq!(landed.unwrap(), "goodbye\n");
+}
+
+/// Only what has ended, and is not done, is taken over without a word about what is to be done.
+#[test]
+fn only_what_has_ended_and_is_not_done_is_taken_over() {
+    let limited = "[[step]]\nrate_limit = { status = \"rejected\", resets_in_ms = 60000 }\n";
+    let scene = Scene::new(&[limited, WRITES].concat());
+    assert_eq!(scene.begin(&[]).code, Some(8));
+    let run = scene.id();
+    let parked = scene.told(&["run", "--fork", &run]);
+    assert_eq!(scene.sandbox.ralph(["run", "--resume", &run, "--quiet"]).code, Some(0));
+    let verified = scene.told(&["run", "--fork", &run]);
+    let ended = scene.told(&["run", "--resume", &run]);
+    let session = scene.told(&["run", "--fork", "0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa"]);
+    assert_snapshot!([parked, verified, ended, session].concat(), @r#"
+    $ ralph run --fork [run]
+    exit 1
+    --- stderr
+    error: run `[run]` has not ended
+      hint: `ralph run --resume [run]` goes on with it
+
+    $ ralph run --fork [run]
+    exit 1
+    --- stderr
+    error: run `[run]` is verified: nothing of it is left to be done
+      hint: `ralph run "…" --fork [run]` begins another from its last session
+
+    $ ralph run --resume [run]
+    exit 1
+    --- stderr
+    error: run `[run]` has ended: verified
+      hint: `ralph why [run]` shows how; `ralph run "…" --fork [run]` begins another from its last session
+
+    $ ralph run --fork [session]
+    exit 1
+    --- stderr
+    error: it is not said what is to be done
+      hint: `ralph run "what is to be reached" --fork SESSION`
+    "#);
+}
+
+/// A person who finds a run parked at a limit may let it wait for the next one, and that stays so.
+#[test]
+fn a_wait_for_limits_can_be_granted_later() {
+    let limit = |ms: u32| {
+        format!("[[step]]\nrate_limit = {{ status = \"rejected\", resets_in_ms = {ms} }}\n")
+    };
+    let hours = 7 * 3_600_000;
+    let scene = Scene::new(&[&limit(500), &limit(hours), &limit(500), WRITES].concat());
+    write_at(&scene.sandbox.ralph_home("config.toml"), "[runner]\nlimit_jitter = \"0s\"\n");
+    assert_eq!(scene.begin(&[]).code, Some(8));
+    let run = scene.id();
+    let resume = ["run", "--resume", &run, "--quiet"];
+    let dry = ["run", "--resume", &run, "--dry-run", "--wait-for-limits", "1h"];
+    let refused = scene.told(&[&resume[..], &["--idle-after", "5m"]].concat());
+    let granted = scene.told(&[&resume[..], &["--wait-for-limits", "6h"]].concat());
+    let again = scene.told(&dry);
+    let kept = scene.told(&resume);
+    let log = scene.sandbox.ralph(["log", &run]).stdout;
+    let waits = log.lines().filter_map(|line| line.get(10..));
+    let of_waits = ["granted", "parked", "waits", "woke"];
+    let waits = waits.filter(|line| of_waits.iter().any(|word| line.starts_with(word)));
+    let waits = scene.tidy(&waits.collect::<Vec<_>>().join("\n"));
+    let waits = regex::Regex::new(r"until \S+").unwrap().replace_all(&waits, "until [time]");
+    assert_snapshot!([refused, granted, again, kept].concat() + &waits, @r#"
+    $ ralph run --resume [run] --quiet --idle-after 5m
+    exit 1
+    --- stderr
+    error: `--idle-after` was settled when the run started
+      hint: `ralph limits RUN` sets other limits; the rest of it stays
+
+    $ ralph run --resume [run] --quiet --wait-for-limits 6h
+    exit 8
+    --- stdout
+    rate_limited: Let main.rs say goodbye. — the provider lifts its limit at [time]; `wait_for_limits` allows 6 h: `ralph run --resume [run]` goes on, 0 iterations, [time], $0
+      saved   as checkpoint 0
+      next    `ralph run --resume [run]`
+
+    $ ralph run --resume [run] --dry-run --wait-for-limits 1h
+    exit 0
+    --- stdout
+    [run]  goes on     Let main.rs say goodbye.
+      project   `$ROOT/project`
+      limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+      gates     tests  grep -q goodbye main.rs
+      sessions  a fresh one when the context is 80 % full
+      waits     up to 1 h for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
+      agent     $ROOT/project/../agent -p --input-format stream-json --output-format stream-json --verbose --resume [session] --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}' --permission-mode acceptEdits
+      note      it may wait up to 1 h for rate limits from now on
+    nothing was started
+
+    $ ralph run --resume [run] --quiet
+    exit 0
+    --- stdout
+    verified: Let main.rs say goodbye. — 1 gate on the work tree, not committed, 0 iterations, [time], $X
+    ✓ met     a change, policy, tools, nothing hidden, test integrity, tests, tests (clean checkout)
+      files   `main.rs`
+      work    1 path differs from the last commit
+      saved   as checkpoint 1
+      next    `git status && git diff HEAD`
+
+    parked     rate_limited: the provider lifts its limit at [time]; `wait_for_limits` is off: `ralph run --resume [run]` goes on
+    granted    6 h of waiting for limits
+    parked     rate_limited: the provider lifts its limit at [time]; `wait_for_limits` allows 6 h: `ralph run --resume [run]` goes on
+    waits      until [time] (rate limit): the provider lifts its limit at [time]
+    woke       and goes on
+    "#);
+}
