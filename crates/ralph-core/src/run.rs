@@ -13,6 +13,7 @@ use crate::record::{
 use crate::status::Status;
 use alloc::string::String;
 use alloc::vec::Vec;
+use driven::Clock;
 use serde::{Deserialize, Serialize};
 
 pub use driven::{Driven, Driving, Flat, Parked, Spent, Wrong};
@@ -244,15 +245,19 @@ impl State {
 
     pub fn apply(&mut self, entry: &Entry) {
         self.seq = entry.seq.saturating_add(1);
-        // An end is final, whatever was on its way when it came.
+        // An end is final, whatever was on its way when it came. Only the bill may come later.
         if let Phase::Ended(_) = self.phase {
+            self.billed(&entry.change);
             return;
         }
-        // While its runner was gone nobody worked.
-        if entry.change != Change::Resumed || self.driving.count == 0 {
-            self.ran_ms = self.elapsed_ms(entry.at_ms);
+        match Clock::of(&entry.change).filter(|_| self.driving.count > 0) {
+            None => {
+                self.ran_ms = self.elapsed_ms(entry.at_ms);
+                self.clock_ms = entry.at_ms;
+            }
+            Some(Clock::StartsAgain) => self.clock_ms = entry.at_ms,
+            Some(Clock::AsItIs) => {}
         }
-        self.clock_ms = entry.at_ms;
         self.last_seen_ms = self.last_seen_ms.max(entry.at_ms);
         match &entry.change {
             Change::Started(_) | Change::Denied { .. } => {}
@@ -486,6 +491,12 @@ impl State {
             let once_more = same_length && answered.repeats == 0;
             answered.stop == Mark(delivery.stop) && (on_its_way || once_more)
         })
+    }
+
+    /// What the time is to a run: for one that nobody drives it stands still, whether or not that is on record.
+    pub fn time_ms(&self, phase: Phase, now_ms: u64) -> u64 {
+        let is_left = self.driving.count > 0 && phase == Phase::Orphaned;
+        if is_left { self.clock_ms } else { now_ms }
     }
 
     pub fn elapsed_ms(&self, now_ms: u64) -> u64 {

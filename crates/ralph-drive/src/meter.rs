@@ -25,7 +25,7 @@ pub struct Opening {
     /// What the record has of this session; nothing for a fresh one.
     pub known: Spent,
     pub turns: u32,
-    /// What the client's own totals may begin with: the same, and for a copy what it [`carries`](Tally::carries).
+    /// What the client's own totals are taken to begin with until it says what it [`carries`](Tally::carries).
     pub carried: Spent,
     /// See [`worst_turn`].
     pub worst_turn_micro_usd: u64,
@@ -109,7 +109,7 @@ impl Tally {
         }
     }
 
-    /// What a copy of a session begins with, which was spent by somebody else.
+    /// What the client's own totals begin with.
     pub fn carries(&mut self, micro_usd: u64) {
         self.opening.carried.micro_usd = micro_usd;
     }

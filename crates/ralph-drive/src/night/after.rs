@@ -58,6 +58,10 @@ impl Night<'_, '_> {
             }
             Pause::UsedUp(why) => Next::Park(Status::RateLimited, why),
             Pause::Wished => Next::Park(Status::Cancelled, "a person ended it".to_string()),
+            Pause::Paused => {
+                self.cut_off()?;
+                Next::Paused
+            }
             Pause::Cancelled => {
                 self.cut_off()?;
                 Next::Over
@@ -188,6 +192,7 @@ impl Night<'_, '_> {
         let driving = self.ride.load()?.state.driving;
         let is_copy = driving.latest().is_some_and(|driven| driven.session.how == How::Forked);
         if let Some(from) = self.ride.settings.from.as_ref().filter(|_| is_copy) {
+            self.advice = Advice::CopyAnother;
             let why = format!("the agent knows no session `{}` to copy", from.as_str());
             return Ok(Next::Park(Status::NeedsHuman, why));
         }

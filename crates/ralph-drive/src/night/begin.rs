@@ -7,6 +7,7 @@ use crate::ride::Word;
 use crate::told::Told;
 use ralph_core::drive::{Drove, Meter, Metered, Source};
 use ralph_core::facts::{Declared, Driver};
+use ralph_core::id::SessionId;
 use ralph_core::limits;
 use ralph_core::record::{Change, Entry, Outcome, Rule};
 use ralph_core::run::{Phase, State};
@@ -14,7 +15,8 @@ use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_exec::proc::talk;
 use ralph_exec::store::{Opened, StoreError};
-use ralph_exec::{anchored, driven, fs, journal};
+use ralph_exec::{anchored, clock, driven, fs, journal, ledger};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const LARGEST_GOAL: usize = 1024 * 1024;
@@ -51,29 +53,30 @@ impl Night<'_, '_> {
             let why = format!("the {} of this day are spent", limits::money(most));
             return Ok(Next::Park(Status::Exhausted, why));
         }
-        let next = match state.driving.count {
-            0 => Next::First(self.prompt()?),
-            _ => self.take_up(&state)?,
-        };
+        let entries = journal::read(&self.ride.home.run(&run.id).journal());
+        let entries = entries.map(|read| read.entries).unwrap_or_default();
         if state.driving.count > 0 || state.phase != Phase::Active {
+            // The first that is put on record: for as long as nobody drove it no time has passed.
             let world = self.ride.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
             driven::goes_on(&world, &run.id)?;
         }
+        let next = match state.driving.count {
+            0 => Next::First(self.prompt()?),
+            _ => self.take_up(&state, &entries)?,
+        };
         self.ride.stands(None)?;
         Ok(next)
     }
 
     /// Whoever is left of the last process ends first: two agents in one tree undo each other's work.
-    fn take_up(&mut self, state: &State) -> Result<Next, DriveError> {
+    fn take_up(&mut self, state: &State, entries: &[Entry]) -> Result<Next, DriveError> {
         if let Some(mark) = state.driving.latest().and_then(|driven| driven.session.mark.as_ref()) {
             talk::end_marked(mark);
         }
-        let entries = journal::read(&self.ride.home.run(&self.ride.run).journal());
-        let entries = entries.map(|read| read.entries).unwrap_or_default();
-        if is_unbilled(&entries) {
+        if is_unbilled(entries) {
             self.charge_unbilled(state)?;
         }
-        Ok(match left(&entries) {
+        Ok(match left(entries) {
             Left::Waiting => match &state.driving.wait {
                 Some(wait) => Next::WaitOn(wait.clone()),
                 None => Next::Say(self.continuation()?),
@@ -104,6 +107,10 @@ impl Night<'_, '_> {
             turns: latest.turns,
             meter: Meter::Assumed,
         };
+        if let Some(expense) = ledger::Entry::new(&self.ride.run, latest.spent, &metered) {
+            // A day's sum that cannot be written bounds nothing, and the run's own limit still does.
+            drop(ledger::add(self.ride.home, clock::now_ms(), &expense));
+        }
         self.ride.record(Drove::Metered(metered))?;
         Ok(())
     }
@@ -121,14 +128,34 @@ impl Night<'_, '_> {
     }
 }
 
-/// Whether an agent was at work when its runner died. One that was parked was billed first.
+/// Whether an agent was at work when its runner died: it was told something, and no bill came since.
 fn is_unbilled(entries: &[Entry]) -> bool {
-    let mut drove = entries.iter().rev().filter_map(|entry| {
-        let Change::Drove(drove) = &entry.change else { return None };
-        Some(&**drove)
-    });
-    let last = drove.find(|one| matches!(one, Drove::Session(_) | Drove::Parked { .. }));
-    matches!(last, Some(Drove::Session(_)))
+    let mut turns: BTreeMap<&SessionId, u32> = BTreeMap::new();
+    let mut is_at_work = false;
+    for entry in entries {
+        if let Change::Decided(decided) = &entry.change {
+            // In-band the agent goes on, and otherwise it is told the reason.
+            is_at_work |= matches!(decided.outcome, Outcome::Blocked { .. });
+        }
+        let Change::Drove(drove) = &entry.change else { continue };
+        match &**drove {
+            Drove::Session(_) | Drove::Woke | Drove::PassedOn | Drove::HandsOver { .. } => {
+                is_at_work = true;
+            }
+            Drove::Broke { .. } | Drove::Parked { .. } | Drove::Waits(_) => is_at_work = false,
+            Drove::Metered(metered) if metered.source == Source::Agent => {
+                let known = turns.insert(&metered.session, metered.turns);
+                is_at_work &= metered.turns <= known.unwrap_or(0);
+            }
+            Drove::Metered(_)
+            | Drove::Tried { .. }
+            | Drove::Silent { .. }
+            | Drove::WaitedEnough { .. }
+            | Drove::Settled { .. }
+            | Drove::Granted { .. } => {}
+        }
+    }
+    is_at_work
 }
 
 fn left(entries: &[Entry]) -> Left {
@@ -140,6 +167,8 @@ fn told(change: &Change) -> Option<Left> {
         return Some(match (&decided.outcome, decided.rule) {
             (Outcome::HandedOver, _) => Left::HandingOver(decided.because.clone()),
             (Outcome::Allowed, Rule::FinalLook) => Left::Looking,
+            // Decided while a person ended it: what it was at is told by what came before.
+            (_, Rule::Off) => return None,
             _ => Left::AtWork,
         });
     }
@@ -158,5 +187,88 @@ fn told(change: &Change) -> Option<Left> {
         | Drove::Settled { .. }
         | Drove::Granted { .. }
         | Drove::PassedOn => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words for what a runner puts on record, as its journal has them.
+    fn entries(words: &str) -> Vec<Entry> {
+        let decided = |rule: &str, outcome: &str| {
+            format!(
+                r#"{{"decided":{{"rule":"{rule}","outcome":{outcome},"because":"","took_ms":0}}}}"#
+            )
+        };
+        let drove = |drove: &str| format!(r#"{{"drove":{drove}}}"#);
+        let metered = |turns: &str, source: &str| {
+            drove(&format!(
+                r#"{{"metered":{{"session":"s1","source":"{source}","micro_usd":1,"tokens":1,"turns":{turns}}}}}"#
+            ))
+        };
+        let change = |word: &str| match word {
+            "session" => drove(r#"{"session":{"id":"s1","how":"fresh","argv":[]}}"#),
+            "waits" => drove(
+                r#"{"waits":{"cause":"rate_limit","since_ms":0,"until_ms":1,"attempt":1,"why":""}}"#,
+            ),
+            "woke" => drove(r#""woke""#),
+            "broke" => drove(r#"{"broke":{"how":""}}"#),
+            "parked" => drove(r#"{"parked":{"status":"cancelled","why":""}}"#),
+            "hands-over" => drove(r#"{"hands_over":{"why":"full","permille":null}}"#),
+            "blocked" => decided("block", r#"{"blocked":{"reason":""}}"#),
+            "final-look" => decided("final-look", r#""allowed""#),
+            "off" => decided("off", r#""allowed""#),
+            "bill-of-gate" => metered("9", "gate"),
+            bill => metered(bill.strip_prefix("bill-").unwrap(), "agent"),
+        };
+        let entry = |word: &str| {
+            let change = change(word);
+            let line =
+                format!(r#"{{"v":1,"seq":0,"at_ms":0,"prev":"","iteration":0,"change":{change}}}"#);
+            serde_json::from_str(&line).unwrap()
+        };
+        words.split(' ').map(entry).collect()
+    }
+
+    /// R-K1b: only a turn that nobody billed is charged once more, however often a runner is killed.
+    #[test]
+    fn who_was_at_work_is_told_by_the_record() {
+        for (words, is_at_work) in [
+            ("session", true),
+            ("session bill-0", true),
+            ("session bill-0 blocked bill-0", true),
+            ("session bill-0 final-look", true),
+            ("session bill-0 final-look bill-1", false),
+            ("session bill-1 blocked", true),
+            ("session bill-1 blocked bill-2", false),
+            ("session bill-1 bill-of-gate", false),
+            ("session waits", false),
+            ("session bill-1 waits woke", true),
+            ("session bill-1 waits woke bill-2 waits", false),
+            ("session bill-0 broke", false),
+            ("session bill-0 broke session", true),
+            ("session bill-0 parked", false),
+            ("session bill-1 hands-over", true),
+            ("session bill-1 hands-over bill-2", false),
+        ] {
+            assert_eq!(is_unbilled(&entries(words)), is_at_work, "{words}");
+        }
+    }
+
+    /// What a runner was at is told by the last that says so.
+    #[test]
+    fn what_was_left_is_told_by_the_record() {
+        for (words, expected) in [
+            ("session", Left::AtWork),
+            ("session blocked", Left::AtWork),
+            ("session final-look bill-1", Left::Looking),
+            ("session final-look bill-1 parked off", Left::Looking),
+            ("session bill-1 waits parked", Left::Waiting),
+            ("session waits woke", Left::AtWork),
+            ("session blocked hands-over bill-2", Left::HandingOver("full".into())),
+        ] {
+            assert_eq!(left(&entries(words)), expected, "{words}");
+        }
     }
 }

@@ -180,7 +180,10 @@ impl Night<'_, '_> {
             Next::Wait(wait) => self.wait(&wait),
             Next::WaitOn(wait) => self.go_on_waiting(&wait),
             Next::Ask(question) => self.ask(question),
-            Next::Paused => self.paused(),
+            Next::Paused => {
+                let then = Next::Say(self.continuation()?);
+                self.paused(then)
+            }
             Next::Park(status, why) => self.park(status, &why),
             Next::Over => Ok(Next::Over),
         }

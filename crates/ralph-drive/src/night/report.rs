@@ -32,6 +32,7 @@ pub(super) enum Advice {
     Pay,
     /// What it was begun with does not exist, and stays what it was begun with.
     BeginAnother,
+    CopyAnother,
 }
 
 impl Advice {
@@ -160,6 +161,10 @@ impl Night<'_, '_> {
             Advice::Pay => format!("see to the payment, then `{go_on}`"),
             Advice::BeginAnother => {
                 format!("`ralph run --model …` begins another; `{go_on}` once it exists")
+            }
+            Advice::CopyAnother => {
+                "`ralph run … --fork` with a session that the agent knows begins another"
+                    .to_string()
             }
             Advice::Resolve => match &self.ride.settings.worktree {
                 Some(tree) => {

@@ -49,7 +49,7 @@ impl Night<'_, '_> {
                 let why = format!("a person ended the wait: {}", wait.why);
                 Next::Park(Status::Cancelled, why)
             }
-            Woken::Called(Phase::Paused { .. }) => Next::Paused,
+            Woken::Called(Phase::Paused { .. }) => self.paused(Next::WaitOn(wait.clone()))?,
             Woken::Called(_) => Next::Over,
             Woken::InTime | Woken::Told => {
                 // On record before it is said: a crash between the two says nothing twice.
@@ -82,7 +82,7 @@ impl Night<'_, '_> {
                 Next::Park(Status::NeedsHuman, question)
             }
             Woken::Wished => Next::Park(Status::Cancelled, format!("it asked: {question}")),
-            Woken::Called(Phase::Paused { .. }) => Next::Paused,
+            Woken::Called(Phase::Paused { .. }) => self.paused(Next::Ask(question))?,
             Woken::Called(_) => Next::Over,
             Woken::Told => {
                 let said = self.ride.load()?.state.hints;
@@ -94,8 +94,8 @@ impl Night<'_, '_> {
         })
     }
 
-    /// Until a person lets it go on.
-    pub(super) fn paused(&mut self) -> Result<Next, DriveError> {
+    /// Until a person lets it go on, with what it was at.
+    pub(super) fn paused(&mut self, then: Next) -> Result<Next, DriveError> {
         let run = self.ride.run.clone();
         let how = format!("paused; `ralph resume {run}` goes on, `ralph cancel {run}` ends it");
         self.ride.note(&how);
@@ -114,7 +114,7 @@ impl Night<'_, '_> {
             looked = Stopwatch::start();
             match self.ride.phase()? {
                 Phase::Paused { .. } => {}
-                Phase::Active | Phase::Orphaned => return Ok(Next::Say(self.continuation()?)),
+                Phase::Active | Phase::Orphaned => return Ok(then),
                 Phase::Ended(_) => return Ok(Next::Over),
             }
         }

@@ -1,7 +1,6 @@
 //! What is minded while nothing is said: the person, the clock, silence.
 
 use super::{Conversation, LOOK, Nudge, Pause, Question, SessionError, answer::What};
-use crate::ending;
 use crate::ride::Ride;
 use crate::told::Told;
 use crate::weather;
@@ -65,11 +64,15 @@ impl Conversation {
             return Ok(Some(Pause::UsedUp(why)));
         }
         match ride.phase()? {
-            Phase::Active | Phase::Orphaned => {}
+            Phase::Active | Phase::Orphaned => self.paused = None,
             // Its next stop is let go.
-            Phase::Paused { .. } => self.told_pause(ride),
+            Phase::Paused { .. } => {
+                if self.outlasts_pause(ride) {
+                    return Ok(Some(Pause::Paused));
+                }
+            }
             // What a stop was just decided to be is told by the turn.
-            Phase::Ended(_) if self.facts.stop != ending::Stop::NotAsked => {}
+            Phase::Ended(_) if self.settled.is_some() || !self.answering.is_empty() => {}
             Phase::Ended(_) => return Ok(Some(Pause::Cancelled)),
         }
         if self.question.is_some() {
@@ -78,11 +81,13 @@ impl Conversation {
         self.mind_silence(ride)
     }
 
-    fn told_pause(&mut self, ride: &mut Ride<'_>) {
-        if !self.is_told_of_pause {
-            self.is_told_of_pause = true;
+    /// The clock of a paused run stands still, so its last turn has a bound of its own.
+    fn outlasts_pause(&mut self, ride: &mut Ride<'_>) -> bool {
+        if self.paused.is_none() {
             ride.note("a person paused it: this turn ends first");
         }
+        let since = self.paused.get_or_insert_with(Stopwatch::start);
+        since.elapsed() > Duration::from_millis(ride.settings.idle_ms)
     }
 
     fn used_up(&self, ride: &Ride<'_>) -> Result<Option<String>, SessionError> {

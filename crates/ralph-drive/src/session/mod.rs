@@ -1,6 +1,7 @@
 //! One process of the agent, talked to from its first word to its end.
 
 mod answer;
+mod asked;
 mod leave;
 mod mind;
 mod open;
@@ -12,14 +13,11 @@ use crate::ending::{self, Ending, TurnFacts};
 use crate::meter::Tally;
 use crate::ride::{Ride, Word};
 use crate::wire::{self, Line};
-use crate::wishes::Wish;
 use answer::{Answer, What};
 use ralph_core::decide::Decision;
 use ralph_core::drive::{Drove, How};
 use ralph_core::event::Stop;
-use ralph_core::facts::Driver;
 use ralph_core::id::SessionId;
-use ralph_core::record::{Outcome as Charged, Rule};
 use ralph_core::run::Spent;
 use ralph_core::text;
 use ralph_exec::clock::{self, Deadline, Stopwatch};
@@ -49,7 +47,8 @@ const MOST_ANSWERS: usize = 64;
 const SHOWN_ERRORS: usize = 600;
 /// Questions about the cost of the session begin with this.
 const COST: &str = "cost";
-/// What a copy of a session goes on counting from is asked with this, before anything is said.
+/// What a process goes on counting from is asked with this, before anything is said: after a killed one from nothing,
+/// in a copy of a session from what the original cost.
 const CARRIED: &str = "carried";
 /// It takes a thousandth of a second, if the client answers at all.
 const COST_PATIENCE: Duration = Duration::from_secs(3);
@@ -99,6 +98,8 @@ pub(crate) enum Pause {
     Wished,
     /// The time of the run is up in the middle of a turn.
     OverTime,
+    /// A person paused the run, and its turn does not come to an end.
+    Paused,
     /// The run was ended from elsewhere.
     Cancelled,
 }
@@ -138,7 +139,8 @@ pub(crate) struct Conversation {
     heard: Stopwatch,
     looked: Stopwatch,
     nudge: Nudge,
-    is_told_of_pause: bool,
+    /// Since a person paused the run.
+    paused: Option<Stopwatch>,
     manner: Manner,
     /// The last stop that was asked about.
     stop: Option<Box<Stop>>,
@@ -215,14 +217,11 @@ impl Conversation {
         self.settled = None;
         self.activity.has_result = false;
         self.nudge = Nudge::No;
-        self.is_told_of_pause = false;
+        self.paused = None;
         self.heard = Stopwatch::start();
         // With a stroke in front it would be a command of the client's, and reach no model.
         let stroke = if text.starts_with('/') { " " } else { "" };
         self.send(&wire::user(&format!("{stroke}{text}"), None));
-        if std::mem::replace(&mut ride.word, Word::None) == Word::ToBePassedOn {
-            ride.record(Drove::PassedOn)?;
-        }
         self.listen(ride)
     }
 
@@ -311,7 +310,13 @@ impl Conversation {
                 self.tally.asked();
                 self.model = init.model.or(self.model.take());
             }
-            Line::Assistant(said) => self.took_in(ride, &said),
+            Line::Assistant(said) => {
+                // Whoever answers has heard it.
+                if std::mem::replace(&mut ride.word, Word::None) == Word::ToBePassedOn {
+                    ride.record(Drove::PassedOn)?;
+                }
+                self.took_in(ride, &said);
+            }
             Line::Result(outcome) => self.ended(ride, &outcome)?,
             Line::Callback { request, callback, input } => {
                 self.ask(ride, answer::kind(&callback), (request, input));
@@ -344,11 +349,7 @@ impl Conversation {
             }
             Line::State(state) => self.activity.state = Some(state),
             Line::Background(tasks) => self.activity.background = tasks.len(),
-            Line::RateLimit(limit) => {
-                if let Some(used) = limit.used_permille.filter(|_| self.used.len() < MOST_WINDOWS) {
-                    self.used.insert(limit.kind.unwrap_or_default(), used);
-                }
-            }
+            Line::RateLimit(limit) => self.uses(limit),
             Line::ToolResults { .. }
             | Line::Overridden { .. }
             | Line::Retry(_)
@@ -361,6 +362,19 @@ impl Conversation {
             | Line::Other => {}
         }
         Ok(())
+    }
+
+    /// A window that is used up is waited for, and begins anew.
+    fn uses(&mut self, limit: wire::RateLimit) {
+        let kind = limit.kind.unwrap_or_default();
+        let used = limit.used_permille.filter(|_| limit.status != wire::LimitStatus::Rejected);
+        match used {
+            None => drop(self.used.remove(&kind)),
+            Some(used) if self.used.len() < MOST_WINDOWS || self.used.contains_key(&kind) => {
+                self.used.insert(kind, used);
+            }
+            Some(_) => {}
+        }
     }
 
     /// What the agent itself has in its context, and what its subagents and it have used.
@@ -426,80 +440,6 @@ impl Conversation {
         }
         let opened = ride.record(Drove::Metered(metered))?;
         ride.stands_as(&opened, self.permille());
-        Ok(())
-    }
-
-    /// A hook is asked. Who decides about a stop knows what was spent up to it.
-    fn ask(&mut self, ride: &mut Ride<'_>, what: What, (request, input): (String, String)) {
-        if self.answering.len() >= MOST_ANSWERS {
-            self.send(&wire::answer(&request, b"{}"));
-            return;
-        }
-        if what == What::Stop {
-            self.facts.asked(&request);
-            if ride.wish() != Wish::None || self.manner == Manner::Quiet {
-                self.facts.answered(&request, ending::Answer::LetGo);
-                self.send(&wire::answer(&request, b"{}"));
-                return;
-            }
-            let (input, since) = (input, Stopwatch::start());
-            self.asking = Some(Asking { request, input, since });
-            let cost = self.request(COST);
-            self.send(&wire::session_cost(&cost));
-            return;
-        }
-        self.decide(ride, what, (request, input));
-    }
-
-    /// What was spent is known, or nobody says it: the stop is decided about.
-    fn go_on_asking(&mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
-        let Some(Asking { request, input, .. }) = self.asking.take() else { return Ok(()) };
-        let so_far = self.tally.so_far();
-        self.meter(ride, Some(so_far))?;
-        self.decide(ride, What::Stop, (request, input));
-        Ok(())
-    }
-
-    /// On a thread of its own, because gates take their time.
-    fn decide(&mut self, ride: &mut Ride<'_>, what: What, (request, input): (String, String)) {
-        let Some(world) = ride.world(Driver::Runner, self.permille()) else { return };
-        let (sender, run) = (self.sender.clone(), ride.run.clone());
-        self.answering.insert(request.clone(), what);
-        let named = request.clone();
-        let answer = move || {
-            let answer = answer::answer(&world, &run, request, &input);
-            drop(sender.send(Event::Answered(Box::new(answer))));
-        };
-        let thread = std::thread::Builder::new().name("answer".to_string()).spawn(answer);
-        if thread.is_err() {
-            self.answering.remove(&named);
-            self.send(&wire::answer(&named, b"{}"));
-        }
-    }
-
-    fn answered(&mut self, ride: &mut Ride<'_>, answer: Answer) -> Result<(), SessionError> {
-        self.answering.remove(&answer.request);
-        self.send(&answer.line);
-        // Waiting for gates is no silence of the agent's.
-        self.heard = Stopwatch::start();
-        if answer.what != What::Stop {
-            return Ok(());
-        }
-        self.watch_gates(ride);
-        if let Some(decision) = &answer.decision {
-            let is_held =
-                matches!(decision.outcome, Charged::Blocked { .. } | Charged::Awaited { .. });
-            let said = if is_held { ending::Answer::Held } else { ending::Answer::LetGo };
-            self.facts.answered(&answer.request, said);
-            self.told_decision(ride, decision)?;
-        }
-        let is_settled = answer.decision.as_ref().is_some_and(|decision| {
-            matches!(decision.outcome, Charged::Ended(_) | Charged::HandedOver)
-                || decision.rule == Rule::FinalLook
-        });
-        self.settled = is_settled.then(|| self.settled.take().unwrap_or_else(Stopwatch::start));
-        self.decision = answer.decision;
-        self.stop = answer.stop.or(self.stop.take());
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use crate::meter::{self, Opening, Tally};
 use crate::ride::Ride;
 use crate::told::Told;
 use crate::wire;
-use ralph_core::drive::{How, Session as Record, Source};
+use ralph_core::drive::{Session as Record, Source};
 use ralph_core::facts::Driver;
 use ralph_core::id::SessionId;
 use ralph_exec::clock::Stopwatch;
@@ -64,9 +64,7 @@ impl Conversation {
             Self::new(talk, (sender, events), Tally::open(opening(ride, start)?));
         conversation.progress = progress::since(ride.home, &ride.run, 0).1;
         conversation.send(&wire::initialize("initialize", &answer::hooks()));
-        if start.how == How::Forked {
-            conversation.send(&wire::session_cost(CARRIED));
-        }
+        conversation.send(&wire::session_cost(CARRIED));
         Ok(conversation)
     }
 
@@ -96,7 +94,7 @@ impl Conversation {
             heard: Stopwatch::start(),
             looked: Stopwatch::start(),
             nudge: Nudge::No,
-            is_told_of_pause: false,
+            paused: None,
             manner: Manner::Usual,
             stop: None,
             requests: 0,

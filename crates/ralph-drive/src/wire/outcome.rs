@@ -163,7 +163,7 @@ pub(super) fn rate_limit(line: &Fields<'_>) -> Option<RateLimit> {
         Some(_) | None => LimitStatus::Unknown,
     };
     let resets = info.count("resetsAt").filter(|at| *at > 0);
-    let used = info.number("utilization").map(|used| super::fields::whole(used.min(10.0) * 1000.0));
+    let used = info.number("utilization").map(|used| super::fields::whole(used.min(1.0) * 1000.0));
     Some(RateLimit {
         status,
         resets_at_ms: resets.map(|at| if at < SECONDS_END { at * 1000 } else { at }),

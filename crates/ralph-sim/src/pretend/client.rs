@@ -195,7 +195,7 @@ impl<'a> Client<'a> {
             }
             Start::Forked { from, to } => {
                 self.session = from;
-                if !fs::exists(&self.transcript_path()) {
+                if self.place().find().is_none() {
                     return Ok(Some(self.unknown()));
                 }
                 let to = to.unwrap_or_else(id::uuid);

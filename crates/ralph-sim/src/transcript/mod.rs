@@ -114,9 +114,10 @@ impl Transcript {
         let to = Place { session, ..*from };
         check(session, &to.transcript())?;
         fs::create_dir(&to.directory())?;
-        resume::copy(&from.transcript(), &to.transcript(), (from.session, session))?;
+        let original = from.find().unwrap_or_else(|| from.transcript());
+        resume::copy(&original, &to.transcript(), (from.session, session))?;
         let mut fork = Self::open(&to, ids)?;
-        let found = resume::find(&from.transcript())?;
+        let found = resume::find(&original)?;
         fork.before_ms = found.totals.total_duration;
         fork.totals = found.totals;
         fork.last_prompt = found.last_prompt;

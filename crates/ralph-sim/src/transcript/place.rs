@@ -1,9 +1,11 @@
 //! Where the client keeps a session.
 
+use ralph_exec::fs;
 use std::path::{Path, PathBuf};
 
 /// The client cuts longer names and puts a hash behind them.
 const LONGEST: usize = 200;
+const MOST_PROJECTS: usize = 10_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
@@ -23,6 +25,21 @@ impl Place<'_> {
     /// `~/.claude/projects/-home-user-project/SESSION.jsonl`
     pub fn transcript(&self) -> PathBuf {
         self.directory().join(format!("{}.jsonl", self.session))
+    }
+}
+
+impl Place<'_> {
+    /// Where the session is: here, or wherever else the client was started. It looks everywhere for what it is to copy.
+    pub fn find(&self) -> Option<PathBuf> {
+        let here = self.transcript();
+        if fs::exists(&here) {
+            return Some(here);
+        }
+        let projects = self.home.join(".claude/projects");
+        let names = fs::list(&projects, MOST_PROJECTS).unwrap_or_default();
+        let file = format!("{}.jsonl", self.session);
+        let mut places = names.into_iter().map(|name| projects.join(name).join(&file));
+        places.find(|place| is_plain(self.session) && fs::exists(place))
     }
 }
 

@@ -331,7 +331,10 @@ fn paragraph(
         );
     }
     let mut out = format!("{id}  {word:<13} {}\n", safe(&run.title));
-    out.push_str(&format!("      {}\n", wording::progress(run, state, now_ms)));
+    out.push_str(&format!(
+        "      {}\n",
+        wording::progress(run, state, state.time_ms(view.phase, now_ms))
+    ));
     if let Some(why) = unprotected {
         out.push_str(&wording::unprotected(why, now_ms));
     }
@@ -465,7 +468,7 @@ fn run_json<'a>(view: &'a RunView, unprotected: Option<&Unprotected>, now_ms: u6
         project: &run.project,
         iteration: state.iteration,
         max_iterations: limits.max_iterations,
-        elapsed_ms: state.elapsed_ms(now_ms),
+        elapsed_ms: state.elapsed_ms(state.time_ms(view.phase, now_ms)),
         max_duration_ms: limits.max_duration_ms,
         spent_usd: wording::spent(state).map(wording::usd),
         max_cost_usd: limits.max_cost_micro_usd.map(wording::usd),

@@ -116,14 +116,24 @@ impl Night {
         name: &str,
     ) -> (Child, BufReader<std::process::ChildStdout>) {
         let args: Vec<_> = [&[GOAL], args, &BOLD].concat();
-        let mut child = self.command(&args).stdout(Stdio::piped()).spawn().unwrap();
+        let child = self.command(&args).stdout(Stdio::piped()).spawn().unwrap();
+        Self::hear(child, name)
+    }
+
+    fn hear(mut child: Child, name: &str) -> (Child, BufReader<std::process::ChildStdout>) {
         let mut events = BufReader::new(child.stdout.take().unwrap());
+        Self::hear_on(&mut events, name);
+        (child, events)
+    }
+
+    /// The next event of that name.
+    fn hear_on(events: &mut impl BufRead, name: &str) -> Value {
         let mut line = String::new();
         while !line.contains(&format!("\"event\":\"{name}\"")) {
             line.clear();
             assert_ne!(events.read_line(&mut line).unwrap(), 0, "it ended before {name}");
         }
-        (child, events)
+        serde_json::from_str(&line).unwrap()
     }
 }
 
@@ -636,15 +646,7 @@ agent = \"That took a while.\"
 ",
     );
     let (mut child, mut events) = night.until(&[], "tool");
-    let mut note = || {
-        let mut line = String::new();
-        while !line.contains("\"event\":\"note\"") {
-            line.clear();
-            assert_ne!(events.read_line(&mut line).unwrap(), 0, "no note");
-        }
-        let note: Value = serde_json::from_str(&line).unwrap();
-        note["text"].as_str().unwrap().to_string()
-    };
+    let mut note = || Night::hear_on(&mut events, "note")["text"].as_str().unwrap().to_string();
     assert_eq!(night.sandbox.ralph(["pause", &night.id()]).code, Some(0));
     let paused = note();
     assert_eq!(night.sandbox.ralph(["resume", &night.id()]).code, Some(0));
@@ -684,4 +686,120 @@ fn whoever_is_no_client_is_not_waited_for() {
         let ended = night.run(&["--idle-after", "1s"]);
         assert_eq!(ended.code, Some(10), "{script}: {ended}");
     }
+}
+
+fn spent(ended: &Ended) -> f64 {
+    Night::events(ended, "ended")[0]["standing"]["spent_usd"].as_f64().unwrap()
+}
+
+/// R-K1a, R-K1b: a process that is opened again counts on from where it was, a copy's from what the original cost, and
+/// none of that is charged twice, nor to anybody else.
+#[test]
+fn a_copy_that_is_opened_again_costs_its_own() {
+    let night = Night::new(
+        "
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"Now it does.\"
+usage = { input = 1000000 }
+
+[[step]]
+tools = [{ run = \"sleep 600\" }]
+
+[[step]]
+agent = \"It did already.\"
+
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"Now it does again.\"
+",
+    );
+    let ended = night.run(&[]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let (run, dear) = (night.id(), spent(&ended));
+    night.sandbox.write("main.sh", "echo hello\n");
+    let (mut child, _events) = night.until(&["--fork", &run], "tool");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let ended = night.resume();
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert!(spent(&ended) < dear / 2.0, "{} {dear}", spent(&ended));
+}
+
+/// R-K1d: what a turn cost that a person cancelled is known, though the run had ended by then.
+#[test]
+fn a_cancelled_turn_is_billed() {
+    let night = Night::new(
+        "
+[[step]]
+agent = \"I read all of it.\"
+usage = { input = 500000 }
+
+[[step]]
+tools = [{ run = \"sleep 600\" }]
+",
+    );
+    let (mut child, mut events) = night.until(&[], "tool");
+    assert_eq!(night.sandbox.ralph(["cancel", &night.id()]).code, Some(0));
+    let mut told = String::new();
+    std::io::Read::read_to_string(&mut events, &mut told).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let last: Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
+    let spent = last["standing"]["spent_usd"].as_f64().unwrap();
+    assert!(spent >= 2.0, "{last}");
+}
+
+/// R-K2b: killed in a wait, a run charges nothing more for it, and a pause does not make it forget what it waits for.
+#[test]
+fn a_wait_outlives_its_runner_and_a_pause() {
+    let night = Night::new(
+        "
+[[step]]
+agent = \"I read all of it.\"
+usage = { input = 100000 }
+
+[[step]]
+rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 8000, used_percent = 100 }
+
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"Now it does.\"
+",
+    );
+    let config = night.sandbox.ralph_home("config.toml");
+    let settings = "[runner]\nlimit_jitter = \"0s\"\nmax_window_share = 0.5\n";
+    fs::write(&config, settings).unwrap();
+    let (mut child, _events) = night.until(&["--wait-for-limits", "1m"], "waiting");
+    let cost = || {
+        let status = night.sandbox.ralph(["status", "--json"]);
+        let status: Value = serde_json::from_str(&status.stdout).unwrap();
+        status["runs"][0]["spent_usd"].as_f64().unwrap()
+    };
+    let before = cost();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resume = night.command(&["--resume", &night.id()]).stdout(Stdio::piped()).spawn();
+    let (mut child, mut events) = Night::hear(resume.unwrap(), "waiting");
+    assert!((cost() - before).abs() < f64::EPSILON, "{} {before}", cost());
+    assert_eq!(night.sandbox.ralph(["pause", &night.id()]).code, Some(0));
+    Night::hear_on(&mut events, "note");
+    assert_eq!(night.sandbox.ralph(["resume", &night.id()]).code, Some(0));
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut events, &mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest}");
+    assert_snapshot!(night.story(), @"
+    session fresh
+    1 blocked (block)
+    waits rate_limit
+    woke
+    session resumed
+    1 allowed (final-look)
+    1 ended (verified)
+    ");
 }

@@ -1,0 +1,103 @@
+//! A hook of the agent's is asked: what is answered at once, and what is decided first.
+
+use super::answer::{self, Answer, What};
+use super::{Asking, COST, Conversation, Event, MOST_ANSWERS, Manner, SessionError};
+use crate::ending;
+use crate::ride::Ride;
+use crate::wire;
+use crate::wishes::Wish;
+use ralph_core::facts::Driver;
+use ralph_core::record::{Outcome as Charged, Rule};
+use ralph_exec::clock::Stopwatch;
+
+impl Conversation {
+    /// A hook is asked. Who decides about a stop knows what was spent up to it.
+    pub(super) fn ask(
+        &mut self,
+        ride: &mut Ride<'_>,
+        what: What,
+        (request, input): (String, String),
+    ) {
+        if self.answering.len() >= MOST_ANSWERS {
+            self.send(&wire::answer(&request, b"{}"));
+            return;
+        }
+        if what == What::Stop {
+            self.facts.asked(&request);
+            if ride.wish() != Wish::None || self.manner == Manner::Quiet || self.is_final() {
+                self.facts.answered(&request, ending::Answer::LetGo);
+                self.send(&wire::answer(&request, b"{}"));
+                return;
+            }
+            let (input, since) = (input, Stopwatch::start());
+            self.asking = Some(Asking { request, input, since });
+            let cost = self.request(COST);
+            self.send(&wire::session_cost(&cost));
+            return;
+        }
+        self.decide(ride, what, (request, input));
+    }
+
+    /// What was decided about a stop of this turn leaves nothing to decide about another one: it may be a hook of
+    /// somebody else's that goes on holding it.
+    fn is_final(&self) -> bool {
+        let outcome = self.decision.as_ref().map(|decision| &decision.outcome);
+        matches!(outcome, Some(Charged::Ended(_) | Charged::HandedOver))
+    }
+
+    /// What was spent is known, or nobody says it: the stop is decided about.
+    pub(super) fn go_on_asking(&mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
+        let Some(Asking { request, input, .. }) = self.asking.take() else { return Ok(()) };
+        let so_far = self.tally.so_far();
+        self.meter(ride, Some(so_far))?;
+        self.decide(ride, What::Stop, (request, input));
+        Ok(())
+    }
+
+    /// On a thread of its own, because gates take their time.
+    fn decide(&mut self, ride: &mut Ride<'_>, what: What, (request, input): (String, String)) {
+        let Some(world) = ride.world(Driver::Runner, self.permille()) else { return };
+        let (sender, run) = (self.sender.clone(), ride.run.clone());
+        self.answering.insert(request.clone(), what);
+        let named = request.clone();
+        let answer = move || {
+            let answer = answer::answer(&world, &run, request, &input);
+            drop(sender.send(Event::Answered(Box::new(answer))));
+        };
+        let thread = std::thread::Builder::new().name("answer".to_string()).spawn(answer);
+        if thread.is_err() {
+            self.answering.remove(&named);
+            self.send(&wire::answer(&named, b"{}"));
+        }
+    }
+
+    pub(super) fn answered(
+        &mut self,
+        ride: &mut Ride<'_>,
+        answer: Answer,
+    ) -> Result<(), SessionError> {
+        self.answering.remove(&answer.request);
+        self.send(&answer.line);
+        // Waiting for gates is no silence of the agent's.
+        self.heard = Stopwatch::start();
+        if answer.what != What::Stop {
+            return Ok(());
+        }
+        self.watch_gates(ride);
+        if let Some(decision) = &answer.decision {
+            let is_held =
+                matches!(decision.outcome, Charged::Blocked { .. } | Charged::Awaited { .. });
+            let said = if is_held { ending::Answer::Held } else { ending::Answer::LetGo };
+            self.facts.answered(&answer.request, said);
+            self.told_decision(ride, decision)?;
+        }
+        let is_settled = answer.decision.as_ref().is_some_and(|decision| {
+            matches!(decision.outcome, Charged::Ended(_) | Charged::HandedOver)
+                || decision.rule == Rule::FinalLook
+        });
+        self.settled = is_settled.then(|| self.settled.take().unwrap_or_else(Stopwatch::start));
+        self.decision = answer.decision;
+        self.stop = answer.stop.or(self.stop.take());
+        Ok(())
+    }
+}
