@@ -80,24 +80,10 @@ pub fn is_answered(world: &World, session: Option<&SessionId>) -> bool {
     }
 }
 
-/// Puts what the runner did on record. Whatever has to survive the machine is synced.
+/// Puts what the runner did on record, where it survives the machine: a journal that lost its last line looks like one
+/// that somebody changed.
 pub fn record(world: &World, run: &RunId, drove: Drove) -> Result<Opened, StoreError> {
-    let durability = match drove {
-        Drove::Metered(_)
-        | Drove::Silent { .. }
-        | Drove::Tried { .. }
-        | Drove::WaitedEnough { .. }
-        | Drove::PassedOn => Durability::Cached,
-        Drove::Session(_)
-        | Drove::HandsOver { .. }
-        | Drove::Waits(_)
-        | Drove::Woke
-        | Drove::Broke { .. }
-        | Drove::Parked { .. }
-        | Drove::Granted { .. }
-        | Drove::Settled { .. } => Durability::Synced,
-    };
-    write(world, run, Change::Drove(Box::new(drove)), durability)?;
+    write(world, run, Change::Drove(Box::new(drove)), Durability::Synced)?;
     store::load(&world.home, run)
 }
 

@@ -1,7 +1,7 @@
 //! What follows from how a turn ended.
 
 use super::report::Advice;
-use super::{DriveError, Next, Night};
+use super::{DriveError, Next, Night, WISHED};
 use crate::ending::{self, Class, Ending};
 use crate::handoff;
 use crate::session::{Conversation, Pause, Turn};
@@ -26,9 +26,10 @@ impl Night<'_, '_> {
         if self.ride.wish() != Wish::None {
             // What the turn came to is on record, and stands.
             if let Phase::Ended(_) = self.ride.phase()? {
+                self.cut_off()?;
                 return Ok(Next::Over);
             }
-            return Ok(Next::Park(Status::Cancelled, "a person ended it with Ctrl-C".to_string()));
+            return Ok(Next::Park(Status::Cancelled, WISHED.to_string()));
         }
         Ok(match pause {
             Pause::Turn(turn) => self.after_turn(turn)?,

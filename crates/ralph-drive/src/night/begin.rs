@@ -47,12 +47,6 @@ impl Night<'_, '_> {
         if let Phase::Ended(status) = state.phase {
             return Err(DriveError::HasEnded { run: run.id, status });
         }
-        if let Some(most) = self.ride.settings.day_micro_usd
-            && self.ride.spent_today().is_some_and(|spent| spent >= most)
-        {
-            let why = format!("the {} of this day are spent", limits::money(most));
-            return Ok(Next::Park(Status::Exhausted, why));
-        }
         let entries = journal::read(&self.ride.home.run(&run.id).journal());
         let entries = entries.map(|read| read.entries).unwrap_or_default();
         if state.driving.count > 0 || state.phase != Phase::Active {
@@ -65,6 +59,12 @@ impl Night<'_, '_> {
             _ => self.take_up(&state, &entries)?,
         };
         self.ride.stands(None)?;
+        if let Some(most) = self.ride.settings.day_micro_usd
+            && self.ride.spent_today().is_some_and(|spent| spent >= most)
+        {
+            let why = format!("the {} of this day are spent", limits::money(most));
+            return Ok(Next::Park(Status::Exhausted, why));
+        }
         Ok(next)
     }
 

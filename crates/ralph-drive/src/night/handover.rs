@@ -1,11 +1,13 @@
 //! From one session to the next: what is known is written down, the old process ends, a fresh one reads it.
 
-use super::{DriveError, Next, Night};
+use super::{DriveError, Next, Night, WISHED};
 use crate::handoff::{self, Handoff};
 use crate::session::Conversation;
 use crate::told::Told;
+use crate::wishes::Wish;
 use ralph_core::drive::Drove;
 use ralph_core::record::{Change, Entry};
+use ralph_core::status::Status;
 use ralph_exec::fs::{self, Durability};
 use ralph_exec::store::Opened;
 use ralph_exec::{clock, journal, trail};
@@ -21,6 +23,9 @@ impl Night<'_, '_> {
             None => None,
         };
         self.cut_off()?;
+        if self.ride.wish() != Wish::None {
+            return Ok(Next::Park(Status::Cancelled, WISHED.to_string()));
+        }
         let text = self.handoff(why, notes.as_deref())?;
         let handoff = self.ride.home.run(&self.ride.run).handoff();
         self.ride.tell(&Told::HandedOver { why: why.to_string(), permille, handoff });

@@ -1,6 +1,6 @@
 //! The runner's own look at the work: when the agent's process is gone, or when its host did not ask.
 
-use super::{DriveError, Next, Night};
+use super::{DriveError, Next, Night, WISHED};
 use crate::session::{Conversation, tell_decision, tell_gates};
 use crate::wishes::Wish;
 use ralph_core::decide::Decision;
@@ -8,14 +8,17 @@ use ralph_core::event::Stop;
 use ralph_core::facts::Driver;
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
+use ralph_exec::clock::Deadline;
 use ralph_exec::contract::{progress, work};
 use ralph_exec::driven::{self, DrivenError};
+use ralph_exec::git;
 use ralph_exec::store::StoreError;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 const TICK: Duration = Duration::from_millis(100);
 const LAST_WORDS: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Night<'_, '_> {
     /// R-H2d: a dead hook never makes a run verified, because this is what does.
@@ -26,6 +29,7 @@ impl Night<'_, '_> {
         let permille = self.open.as_ref().and_then(Conversation::permille);
         let world = self.ride.world(driver, permille).ok_or(StoreError::OutOfTime)?;
         let (stop, run) = (self.own_stop()?, self.ride.run.clone());
+        self.judged = git::head(&self.ride.client.project, &Deadline::after(PATIENCE));
         let (sender, decided) = mpsc::channel();
         let decide = move || drop(sender.send(driven::decide(&world, &run, &stop)));
         // One that cannot be started sends nothing, and that is seen below.
@@ -43,7 +47,7 @@ impl Night<'_, '_> {
             offset = tell_gates(self.ride, offset);
             self.ride.watcher.tick();
             if self.ride.wish() != Wish::None {
-                let next = self.park(Status::Cancelled, "a person ended it with Ctrl-C")?;
+                let next = self.park(Status::Cancelled, WISHED)?;
                 drop(work::call_off(self.ride.home, &self.ride.run));
                 drop(decided.recv_timeout(LAST_WORDS));
                 return Ok(next);

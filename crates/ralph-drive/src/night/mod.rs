@@ -36,6 +36,9 @@ use ralph_exec::store::{self, StoreError};
 use report::Advice;
 use std::collections::BTreeMap;
 
+/// Why nobody goes on with it, where a person or the system wished so.
+const WISHED: &str = "Ctrl-C or a signal ended it";
+
 /// What is to be driven, and how it is begun.
 #[derive(Debug)]
 pub struct Plan<'a> {
@@ -101,6 +104,8 @@ struct Night<'a, 'b> {
     waits: u32,
     /// Turns in a row that the host ended though they were held.
     overrides: u32,
+    /// The commit that was there when the work was last looked at.
+    judged: Option<String>,
     /// The commit that is being looked at as it would land.
     closing: Option<String>,
     /// Held while it lands.
@@ -136,6 +141,7 @@ pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, Drive
         stop: None,
         waits: 0,
         overrides: 0,
+        judged: None,
         closing: None,
         landing: None,
         rounds: 0,

@@ -101,7 +101,10 @@ impl Night<'_, '_> {
                 .map(|line| Open { name: line.name.clone(), note: text::line(&line.note, 200) })
                 .collect(),
             met: state.report.as_ref().map(|report| report.met.clone()).unwrap_or_default(),
-            commit: trail.commit(),
+            // Whatever moved it since, that is not what was judged.
+            commit: trail.commit().filter(|commit| {
+                self.judged.as_ref().is_none_or(|judged| judged.starts_with(commit.as_str()))
+            }),
             uncommitted: trail.work.as_ref().map(|work| work.changed_count),
             files: trail.files,
             commits: trail.commits,

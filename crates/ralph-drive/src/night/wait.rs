@@ -38,9 +38,10 @@ impl Night<'_, '_> {
 
     /// Also for a wait that a runner before this one began.
     pub(super) fn go_on_waiting(&mut self, wait: &Wait) -> Result<Next, DriveError> {
-        let until_ms = match weather::resume(wait, clock::now_ms()) {
-            Left::DueNow => clock::now_ms(),
-            Left::Ms(left) => clock::now_ms().saturating_add(left),
+        let now_ms = clock::now_ms();
+        let until_ms = match weather::resume(wait, now_ms) {
+            Left::DueNow => now_ms,
+            Left::Ms(left) => now_ms.saturating_add(left.min(self.time_left()?)),
         };
         let told = Told::Waiting { why: wait.why.clone(), until_ms, attempt: wait.attempt };
         self.ride.tell(&told);
@@ -51,6 +52,8 @@ impl Night<'_, '_> {
             }
             Woken::Called(Phase::Paused { .. }) => self.paused(Next::WaitOn(wait.clone()))?,
             Woken::Called(_) => Next::Over,
+            // What is there when the run's time is up is looked at, and nobody is told to go on.
+            Woken::InTime | Woken::Told if self.time_left()? == 0 => Next::Look,
             Woken::InTime | Woken::Told => {
                 // On record before it is said: a crash between the two says nothing twice.
                 self.ride.record(Drove::Woke)?;
@@ -68,12 +71,9 @@ impl Night<'_, '_> {
 
     /// R-L5c: nobody answers for the person. Without an answer in time the run is parked.
     pub(super) fn ask(&mut self, question: String) -> Result<Next, DriveError> {
-        let (opened, now_ms) = (self.ride.load()?, clock::now_ms());
-        let left = opened.state.limits(&opened.run).max_duration_ms;
-        let left = left.map(|most| most.saturating_sub(opened.state.elapsed_ms(now_ms)));
-        let patience = self.ride.settings.question_ms.min(left.unwrap_or(u64::MAX));
-        let until_ms = now_ms.saturating_add(patience);
-        let hints = opened.state.hints.len();
+        let patience = self.ride.settings.question_ms.min(self.time_left()?);
+        let until_ms = clock::now_ms().saturating_add(patience);
+        let hints = self.ride.load()?.state.hints.len();
         let told = Told::Question { text: question.clone(), until_ms };
         self.ride.tell(&told);
         Ok(match self.until(until_ms, &told, Some(hints))? {
@@ -92,6 +92,14 @@ impl Night<'_, '_> {
                 Next::Say(handoff::answered(&question, &said))
             }
         })
+    }
+
+    /// What is left of the run's own time.
+    fn time_left(&self) -> Result<u64, DriveError> {
+        let opened = self.ride.load()?;
+        let most = opened.state.limits(&opened.run).max_duration_ms;
+        let elapsed = opened.state.elapsed_ms(clock::now_ms());
+        Ok(most.map_or(u64::MAX, |most| most.saturating_sub(elapsed)))
     }
 
     /// Until a person lets it go on, with what it was at.

@@ -29,6 +29,10 @@ impl Conversation {
                 self.send(&wire::answer(&request, b"{}"));
                 return;
             }
+            if self.asking.is_some() {
+                self.decide(ride, what, (request, input));
+                return;
+            }
             let (input, since) = (input, Stopwatch::start());
             self.asking = Some(Asking { request, input, since });
             let cost = self.request(COST);

@@ -803,3 +803,23 @@ agent = \"Now it does.\"
     1 ended (verified)
     ");
 }
+
+/// R-K1d: no wait outlasts the time of the run.
+#[test]
+fn a_wait_ends_with_the_time_of_the_run() {
+    let night = Night::new(
+        "
+[[step]]
+rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 600000 }
+",
+    );
+    let ended = night.run(&["--wait-for-limits", "1h", "--max-duration", "3s"]);
+    assert_eq!(ended.code, Some(2), "{ended}");
+    assert_snapshot!(night.story(), @"
+    session fresh
+    waits rate_limit
+    woke
+    session resumed
+    0 ended (limit)
+    ");
+}

@@ -141,7 +141,7 @@ fn work_that_did_not_land_is_found_again() {
       next    `ralph why $RUN`
 
 
-    $RUN  stuck        Let main.sh say goodbye.  (just now, 6 iterations over 2 sessions, [money])
+    $RUN  stuck         Let main.sh say goodbye.  (just now, 6 iterations over 2 sessions, [money])
           not merged: branch `ralph/$RUN`, work tree `$ROOT/home/.ralph-worktrees/$RUN/project`; `git -C $ROOT/home/.ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/.ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` takes what is committed
 
     not merged: branch `ralph/$RUN`, work tree `$ROOT/home/.ralph-worktrees/$RUN/project`; `git -C $ROOT/home/.ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/.ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` takes what is committed
