@@ -2,6 +2,7 @@
 
 mod driven;
 mod said;
+mod time;
 
 use crate::facts::{Declared, Delivery};
 use crate::id::SessionId;
@@ -13,8 +14,8 @@ use crate::record::{
 use crate::status::Status;
 use alloc::string::String;
 use alloc::vec::Vec;
-use driven::Clock;
 use serde::{Deserialize, Serialize};
+use time::Clock;
 
 pub use driven::{Driven, Driving, Flat, Parked, Spent, Wrong};
 pub use said::{Garbling, Way};
@@ -491,20 +492,5 @@ impl State {
             let once_more = same_length && answered.repeats == 0;
             answered.stop == Mark(delivery.stop) && (on_its_way || once_more)
         })
-    }
-
-    /// What the time is to a run: for one that nobody drives it stands still, whether or not that is on record.
-    pub fn time_ms(&self, phase: Phase, now_ms: u64) -> u64 {
-        let is_left = self.driving.count > 0 && phase == Phase::Orphaned;
-        if is_left { self.clock_ms } else { now_ms }
-    }
-
-    pub fn elapsed_ms(&self, now_ms: u64) -> u64 {
-        match self.phase {
-            Phase::Active | Phase::Orphaned => {
-                self.ran_ms.saturating_add(now_ms.saturating_sub(self.clock_ms))
-            }
-            Phase::Paused { .. } | Phase::Ended(_) => self.ran_ms,
-        }
     }
 }

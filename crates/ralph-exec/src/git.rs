@@ -133,11 +133,20 @@ pub fn commits_since(project: &Path, since: Since<'_>, deadline: &Deadline) -> V
 
 /// The commit that is checked out. `None` before the first one, and where nobody can tell.
 pub fn head(project: &Path, deadline: &Deadline) -> Option<String> {
+    rev_parse(project, "HEAD^{commit}", deadline)
+}
+
+fn rev_parse(project: &Path, name: &str, deadline: &Deadline) -> Option<String> {
     let project = fs::resolve(project)?;
-    let question = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
+    let question = ["rev-parse", "--verify", "--quiet", name];
     let output = told(root(&project)?, &[&BEFORE[..], &question].concat(), deadline).ok()?;
-    let head = lossy(&output).trim().to_owned();
-    is_id(&head).then_some(head)
+    let id = lossy(&output).trim().to_owned();
+    is_id(&id).then_some(id)
+}
+
+/// What the last commit has in it.
+pub fn head_tree(project: &Path, deadline: &Deadline) -> Option<String> {
+    rev_parse(project, "HEAD^{tree}", deadline)
 }
 
 /// Nothing that git could take for an option or another name.
@@ -182,6 +191,7 @@ fn told(root: &Path, question: &[&str], deadline: &Deadline) -> Result<Vec<u8>, 
         ("GIT_CEILING_DIRECTORIES", ceiling.as_os_str()),
         ("GIT_NO_LAZY_FETCH", OsStr::new("1")),
         ("GIT_ALLOW_PROTOCOL", OsStr::new("none")),
+        ("GIT_NO_REPLACE_OBJECTS", OsStr::new("1")),
     ]
     .map(|(name, value)| (OsStr::new(name), value));
     let spec = Spec { argv: &argv, cwd: None, env: &env };

@@ -29,8 +29,17 @@ pub struct Trail {
     pub work: Option<Work>,
     /// The number of the last checkpoint.
     pub checkpoint: Option<u32>,
+    pub is_committed: IsCommitted,
     /// Why some of it cannot be told.
     pub trouble: Option<String>,
+}
+
+/// Whether what was kept is the last commit, byte for byte and whatever git was told to overlook.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IsCommitted {
+    Yes,
+    #[default]
+    No,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +65,11 @@ pub fn keep(home: &Home, run: &Run, why: &str) -> Trail {
         ..Trail::default()
     };
     match kept(home, run, why, &deadline) {
-        Ok((now, files)) => Trail { files, checkpoint: Some(now.number), ..trail },
+        Ok((now, files)) => {
+            let is_same = git::head_tree(project, &deadline) == Some(now.tree.hex());
+            let is_committed = if is_same { IsCommitted::Yes } else { IsCommitted::No };
+            Trail { files, checkpoint: Some(now.number), is_committed, ..trail }
+        }
         Err(error) => Trail { trouble: Some(describe(&error)), ..trail },
     }
 }
@@ -64,7 +77,8 @@ pub fn keep(home: &Home, run: &Run, why: &str) -> Trail {
 impl Trail {
     /// The commit that what is there is exactly the tree of, as its id is shown.
     pub fn commit(&self) -> Option<String> {
-        let head = self.work.as_ref().filter(|work| work.changed_count == 0)?.head.as_deref()?;
+        let is_it = |work: &&Work| work.changed_count == 0 && self.is_committed == IsCommitted::Yes;
+        let head = self.work.as_ref().filter(is_it)?.head.as_deref()?;
         let last = self.commits.last().and_then(|commit| commit.split(' ').next());
         let shown = last.filter(|last| head.starts_with(last));
         Some(shown.or(head.get(..SHOWN_ID)).unwrap_or(head).to_string())

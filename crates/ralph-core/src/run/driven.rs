@@ -194,48 +194,6 @@ impl Driving {
     }
 }
 
-/// What an entry is to the clock of a driven run, which stands still while nobody drives it.
-pub(super) enum Clock {
-    /// Whoever drove it was gone until now.
-    StartsAgain,
-    /// A person said something, whether or not somebody drives it.
-    AsItIs,
-}
-
-impl Clock {
-    /// `None` for what happens while somebody drives it.
-    pub(super) fn of(change: &Change) -> Option<Self> {
-        let is_granted = |drove: &Drove| matches!(drove, Drove::Granted { .. });
-        match change {
-            Change::Resumed => Some(Self::StartsAgain),
-            Change::Told { .. }
-            | Change::Waived(_)
-            | Change::Insisted { .. }
-            | Change::Limited(_) => Some(Self::AsItIs),
-            Change::Drove(drove) => is_granted(drove).then_some(Self::AsItIs),
-            Change::Started(_)
-            | Change::Restored(_)
-            | Change::Decided(_)
-            | Change::Trouble { .. }
-            | Change::Paused
-            | Change::Interrupted { .. }
-            | Change::Cancelled
-            | Change::Asked { .. }
-            | Change::Waits { .. }
-            | Change::Moved { .. }
-            | Change::Compacted
-            | Change::Anchored
-            | Change::Denied { .. }
-            | Change::Overridden { .. }
-            | Change::Part(_)
-            | Change::Disputed(_)
-            | Change::Stepped(_)
-            | Change::Recalled { .. }
-            | Change::Learned { .. } => None,
-        }
-    }
-}
-
 impl State {
     /// What an agent cost is also known after its run has ended.
     pub(super) fn billed(&mut self, change: &Change) {

@@ -70,11 +70,16 @@ impl Night<'_, '_> {
                 );
                 Ok(Next::Park(Status::NeedsReview, why))
             }
-            Ok(
-                Merged::UpToDate { commit }
-                | Merged::FastForward { commit }
-                | Merged::Clean { commit },
-            ) => {
+            Ok(Merged::UpToDate { commit }) => {
+                self.closing = Some(commit);
+                self.look(Driver::Closing)
+            }
+            Ok(Merged::FastForward { commit } | Merged::Clean { commit }) => {
+                let deadline = Deadline::after(PATIENCE);
+                let anew = worktree::check_out_anew(self.ride.home, worktree, &commit, &deadline);
+                if let Err(error) = anew {
+                    return Ok(kept_back(worktree, &error));
+                }
                 self.closing = Some(commit);
                 self.look(Driver::Closing)
             }

@@ -141,6 +141,8 @@ impl<'a> Call<'a> {
             (OsStr::new("GIT_CEILING_DIRECTORIES"), ceiling.as_os_str()),
             (OsStr::new("GIT_TERMINAL_PROMPT"), OsStr::new("0")),
             (OsStr::new("GIT_EDITOR"), OsStr::new("false")),
+            // What an agent had put in the place of an object is in no other clone.
+            (OsStr::new("GIT_NO_REPLACE_OBJECTS"), OsStr::new("1")),
         ];
         let words: &[(&str, &str)] = if self.abroad.is_some() { &ABROAD } else { &ALONE };
         env.extend(words.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value))));

@@ -20,7 +20,8 @@ use crate::fs::FileError;
 pub use door::GitError;
 pub use make::{Created, create};
 pub use settle::{
-    Committed, Landed, Merged, Removed, commit, has_landed, head, land, merge, remove,
+    Committed, Landed, Merged, Removed, check_out_anew, commit, has_landed, head, land, merge,
+    remove,
 };
 
 #[derive(Debug, thiserror::Error)]

@@ -192,6 +192,27 @@ fn identity(call: &Call<'_>) -> Result<Vec<String>, WorktreeError> {
     Ok(settings)
 }
 
+/// Makes every file what a checkout of that commit makes it, whatever git was told to overlook, of modes, of line
+/// endings or of changes: what is judged is then what lands.
+pub fn check_out_anew(
+    home: &Home,
+    worktree: &Worktree,
+    commit: &str,
+    deadline: &Deadline,
+) -> Result<(), WorktreeError> {
+    let site = Site::open(home, worktree, deadline)?;
+    if let At::Ours { git_dir, .. } = &site.ours {
+        // A new one takes no file for unchanged.
+        fs::remove_file(&git_dir.join("index"))?;
+    }
+    let call = site.ours(deadline);
+    call.git(&["read-tree", commit])?;
+    call.git(&["checkout-index", "--all", "--force", "--quiet"])?;
+    // It tells of what is no checkout of git's, such as a module within.
+    call.ask(&["update-index", "-q", "--refresh"])?;
+    Ok(())
+}
+
 /// Brings the work together with what happened to the target meanwhile, in our own work tree.
 pub fn merge(
     home: &Home,

@@ -756,3 +756,28 @@ fn whether_work_has_landed_is_asked_of_git() {
     scene.git(&["merge", "--quiet", &commit]);
     assert!(has_landed(&scene.home, &other, &generous()).unwrap());
 }
+
+/// R-D1c: what is judged is what lands: whatever git was told to overlook is as a clone would have it.
+#[test]
+fn what_git_overlooks_is_not_what_is_judged() {
+    let scene = Scene::with_commit();
+    scene.git(&["config", "core.fileMode", "false"]);
+    scene.git(&["config", "core.autocrlf", "input"]);
+    let worktree = scene.create("k7f2");
+    let tree = Path::new(&worktree.path);
+    write(&tree.join("run.sh"), "echo\n");
+    std::fs::set_permissions(tree.join("run.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    write(&tree.join("crlf"), "a\r\nb\r\n");
+    git(tree, &["update-index", "--assume-unchanged", "a"]);
+    git(tree, &["update-index", "--skip-worktree", "sub/b"]);
+    write(&tree.join("a"), "hidden\n");
+    write(&tree.join("sub/b"), "hidden\n");
+    let commit = scene.commit_all(&worktree);
+    check_out_anew(&scene.home, &worktree, &commit, &generous()).unwrap();
+    let read = |name: &str| String::from_utf8(fs::read(&tree.join(name), 1000).unwrap()).unwrap();
+    let mode = std::fs::metadata(tree.join("run.sh")).unwrap().permissions().mode() & 0o111;
+    assert_eq!((read("a").as_str(), read("sub/b").as_str()), ("one\n", "two\n"));
+    assert_eq!((read("crlf").as_str(), mode), ("a\nb\n", 0));
+    assert_eq!(git(tree, &["status", "--porcelain"]), "");
+    assert_eq!(scene.merge(&worktree), Merged::FastForward { commit });
+}

@@ -167,6 +167,7 @@ fn evidence(report: &Report, passed: usize) -> String {
     let gates = counted(passed, "gate");
     match (&report.commit, report.uncommitted) {
         (Some(commit), _) => format!("{gates} on {}", safe(commit)),
+        (None, Some(0)) => format!("{gates} on the work tree"),
         (None, Some(_)) => format!("{gates} on the work tree, not committed"),
         (None, None) => gates,
     }
