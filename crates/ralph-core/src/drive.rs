@@ -175,6 +175,9 @@ pub struct Session {
     pub model: Option<String>,
     /// The whole command line, redacted.
     pub argv: Vec<String>,
+    /// The variables that it was started with: `NAME=value`, redacted, of what concerns agents, and else the name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
     /// What everybody carries who belongs to the agent's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<String>,

@@ -28,6 +28,10 @@ const REMOVED: [&str; 8] = [
 ];
 
 const LONGEST_ARGUMENT: usize = 2_000;
+/// Beginnings of names whose values matter to whoever reads the record.
+const TELLING: [&str; 3] = ["ANTHROPIC_", "CLAUDE_", "RALPH_"];
+const LONGEST_VARIABLE: usize = 200;
+const MOST_VARIABLES: usize = 500;
 /// Room for stops that are held without being counted.
 const CAP_MARGIN: u32 = 1_000;
 
@@ -102,6 +106,30 @@ fn environment(client: &Client, run: &RunId, block_cap: u32) -> Vec<(OsString, O
     let values = [run.to_string(), block_cap.to_string(), "1".to_string()];
     variables.extend(ours.into_iter().map(OsString::from).zip(values.map(OsString::from)));
     variables
+}
+
+/// The same as it may be kept. What a variable is named for is told by its name; the values of those that are the
+/// client's or ours say why it did what it did.
+pub(crate) fn kept(
+    client: &Client,
+    (run, block_cap): (&RunId, u32),
+    redactor: &Redactor,
+) -> Vec<String> {
+    let shown = |(name, value): (OsString, OsString)| {
+        let named = name.to_string_lossy();
+        let is_telling = TELLING.iter().any(|start| named.starts_with(start));
+        if is_telling && env::is_secret_name(&name) {
+            return format!("{named}=[redacted]");
+        }
+        if is_telling { format!("{named}={}", value.to_string_lossy()) } else { named.into_owned() }
+    };
+    let variables = environment(client, run, block_cap).into_iter().map(shown);
+    let mut kept: Vec<_> = variables
+        .map(|one| text::line(&redactor.redact(&one), LONGEST_VARIABLE))
+        .take(MOST_VARIABLES)
+        .collect();
+    kept.sort();
+    kept
 }
 
 /// Starts it. It is killed when we are, and whoever it started is found by the mark.

@@ -287,7 +287,7 @@ pub fn this_program() -> PathBuf {
     }
 }
 
-pub(crate) fn is_secret_name(name: &OsStr) -> bool {
+pub fn is_secret_name(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes().to_ascii_uppercase();
     SECRET_NAMES.iter().any(|part| memchr::memmem::find(&name, part).is_some())
 }

@@ -249,6 +249,7 @@ mod tests {
                 how: How::Fresh,
                 model: None,
                 argv: Vec::new(),
+                env: Vec::new(),
                 mark: None,
             })
         };

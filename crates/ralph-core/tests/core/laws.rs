@@ -136,6 +136,7 @@ fn drove_of(choices: &mut Choices) -> Drove {
             how: How::Fresh,
             model: choices.one_in(3).then(|| "opus".into()),
             argv: Vec::new(),
+            env: Vec::new(),
             mark: None,
         }),
         3..=5 => Drove::Metered(Metered {

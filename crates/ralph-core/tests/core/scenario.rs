@@ -162,6 +162,7 @@ impl Scenario {
             how: How::Fresh,
             model,
             argv: vec!["claude".into()],
+            env: Vec::new(),
             mark: None,
         }))
     }

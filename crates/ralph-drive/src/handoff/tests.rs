@@ -109,7 +109,14 @@ fn drove(drove: Drove) -> Change {
 
 fn begins() -> Change {
     let argv = vec!["claude".into()];
-    drove(Drove::Session(Session { id: session(), how: How::Fresh, model: None, argv, mark: None }))
+    drove(Drove::Session(Session {
+        id: session(),
+        how: How::Fresh,
+        model: None,
+        argv,
+        env: Vec::new(),
+        mark: None,
+    }))
 }
 
 /// A night in which most things happened.

@@ -288,6 +288,7 @@ mod tests {
                     how: How::Resumed,
                     model: None,
                     argv: Vec::new(),
+                    env: Vec::new(),
                     mark: None,
                 }),
                 Some((micro_usd, meter)) => Drove::Metered(Metered {

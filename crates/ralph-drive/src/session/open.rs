@@ -44,6 +44,7 @@ impl Conversation {
             how: start.how,
             model: start.model.clone(),
             argv: agent::shown(&argv, &ride.redactor),
+            env: agent::kept(ride.client, (&ride.run, block_cap), &ride.redactor),
             mark: mark.clone(),
         };
         let world = ride.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;

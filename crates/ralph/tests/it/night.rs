@@ -823,3 +823,32 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
     0 ended (limit)
     ");
 }
+
+/// R-H4e: what an agent was started with is on record, names and all, and no secret of it.
+#[test]
+fn the_environment_of_an_agent_is_on_record() {
+    let night = Night::new(EARLY_THEN_GOOD);
+    let mut command = night.command(&[&[GOAL], &BOLD[..]].concat());
+    let secret = "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyz";
+    command.env("ANTHROPIC_API_KEY", secret).env("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
+    command.env("DB_PASSWORD", "correct horse battery").env("CLAUDECODE_UNRELATED", "1");
+    let ended = crate::sandbox::ended(&mut command, b"");
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let log = night.sandbox.ralph(["log", "--json"]).stdout;
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut sessions = lines.map(|line| line["change"]["drove"]["session"]["env"].clone());
+    let env = sessions.find(Value::is_array).unwrap();
+    let env: Vec<_> = env.as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    assert_snapshot!(env.join("\n").replace(&night.id(), "$RUN"), @"
+    ANTHROPIC_API_KEY=[redacted]
+    ANTHROPIC_BASE_URL=http://127.0.0.1:1
+    CLAUDECODE_UNRELATED
+    CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1
+    CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=1025
+    DB_PASSWORD
+    HOME
+    PATH
+    RALPH_DRIVEN=$RUN
+    TZ
+    ");
+}
