@@ -38,10 +38,12 @@ impl Night<'_, '_> {
 
     /// Also for a wait that a runner before this one began.
     pub(super) fn go_on_waiting(&mut self, wait: &Wait) -> Result<Next, DriveError> {
+        // In this order, so that the run's time is up when it is waited for.
+        let of_the_run = self.time_left()?;
         let now_ms = clock::now_ms();
         let until_ms = match weather::resume(wait, now_ms) {
             Left::DueNow => now_ms,
-            Left::Ms(left) => now_ms.saturating_add(left.min(self.time_left()?)),
+            Left::Ms(left) => now_ms.saturating_add(left.min(of_the_run)),
         };
         let told = Told::Waiting { why: wait.why.clone(), until_ms, attempt: wait.attempt };
         self.ride.tell(&told);

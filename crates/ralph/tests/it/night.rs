@@ -818,8 +818,6 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
     assert_snapshot!(night.story(), @"
     session fresh
     waits rate_limit
-    woke
-    session resumed
     0 ended (limit)
     ");
 }
