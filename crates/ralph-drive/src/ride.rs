@@ -4,17 +4,17 @@ use crate::agent::{self, Client};
 use crate::told::{Standing, Told, Watcher};
 use crate::weather::Sky;
 use crate::wishes::{Wish, Wishes};
-use ralph_core::drive::{Drove, Settings};
+use ralph_core::drive::{Drove, Metered, Settings};
 use ralph_core::facts::{Cap, Driver};
 use ralph_core::id::RunId;
-use ralph_core::record::Run;
+use ralph_core::record::{Entry, Run};
 use ralph_core::redact::Redactor;
-use ralph_core::run::{Driving, Phase, State};
+use ralph_core::run::{Driving, Phase, Spent, State};
 use ralph_exec::clock::{self, Deadline};
 use ralph_exec::paths::Home;
 use ralph_exec::store::{self, Opened, StoreError};
 use ralph_exec::world::{Driven, World};
-use ralph_exec::{control, driven, ledger};
+use ralph_exec::{control, driven, journal, ledger};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -131,6 +131,21 @@ impl Ride<'_> {
     pub(crate) fn record(&self, drove: Drove) -> Result<Opened, StoreError> {
         let world = self.plain_world().ok_or(StoreError::OutOfTime)?;
         driven::record(&world, &self.run, drove)
+    }
+
+    /// What was spent goes on record, and what it grew by since `booked` into the ledger of the day.
+    pub(crate) fn charge(&self, booked: Spent, metered: Metered) -> Result<Opened, StoreError> {
+        if let Some(expense) = ledger::Entry::new(&self.run, booked, &metered) {
+            // A day's sum that cannot be written bounds nothing, and the run's own limit still does.
+            drop(ledger::add(self.home, clock::now_ms(), &expense));
+        }
+        self.record(Drove::Metered(metered))
+    }
+
+    /// All that is on record. What cannot be read tells nothing.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let read = journal::read(&self.home.run(&self.run).journal());
+        read.map(|read| read.entries).unwrap_or_default()
     }
 
     /// Whether a person ended, paused or cancelled it from elsewhere.

@@ -15,7 +15,7 @@ use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_exec::proc::talk;
 use ralph_exec::store::{Opened, StoreError};
-use ralph_exec::{anchored, clock, driven, fs, journal, ledger};
+use ralph_exec::{anchored, driven, fs};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -47,8 +47,7 @@ impl Night<'_, '_> {
         if let Phase::Ended(status) = state.phase {
             return Err(DriveError::HasEnded { run: run.id, status });
         }
-        let entries = journal::read(&self.ride.home.run(&run.id).journal());
-        let entries = entries.map(|read| read.entries).unwrap_or_default();
+        let entries = self.ride.entries();
         if state.driving.count > 0 || state.phase != Phase::Active {
             // The first that is put on record: for as long as nobody drove it no time has passed.
             let world = self.ride.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
@@ -107,11 +106,7 @@ impl Night<'_, '_> {
             turns: latest.turns,
             meter: Meter::Assumed,
         };
-        if let Some(expense) = ledger::Entry::new(&self.ride.run, latest.spent, &metered) {
-            // A day's sum that cannot be written bounds nothing, and the run's own limit still does.
-            drop(ledger::add(self.ride.home, clock::now_ms(), &expense));
-        }
-        self.ride.record(Drove::Metered(metered))?;
+        self.ride.charge(latest.spent, metered)?;
         Ok(())
     }
 

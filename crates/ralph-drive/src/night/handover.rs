@@ -10,7 +10,7 @@ use ralph_core::record::{Change, Entry};
 use ralph_core::status::Status;
 use ralph_exec::fs::{self, Durability};
 use ralph_exec::store::Opened;
-use ralph_exec::{clock, journal, trail};
+use ralph_exec::{clock, trail};
 
 const LARGEST_GOAL: usize = 64 * 1024;
 
@@ -38,7 +38,7 @@ impl Night<'_, '_> {
         let paths = self.ride.home.run(&run.id);
         let trail = trail::keep(self.ride.home, &run, "handed over to a fresh session");
         let goal = fs::read_range(&paths.goal(), 0, LARGEST_GOAL).unwrap_or_default();
-        let entries = journal::read(&paths.journal()).map(|read| read.entries).unwrap_or_default();
+        let entries = self.ride.entries();
         let learned = |entry: &Entry| {
             let Change::Learned { title, .. } = &entry.change else { return None };
             Some(title.clone())

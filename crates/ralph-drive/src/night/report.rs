@@ -12,7 +12,7 @@ use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_exec::store::Opened;
 use ralph_exec::trail::{self, Trail};
-use ralph_exec::{git, journal, worktree};
+use ralph_exec::{git, worktree};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -68,8 +68,7 @@ impl Night<'_, '_> {
     pub(super) fn report(&mut self) -> Result<Report, DriveError> {
         let Opened { run, state, .. } = self.ride.load()?;
         let phase = self.ride.phase()?;
-        let entries = journal::read(&self.ride.home.run(&self.ride.run).journal());
-        let entries = entries.map(|read| read.entries).unwrap_or_default();
+        let entries = self.ride.entries();
         let (status, because) = match (phase, &state.driving.parked) {
             (Phase::Ended(status), _) => (status, because(&entries, status)),
             (_, Some(parked)) => (parked.status, parked.why.clone()),
@@ -120,9 +119,7 @@ impl Night<'_, '_> {
 
     /// What became of its work tree.
     pub(super) fn settled(&self) -> Option<String> {
-        let entries = journal::read(&self.ride.home.run(&self.ride.run).journal());
-        let entries = entries.map(|read| read.entries).unwrap_or_default();
-        settled(&entries)
+        settled(&self.ride.entries())
     }
 
     fn unmerged(&self, trail: &Trail) -> Option<String> {

@@ -20,10 +20,9 @@ use ralph_core::event::Stop;
 use ralph_core::id::SessionId;
 use ralph_core::run::Spent;
 use ralph_core::text;
-use ralph_exec::clock::{self, Deadline, Stopwatch};
+use ralph_exec::clock::{Deadline, Stopwatch};
 use ralph_exec::contract::work;
 use ralph_exec::driven::DrivenError;
-use ralph_exec::ledger;
 use ralph_exec::proc::talk::{Talk, TalkError};
 use ralph_exec::store::StoreError;
 use std::collections::BTreeMap;
@@ -430,15 +429,11 @@ impl Conversation {
     ) -> Result<(), SessionError> {
         let Some(metered) = metered else { return Ok(()) };
         let now = Spent { micro_usd: metered.micro_usd, tokens: metered.tokens };
-        if let Some(expense) = ledger::Entry::new(&ride.run, self.booked, &metered) {
-            // A day's sum that cannot be written bounds nothing, and the run's own limit still does.
-            drop(ledger::add(ride.home, clock::now_ms(), &expense));
-            self.booked = Spent {
-                micro_usd: self.booked.micro_usd.max(now.micro_usd),
-                tokens: self.booked.tokens.max(now.tokens),
-            };
-        }
-        let opened = ride.record(Drove::Metered(metered))?;
+        let opened = ride.charge(self.booked, metered)?;
+        self.booked = Spent {
+            micro_usd: self.booked.micro_usd.max(now.micro_usd),
+            tokens: self.booked.tokens.max(now.tokens),
+        };
         ride.stands_as(&opened, self.permille());
         Ok(())
     }

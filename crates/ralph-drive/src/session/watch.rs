@@ -5,11 +5,10 @@ use crate::ride::Ride;
 use crate::told::{Missing, Speaker, Told};
 use crate::wire::{self, Block, LimitStatus, Line};
 use ralph_core::decide::Decision;
-use ralph_core::drive::{Drove, Meter, Metered, Source};
+use ralph_core::drive::{Meter, Metered, Source};
 use ralph_core::record::{Outcome, Report};
 use ralph_core::text;
 use ralph_exec::contract::progress::{self, Bill, Progress};
-use ralph_exec::{clock, ledger};
 
 const LONGEST_TEXT: usize = 20_000;
 const LONGEST_FAILURE: usize = 300;
@@ -108,11 +107,7 @@ fn charge(ride: &Ride<'_>, bill: Bill) {
         turns: 0,
         meter: Meter::Told,
     };
-    if let Some(expense) = ledger::Entry::new(&ride.run, before, &metered) {
-        // The run's own limit bounds it too.
-        drop(ledger::add(ride.home, clock::now_ms(), &expense));
-    }
-    drop(ride.record(Drove::Metered(metered)));
+    drop(ride.charge(before, metered));
 }
 
 /// What was decided about a stop, whoever asked, and how the run stands now.

@@ -1,18 +1,6 @@
 //! What the client answers to what it was asked.
 
 use super::fields;
-use ralph_core::text;
-
-const LONGEST_NAME: usize = 120;
-
-/// The answer to `initialize`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Greeting {
-    pub version: Option<String>,
-    pub has_hooks: bool,
-    pub pid: Option<u32>,
-    pub permission_mode: Option<String>,
-}
 
 /// The answer to `get_context_usage`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,16 +8,6 @@ pub struct Context {
     pub tokens: u64,
     pub most: u64,
     pub permille: u16,
-}
-
-pub fn greeting(answer: &str) -> Greeting {
-    let fields = fields::object(answer).unwrap_or_default();
-    Greeting {
-        version: fields.line("claude_code_version", LONGEST_NAME),
-        has_hooks: fields.flag("hooks_applied") == Some(true),
-        pid: fields.count("pid").and_then(|pid| u32::try_from(pid).ok()),
-        permission_mode: fields.line("current_permission_mode", LONGEST_NAME),
-    }
 }
 
 pub fn context(answer: &str) -> Option<Context> {
@@ -53,10 +31,4 @@ pub fn cost(answer: &str) -> Option<u64> {
     let number = told.get(..end.unwrap_or(told.len()))?.replace(',', "");
     let usd: f64 = number.parse().ok()?;
     usd.is_finite().then(|| fields::micro_usd(usd))
-}
-
-/// The answer to `set_model`: its whole name. Names that nobody knows are accepted too.
-pub fn model(answer: &str) -> Option<String> {
-    let model = fields::object(answer)?.string("model")?;
-    Some(text::line(&model, LONGEST_NAME)).filter(|model| !model.is_empty())
 }

@@ -13,13 +13,12 @@ mod say;
 #[cfg(test)]
 mod tests;
 
-pub use answers::{Context, Greeting, context, cost, greeting, model, permille};
+pub use answers::{Context, context, cost, permille};
 pub use call::{Gist, what};
 pub use message::{Assistant, Block, Call, ToolResult, Usage};
 pub use outcome::{LimitStatus, ModelUsage, Outcome, RateLimit};
 pub use say::{
-    Hook, Permit, answer, context_usage, initialize, interrupt, permission, refuse, session_cost,
-    set_model, user,
+    Hook, Permit, answer, context_usage, initialize, permission, refuse, session_cost, user,
 };
 
 use fields::Fields;

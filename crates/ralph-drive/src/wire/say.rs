@@ -79,20 +79,12 @@ pub fn permission(request: &str, permit: Permit<'_>) -> Vec<u8> {
     }
 }
 
-pub fn interrupt(request: &str) -> Vec<u8> {
-    ask(request, &json!({ "subtype": "interrupt" }))
-}
-
 pub fn context_usage(request: &str) -> Vec<u8> {
     ask(request, &json!({ "subtype": "get_context_usage" }))
 }
 
 pub fn session_cost(request: &str) -> Vec<u8> {
     ask(request, &json!({ "subtype": "get_session_cost" }))
-}
-
-pub fn set_model(request: &str, model: &str) -> Vec<u8> {
-    ask(request, &json!({ "subtype": "set_model", "model": model }))
 }
 
 #[derive(Serialize)]
