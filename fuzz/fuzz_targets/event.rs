@@ -3,12 +3,13 @@
 
 use libfuzzer_sys::fuzz_target;
 use ralph_core::event::{Event, Occasion};
-use ralph_core::host::{Host, Style, status_line};
 use ralph_core::id::SessionId;
 use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_core::typed;
 use ralph_core::verdict::{Bell, Verdict};
+use ralph_host::claude::status_line;
+use ralph_host::{Host, Style};
 use serde_json::Value;
 
 const STYLES: [Style; 3] = [Style::Exit2, Style::Context, Style::Json];
@@ -80,7 +81,9 @@ fn allows(style: Style, said: &str) {
     assert!(reply.stdout.is_empty() && reply.stderr.is_empty() && reply.exit == 0);
     let notice = said.to_owned();
     let status = Status::Verified;
-    for verdict in [Verdict::AllowNoting(notice.clone()), Verdict::End { status, notice, bell: Bell::Rings }] {
+    for verdict in
+        [Verdict::AllowNoting(notice.clone()), Verdict::End { status, notice, bell: Bell::Rings }]
+    {
         let reply = Host::Claude.render(style, Occasion::Stop, &verdict);
         assert!(reply.stderr.is_empty() && reply.exit == 0);
         let object: Value = serde_json::from_slice(&reply.stdout).unwrap();
@@ -92,7 +95,8 @@ fn allows(style: Style, said: &str) {
 }
 
 fn blocks(style: Style, said: &str) {
-    let reply = Host::Claude.render(style, Occasion::Stop, &Verdict::Block { reason: said.to_owned() });
+    let reply =
+        Host::Claude.render(style, Occasion::Stop, &Verdict::Block { reason: said.to_owned() });
     let object: Value = serde_json::from_slice(&reply.stdout).unwrap();
     match style {
         Style::Exit2 => {

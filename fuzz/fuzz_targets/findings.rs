@@ -7,8 +7,8 @@ use ralph_core::gate::{
     Command, Format, Gate, GateReport, MOST_FINDINGS, MinTests, Outcome, Reading, Rerun, Steadiness,
 };
 use ralph_core::requirement::{Stage, Weight};
-use ralph_exec::findings::write::{Cached, Ran, github, json, junit, markdown, sarif};
-use ralph_exec::findings::{Context, Extent, How, judge, read, signature};
+use ralph_gates::findings::write::{Cached, Ran, github, json, junit, markdown, sarif};
+use ralph_gates::findings::{Context, Extent, How, judge, read, signature};
 use std::path::Path;
 
 fuzz_target!(|data: &[u8]| {

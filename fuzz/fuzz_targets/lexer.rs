@@ -3,15 +3,36 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ralph_core::check::lines::NoPatterns;
-use ralph_core::check::{FileChange, Language, integrity, lines, settings, spans};
+use ralph_check::lines::NoPatterns;
+use ralph_check::{FileChange, Language, integrity, lines, settings, spans};
 use ralph_core::policy::{LineCheck, Lines};
 use ralph_core::requirement::Finding;
 
 const PATHS: [&str; 24] = [
-    "src/a.rs", "tests/a.rs", "a.test.tsx", "a.vue", "test_a.py", "conftest.py", "a_test.go", "ATest.java", "ATest.kt",
-    "a.cs", "a.cpp", "a.swift", "a.scala", "a.php", "a.rb", "ci/test.sh", "Makefile", "pyproject.toml", "package.json",
-    ".eslintrc.json", "jest.config.js", "a.sql", "a.html", "a.lua",
+    "src/a.rs",
+    "tests/a.rs",
+    "a.test.tsx",
+    "a.vue",
+    "test_a.py",
+    "conftest.py",
+    "a_test.go",
+    "ATest.java",
+    "ATest.kt",
+    "a.cs",
+    "a.cpp",
+    "a.swift",
+    "a.scala",
+    "a.php",
+    "a.rb",
+    "ci/test.sh",
+    "Makefile",
+    "pyproject.toml",
+    "package.json",
+    ".eslintrc.json",
+    "jest.config.js",
+    "a.sql",
+    "a.html",
+    "a.lua",
 ];
 
 fuzz_target!(|data: &[u8]| {
@@ -57,7 +78,8 @@ fn on_lines(path: &str, text: &str) {
 }
 
 fn compared(path: &str, before: &str, after: &str) {
-    for (before, after) in [(Some(before), Some(after)), (Some(after), None), (None, Some(before))] {
+    for (before, after) in [(Some(before), Some(after)), (Some(after), None), (None, Some(before))]
+    {
         let change = FileChange { path, before, after, added: &[] };
         integrity::check(&[change], &|_| true).iter().for_each(is_bounded);
         settings::check(&[change]).iter().for_each(is_bounded);

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use ralph_core::record::{Change, Entry, Run};
 use ralph_core::run::State;
-use ralph_exec::journal::{self, Break};
+use ralph_home::journal::{self, Break};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
@@ -25,7 +25,15 @@ fuzz_target!(|data: &[u8]| {
             entries.push(entry);
         } else if let Ok(change) = serde_json::from_slice::<Change>(line) {
             let prev = String::new();
-            entries.push(Entry { v: 1, seq: 0, at_ms: 0, prev, iteration: 0, after: String::new(), change });
+            entries.push(Entry {
+                v: 1,
+                seq: 0,
+                at_ms: 0,
+                prev,
+                iteration: 0,
+                after: String::new(),
+                change,
+            });
         }
     }
     let (bytes, ends) = chain(&mut entries);

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ralph_core::transcript::{self, Line, Observed};
+use ralph_host::claude::transcript::{self, Line, Observed};
 use serde_json::Value;
 
 fuzz_target!(|data: &[u8]| {

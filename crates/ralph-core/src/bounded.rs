@@ -1,8 +1,8 @@
-//! Text with a limit.
+//! A string builder with a maximum length.
 
 use alloc::string::String;
 
-/// A text that never grows past its limit and always has room for its last words.
+/// A text that never grows past its limit and always has room for its closing lines.
 pub(crate) struct Bounded {
     text: String,
     length: usize,
@@ -15,12 +15,13 @@ impl Bounded {
         Self { length: text.chars().count(), text, longest, reserved: 0 }
     }
 
+    /// Keeps room for the closing text that [`Self::finish`] appends.
     pub(crate) fn reserve(&mut self, characters: usize) {
-        // Two hundred more for the line that says what was left out.
+        // 200 more for the line that counts the omitted requirements.
         self.reserved = characters + 200;
     }
 
-    /// Adds the block whole, or not at all.
+    /// Appends the whole block or nothing. Returns whether it fitted.
     pub(crate) fn block(&mut self, block: &str) -> bool {
         let length = block.chars().count();
         let fits = self.length + length + self.reserved <= self.longest;

@@ -86,7 +86,7 @@ fn driven_step(status: Status, run: &Run) -> Option<String> {
         }
         Status::RateLimited => format!("{resume} when the limit is lifted"),
         Status::Cancelled | Status::Overridden | Status::Crashed => {
-            format!("`ralph status` says what it was; {resume} goes on")
+            format!("`ralph status` says what it was; {resume} continues")
         }
     })
 }

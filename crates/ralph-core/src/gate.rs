@@ -266,7 +266,7 @@ impl Gate {
                 Unknown::Untrusted => Standing::Unknown("nobody approved it yet".to_string()),
                 Unknown::Error(why) | Unknown::Inconclusive(why) => Standing::Unknown(why.clone()),
                 Unknown::Timeout { after_ms } => {
-                    Standing::Unknown(format!("no answer within {}", limits::duration(*after_ms)))
+                    Standing::Unknown(format!("timed out after {}", limits::duration(*after_ms)))
                 }
             },
         };

@@ -1,7 +1,7 @@
-//! The part of ralph that decides.
+//! The part of ralph that makes decisions. It performs no I/O.
 //!
-//! `no_std` is the guard, not an optimisation: files, processes, clocks and the environment do not resolve
-//! here, so whatever a decision depends on has to arrive as a value. Start reading at [`decide`].
+//! `no_std` is a guard, not an optimisation: files, processes, clocks and the environment do not resolve here, so
+//! everything a decision depends on must be passed in as a value. Start reading at [`decide`].
 #![no_std]
 
 extern crate alloc;
@@ -10,7 +10,6 @@ extern crate std;
 
 pub mod anchor;
 mod bounded;
-pub mod check;
 pub mod chunk;
 pub mod claim;
 pub mod decide;
@@ -20,9 +19,7 @@ pub mod ending;
 pub mod event;
 pub mod facts;
 pub mod gate;
-pub mod guard;
 pub mod hint;
-pub mod host;
 pub mod id;
 pub mod limits;
 pub mod pipeline;
@@ -35,7 +32,6 @@ pub mod run;
 pub mod source;
 pub mod status;
 pub mod text;
-pub mod transcript;
 pub mod typed;
 pub mod verdict;
 pub mod waiver;

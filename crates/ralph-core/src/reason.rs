@@ -1,4 +1,5 @@
-//! What the agent reads when it is held: bounded, most useful first, and never the same thing twice.
+//! The text an agent reads when its stop is blocked: bounded, most useful information first, and without repeating
+//! what the previous block already reported. What is stored of a stop is in [`stop_report`].
 
 mod report;
 
@@ -19,7 +20,7 @@ use core::fmt::Write;
 pub use report::report;
 use report::signature;
 
-/// The host delivers any length; a model pays for every character.
+/// The host delivers reasons of any length, but the model pays for every character.
 pub const LONGEST: usize = 8_000;
 pub const LONGEST_IN_LITTLE_ROOM: usize = 1_500;
 const LONGEST_FIRST_LINE: usize = 120;
@@ -31,37 +32,41 @@ pub(crate) const LONGEST_NAME: usize = 120;
 const LONGEST_SUMMARY: usize = 300;
 const LONGEST_FINDING: usize = 200;
 const LONGEST_RULE: usize = 80;
-/// Redaction sees this much past every cut, so that no half of a secret stands before it.
+/// Text is redacted this far beyond the point where it is truncated, so that the start of a secret never survives
+/// the cut.
 const MARGIN: usize = 4_096;
 
-/// How to speak: what must not be said, and the marks around what others said.
+/// What every text for an agent is rendered with: the secrets to remove, the nonce of the fences, and two
+/// introductions that only the first block shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Telling<'a> {
     pub redactor: &'a Redactor,
     /// Unpredictable, so that quoted text cannot end its own quotation.
     pub nonce: u64,
-    /// What the person asked for; told once, with the first block.
+    /// The goal as the person wrote it. Shown in the first block only.
     pub goal: Option<&'a str>,
-    /// Said once, when a session comes under a run it did not ask for.
+    /// Explains that this session was adopted by a run it did not start. Shown in the first block only.
     pub adopted: Option<&'a str>,
 }
 
+/// A blocked stop, and everything its reason is rendered from.
 #[derive(Clone, Copy, Debug)]
 pub struct Held<'a> {
     pub hold: Hold<'a>,
     pub requirements: &'a [Requirement],
-    /// What is open, as one mark; compared with that of the last report.
+    /// Digest of the open requirements, compared with that of the previous report.
     pub failures: Mark,
+    /// Digest of the tree and the failures; `None` if there is nothing to compare.
     pub mark: Option<Mark>,
     pub tampering: Option<&'a str>,
     pub room: Room,
 }
 
-/// How much more the agent can take in.
+/// How long a reason may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     Plenty,
-    /// Its context is nearly full: what is said now pushes out something else.
+    /// The agent's context is nearly full: every character of the reason displaces something else.
     Little,
 }
 
@@ -76,7 +81,7 @@ impl Room {
 
 pub fn held(held: &Held<'_>, telling: &Telling<'_>) -> String {
     let before = match held.hold {
-        // What an agent forgot is told as if for the first time.
+        // After a compaction the agent has lost the earlier reports, so the full text is shown again.
         Hold::Run { state, .. } if state.iteration > 0 && state.memory == Memory::Whole => {
             state.report.as_ref()
         }
@@ -93,7 +98,7 @@ pub fn held(held: &Held<'_>, telling: &Telling<'_>) -> String {
     text::cut(&said, held.room.longest())
 }
 
-/// What a person said since the agent was last held.
+/// Messages from a person that the agent has not seen yet.
 fn hints(hold: Hold<'_>) -> &[String] {
     match hold {
         Hold::Run { state, .. } => &state.hints,
@@ -101,18 +106,19 @@ fn hints(hold: Hold<'_>) -> &[String] {
     }
 }
 
-/// A list that cannot be read, or the like: it holds nobody yet, and is told when it comes up.
+/// Whether a planning requirement that is only advisory is unmet for the first time, such as a list that cannot be
+/// parsed. It does not hold the agent yet, but must be reported when it appears.
 fn has_news(requirements: &[Requirement], before: &Report, redactor: &Redactor) -> bool {
-    let told = |one: &Requirement| {
+    let was_reported = |one: &Requirement| {
         let name = name(one, redactor);
         before.lines.iter().any(|line| line.name == name)
     };
     requirements.iter().any(|one| {
-        one.stage == Stage::Planning && !one.is_required() && one.is_unmet() && !told(one)
+        one.stage == Stage::Planning && !one.is_required() && one.is_unmet() && !was_reported(one)
     })
 }
 
-/// Nothing to do but to wait.
+/// Whether all open requirements are gates that are still running.
 fn is_waiting(held: &Held<'_>) -> bool {
     held.tampering.is_none()
         && open(held.requirements).next().is_some()
@@ -121,17 +127,15 @@ fn is_waiting(held: &Held<'_>) -> bool {
 
 fn waiting(held: &Held<'_>, telling: &Telling<'_>) -> String {
     let names: Vec<_> = open(held.requirements).map(|one| name(one, telling.redactor)).collect();
-    let verb = if names.len() == 1 { "is" } else { "are" };
     let tail = run_id(held.hold).map(|run| format!(" ({run})")).unwrap_or_default();
-    let opening =
-        format!("ralph: {} {verb} still running, and nothing else is open", names.join(", "));
+    let opening = format!("ralph: waiting for {}; nothing else is open", names.join(", "));
     let closing = closing(held, None, telling);
     format!("{}{closing}\n", first_line(&opening, &tail))
 }
 
 fn unchanged(held: &Held<'_>, before: &Report) -> String {
     let seen = matches!(held.hold, Hold::Run { state, .. } if state.staleness(held.mark) > 0);
-    let how = if seen { "nothing new" } else { "the same as before" };
+    let how = if seen { "no progress" } else { "same failures" };
     let opening = format!("{}still {}, {how}", counter(held.hold), tally(held.requirements));
     let names = |waiting: bool| {
         let lines = before.lines.iter().filter(move |line| match line.standing {
@@ -175,7 +179,7 @@ fn in_full(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> S
     }
     if let Some(what) = held.tampering {
         out.block(&format!(
-            "\n✗ ralph's own files were changed: {}. They were restored; leave them alone\n",
+            "\n✗ ralph's own files were changed: {}. They were restored; do not edit them\n",
             say(what, 300, telling.redactor)
         ));
     }
@@ -206,10 +210,11 @@ pub(crate) fn list(
     let mut left_out = 0usize;
     let open: Vec<_> = open(requirements).collect();
     for (at, requirement) in open.iter().enumerate() {
-        let told = before.is_some_and(|before| {
+        let was_reported = before.is_some_and(|before| {
             before.lines.iter().any(|line| line.signature == signature(requirement))
         });
-        let shown = at < SHOWN_REQUIREMENTS && out.block(&paragraph(requirement, told, telling));
+        let shown =
+            at < SHOWN_REQUIREMENTS && out.block(&paragraph(requirement, was_reported, telling));
         left_out += usize::from(!shown);
     }
     if left_out > 0 {
@@ -219,7 +224,7 @@ pub(crate) fn list(
     for requirement in requirements.iter().filter(|one| !one.is_required() && one.is_unmet()) {
         if let Standing::Unmet(failure) = &requirement.standing {
             out.block(&format!(
-                "· {}: {} (for your information)\n",
+                "· {}: {} (advisory)\n",
                 name(requirement, telling.redactor),
                 say(&failure.summary, LONGEST_SUMMARY, telling.redactor)
             ));
@@ -236,18 +241,18 @@ pub(crate) fn list(
             out.block(&format!("✓ {}\n", met.join("  ✓ ")));
         }
         count => {
-            out.block(&format!("✓ {count} others\n"));
+            out.block(&format!("✓ {count} met\n"));
         }
     }
 }
 
-fn paragraph(requirement: &Requirement, told: bool, telling: &Telling<'_>) -> String {
+fn paragraph(requirement: &Requirement, was_reported: bool, telling: &Telling<'_>) -> String {
     let (name, stage) = (name(requirement, telling.redactor), requirement.stage.name());
     let failure = match &requirement.standing {
         Standing::Met(_) => return String::new(),
         Standing::Unknown(why) => {
             let why = say(why, 200, telling.redactor);
-            return format!("? {name} ({stage}): cannot be told: {why}\n");
+            return format!("? {name} ({stage}): no result: {why}\n");
         }
         Standing::Pending(pending) => {
             return format!("· {name} ({stage}): {}\n", say(pending.why(), 200, telling.redactor));
@@ -255,7 +260,7 @@ fn paragraph(requirement: &Requirement, told: bool, telling: &Telling<'_>) -> St
         Standing::Unmet(failure) => failure,
     };
     let summary = say(&failure.summary, LONGEST_SUMMARY, telling.redactor);
-    if told {
+    if was_reported {
         return format!("✗ {name} ({stage}): {summary}, as before\n");
     }
     let mut out = format!("✗ {name} ({stage}): {summary}\n");
@@ -275,7 +280,7 @@ fn paragraph(requirement: &Requirement, told: bool, telling: &Telling<'_>) -> St
     out
 }
 
-/// Foreign words on a line of ours: cleaned, without secrets, at most `most` characters.
+/// Makes foreign text safe to embed in a line of ours: one cleaned line without secrets, at most `most` characters.
 pub fn say(foreign: &str, most: usize, redactor: &Redactor) -> String {
     text::cut(&redactor.redact(&text::line(foreign, most + MARGIN)), most)
 }
@@ -313,8 +318,8 @@ fn findings(failure: &Failure, redactor: &Redactor) -> String {
     out
 }
 
-/// Text that others wrote. Every line is marked and the ends carry a number nobody could guess, so that nothing
-/// in it can pass for ralph's own words.
+/// Fences foreign text. Every line is prefixed and both ends carry an unpredictable number, so that nothing inside
+/// can pass for ralph's own text.
 pub fn fence(label: &str, foreign: &str, most: usize, telling: &Telling<'_>) -> String {
     let nonce = telling.nonce >> 32;
     let mut out = format!("┌ {nonce:08x} {label}\n");
@@ -328,7 +333,7 @@ pub fn fence(label: &str, foreign: &str, most: usize, telling: &Telling<'_>) -> 
     out
 }
 
-/// What changed, and one next step.
+/// The last lines of a reason: what changed since the previous block, and one next step.
 fn closing(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> String {
     let mut out = String::from("\n");
     if let Some(before) = before {
@@ -357,11 +362,11 @@ fn closing(held: &Held<'_>, before: Option<&Report>, telling: &Telling<'_>) -> S
         open(held.requirements).find(|one| !one.next.is_empty()).map(|one| one.next.as_str());
     let next = match (next, open(held.requirements).next()) {
         (Some(next), _) => next,
-        (None, Some(_)) => "Finish what is not met",
+        (None, Some(_)) => "Work on the requirements that are not met",
         (None, None) => "Leave ralph's own files alone",
     };
     let next = telling.redactor.redact(next);
-    // What is to be copied is not followed by a full stop.
+    // An agent copies the next step verbatim, so a command or marker must not be followed by a full stop.
     let stop = if next.ends_with(['`', '>']) { "\n" } else { ". " };
     let _ = write!(out, "Next: {next}{stop}Then stop again");
     out
@@ -375,36 +380,36 @@ fn open(requirements: &[Requirement]) -> impl Iterator<Item = &Requirement> {
     requirements.iter().filter(|one| one.is_open())
 }
 
-/// `2 of 5 requirements are not met, 1 cannot be told`; `None` when all are met.
+/// `2 of 5 requirements are not met, 1 has no result`; `None` if all are met.
 pub(crate) fn not_met(requirements: &[Requirement]) -> Option<String> {
     let all = requirements.iter().filter(|one| one.is_required()).count();
     let unmet = open(requirements).filter(|one| one.is_unmet()).count();
     let unknown = open(requirements).filter(|one| one.is_unknown()).count();
     let pending = open(requirements).filter(|one| one.is_pending()).count();
-    let verb = if unmet == 1 { "is" } else { "are" };
+    let be = |count: usize| if count == 1 { "is" } else { "are" };
+    let have = if unknown == 1 { "has" } else { "have" };
+    let noun = if all == 1 { "requirement" } else { "requirements" };
     match (unmet, unknown) {
         (0, 0) if pending == 0 => None,
-        (0, 0) => {
-            let verb = if pending == 1 { "is" } else { "are" };
-            Some(format!("{pending} of {all} requirements {verb} not known yet"))
-        }
-        (0, unknown) => Some(format!("{unknown} of {all} requirements cannot be told")),
-        (unmet, 0) => Some(format!("{unmet} of {all} requirements {verb} not met")),
-        (unmet, unknown) => {
-            Some(format!("{unmet} of {all} requirements {verb} not met, {unknown} cannot be told"))
-        }
+        (0, 0) => Some(format!("{pending} of {all} {noun} {} pending", be(pending))),
+        (0, unknown) => Some(format!("{unknown} of {all} {noun} {have} no result")),
+        (unmet, 0) => Some(format!("{unmet} of {all} {noun} {} not met", be(unmet))),
+        (unmet, unknown) => Some(format!(
+            "{unmet} of {all} {noun} {} not met, {unknown} {have} no result",
+            be(unmet)
+        )),
     }
 }
 
 fn tally(requirements: &[Requirement]) -> String {
     let all = requirements.iter().filter(|one| one.is_required()).count();
     match settled(requirements) {
-        0 => format!("{} of {all} not known yet", open(requirements).count()),
+        0 => format!("{} of {all} pending", open(requirements).count()),
         open => format!("{open} of {all} not met"),
     }
 }
 
-/// What is open and does not wait for its turn.
+/// Counts the open requirements that are not pending.
 fn settled(requirements: &[Requirement]) -> usize {
     open(requirements).filter(|one| !one.is_pending()).count()
 }
@@ -428,7 +433,8 @@ fn run_id(hold: Hold<'_>) -> Option<String> {
     }
 }
 
-/// The host shows this line after its own "Stop hook error:", so it stays short; the tail with the run's id stays.
+/// Truncates `head`, never `tail`, which holds the run's id. The host shows this line after its own
+/// "Stop hook error:", so it has to be short.
 pub(crate) fn first_line(head: &str, tail: &str) -> String {
     let room = LONGEST_FIRST_LINE.saturating_sub(tail.chars().count()).max(40);
     format!("{}{tail}\n", text::cut(head, room))

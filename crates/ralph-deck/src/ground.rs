@@ -2,9 +2,9 @@
 
 use ralph_core::redact::Redactor;
 use ralph_core::text;
-use ralph_exec::env::Env;
-use ralph_exec::fs;
-use ralph_exec::paths::Home;
+use ralph_home::paths::Home;
+use ralph_sys::env::Env;
+use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
 /// Built once for a command and passed on.

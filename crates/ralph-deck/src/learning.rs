@@ -3,8 +3,8 @@
 use crate::ground::Ground;
 use ralph_core::id::RunId;
 use ralph_core::text;
-use ralph_exec::clock;
-use ralph_exec::fs::{self, FileError};
+use ralph_sys::clock;
+use ralph_sys::fs::{self, FileError};
 use std::path::{Path, PathBuf};
 
 pub const LARGEST: usize = 16 * 1024;

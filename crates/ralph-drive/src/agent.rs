@@ -1,4 +1,4 @@
-//! One process of the agent's client: how it is called, with which environment, and how it is ended.
+//! Command line, environment and start of one process of the agent's client.
 
 use crate::meter::NativeCaps;
 use ralph_core::drive::{How, Settings};
@@ -6,16 +6,15 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::Limits;
 use ralph_core::redact::Redactor;
 use ralph_core::text;
-use ralph_exec::clock;
-use ralph_exec::driven;
-use ralph_exec::env::{self, Env};
-use ralph_exec::install::registration::BLOCK_CAP;
-use ralph_exec::paths::Home;
-use ralph_exec::proc::talk::{self, Heard, Talk, TalkError, Tie};
+use ralph_home::paths::Home;
+use ralph_install::install::registration::BLOCK_CAP;
+use ralph_sys::clock;
+use ralph_sys::env::{self, Env};
+use ralph_sys::proc::talk::{self, Heard, Talk, TalkError, Tie};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// What would make the client something else than what the runner talks to.
+/// Variables that would change how the client behaves or make it believe that it runs inside another session.
 const REMOVED: [&str; 8] = [
     "CLAUDECODE",
     "CLAUDE_CODE_SESSION_ID",
@@ -28,23 +27,23 @@ const REMOVED: [&str; 8] = [
 ];
 
 const LONGEST_ARGUMENT: usize = 2_000;
-/// Beginnings of names whose values matter to whoever reads the record.
+/// Prefixes of variables whose values are recorded. Of all others only the name is.
 const TELLING: [&str; 3] = ["ANTHROPIC_", "CLAUDE_", "RALPH_"];
 const LONGEST_VARIABLE: usize = 200;
 const MOST_VARIABLES: usize = 500;
-/// Room for stops that are held without being counted.
+/// Added to the client's cap for stops that are held without being counted.
 const CAP_MARGIN: u32 = 1_000;
 
-/// Everything that is the same for every process of a run.
+/// The part of an agent's command line and environment that is the same for every process of a run.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub program: PathBuf,
-    /// Where the agent works.
+    /// The agent's working directory.
     pub project: PathBuf,
     pub env: Env,
 }
 
-/// What is different from one process of a run to the next.
+/// The part that differs from one process of a run to the next.
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
     pub session: &'a SessionId,
@@ -54,12 +53,12 @@ pub struct Call<'a> {
     pub block_cap: u32,
 }
 
-/// R-L9b: more than the run's own limit, so that ours is the one that counts.
+/// The client's cap on consecutive blocks. R-L9b: higher than the run's own limit, so that ralph's limit applies first.
 pub fn block_cap(limits: &Limits) -> u32 {
     limits.max_iterations.unwrap_or(1_000_000).saturating_add(CAP_MARGIN)
 }
 
-/// The command line. R-H4e: a session is named or gone on with; only a copy is both, of another one.
+/// The command line. R-H4e: either `--session-id` or `--resume` is given; a fork has both, with different ids.
 pub fn argv(program: &Path, settings: &Settings, call: &Call<'_>) -> Vec<OsString> {
     let mut argv: Vec<OsString> = vec![program.into()];
     let mut add = |words: &[&str]| argv.extend(words.iter().map(OsString::from));
@@ -83,7 +82,7 @@ pub fn argv(program: &Path, settings: &Settings, call: &Call<'_>) -> Vec<OsStrin
     }
     let is_settings = |word: &String| word == "--settings" || word.starts_with("--settings=");
     if !settings.arguments.iter().any(is_settings) {
-        // The project's own settings win over the environment, and these win over them.
+        // The project's settings override the environment, and `--settings` overrides those.
         let cap = format!("{{\"env\":{{\"{BLOCK_CAP}\":\"{}\"}}}}", call.block_cap);
         add(&["--settings", &cap]);
     }
@@ -91,7 +90,7 @@ pub fn argv(program: &Path, settings: &Settings, call: &Call<'_>) -> Vec<OsStrin
     argv
 }
 
-/// The command line as it may be kept and shown.
+/// The command line, redacted so that it can be recorded and shown.
 pub fn shown(argv: &[OsString], redactor: &Redactor) -> Vec<String> {
     let shown =
         |word: &OsString| text::line(&redactor.redact(&word.to_string_lossy()), LONGEST_ARGUMENT);
@@ -100,7 +99,8 @@ pub fn shown(argv: &[OsString], redactor: &Redactor) -> Vec<String> {
 
 fn environment(client: &Client, run: &RunId, block_cap: u32) -> Vec<(OsString, OsString)> {
     let mut variables = client.env.variables();
-    let ours = [driven::VARIABLE, BLOCK_CAP, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"];
+    let ours =
+        [ralph_sys::env::RUNNER_VARIABLE, BLOCK_CAP, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"];
     let is_kept = |name: &OsStr| !REMOVED.iter().chain(&ours).any(|other| name == *other);
     variables.retain(|(name, _)| is_kept(name));
     let values = [run.to_string(), block_cap.to_string(), "1".to_string()];
@@ -108,8 +108,8 @@ fn environment(client: &Client, run: &RunId, block_cap: u32) -> Vec<(OsString, O
     variables
 }
 
-/// The same as it may be kept. What a variable is named for is told by its name; the values of those that are the
-/// client's or ours say why it did what it did.
+/// The environment, redacted for the record. Values are kept only for the client's and ralph's own variables, because
+/// they explain how the client behaved.
 pub(crate) fn kept(
     client: &Client,
     (run, block_cap): (&RunId, u32),
@@ -132,7 +132,7 @@ pub(crate) fn kept(
     kept
 }
 
-/// Starts it. It is killed when we are, and whoever it started is found by the mark.
+/// Starts the client. It is killed when this process dies, and processes it leaves behind are found by `mark`.
 pub(crate) fn start(
     client: &Client,
     (home, run): (&Home, &RunId),
@@ -156,7 +156,7 @@ pub(crate) fn start(
     talk::start(&spec, hear)
 }
 
-/// A new id for a session, as the client makes them up.
+/// A new session id: a random UUID, like those that the client generates.
 pub fn new_session() -> Option<SessionId> {
     let key = clock::random_key()?;
     let mut id = String::with_capacity(36);

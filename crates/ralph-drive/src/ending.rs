@@ -1,5 +1,6 @@
-//! How a turn ended, from what the client told in its own fields. Neither the text of an answer nor an exit code of 0
-//! says anything: a repository may be full of "limit reached", and a turn that nobody asked us about ends with 0 too.
+//! How a turn ended, classified only by the structured fields that the client sends. The text of an answer and an exit
+//! code of 0 are no evidence: a repository may be full of "limit reached", and a turn that ended without asking ralph
+//! exits with 0 too.
 
 use crate::wire::{LimitStatus, Line, Outcome, RateLimit};
 use ralph_core::drive::Cause;
@@ -12,32 +13,32 @@ mod tests;
 
 const LONGEST: usize = 300;
 
-/// What was seen of one turn.
+/// The facts about one turn that decide how it ended.
 #[derive(Clone, Debug, Default)]
 pub struct TurnFacts {
-    /// The last one, if there was any.
+    /// The last result of the turn, if any.
     pub result: Option<Outcome>,
     pub stop: Stop,
-    /// The client said that it lets go what was held.
+    /// The client announced that it overrides the block.
     pub is_overridden: bool,
-    /// We told it to break off.
+    /// The runner interrupted the turn.
     pub is_interrupted: bool,
-    /// What the host's own event says went wrong.
+    /// The failure class from the host's own `StopFailure` event.
     pub failure: Option<Trouble>,
-    /// What the last error in place of an answer says went wrong.
+    /// The error name from the last message that was an error instead of an answer.
     pub error: Option<String>,
-    /// The last word on the provider's limits. It is told when it changes, so it outlives the turn.
+    /// The last rate-limit event. The client sends one only when something changes, so it is kept beyond the turn.
     pub limit: Option<RateLimit>,
-    /// How the process ended, if it did.
+    /// How the process exited, if it did.
     pub exit: Option<Exit>,
 }
 
-/// Whether we were asked at the last stop of the turn, and what we said.
+/// Whether the client asked about the last stop of the turn, and ralph's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stop {
     #[default]
     NotAsked,
-    /// The answer is on its way.
+    /// The answer is still being decided.
     Asked {
         request: String,
     },
@@ -47,7 +48,7 @@ pub enum Stop {
     LetGo {
         request: String,
     },
-    /// The answer came too late, or was not understood: the client went on without it.
+    /// The answer came too late or was rejected: the client went on without it.
     Unheard,
 }
 
@@ -65,22 +66,22 @@ pub struct Exit {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// We were asked, and let it go.
+    /// The client asked, and ralph allowed the stop.
     Done,
-    /// The turn is over and we were not asked, or not heard.
+    /// The turn is over, but the client did not ask or did not get the answer.
     Unasked,
-    /// We held it, and the client let it go.
+    /// The client ended the turn although ralph held it.
     Overridden,
-    /// No model was asked anything.
+    /// No request was sent to a model.
     Empty,
-    /// A hook of somebody else's ended it.
+    /// Another hook ended the turn.
     HookStopped,
     MaxTurns,
-    /// What the process itself was allowed to spend is spent: it answers nothing any more.
+    /// The budget of the process is spent: it accepts no more messages.
     Budget,
     RateLimited {
         resets_at_ms: Option<u64>,
-        /// As the provider calls it.
+        /// The provider's name for the rate-limit window.
         window: Option<String>,
     },
     Overloaded,
@@ -88,34 +89,34 @@ pub enum Ending {
     Server,
     Auth(String),
     Billing(String),
-    /// What is asked for does not exist, whoever asks: a model, an address.
+    /// The requested model or address does not exist.
     NotFound(String),
     ContextFull,
     OutputLimit,
     Refused,
     Interrupted,
-    /// The session that was to be resumed is not there.
+    /// The session to resume does not exist.
     NoSession,
-    /// The client names it, and we have no name for it.
+    /// An error that this version does not know, in the client's words.
     Error(String),
-    /// The process ended without a result.
+    /// The process exited without a result.
     Crashed(Exit),
-    /// Neither a result nor an end.
+    /// Neither a result nor an exit.
     Silent,
 }
 
-/// What is to be done about it.
+/// How the run loop reacts to an ending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Look at the work.
+    /// The turn is complete: act on the decision about its stop, or verify the work.
     Settled,
-    /// A fresh session has to go on: this one takes nothing in any more.
+    /// The context is full: a fresh session has to take over.
     Full,
-    /// It will get better.
+    /// A temporary failure: wait and retry.
     Weather(Cause),
-    /// Only a person gets it to go on.
+    /// Only a person can fix it.
     Fatal { status: Status, why: String },
-    /// Start the process again, a bounded number of times.
+    /// Restart the process, a limited number of times.
     Broken,
 }
 
@@ -129,7 +130,7 @@ impl TurnFacts {
             Line::Cancelled { request } if self.stop.request() == Some(request) => {
                 self.stop = Stop::Unheard;
             }
-            // Hooks of tools fail before the stop is asked about, so after it, it is the stop's.
+            // Tool hooks fail before the client asks about the stop, so a later failure is the stop hook's.
             Line::HookFailed { .. } if self.stop.request().is_some() => self.stop = Stop::Unheard,
             Line::Cancelled { .. }
             | Line::HookFailed { .. }
@@ -155,7 +156,7 @@ impl TurnFacts {
         self.stop = Stop::Asked { request: request.to_owned() };
     }
 
-    /// An answer to what the client gave up waiting for changes nothing.
+    /// Ignores an answer to a request that the client has already given up on.
     pub fn answered(&mut self, request: &str, answer: Answer) {
         if self.stop.request() == Some(request) {
             let request = request.to_owned();
@@ -166,7 +167,7 @@ impl TurnFacts {
         }
     }
 
-    /// For the turn after this one.
+    /// The initial facts of the next turn.
     pub fn next(&self) -> Self {
         Self { limit: self.limit.clone(), ..Self::default() }
     }
@@ -199,14 +200,14 @@ pub fn of(facts: &TurnFacts) -> Ending {
             Ending::ContextFull
         }
         (_, Some("stop_hook_prevented" | "hook_stopped")) => Ending::HookStopped,
-        // It never began: no turn, no reason, and a session that nobody knows.
+        // The turn never began: this is how the client reports a session that it does not have.
         ("error_during_execution", None) if result.num_turns == Some(0) => Ending::NoSession,
         ("success", None | Some("completed")) if !result.is_error => completed(facts, result),
         _ => failed(facts, result),
     }
 }
 
-/// What looks like success is one only if we were asked last and let it go.
+/// A result that looks like success is one only if ralph allowed the last stop.
 fn completed(facts: &TurnFacts, result: &Outcome) -> Ending {
     match &facts.stop {
         _ if facts.is_overridden => Ending::Overridden,
@@ -291,13 +292,13 @@ fn limited(facts: &TurnFacts) -> Ending {
 }
 
 impl RateLimit {
-    /// The provider takes nothing until the reset.
+    /// Whether the provider rejects all requests until the reset.
     pub fn is_in_force(&self) -> bool {
         self.status == LimitStatus::Rejected && !self.is_overage
     }
 }
 
-/// What the client says about it, for a person to read.
+/// The client's description of the error, for people.
 fn words(result: &Outcome) -> String {
     match &result.text {
         Some(text) if !text.is_empty() => text.clone(),
@@ -334,7 +335,7 @@ pub fn class(ending: &Ending) -> Class {
     }
 }
 
-/// For a program.
+/// A stable name for programs.
 pub fn name(ending: &Ending) -> &'static str {
     match ending {
         Ending::Done => "done",
@@ -362,38 +363,38 @@ pub fn name(ending: &Ending) -> &'static str {
     }
 }
 
-/// For a person and for the journal.
+/// A clause for people and for the journal.
 pub fn sentence(ending: &Ending) -> String {
     match ending {
         Ending::Done => "the turn is over".into(),
-        Ending::Unasked => "the turn ended and nobody was asked about it".into(),
+        Ending::Unasked => "the turn ended without asking ralph".into(),
         Ending::Overridden => "the client ended a turn that was held".into(),
-        Ending::Empty => "the turn ended before the model was asked anything".into(),
+        Ending::Empty => "the turn ended without a request to the model".into(),
         Ending::HookStopped => "another hook ended the turn".into(),
-        Ending::MaxTurns => "the client's limit of turns is reached".into(),
+        Ending::MaxTurns => "the client's turn limit is reached".into(),
         Ending::Budget => "the client's own budget is used up".into(),
         Ending::RateLimited { .. } => "the provider's rate limit is reached".into(),
         Ending::Overloaded => "the provider is overloaded".into(),
         Ending::Network => "the provider cannot be reached".into(),
-        Ending::Server => "the provider has an error of its own".into(),
-        Ending::Auth(said) => format!("the provider does not accept the login: {said}"),
-        Ending::Billing(said) => format!("the provider wants to be paid: {said}"),
-        Ending::NotFound(said) => format!("what is asked for does not exist: {said}"),
+        Ending::Server => "the provider returned a server error".into(),
+        Ending::Auth(said) => format!("the provider rejected the login: {said}"),
+        Ending::Billing(said) => format!("the provider reports a billing problem: {said}"),
+        Ending::NotFound(said) => format!("the requested model or address does not exist: {said}"),
         Ending::ContextFull => "the context is full".into(),
-        Ending::OutputLimit => "the answer was longer than the model may write".into(),
+        Ending::OutputLimit => "the answer exceeded the model's output limit".into(),
         Ending::Refused => "the model refused to answer".into(),
         Ending::Interrupted => "the agent was interrupted".into(),
-        Ending::NoSession => "the session to be resumed does not exist".into(),
+        Ending::NoSession => "the session to resume does not exist".into(),
         Ending::Error(said) => format!("the client failed: {said}"),
         Ending::Crashed(exit) => match (exit.code, exit.signal) {
             (_, Some(signal)) => {
-                format!("the agent was ended by signal {signal} before its turn was over")
+                format!("the agent was killed by signal {signal} during its turn")
             }
             (Some(code), None) => {
-                format!("the agent exited with code {code} before its turn was over")
+                format!("the agent exited with code {code} during its turn")
             }
-            (None, None) => "the agent ended before its turn was over".into(),
+            (None, None) => "the agent exited during its turn".into(),
         },
-        Ending::Silent => "nothing was heard of the agent".into(),
+        Ending::Silent => "the agent stopped responding".into(),
     }
 }

@@ -1,17 +1,20 @@
-//! Drives agents. One run goes on over as many sessions as it takes: held inside a session, handed over before the
-//! context is full, with one contract, one set of counters and one budget.
+//! The runner: starts an agent headless and drives one run over as many sessions as it takes. Stops are held inside a
+//! session, and work is handed over to a fresh session before the context is full, with one contract, one set of
+//! counters and one budget.
 //!
 //! ```text
-//! agent's stream ─ wire ─▶ Line ─▶ session: a hook callback? ─ ralph-exec's pipeline decides ─▶ answer, in-band
-//!                                     │ a result, an end, silence
-//!                                     ▼
-//!                                  ending ─▶ night: say on · fresh session · look · wait · park · over
+//! agent's stream ─ wire ─▶ StreamLine ─▶ session: hook callback? ─ ralph-hook decides ─▶ answer, in-band
+//!                                           │ result, exit, silence
+//!                                           ▼
+//!                            turn_ending ─▶ run_loop: message · fresh session · verify · wait · park · end
 //! ```
 //!
-//! Nothing here draws: whoever watches is told what happened ([`told::Told`]).
+//! Nothing here prints. A [`RunWatcher`](run_event::RunWatcher) receives every [`RunEvent`](run_event::RunEvent) and
+//! decides how to show it.
 
 pub mod agent;
 pub mod ending;
+pub mod forge;
 pub mod handoff;
 pub mod meter;
 mod night;

@@ -1,8 +1,8 @@
-//! What a session costs, from the host's own records and never from what a model says.
+//! The cost of a session, metered from the client's own figures and never from a model's text.
 //!
-//! A result line bills what was spent since the one before it, subagents and summaries included. The client's own
-//! total is no measure across processes: a resumed session goes on with it, a killed one starts from nothing. So a
-//! [`Tally`] adds up differences, on top of what the run's record already has.
+//! A result line bills everything since the previous one, including subagents and compactions. The client's total
+//! cannot be compared across processes: a resumed session continues it, a session that was killed starts again at zero.
+//! So a [`CostTally`] adds up differences, on top of the cost that the run's journal already has.
 
 use crate::wire::{Assistant, ModelUsage, Outcome};
 use ralph_core::drive::{Meter, Metered, Settings, Source};
@@ -11,70 +11,70 @@ use ralph_core::limits::Limits;
 use ralph_core::run::{Driving, Spent};
 use std::collections::BTreeMap;
 
-/// Calls of one turn that are told apart; what is beyond them is known when the turn is billed.
+/// Maximum number of calls that are counted individually in one turn; the rest is included in the turn's bill.
 const MOST_CALLS: usize = 10_000;
 const LONGEST_ID: usize = 200;
-/// One call never took more, whatever a line says.
+/// Upper bound for the tokens of one call, whatever the client reports.
 const MOST_TOKENS: u64 = 1 << 40;
 
-/// Where a tally starts.
+/// The initial values of a tally.
 #[derive(Clone, Debug)]
 pub struct Opening {
     pub session: SessionId,
     pub source: Source,
-    /// What the record has of this session; nothing for a fresh one.
+    /// The cost of this session on record; zero for a fresh one.
     pub known: Spent,
     pub turns: u32,
-    /// What the client's own totals are taken to begin with until it says what it [`carries`](Tally::carries).
+    /// The assumed start of the client's own totals, until [`set_carried`](CostTally::set_carried) replaces it.
     pub carried: Spent,
     /// See [`worst_turn`].
     pub worst_turn_micro_usd: u64,
 }
 
-/// What a result line says about money.
+/// The cost figures of a result line.
 struct Bill {
-    /// Of the client up to now.
+    /// The client's total so far.
     total_micro_usd: Option<u64>,
     total_tokens: Option<u64>,
-    /// Since the line before.
+    /// Cost since the previous result line.
     since: Option<Spent>,
     since_tokens: Option<u64>,
 }
 
-/// The meter of one process.
+/// Adds up the cost of one process of the agent.
 #[derive(Clone, Debug)]
 pub struct Tally {
     opening: Opening,
     spent: Spent,
     turns: u32,
     meter: Meter,
-    /// The client's own totals when it last told them.
+    /// The client's own totals at the last result.
     last: Option<Spent>,
     dearest: Option<Price>,
     in_flight: Turn,
 }
 
-/// The turn that is not billed yet.
+/// The turn in progress, which is not billed yet.
 #[derive(Clone, Debug, Default)]
 struct Turn {
     is_asked: bool,
     calls: BTreeMap<String, u64>,
-    /// What the client said in the middle of it that it has cost.
+    /// Its cost so far, if the client reported a total in the middle of it.
     told: Option<u64>,
 }
 
-/// Money for tokens, as a fraction.
+/// A price as a fraction: cost per tokens.
 #[derive(Clone, Copy, Debug)]
 struct Price(Spent);
 
-/// What the client is told to stop at by itself.
+/// Limits that the client enforces itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NativeCaps {
-    /// For `--max-budget-usd`, which counts this process alone, whatever the session cost before.
+    /// For `--max-budget-usd`, which applies to this process alone and ignores earlier costs of the session.
     pub max_budget_usd: Option<String>,
 }
 
-/// What a turn may cost: the dearest so far, and what the settings say before there was one.
+/// The assumed worst cost of a turn: that of the most expensive turn so far, or the configured value before the first.
 pub fn worst_turn(driving: &Driving, settings: &Settings) -> u64 {
     match driving.worst_turn_micro_usd {
         0 => settings.worst_turn_micro_usd,
@@ -82,8 +82,8 @@ pub fn worst_turn(driving: &Driving, settings: &Settings) -> u64 {
     }
 }
 
-/// What is left of the run's budget and of the day's, whichever is less. It never reads as no limit: a budget that
-/// is spent leaves the smallest amount there is.
+/// The remaining budget of the run or of the day, whichever is less. A spent budget becomes the smallest possible
+/// amount, because the client reads zero as "no limit".
 pub fn native_caps(limits: &Limits, spent: Spent, left_today: Option<u64>) -> NativeCaps {
     let left = limits.max_cost_micro_usd.map(|most| most.saturating_sub(spent.micro_usd));
     let least = left.into_iter().chain(left_today).min();
@@ -103,24 +103,24 @@ impl Tally {
             turns,
             meter: Meter::Told,
             last: None,
-            // What is on record may be assumed, and a dollar for a hundred tokens is no price.
+            // Not derived from the recorded cost: that may be an assumption.
             dearest: None,
             in_flight: Turn::default(),
         }
     }
 
-    /// What the client's own totals begin with.
+    /// Sets the value that the client's own totals start from.
     pub fn carries(&mut self, micro_usd: u64) {
         self.opening.carried.micro_usd = micro_usd;
     }
 
-    /// The agent was given something to do.
+    /// A turn has begun that may cost something.
     pub fn asked(&mut self) {
         self.in_flight.is_asked = true;
     }
 
-    /// A line of the agent's or of a subagent's. What the model took in is counted once per message; what it put out
-    /// is known when the turn is billed.
+    /// Counts the input tokens of a message of the agent or a subagent, once per message. Output tokens are known only
+    /// when the turn is billed.
     pub fn called(&mut self, line: &Assistant) {
         let (Some(id), Some(usage)) = (&line.message, &line.usage) else { return };
         let calls = &mut self.in_flight.calls;
@@ -132,13 +132,14 @@ impl Tally {
         *known = usage.total().min(MOST_TOKENS).max(*known);
     }
 
-    /// The client's own total, in the middle of a turn: held in-band, a turn may last for hours before it is billed.
+    /// Takes the client's own total in the middle of a turn. With stops held in-band, hours may pass before a turn is
+    /// billed.
     pub fn told(&mut self, total_micro_usd: u64) {
         let reached = self.last.map_or(self.opening.carried.micro_usd, |last| last.micro_usd);
         self.in_flight.told = Some(grown(reached, total_micro_usd));
     }
 
-    /// A turn came to its result.
+    /// Bills a turn from its result.
     pub fn billed(&mut self, outcome: &Outcome) -> Metered {
         let bill = Bill::of(outcome);
         let heard = self.in_flight.tokens();
@@ -162,7 +163,8 @@ impl Tally {
         self.charge(turn, if cost.is_some() { Meter::Told } else { Meter::Assumed })
     }
 
-    /// The process ended, or is about to be ended, before the turn came to its result. `None` where there was none.
+    /// Charges a turn that ends without a result because its process exited or is about to be killed. `None` if no turn
+    /// was in progress.
     pub fn broken_off(&mut self) -> Option<Metered> {
         let turn = std::mem::take(&mut self.in_flight);
         let tokens = turn.tokens();
@@ -173,8 +175,8 @@ impl Tally {
         Some(self.charge(Spent { micro_usd, tokens }, Meter::Assumed))
     }
 
-    /// The same in the middle of a turn, for a decision that cannot wait for its result. The turn is still to be
-    /// billed, and may turn out cheaper.
+    /// The cost including an estimate of the turn in progress, for a decision that cannot wait for the result. The turn
+    /// is billed later and may turn out cheaper.
     pub fn so_far(&self) -> Metered {
         let tokens = self.in_flight.tokens();
         let micro_usd = if tokens > 0 { self.estimate(&self.in_flight) } else { 0 };
@@ -186,7 +188,7 @@ impl Tally {
         self.metered(plus(self.spent, Spent { micro_usd, tokens }), meter)
     }
 
-    /// What the client told, else tokens at the dearest price there was, else the worst.
+    /// The client's figure, else the tokens at the highest price so far, else the worst case.
     fn estimate(&self, turn: &Turn) -> u64 {
         let tokens = turn.tokens();
         let by_price = self.dearest.filter(|_| tokens > 0).map(|price| price.times(tokens));
@@ -197,7 +199,7 @@ impl Tally {
         &self.opening.session
     }
 
-    /// The session up to the last result.
+    /// The cost of the session up to the last charge.
     pub fn spent(&self) -> Spent {
         self.spent
     }
@@ -219,7 +221,7 @@ impl Tally {
         }
     }
 
-    /// What the client's totals were before this result.
+    /// The client's totals before this result.
     fn reached(&self) -> Spent {
         self.last.unwrap_or(self.opening.carried)
     }
@@ -227,7 +229,7 @@ impl Tally {
     fn micro_usd(&self, bill: &Bill) -> Option<u64> {
         let by_total = bill.total_micro_usd.map(|total| grown(self.reached().micro_usd, total));
         match bill.since {
-            // The client's first total may begin with what somebody else spent, or with nothing.
+            // The client's first total may include the cost of another session, or start at zero.
             Some(since) if self.last.is_none() => Some(since.micro_usd),
             Some(since) => Some(since.micro_usd.max(by_total.unwrap_or(0))),
             None => by_total,
@@ -247,7 +249,7 @@ fn plus(one: Spent, other: Spent) -> Spent {
     }
 }
 
-/// A total that went down started again from nothing.
+/// The growth of a total. A total that went down was reset to zero in between.
 fn grown(before: u64, now: u64) -> u64 {
     now.checked_sub(before).unwrap_or(now)
 }
@@ -284,14 +286,14 @@ impl Bill {
         Self {
             total_micro_usd: outcome.micro_usd,
             total_tokens: sum(&outcome.models).map(|models| models.tokens),
-            // Tokens without a price: the total has to tell.
+            // Tokens without a price are no bill: then the growth of the total is used.
             since: since.filter(|since| since.micro_usd > 0 || since.tokens == 0),
             since_tokens: since.map(|since| since.tokens),
         }
     }
 }
 
-/// All that went in and out, from the cache or not. `None` where no model is named.
+/// The sum over all models, cached tokens included. `None` without any model.
 fn sum(models: &[ModelUsage]) -> Option<Spent> {
     let add = |sum, model: &ModelUsage| {
         plus(sum, Spent { micro_usd: model.micro_usd, tokens: model.usage.total() })

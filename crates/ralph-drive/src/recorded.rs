@@ -1,6 +1,6 @@
-//! What a real client said when it was driven: `<` are its lines, `>` ours.
+//! Recordings of a real client, for tests: `<` marks its lines, `>` ours.
 
-/// By name, in the order of their names.
+/// Name and text of each recording, sorted by name.
 pub(crate) const RECORDED: &[(&str, &str)] = &[
     ("another-hook-stopped", include_str!("../fixtures/stream/another-hook-stopped.txt")),
     ("background-agent", include_str!("../fixtures/stream/background-agent.txt")),
@@ -44,7 +44,7 @@ pub(crate) const RECORDED: &[(&str, &str)] = &[
     ("status-529", include_str!("../fixtures/stream/status-529.txt")),
 ];
 
-/// A client with a subscription could not be had: these lines are written after its schema.
+/// Not recorded, because that needs a client with a subscription: these lines follow its schema.
 pub(crate) const REJECTED: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1794812400,"rateLimitType":"five_hour","utilization":1.0,"overageStatus":"rejected","isUsingOverage":false},"uuid":"0b6f3d5e-6c9b-4a55-9d0e-0c3b8f0e2b11","session_id":"e7f1e605-eb3b-4704-a4b4-05b53fdc0385"}"#;
 pub(crate) const OVERAGE: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1794812400,"rateLimitType":"five_hour","utilization":1.0,"overageStatus":"allowed","isUsingOverage":true}}"#;
 pub(crate) const WARNING: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1794812400,"rateLimitType":"seven_day","utilization":0.91,"surpassedThreshold":0.9}}"#;
@@ -54,7 +54,7 @@ pub(crate) fn recorded(name: &str) -> &'static str {
     found.map(|(_, text)| *text).expect("no such recording")
 }
 
-/// What the client said.
+/// The client's lines of a recording.
 pub(crate) fn said(recording: &'static str) -> impl Iterator<Item = &'static str> {
     recording.lines().filter_map(|line| line.strip_prefix("< "))
 }

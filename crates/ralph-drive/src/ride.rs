@@ -1,4 +1,4 @@
-//! What stays the same from the first session of a run to its last.
+//! The state that all sessions of a run share: settings, home, redactor and the watcher that receives events.
 
 use crate::agent::{self, Client};
 use crate::told::{Standing, Told, Watcher};
@@ -10,15 +10,16 @@ use ralph_core::id::RunId;
 use ralph_core::record::{Entry, Run};
 use ralph_core::redact::Redactor;
 use ralph_core::run::{Driving, Phase, Spent, State};
-use ralph_exec::clock::{self, Deadline};
-use ralph_exec::paths::Home;
-use ralph_exec::store::{self, Opened, StoreError};
-use ralph_exec::world::{Driven, World};
-use ralph_exec::{control, driven, journal, ledger};
+use ralph_home::paths::Home;
+use ralph_home::store::{self, Opened, StoreError};
+use ralph_home::world::{Driven, World};
+use ralph_home::{journal, ledger};
+use ralph_hook::{control, driven};
+use ralph_sys::clock::{self, Deadline};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Gates may take as long as their own timeouts say; nobody else waits for the answer.
+/// Only the runner waits for a decision, so gates may take as long as their own timeouts allow.
 const LONGEST_ANSWER: Duration = Duration::from_hours(24);
 const LONGEST_TOOL: usize = 80;
 const MOST_TOOLS: usize = 20;
@@ -32,13 +33,13 @@ pub(crate) struct Ride<'a> {
     pub redactor: Redactor,
     pub watcher: &'a mut dyn Watcher,
     pub word: Word,
-    /// The wish that the person was told of.
+    /// The stop request that was last acknowledged.
     pub heeded: Wish,
-    /// How often which tool was not permitted.
+    /// Number of denied calls by tool.
     pub denied: BTreeMap<String, u32>,
 }
 
-/// Whether what is said next holds a person's words, which are then no longer due.
+/// Whether the next message contains a person's hints, which are delivered once the agent answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     None,
@@ -61,7 +62,7 @@ impl Ride<'_> {
         self.tell(&Told::Note { text });
     }
 
-    /// Counted for the report, as many tools as it names.
+    /// Counts a denied call for the report, up to the number of tools that it lists.
     pub(crate) fn denied(&mut self, tool: &str) {
         let tool = ralph_core::text::line(&self.redactor.redact(tool), LONGEST_TOOL);
         if self.denied.len() < MOST_TOOLS || self.denied.contains_key(&tool) {
@@ -74,15 +75,15 @@ impl Ride<'_> {
         self.wishes.get()
     }
 
-    /// Whoever pressed Ctrl-C sees that it was heard, and what another one does.
+    /// Confirms a Ctrl-C to the person and says what pressing it again does.
     pub(crate) fn acknowledge(&mut self) {
         let wish = self.wish();
         if wish > self.heeded {
             self.heeded = wish;
             self.note(match wish {
                 Wish::None => return,
-                Wish::AfterTheTurn => "it ends after this turn; Ctrl-C once more ends it now",
-                Wish::Now => "it ends now",
+                Wish::AfterTheTurn => "stopping after this turn; press Ctrl-C again to stop now",
+                Wish::Now => "stopping now",
             });
         }
     }
@@ -95,7 +96,7 @@ impl Ride<'_> {
         Some(World { driven: Some(known), ..world })
     }
 
-    /// For whoever decides nothing, and need not know how the run stands.
+    /// A world without facts about the driver, for operations that decide nothing.
     fn plain_world(&self) -> Option<World> {
         let world = World::new(self.client.env.clone(), Deadline::after(LONGEST_ANSWER))?;
         Some(World { home: self.home.clone(), ..world })
@@ -103,17 +104,17 @@ impl Ride<'_> {
 
     pub(crate) fn spent_today(&self) -> Option<u64> {
         self.settings.day_micro_usd?;
-        // What cannot be read bounds nothing; the run's own limit still does.
+        // An unreadable ledger imposes no limit; the run's own limit still applies.
         ledger::today(self.home, clock::now_ms()).ok()
     }
 
-    /// Whoever cannot read the limits of a run is stopped by the next thing they do.
+    /// Unlimited if the run cannot be loaded: the next operation reports that error.
     fn block_cap(&self) -> u32 {
         let opened = self.load();
         opened.map_or(u32::MAX, |it| agent::block_cap(it.state.limits(&it.run)))
     }
 
-    /// What a forecast is made from.
+    /// The input of the backoff policy.
     pub(crate) fn sky<'a>(&'a self, driving: &'a Driving) -> Sky<'a> {
         Sky {
             run: &self.run,
@@ -133,22 +134,22 @@ impl Ride<'_> {
         driven::record(&world, &self.run, drove)
     }
 
-    /// What was spent goes on record, and what it grew by since `booked` into the ledger of the day.
+    /// Records the session's cost, and books its growth since `booked` in today's ledger.
     pub(crate) fn charge(&self, booked: Spent, metered: Metered) -> Result<Opened, StoreError> {
         if let Some(expense) = ledger::Entry::new(&self.run, booked, &metered) {
-            // A day's sum that cannot be written bounds nothing, and the run's own limit still does.
+            // If the ledger cannot be written, the daily limit is not enforced; the run's own limit still is.
             drop(ledger::add(self.home, clock::now_ms(), &expense));
         }
         self.record(Drove::Metered(metered))
     }
 
-    /// All that is on record. What cannot be read tells nothing.
+    /// All journal entries; none if the journal cannot be read.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let read = journal::read(&self.home.run(&self.run).journal());
         read.map(|read| read.entries).unwrap_or_default()
     }
 
-    /// Whether a person ended, paused or cancelled it from elsewhere.
+    /// The run's phase, which another process may have changed meanwhile.
     pub(crate) fn phase(&self) -> Result<Phase, StoreError> {
         Ok(control::phase(self.home, &self.load()?))
     }
@@ -159,7 +160,7 @@ impl Ride<'_> {
         Ok(())
     }
 
-    /// The same for whoever has just read it.
+    /// Like [`emit_progress`](Self::emit_progress), for a run that is already loaded.
     pub(crate) fn stands_as(&mut self, opened: &Opened, context_permille: Option<u16>) {
         let standing = standing(&opened.run, &opened.state, context_permille);
         self.tell(&Told::Standing(standing));

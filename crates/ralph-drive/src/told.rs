@@ -1,7 +1,7 @@
-//! What happened, for whoever watches: a terminal, or a program that reads one JSON object per line.
+//! Events of a driven run, for a terminal or for a program that reads one JSON object per line.
 //!
-//! Text in it that an agent, a tool or a file said is foreign: cleaned and redacted before it is told, bounded, and
-//! still nothing that a terminal or a shell may interpret.
+//! Text that comes from an agent, a tool or a file is foreign. It is cleaned, redacted and bounded before it gets into
+//! an event, but must still never be interpreted by a terminal or a shell.
 
 use ralph_core::drive::{How, Remedy};
 use ralph_core::id::{RunId, SessionId};
@@ -10,11 +10,11 @@ use ralph_core::status::Status;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Told in the order in which it happened.
+/// One event of a driven run, emitted in the order in which the events happen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Told {
-    /// The run is there, and nothing has been started yet.
+    /// The run is loaded; no agent has been started yet.
     Prepared {
         run: RunId,
         title: String,
@@ -30,12 +30,12 @@ pub enum Told {
         model: Option<String>,
         argv: Vec<String>,
     },
-    /// The agent said something.
+    /// The agent or a subagent wrote text.
     Said {
         by: Speaker,
         text: String,
     },
-    /// The agent uses a tool; `what` is one line: a command, a path.
+    /// The agent calls a tool; `what` is a one-line summary such as a command or a path.
     Tool {
         by: Speaker,
         name: String,
@@ -46,7 +46,7 @@ pub enum Told {
         by: Speaker,
         text: String,
     },
-    /// A gate is at work.
+    /// A gate has started.
     GateStarted {
         name: String,
     },
@@ -55,22 +55,22 @@ pub enum Told {
         outcome: String,
         took_ms: u64,
     },
-    /// The agent wanted to stop and was held.
+    /// The agent tried to stop and was held.
     Held {
         iteration: u32,
         most: Option<u32>,
         open: u32,
         because: String,
         reason: String,
-        /// The first of what is not met, as the decision saw it.
+        /// The first unmet requirements, as the decision saw them.
         missing: Vec<Missing>,
     },
-    /// The agent may stop.
+    /// The agent was allowed to stop.
     LetGo {
         rule: String,
         because: String,
     },
-    /// A fresh session goes on.
+    /// A fresh session takes over.
     HandedOver {
         why: String,
         permille: Option<u16>,
@@ -81,14 +81,14 @@ pub enum Told {
         class: String,
         text: String,
     },
-    /// Nothing is done until then; told again every second while it lasts.
+    /// The runner waits until then. Emitted again every second while the wait lasts.
     Waiting {
         why: String,
         until_ms: u64,
         attempt: u32,
     },
     Woke,
-    /// Nothing was heard of the agent for this long, and this is done about it.
+    /// The agent sent nothing for this long; `done` is the runner's reaction.
     Silent {
         after_ms: u64,
         done: ralph_core::drive::Silence,
@@ -102,12 +102,12 @@ pub enum Told {
         text: String,
         until_ms: u64,
     },
-    /// Where the run stands: told whenever it changed.
+    /// Current counters and limits, emitted whenever they change.
     Standing(Standing),
     Note {
         text: String,
     },
-    /// The last thing that is told.
+    /// Always the last event.
     Ended(Box<Report>),
 }
 
@@ -118,7 +118,7 @@ pub enum Speaker {
     Subagent,
 }
 
-/// What a status bar shows.
+/// Counters and limits of a run, as a status bar shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Standing {
     pub iteration: u32,
@@ -131,12 +131,12 @@ pub struct Standing {
     pub elapsed_ms: u64,
     pub max_duration_ms: Option<u64>,
     pub sessions: u32,
-    /// What is not met, when it was last looked at.
+    /// Unmet requirements at the last verification.
     pub open: Option<u32>,
     pub total: Option<u32>,
 }
 
-/// How it ended.
+/// The final report of a driven run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     pub run: RunId,
@@ -144,28 +144,28 @@ pub struct Report {
     pub status: Status,
     pub because: String,
     pub standing: Standing,
-    /// What was open at the last look.
+    /// Requirements that were unmet at the last verification.
     pub open: Vec<Open>,
     pub met: Vec<String>,
-    /// Files that differ from the start of the run, as far as git tells.
+    /// Files that differ from the start of the run, according to git.
     pub files: Vec<String>,
     /// `abbreviated id, subject`, oldest first.
     pub commits: Vec<String>,
-    /// The commit that the work is exactly the tree of; `None` while something is not committed.
+    /// The commit whose tree is exactly the work; `None` if anything is uncommitted.
     pub commit: Option<String>,
-    /// How many paths differ from the last commit; `None` where git cannot tell.
+    /// Number of paths that differ from the last commit; `None` if git does not know.
     pub uncommitted: Option<usize>,
-    /// The last state of the work, as `ralph checkpoint` names it.
+    /// The last checkpoint, as `ralph checkpoint` names it.
     pub checkpoint: Option<String>,
-    /// What to type next, if anything.
+    /// The next command to type, if any.
     pub next: Option<String>,
-    /// What became of a work tree of its own, or of the pull request.
+    /// How the run's own work tree or pull request was settled.
     pub settled: Option<String>,
-    /// Where the work is that did not land, and what to type.
+    /// Where unmerged work is, and the commands to get at it.
     pub unmerged: Option<String>,
-    /// What of the money nobody billed: the worst was taken.
+    /// The part of the cost that the client never billed; the worst case was assumed for it.
     pub assumed_micro_usd: u64,
-    /// Tool calls that were not permitted since this runner began.
+    /// Tool calls that were denied since this runner started.
     pub denied: Vec<Denied>,
     pub sessions: Vec<SessionId>,
 }
@@ -175,7 +175,7 @@ pub struct Missing {
     pub name: String,
     pub standing: Known,
     pub note: String,
-    /// The first of what was found.
+    /// The first finding.
     pub first: Option<String>,
 }
 
@@ -191,11 +191,11 @@ pub struct Open {
     pub note: String,
 }
 
-/// Whoever watches.
+/// Receives the events of a run.
 pub trait Watcher {
     fn tell(&mut self, told: &Told);
 
-    /// Called several times a second: a countdown goes on, and a person may have pressed something.
+    /// Called several times a second, to update a countdown or to read keys.
     fn tick(&mut self) {}
 }
 

@@ -1,8 +1,7 @@
-//! What to do about bad weather: a limit of the provider, a server that is overloaded, a network that is gone.
+//! Backoff policy: whether and how long to wait after a rate limit, an overload, a network failure or a server error.
 //!
-//! Pure: the same happening under the same sky has the same forecast, chance included. Whoever drives puts a wait on
-//! record before it begins and [`Drove::Woke`](ralph_core::drive::Drove::Woke) when it is over, since what was waited
-//! before is counted from the record.
+//! Pure: the same input gives the same plan, jitter included. The run loop records a wait before it begins and again
+//! when it is over, because the time already waited is computed from the journal.
 
 use ralph_core::drive::{Cause, Wait, Waits};
 use ralph_core::id::RunId;
@@ -16,52 +15,51 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// The first wait for a server is at most this long, and each in a row at most twice as long as the one before.
+/// Upper bound of the first wait after an error. The bound doubles with every consecutive error.
 const FIRST_BACKOFF: u64 = 5 * SECOND;
 const LONGEST_BACKOFF: u64 = 10 * MINUTE;
-/// Chance may make a wait short, but never so short that the waits have no end.
+/// Jitter never makes a wait shorter than this: every wait must use up some of the time that is allowed.
 const SHORTEST_BACKOFF: u64 = SECOND;
-/// For a limit that nobody told the end of.
+/// The wait for a limit without a known reset time.
 const UNTOLD: u64 = HOUR;
-/// No window is this long: a reset beyond it is a mistake and no plan.
+/// No rate-limit window is this long: a reset time further away is an error and is not waited for.
 const FARTHEST_RESET: u64 = 32 * DAY;
-/// What an agent may declare to wait for at a time.
+/// The longest wait that an agent may declare at a time.
 const LONGEST_DECLARED: u64 = DAY;
 
-/// What happened.
+/// The event that requires a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Happened {
     pub cause: Cause,
-    /// When it is over, if anybody told.
+    /// When it is over, if known.
     pub resets_at_ms: Option<u64>,
-    /// Waits since a turn last ended as it should.
+    /// Number of waits since the last turn that ended normally.
     pub in_a_row: u32,
 }
 
-/// What a forecast is made from.
+/// The state and settings that a plan depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Sky<'a> {
-    /// Whose wait it is; also what its chance is drawn from.
+    /// The run that waits; its id also seeds the jitter.
     pub run: &'a RunId,
     pub waits: &'a Waits,
     pub driving: &'a Driving,
     pub now_ms: u64,
-    /// Seconds since midnight on the person's clock at a moment, as
-    /// [`ralph_exec::clock::local_second_of_day`] tells them.
+    /// Seconds since local midnight at a given time in milliseconds.
     pub local: fn(u64) -> u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forecast {
     Wait(Wait),
-    /// Nobody goes on until a person does.
+    /// Stop driving until a person resumes the run.
     Park {
         status: Status,
         why: String,
     },
 }
 
-/// What is left of a wait that is on record.
+/// The remainder of a recorded wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     DueNow,
@@ -76,8 +74,8 @@ pub fn next(happened: Happened, sky: &Sky<'_>) -> Forecast {
     }
 }
 
-/// A wait outlives whoever waits: after a reboot what is left of it is waited for, and a clock that was set back does
-/// not make it longer than it was.
+/// The remainder of a wait that a previous runner may have begun. A clock that was set back does not make it longer
+/// than planned.
 pub fn resume(wait: &Wait, now_ms: u64) -> Left {
     let planned = wait.until_ms.saturating_sub(wait.since_ms);
     match wait.until_ms.saturating_sub(now_ms).min(planned) {
@@ -86,8 +84,8 @@ pub fn resume(wait: &Wait, now_ms: u64) -> Left {
     }
 }
 
-/// Why nobody goes on, once the window that was waited for is used as far as the person allowed. `windows` are the
-/// thousandths that the provider told of each.
+/// The reason to park if the rate-limit window that was waited for is used up to the share that the person allowed.
+/// `windows` maps each window to its use in thousandths, as reported by the provider.
 pub fn used_up(windows: &BTreeMap<String, u16>, sky: &Sky<'_>) -> Option<String> {
     let share = sky.waits.share_permille.filter(|_| sky.driving.resumes > 0)?;
     let used = match &sky.driving.window {
@@ -96,12 +94,12 @@ pub fn used_up(windows: &BTreeMap<String, u16>, sky: &Sky<'_>) -> Option<String>
     };
     let (used, allowed) = (used.filter(|used| **used >= share)? / 10, share / 10);
     Some(format!(
-        "{used} % of the window that was waited for are used, and `max_window_share` allows {allowed} %: {}",
+        "{used} % of the rate-limit window is used, and `max_window_share` allows {allowed} %: {}",
         sky.going_on()
     ))
 }
 
-/// Only if a person wants it, within the time and the number that they gave, and not in quiet hours.
+/// Waits for a rate limit only if a person enabled it, within the allowed time and number, and not in quiet hours.
 fn limit(happened: Happened, sky: &Sky<'_>) -> Forecast {
     let Sky { waits, driving, now_ms, .. } = *sky;
     let park = |why: &str| {
@@ -113,30 +111,30 @@ fn limit(happened: Happened, sky: &Sky<'_>) -> Forecast {
         return park("`wait_for_limits` is off");
     }
     if driving.resumes >= waits.resumes {
-        return park(&format!("{} of {} limits were waited for", driving.resumes, waits.resumes));
+        return park(&format!("already waited for {} of {} limits", driving.resumes, waits.resumes));
     }
     let left = waits.limit_ms.saturating_sub(driving.waited_limit_ms);
     let reset = match happened.resets_at_ms {
-        Some(reset) if sky.is_absurd(reset) => return park("nobody waits for that"),
+        Some(reset) if sky.is_absurd(reset) => return park("that is too far away to wait for"),
         Some(reset) => reset.max(now_ms),
         None => now_ms.saturating_add(UNTOLD.min(left)),
     };
     let start = sky.after_quiet(reset);
     let quiet = if start > reset {
-        format!(", and the quiet hours last until {}", sky.time(start))
+        format!(", and quiet hours last until {}", sky.time(start))
     } else {
         String::new()
     };
     let latest = now_ms.saturating_add(left);
     let jittered = sky.after_quiet(start.saturating_add(sky.chance(happened, waits.jitter_ms)));
-    // What chance adds is no reason to give up.
+    // Jitter alone is no reason to give up.
     let is_cut = jittered > latest && sky.after_quiet(latest) == latest;
     let until_ms = if is_cut { latest } else { jittered };
     if left == 0 || start > latest || until_ms > latest {
         let all = duration(waits.limit_ms);
         let used = duration(driving.waited_limit_ms);
         let used =
-            if left < waits.limit_ms { format!(", {used} of them used") } else { String::new() };
+            if left < waits.limit_ms { format!(", {used} already used") } else { String::new() };
         return park(&format!("`wait_for_limits` allows {all}{used}{quiet}"));
     }
     Forecast::Wait(Wait {
@@ -149,14 +147,14 @@ fn limit(happened: Happened, sky: &Sky<'_>) -> Forecast {
     })
 }
 
-/// Exponential, with chance over the whole of it: who was cut off together does not come back together.
+/// Exponential backoff with full jitter, so that runs that failed at the same time do not retry at the same time.
 fn error(happened: Happened, sky: &Sky<'_>) -> Forecast {
     let Sky { waits, driving, now_ms, .. } = *sky;
-    let (status, says) = match happened.cause {
+    let (status, what) = match happened.cause {
         Cause::Overload => (Status::RateLimited, "the provider is overloaded"),
         Cause::Network => (Status::Crashed, "the provider cannot be reached"),
         Cause::Server | Cause::RateLimit | Cause::Declared => {
-            (Status::Crashed, "the provider fails")
+            (Status::Crashed, "the provider returns errors")
         }
     };
     let left = waits.errors_ms.saturating_sub(driving.waited_errors_ms);
@@ -164,9 +162,9 @@ fn error(happened: Happened, sky: &Sky<'_>) -> Forecast {
     if left == 0 {
         let waited = match driving.waited_errors_ms {
             0 => "`wait_for_errors` is off".to_string(),
-            ms => format!("{} were waited, as long as `wait_for_errors` allows", duration(ms)),
+            ms => format!("waited {}, as long as `wait_for_errors` allows", duration(ms)),
         };
-        let why = format!("{says}; {waited}: {}", sky.going_on());
+        let why = format!("{what}; {waited}: {}", sky.going_on());
         return Forecast::Park { status, why };
     }
     let most = FIRST_BACKOFF
@@ -178,12 +176,12 @@ fn error(happened: Happened, sky: &Sky<'_>) -> Forecast {
         since_ms: now_ms,
         until_ms: now_ms.saturating_add(wait.min(left)),
         attempt,
-        why: format!("{says}; trying again ({attempt} in a row)"),
+        why: format!("{what}; retrying (attempt {attempt})"),
         window: None,
     })
 }
 
-/// What the agent waits for is bounded by the time that the run has; a day at a time keeps one mistake small.
+/// A declared wait is bounded by the run's time limit; the cap of one day limits the damage of a mistake.
 fn declared(happened: Happened, sky: &Sky<'_>) -> Forecast {
     let now_ms = sky.now_ms;
     let until = happened.resets_at_ms.unwrap_or_else(|| now_ms.saturating_add(UNTOLD));
@@ -199,7 +197,7 @@ fn declared(happened: Happened, sky: &Sky<'_>) -> Forecast {
 }
 
 impl Sky<'_> {
-    /// From 1. A wait that is still on record counts, whatever was forgotten since.
+    /// Counted from 1. Includes a wait that is still on record, even if this process does not remember it.
     fn attempt(&self, happened: Happened) -> u32 {
         let on_record = self.driving.wait.as_ref().filter(|wait| wait.cause == happened.cause);
         let before = on_record.map_or(0, |wait| wait.attempt).max(happened.in_a_row);
@@ -208,7 +206,7 @@ impl Sky<'_> {
 
     /// Uniform from 0 to `most`.
     fn chance(&self, happened: Happened, most: u64) -> u64 {
-        // FNV-1a over what tells this wait from the others, and one round of splitmix64 to spread it.
+        // FNV-1a over everything that distinguishes this wait, then one round of splitmix64 to spread the bits.
         let Driving { resumes, waited_limit_ms, waited_errors_ms, .. } = self.driving;
         let numbers = [
             u64::from(self.attempt(happened)),
@@ -227,12 +225,12 @@ impl Sky<'_> {
         most.checked_add(1).map_or(mixed, |range| mixed % range)
     }
 
-    /// The moment itself, or the end of the quiet hours that it is in.
+    /// The given time, or the end of the quiet hours that it falls into.
     fn after_quiet(&self, ms: u64) -> u64 {
         let Some((from, to)) = self.waits.quiet.filter(|(from, to)| from != to) else { return ms };
         let (from, to) = (u32::from(from % 1440) * 60, u32::from(to % 1440) * 60);
         let mut at = ms;
-        // Twice, because a clock may be put back meanwhile.
+        // Twice, because the local clock may be set back in between (daylight saving time).
         for _ in 0..2 {
             let second = (self.local)(at) % 86_400;
             let is_quiet = if from < to {
@@ -252,13 +250,13 @@ impl Sky<'_> {
     fn lifted(&self, resets_at_ms: Option<u64>) -> String {
         match resets_at_ms {
             Some(reset) if self.is_absurd(reset) => {
-                "the provider tells no sensible time at which it lifts its limit".to_string()
+                "the provider reports an implausible reset time for its limit".to_string()
             }
             Some(reset) if reset > self.now_ms => {
-                format!("the provider lifts its limit at {}", self.time(reset))
+                format!("the provider's limit resets at {}", self.time(reset))
             }
-            Some(_) => "the provider's limit should be lifted already".to_string(),
-            None => "the provider does not tell when it lifts its limit".to_string(),
+            Some(_) => "the provider's limit should have been reset already".to_string(),
+            None => "the provider does not report when its limit resets".to_string(),
         }
     }
 
@@ -277,7 +275,7 @@ impl Sky<'_> {
     }
 
     fn going_on(&self) -> String {
-        format!("`ralph run --resume {}` goes on", self.run.as_str())
+        format!("`ralph run --resume {}` continues", self.run.as_str())
     }
 }
 

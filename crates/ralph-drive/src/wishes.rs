@@ -1,16 +1,16 @@
-//! What the person at the terminal wants: nothing, an end after this turn, or an end now.
+//! Requests of the person at the terminal to stop the run: after the current turn, or at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Shared with whoever hears signals or keys. Once wished, it stays so.
+/// A counter that is shared with the code that receives signals and keys. Requests can be added but not withdrawn.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes(Arc<AtomicU32>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wish {
     None,
-    /// Finish the turn, and then no more.
+    /// Finish the current turn, then stop.
     AfterTheTurn,
     Now,
 }
@@ -20,7 +20,7 @@ impl Wishes {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// For who counts signals.
+    /// The counter itself, for a signal handler to increment.
     pub fn counter(&self) -> Arc<AtomicU32> {
         Arc::clone(&self.0)
     }

@@ -1,27 +1,27 @@
-//! Whether a scenario came true. It looks on while it is played and keeps only what does not fit, so that it is as small
-//! after ten thousand turns as after one.
+//! Compares a timeline with the expectations of its scenario. Entries are checked as they happen and only mismatches are
+//! kept, so memory use does not grow with the length of the scenario.
 
 use crate::scenario::Expect;
 use crate::stage::Stage;
 use crate::timeline::{Effect, Entry, Hook};
-use ralph_exec::fs;
+use ralph_sys::fs;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 const LARGEST: usize = 16 * 1024 * 1024;
-/// Of one kind; the first say enough.
+/// Mismatches kept for each expectation.
 const MOST: usize = 5;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// How often the model was asked, all agents together.
+    /// Requests to the model, from all agents together.
     pub requests: u64,
-    /// How often the agent wanted to stop.
+    /// `Stop` events.
     pub stops: u64,
-    /// How often it had to go on.
+    /// Stops at which hooks made the agent continue.
     pub blocks: u64,
-    /// How often the client let go although it was held.
+    /// Blocks that the client overrode because its cap was exceeded.
     pub overridden: u64,
     pub tools: u64,
     pub hooks: u64,
@@ -29,20 +29,20 @@ pub struct Counts {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
-    /// The key of the expectation, with a place where it is a list.
+    /// The key of the expectation, with an index if it is a list.
     pub what: String,
     pub expected: String,
     pub found: String,
 }
 
-/// What a runner told of its run.
+/// What the events of the runners reported.
 #[derive(Debug, Default)]
 struct Driven {
     status: Option<String>,
     iterations: Option<u64>,
     sessions: Option<u64>,
     told: BTreeMap<String, u64>,
-    /// What each of them has spent, in USD.
+    /// What each runner has spent, in USD.
     spent: BTreeMap<usize, f64>,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Check<'a> {
             return;
         };
         if !reason.contains(part.as_str()) {
-            let expected = format!("something with {part:?}");
+            let expected = format!("text containing {part:?}");
             self.miss(format!("reasons[{place}]"), expected, format!("{reason:?}"));
         }
     }
@@ -156,7 +156,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// What did not come true, now that it is over.
+    /// Checks the expectations that depend on the whole timeline, and returns every mismatch.
     pub fn finish(mut self, stage: &Stage) -> (Counts, Vec<Mismatch>) {
         let expect = self.expect;
         let Counts { requests, stops, blocks, .. } = self.counts;
@@ -222,14 +222,14 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Nobody may be left who was started by it, when it is over.
+    /// Reports processes that outlived the scenario.
     pub fn left(&mut self, alive: &[String]) {
         for process in alive {
-            self.miss("processes".to_owned(), "none is left".to_owned(), process.clone());
+            self.miss("processes".to_owned(), "none left".to_owned(), process.clone());
         }
     }
 
-    /// Has the commands of the expectations run, which say what has become of it all.
+    /// Runs the commands under `says` through `said` and compares their output.
     pub fn ask(&mut self, said: impl Fn(&str) -> String) {
         for (command, expected) in &self.expect.says {
             let found = said(command);
@@ -239,7 +239,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// What the terminal shows in the end.
+    /// Compares the final terminal screen with `screen`: each part must appear below the previous one. Line breaks and
+    /// repeated spaces do not count.
     pub fn see(&mut self, screen: &str) {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let screen = words(screen);
@@ -250,7 +251,7 @@ impl<'a> Check<'a> {
                 None => self.miss(
                     format!("screen[{place}]"),
                     format!("{part:?}"),
-                    "nothing of it".to_owned(),
+                    "not on the screen".to_owned(),
                 ),
             }
         }
@@ -271,7 +272,7 @@ impl<'a> Check<'a> {
                 self.miss(
                     format!("absent.{name}"),
                     "no such file".to_owned(),
-                    "it is there".to_owned(),
+                    "it exists".to_owned(),
                 );
             }
         }
@@ -319,7 +320,7 @@ mod tests {
         Entry::Ending(Ending { reason, result, is_error: false })
     }
 
-    /// Held, held by context alone, let go once too often: one prompt.
+    /// One prompt with three stops: blocked, continued by context alone, and overridden.
     fn story() -> Vec<Entry> {
         let tool = Tool {
             agent: None,
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_true_is_counted_and_nothing_is_said() {
+    fn met_expectations_are_counted_and_give_no_mismatch() {
         let expect = Expect {
             endings: Some(texts(&["completed"])),
             results: Some(texts(&["Done."])),
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_disappointment_has_its_words() {
+    fn every_kind_of_mismatch_has_its_text() {
         let expect = Expect {
             endings: Some(texts(&["api_error"])),
             results: Some(texts(&["Well done."])),
@@ -408,7 +409,7 @@ mod tests {
             ..Expect::default()
         };
         insta::assert_snapshot!(judged(&expect, &story()).1, @r#"
-        reasons[0]: something with "three tests", not "two tests fail\nand the linter"
+        reasons[0]: text containing "three tests", not "two tests fail\nand the linter"
         events[2]: "PreCompact", not "Stop"
         endings[0]: "api_error", not "completed"
         results[0]: "Well done.", not "Done."
@@ -419,13 +420,13 @@ mod tests {
         files.missing.txt: "x", not no such file
         files.sub: "x", not cannot read `ROOT/project/sub`
         files.there.txt: "", not "as it is\n"
-        absent.there.txt: no such file, not it is there
-        absent.sub: no such file, not it is there
+        absent.there.txt: no such file, not it exists
+        absent.sub: no such file, not it exists
         "#);
     }
 
     #[test]
-    fn lists_that_are_too_short_or_too_long_are_told_where_they_part() {
+    fn reports_where_a_list_is_too_short_or_too_long() {
         let short = Expect {
             endings: Some(texts(&[])),
             results: Some(texts(&[])),
@@ -463,7 +464,7 @@ mod tests {
         "#);
     }
 
-    /// Lines break where the terminal ends, and what is expected stands in its order.
+    /// Lines wrap at the terminal's width, and expected parts must appear in order.
     #[test]
     fn the_screen_is_read_from_top_to_bottom() {
         let screen = texts(&["held: two tests", "verified", "held: two", "verified"]);
@@ -475,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_say_what_has_become_of_it() {
+    fn compares_the_output_of_commands() {
         let says = [("echo one", "one\n"), ("echo two", "2\n")];
         let says = says.map(|(command, said)| (command.to_owned(), said.to_owned())).into();
         let expect = Expect { says, ..Expect::default() };
@@ -489,9 +490,9 @@ mod tests {
         assert_eq!(missed, [["says.echo two", r#""2\n""#, r#""two\n""#]]);
     }
 
-    /// A loop of ten thousand turns leaves five lines, not ten thousand.
+    /// A loop of ten thousand turns gives five mismatches, not ten thousand.
     #[test]
-    fn only_the_first_of_a_kind_are_kept() {
+    fn keeps_only_the_first_mismatches_of_a_kind() {
         let expect = Expect {
             events: Some(texts(&[])),
             reasons: Some(vec!["never".to_owned(); 20]),
@@ -505,12 +506,12 @@ mod tests {
         let kinds: Vec<_> = kinds.collect();
         assert_eq!(kinds.iter().filter(|kind| **kind == "events").count(), MOST);
         assert_eq!(kinds.iter().filter(|kind| **kind == "reasons").count(), MOST);
-        // A client that never ended has no exit code.
+        // A client that never exited has no exit code.
         assert_eq!(missed.lines().last(), Some("exit: 0, not nothing"));
     }
 
     #[test]
-    fn what_a_runner_tells_is_counted_and_its_last_word_is_the_first_runs() {
+    fn counts_events_of_all_runners_and_keeps_the_last_status_of_the_first() {
         let told = |runner: usize, told: Value| Entry::Run { runner, told };
         let ended = |status: &str| json!({"event": "ended", "status": status, "standing": {"iteration": 2, "sessions": 3}});
         let story = [

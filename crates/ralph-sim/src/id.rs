@@ -1,24 +1,24 @@
-//! Names that the client makes up.
+//! Generates ids in the formats that the client uses.
 
 use crate::transcript::Ids;
-use ralph_exec::clock;
+use ralph_sys::clock;
 
-/// A random UUID, as the client names sessions and prompts.
+/// A random UUID, the client's format for session and prompt ids.
 pub fn uuid() -> String {
     Ids::random().uuid()
 }
 
-/// As the client names subagents.
+/// A random subagent id.
 pub fn agent() -> String {
     Ids::random().agent()
 }
 
-/// As the client names commands in the background.
+/// A random id for a background command.
 pub fn task() -> String {
     format!("b{}", eight())
 }
 
-/// As the client names teammates among the work in the background.
+/// A random id for a teammate in the list of background tasks.
 pub fn teammate() -> String {
     format!("t{}", eight())
 }

@@ -1,24 +1,25 @@
-//! The host in a box: what an agent's client does with hooks, offline, and a scripted model that the real client can
-//! talk to.
+//! Simulates the agent's client (the host) offline: runs hooks the way the client does, and serves a scripted model to
+//! the real client.
 //!
 //! ```text
-//! scenario file ─ scenario ─▶ Scenario ─ stage ─▶ a scratch home and project
+//! scenario file ─ scenario ─▶ Scenario ─ scratch ─▶ a scratch home and project
 //!                                │
 //!              ┌─────────────────┴──────────────────┐
 //!              ▼                                    ▼
-//!   query: the simulated client         client: the real one, whose model is `server`
+//!   simulator: the simulated client      real_client: the real one, with `server` as its model
 //!              │                                    │
 //!              └───────────▶ timeline ◀─────────────┘
 //!                               │
-//!                            check: what did not come true
+//!                           mismatch: unmet expectations
 //! ```
 //!
-//! `pretend` is the client once more, for whoever drives one: it speaks the client's side of stream-json from the same
-//! scenarios, and asks hooks by callback.
+//! `fake_client` is a second fake client, for code that drives one: it speaks the client's side of stream-json, plays
+//! the same scenarios, and runs hooks by callback.
 //!
-//! `runner` plays `ralph run` itself: it drives the real client, or the pretended one, through a whole scenario.
+//! `runner_play` runs `ralph run` itself, with either the real client or the fake one, through a whole scenario.
 //!
-//! Nothing here shares a type with `ralph-core`: it is the other side of the wire.
+//! No type here is shared with `ralph-core`: this crate is the other side of the wire, and a mistake about the client
+//! that both sides share would stay invisible.
 
 pub mod answer;
 pub mod check;

@@ -1,12 +1,12 @@
-//! Which subjects a `matcher` of the settings means, as the client reads it.
+//! The `matcher` of a hook in the settings, interpreted as the client does.
 //!
-//! A matcher made of letters, digits, `_`, `-`, spaces, `,` and `|` only is a list of names, compared whole and with
-//! their case. Anything else is a regular expression that may match anywhere in the subject.
+//! A matcher that contains only letters, digits, `_`, `-`, spaces, `,` and `|` is a list of names, compared as a whole
+//! and case-sensitively. Anything else is a regular expression that may match anywhere in the subject.
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-/// What a compiled matcher may weigh: it comes from a repository.
+/// Size limit of a compiled matcher, in bytes. Matchers come from a repository and are not trusted.
 const WEIGHT: usize = 1 << 20;
 
 #[derive(Clone, Debug)]
@@ -14,11 +14,11 @@ pub enum Matcher {
     All,
     Names(Vec<String>),
     Pattern(Regex),
-    /// Not a regular expression, or one that is not simulated: it matches nothing.
+    /// An invalid or unsupported regular expression, with the reason. It matches nothing.
     Nothing(String),
 }
 
-/// Regular expressions have no equality of their own; two that are written alike are alike.
+/// `Regex` does not implement `PartialEq`; two regular expressions are equal if their source text is.
 impl PartialEq for Matcher {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -64,26 +64,27 @@ impl Matcher {
     }
 }
 
-/// What our regular expressions know and the client's do not.
+/// Names syntax that the `regex` crate accepts and the client (JavaScript) does not.
 fn foreign_to_the_client(text: &str) -> Option<&'static str> {
     let mut rest = text;
     while let Some((_, flags)) = rest.split_once("(?") {
         let letters = flags.chars().take_while(char::is_ascii_alphabetic).count();
         if letters > 0 && flags.chars().nth(letters) == Some(')') {
-            return Some("not a regular expression: the client knows no flags inside");
+            return Some("not a regular expression: the client does not support inline flags");
         }
         rest = flags;
     }
     if text.contains("(?P") {
-        return Some("not a regular expression: the client names groups otherwise");
+        return Some("not a regular expression: the client does not support `(?P`");
     }
     if [r"\A", r"\z", r"\Z"].iter().any(|anchor| text.contains(anchor)) {
-        return Some("the client knows no such anchor");
+        return Some("the client does not support this anchor");
     }
-    text.contains("[[:").then_some("the client knows no named classes")
+    text.contains("[[:").then_some("the client does not support named character classes")
 }
 
-/// Whether a rule such as `Bash(git *)` means this call. Only the tool's own field is looked at, with `*` for anything.
+/// Whether a rule such as `Bash(git *)` matches a call. Only the pattern is tested, against the command or file path of
+/// the call; `*` stands for any text.
 pub fn is_meant(rule: &str, input: &Value) -> bool {
     let Some((tool, pattern)) = rule.split_once('(') else { return true };
     let pattern = pattern.strip_suffix(')').unwrap_or(pattern);
@@ -113,7 +114,7 @@ fn fits(pattern: &str, subject: &str) -> bool {
     true
 }
 
-/// The field of an event's input that a matcher is compared with; none where the client ignores matchers.
+/// The field of an event's input that a matcher is compared with, or `None` if the client ignores matchers there.
 pub fn subject_field(event: &str) -> Option<&'static str> {
     Some(match event {
         "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "PermissionRequest"
@@ -132,10 +133,10 @@ pub fn subject_field(event: &str) -> Option<&'static str> {
     })
 }
 
-/// The tool that starts subagents answers to its old name too.
+/// The names that a matcher may use for a subject. The `Agent` tool also matches under its old name, `Task`.
 pub fn names_of<'a>(event: &str, subject: &'a str) -> impl Iterator<Item = &'a str> {
     let old = (subject_field(event) == Some("tool_name") && subject == "Agent").then_some("Task");
-    // A file is known by its last part.
+    // Files are matched by their base name.
     let subject = if event == "FileChanged" {
         subject.rsplit('/').next().unwrap_or(subject)
     } else {
@@ -230,9 +231,9 @@ mod tests {
         "general purpose",
     ];
 
-    /// Every row was asked of the client, 2.1.325.
+    /// Every row was verified against the client, 2.1.325.
     #[test]
-    fn selects_what_the_client_selects() {
+    fn matches_what_the_client_matches() {
         let wrong: Vec<_> = [
             ("Bash", BASH, true),
             ("Bash", NOT_BASH, false),
@@ -249,13 +250,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_simulated_says_so() {
+    fn an_unsupported_matcher_carries_its_reason() {
         for (matcher, why) in [
             ("^(?!Edit)", "look-around is not simulated"),
             ("(?=Bash)", "look-around is not simulated"),
             ("[", "not a regular expression"),
-            ("(?i)bash", "not a regular expression: the client knows no flags inside"),
-            ("[[:alpha:]]+", "the client knows no named classes"),
+            ("(?i)bash", "not a regular expression: the client does not support inline flags"),
+            ("[[:alpha:]]+", "the client does not support named character classes"),
             ("(a{1000}){1000}.", "not a regular expression"),
         ] {
             assert_eq!(Matcher::read(matcher), Matcher::Nothing(why.to_owned()), "{matcher}");
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_means_calls_by_what_they_do() {
+    fn a_rule_matches_the_command_or_the_file_path() {
         let command = |text: &str| serde_json::json!({"command": text});
         let rows = [
             ("Bash", "echo a", true),

@@ -1,4 +1,5 @@
-//! One captured event, told to hooks as the client would tell it, and what the client would do with their answers.
+//! Replays one captured event: runs hooks on it as the client would, and derives what the client would do with their
+//! answers.
 
 mod consequence;
 #[cfg(test)]
@@ -12,10 +13,10 @@ use crate::query::input::Input;
 use crate::query::told::{Answered, Told};
 use crate::settings::{EVENTS, Loaded};
 use crate::timeline::{Effect, Hook, Said};
-use ralph_exec::clock::{self, Deadline};
-use ralph_exec::proc::cancel::Cancel;
-use ralph_exec::proc::job;
-use ralph_exec::proc::stand_in::{self, StandIn};
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::job;
+use ralph_sys::proc::stand_in::{self, StandIn};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -24,31 +25,31 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Of a payload.
+/// Size limit of a payload.
 pub const LARGEST: usize = job::LARGEST_INPUT;
 
-/// How long hooks that nobody waits for may go on after the others.
+/// How long asynchronous hooks may continue after the others have finished.
 const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(10);
 
 #[derive(Debug, thiserror::Error)]
 pub enum PayloadError {
-    #[error("it is no JSON")]
+    #[error("not valid JSON")]
     NotJson(#[source] serde_json::Error),
-    #[error("it is no JSON object")]
+    #[error("not a JSON object")]
     NotAnObject,
-    #[error("it has no `hook_event_name`")]
+    #[error("no `hook_event_name`")]
     NoEvent,
     #[error("`{0}` is not an event of the client")]
     UnknownEvent(String),
 }
 
-/// What a hook read on standard input once.
+/// A captured event: the JSON that a hook once read on standard input.
 #[derive(Clone, Debug)]
 pub struct Payload {
     event: &'static str,
     fields: Map<String, Value>,
-    /// As the client writes it: on one line, the fields in the order in which they came.
+    /// The payload in the client's format: on one line, with its fields in their original order.
     line: Vec<u8>,
 }
 
@@ -70,7 +71,7 @@ impl Payload {
         self.event
     }
 
-    /// A field that is a string.
+    /// The value of a string field.
     pub fn text(&self, field: &str) -> Option<&str> {
         self.fields.get(field)?.as_str()
     }
@@ -90,8 +91,8 @@ impl Payload {
         }
     }
 
-    /// What the model reads of a text that a hook adds. The file that would hold a long one is named, not written: the
-    /// transcript beside it is a real one.
+    /// The context that a hook adds, as the model would read it. The file that would hold a long text is named but not
+    /// written, because it would lie beside a real transcript.
     fn delivered(&self, text: &str) -> String {
         let transcript = PathBuf::from(self.text("transcript_path").unwrap_or_default());
         let name = format!("hook-{}-{}-additionalContext.txt", id::uuid(), self.event);
@@ -100,7 +101,7 @@ impl Payload {
     }
 }
 
-/// Valid JSON without the white space between its parts.
+/// Removes the white space between the tokens of valid JSON and ends it with a newline if there is room.
 fn on_one_line(json: &[u8]) -> Vec<u8> {
     let mut line = Vec::with_capacity(json.len() + 1);
     let (mut is_string, mut is_escaped) = (false, false);
@@ -120,15 +121,15 @@ fn on_one_line(json: &[u8]) -> Vec<u8> {
     line
 }
 
-/// Where the client is, for the hooks.
+/// The surroundings in which hooks are replayed: program, environment and directories.
 #[derive(Debug)]
 pub struct Scene<'a> {
-    /// This program, which supervises the hooks.
+    /// The `ralph` binary, which supervises the hooks.
     pub program: &'a Path,
     pub cancel: &'a Cancel,
-    /// The client's own environment, which passes to every hook.
+    /// The client's environment, inherited by every hook.
     pub env: Vec<(OsString, OsString)>,
-    /// What hooks get whatever the settings say.
+    /// Variables that override those of the settings.
     pub forced: Vec<(OsString, OsString)>,
     pub project: &'a Path,
     pub cwd: &'a Path,
@@ -136,26 +137,26 @@ pub struct Scene<'a> {
     pub client: Client,
 }
 
-/// Which process hooks are told is the client's.
+/// The process that hooks see as the client in `CLAUDE_PID`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
-    /// One that does nothing, and that a hook may kill.
+    /// An idle process that a hook may kill.
     StandIn,
-    /// None: whoever remembers it would miss it afterwards.
+    /// No process: a hook that stores the pid would later find the process dead.
     Unnamed,
 }
 
-/// What the client does.
+/// What the client does after the hooks have answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// It goes on as if there were no hooks; at a stop that lets the agent go.
+    /// Proceeds as if there were no hooks; at a stop the agent stops.
     Allowed,
-    /// The agent has to go on, a call is denied, a prompt is dropped, a task stays open.
+    /// The agent has to continue, a call is denied, a prompt is dropped, or a task stays open.
     Blocked,
     /// `continue: false`
     Stopped,
-    /// Nothing any more: a hook killed it.
+    /// A hook killed the client.
     Killed,
 }
 
@@ -163,27 +164,27 @@ pub enum Decision {
 pub struct Replayed {
     pub decision: Decision,
     pub hook: Hook,
-    /// What the model reads because of the hooks, and nothing else.
+    /// Messages that reach the model because of the hooks.
     pub reads: Vec<Said>,
-    /// What the person reads.
+    /// Messages shown to the user.
     pub person: Vec<String>,
-    /// What did not run, and why.
+    /// Hooks that did not run, and other remarks about the settings.
     pub notices: Vec<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    #[error("cannot start what stands for the client")]
+    #[error("cannot start the stand-in process for the client")]
     StandIn(#[source] io::Error),
 }
 
-/// Whatever the hooks leave behind is ended.
+/// Runs the hooks of the settings on a payload. Processes that the hooks leave behind are killed.
 pub fn run(
     payload: &Payload,
     settings: &Loaded,
     scene: Scene<'_>,
 ) -> Result<Replayed, ReplayError> {
-    // A hook may kill the client that it is told of.
+    // A hook may kill the client whose pid it reads.
     let client = match scene.client {
         Client::StandIn => Some(stand_in::start(scene.program).map_err(ReplayError::StandIn)?),
         Client::Unnamed => None,
@@ -199,7 +200,7 @@ pub fn run(
     let detached: Vec<Asynchronous> = orders.detached.into_iter().filter_map(start).collect();
     if unheard > 0 {
         notices.push(format!(
-            "asynchronous hooks started: {unheard}; nobody waits for them, and their answers count for nothing"
+            "asynchronous hooks started: {unheard}; the client does not wait for them and ignores their answers"
         ));
     }
     let (answers, remains): (Vec<Answered>, Vec<_>) =
@@ -242,7 +243,7 @@ fn ground<'a>(
     let effort = payload.fields.get("effort").and_then(|effort| effort.get("level"));
     let effort = effort.and_then(Value::as_str).map(|level| ("CLAUDE_EFFORT".into(), level.into()));
     let said = settings.env.iter().map(|(name, value)| (name.into(), value.into()));
-    // Whoever comes later wins.
+    // The last value of a variable wins.
     let mut all: BTreeMap<OsString, OsString> = env
         .into_iter()
         .chain(said)
@@ -256,7 +257,7 @@ fn ground<'a>(
     Ground { program, cancel, env: all.into_iter().collect(), cwd: cwd.to_owned(), plugin_data }
 }
 
-/// A hook that only writes something down gets to do so.
+/// Waits briefly before it kills asynchronous hooks, so that a hook that only writes a file can finish.
 fn end(detached: Vec<Asynchronous>, cancel: &Cancel) {
     let deadline = Deadline::after(PATIENCE);
     while !detached.iter().all(Asynchronous::is_over) && !deadline.is_over() && !cancel.is_wished()

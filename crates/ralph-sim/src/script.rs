@@ -1,33 +1,33 @@
-//! What the model will answer, in order: one queue for the conversation, one for each subagent.
+//! The scripted answers of the model, in order: one queue for the main conversation and one for each subagent.
 
 use crate::scenario::{AgentTurn, Repeat, Scenario, Step};
 use std::collections::VecDeque;
 
-/// Answered when a scenario has no turn left: visible, and without a tool call. From the second time on it is numbered:
-/// who says the same again within a moment may be taken for one who said it once.
+/// The answer when a scenario has no turn left: visible, and without a tool call. It is numbered from the second time
+/// on, because two identical messages in quick succession can be mistaken for one.
 pub const EXHAUSTED: &str = "(The scenario has no more turns.)";
 
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// The turns after each prompt, the first of them under way.
+    /// The turns after each prompt; the front queue belongs to the current prompt.
     prompts: VecDeque<Queue>,
     agents: Vec<(String, Queue)>,
-    /// How often there was no turn left.
+    /// How often a turn was requested and none was left.
     missed: u32,
-    /// What the conversation is summed up as when it is compacted.
+    /// The summary that the model returns when the conversation is compacted.
     pub summary: String,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Queue {
     turns: VecDeque<AgentTurn>,
-    /// How often the first of them was given.
+    /// How often the front turn was used.
     given: u32,
 }
 
 impl Script {
     pub fn new(scenario: &Scenario) -> Self {
-        // What stands before the first prompt belongs to it.
+        // Turns before the first prompt belong to it.
         let mut prompts = VecDeque::from([Queue::default()]);
         let mut is_first = true;
         for step in &scenario.steps {
@@ -50,7 +50,7 @@ impl Script {
         Self { prompts, agents: agents.collect(), missed: 0, summary }
     }
 
-    /// The next prompt was sent: what was left of the turns before is skipped.
+    /// Moves on to the next prompt and skips the turns left over from the previous one.
     pub fn next_prompt(&mut self) {
         if self.prompts.len() > 1 {
             self.prompts.pop_front();
@@ -65,7 +65,7 @@ impl Script {
         turn.unwrap_or_else(|| self.exhausted())
     }
 
-    /// The next turn of the subagent that was given this task.
+    /// The next turn of the first subagent whose `prompt` is a substring of this task.
     pub fn agent_answer(&mut self, task: &str) -> AgentTurn {
         let mut agents = self.agents.iter_mut();
         let agent = agents.find(|(prompt, _)| task.contains(prompt.as_str()));
@@ -73,7 +73,7 @@ impl Script {
         turn.unwrap_or_else(|| self.exhausted())
     }
 
-    /// Whether a subagent of the scenario was given this task.
+    /// Whether the scenario has a subagent for this task.
     pub fn is_agent(&self, task: &str) -> bool {
         self.agents.iter().any(|(prompt, _)| task.contains(prompt.as_str()))
     }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_come_in_order_and_as_often_as_they_say() {
+    fn turns_come_in_order_and_repeat_as_configured() {
         let twice = Step::Agent(says("again", Repeat::Times(2)));
         let mut script = script(vec![person(), once("one"), twice, once("last")]);
         assert!(script.has_more());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_are_left_when_the_next_prompt_comes_are_skipped() {
+    fn the_next_prompt_skips_leftover_turns() {
         let steps = vec![
             person(),
             once("one"),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_was_under_way_starts_anew_after_a_prompt() {
+    fn a_prompt_resets_the_repeat_count() {
         let thrice = |text: &str| Step::Agent(says(text, Repeat::Times(3)));
         let mut script = script(vec![person(), thrice("a"), person(), thrice("b"), once("c")]);
         assert_eq!(next(&mut script, 2), ["a", "a"]);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn subagents_have_turns_of_their_own_by_a_part_of_their_task() {
+    fn subagents_are_selected_by_a_substring_of_their_task() {
         let agent = |prompt: &str, texts: &[&str]| Subagent {
             prompt: prompt.to_owned(),
             turns: texts.iter().map(|text| says(text, Repeat::Times(1))).collect(),

@@ -1,28 +1,28 @@
-//! The scratch directory that a scenario plays in: a home, a project, and nothing of the person's own.
+//! The scratch directory that a scenario runs in: a home and a project, isolated from the user's own files.
 //!
 //! ```text
 //! ROOT/home/.claude/settings.json          user
 //! ROOT/project/.claude/settings.json       project
 //! ROOT/project/.claude/settings.local.json local
-//! ROOT/project/.claude/hooks/N.sh          hooks that the scenario gives as scripts
-//! ROOT/flag.json                           what the client gets as `--settings`
+//! ROOT/project/.claude/hooks/N.sh          hooks that the scenario defines as scripts
+//! ROOT/flag.json                           passed to the client as `--settings`
 //! ROOT/plugins/NAME/                       `--plugin-dir`
 //!
-//! The project is in a directory below `project` where the scenario gives it a name.
+//! If the scenario names the project's directory, the project is in that directory below `project`.
 //! ```
 
 use crate::scenario::{Hook, Layer, Run, Scenario};
-use ralph_exec::clock::Deadline;
-use ralph_exec::fs::{self, FileError, Kind};
-use ralph_exec::proc::cancel::Cancel;
-use ralph_exec::proc::job::{self, How, Job, Keep};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs::{self, FileError, Kind};
+use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::job::{self, How, Job, Keep};
 use serde_json::{Map, Value, json};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const LONGEST_COMMAND: Duration = Duration::from_mins(2);
-/// No project of a scenario is larger.
+/// Most files that a copied project may have.
 const MOST_COPIED: usize = 10_000;
 const LARGEST_COPIED: usize = 64 * 1024 * 1024;
 
@@ -31,7 +31,7 @@ pub struct Stage {
     pub root: PathBuf,
     pub home: PathBuf,
     pub project: PathBuf,
-    /// `--settings`, where the scenario or the person gave some.
+    /// The file for `--settings`, if the scenario or the user provides one.
     pub flag: Option<PathBuf>,
     pub plugins: Vec<PathBuf>,
 }
@@ -42,20 +42,20 @@ pub enum StageError {
     File(#[from] FileError),
     #[error("`{}` has more than {MOST_COPIED} files", .0.display())]
     TooMany(PathBuf),
-    #[error("`{command}` of the set-up failed ({how})\n{output}")]
+    #[error("setup command `{command}` failed ({how})\n{output}")]
     SetUp { command: String, how: String, output: String },
 }
 
-/// What the commands before and after the play run with.
+/// What `setup` and `says` commands need to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Tools<'a> {
-    /// This program, which supervises them.
+    /// The `ralph` binary, which supervises the commands.
     pub program: &'a Path,
     pub search_path: &'a OsStr,
     pub cancel: &'a Cancel,
 }
 
-/// Runs the commands that prepare the project, as the person would before the client starts.
+/// Runs the scenario's `setup` commands in the project before the client starts.
 pub fn set_up(scenario: &Scenario, stage: &Stage, tools: &Tools<'_>) -> Result<(), StageError> {
     for command in &scenario.setup {
         let (failed, output) = run(command, scenario, stage, tools);
@@ -67,7 +67,7 @@ pub fn set_up(scenario: &Scenario, stage: &Stage, tools: &Tools<'_>) -> Result<(
     Ok(())
 }
 
-/// What a command says when the play is over, and how it failed, if it did.
+/// The output of a command, followed by how it failed, if it did.
 pub fn said(command: &str, scenario: &Scenario, stage: &Stage, tools: &Tools<'_>) -> String {
     let (failed, output) = run(command, scenario, stage, tools);
     match failed {
@@ -84,7 +84,7 @@ fn run(
 ) -> (Option<String>, String) {
     let mut env: Vec<(OsString, OsString)> = vec![("PATH".into(), tools.search_path.to_owned())];
     env.extend(scenario.env.iter().map(|(name, value)| (name.into(), value.into())));
-    // Later ones win, and nothing of the person's own is to be found.
+    // The last value of a variable wins: commands never see the user's own home.
     env.push(("HOME".into(), stage.home.clone().into()));
     let argv = ["/bin/sh", "-c", command].map(OsString::from);
     let finished = job::supervise(&Job {
@@ -100,7 +100,7 @@ fn run(
         How::Exited(0) => None,
         How::Exited(code) => Some(format!("exit code {code}")),
         How::Signalled(signal) => Some(format!("signal {signal}")),
-        How::TimedOut => Some("out of time".to_owned()),
+        How::TimedOut => Some("timed out".to_owned()),
         How::Cancelled => Some("cancelled".to_owned()),
         How::CouldNotStart(error) => Some(error.to_string()),
         How::Lost => Some("it killed its parent".to_owned()),
@@ -109,7 +109,7 @@ fn run(
     (how, String::from_utf8_lossy(&output).into_owned())
 }
 
-/// Lays out a scenario below `root`, which is there and empty.
+/// Creates the files of a scenario below `root`, which must exist and be empty.
 pub fn build(scenario: &Scenario, root: &Path) -> Result<Stage, StageError> {
     let root = fs::resolve(root).unwrap_or_else(|| root.to_owned());
     let home = root.join("home");
@@ -166,8 +166,8 @@ pub fn build(scenario: &Scenario, root: &Path) -> Result<Stage, StageError> {
     Ok(Stage { root, home, project, flag, plugins })
 }
 
-/// Scripts that stand beside somebody's settings are found where those settings look for them: in the project, and in
-/// the home.
+/// Copies the scripts that accompany a user's settings file to both places where its commands may look for them: the
+/// project's and the home's `.claude/hooks`.
 pub fn lend(stage: &Stage, scripts: &Path) -> Result<(), StageError> {
     for place in [&stage.project, &stage.home] {
         let directory = place.join(".claude/hooks");
@@ -223,7 +223,7 @@ fn add_hooks<'a>(
     Ok(())
 }
 
-/// Whatever the scenario wrote in the place of the hooks gives way to them.
+/// Appends a hook group for an event. A value of the wrong type under `hooks` is replaced.
 fn push(events: &mut Value, event: &str, group: Value) {
     if !events.is_object() {
         *events = json!({});
@@ -237,7 +237,7 @@ fn push(events: &mut Value, event: &str, group: Value) {
     }
 }
 
-/// A script that does not say what reads it is read by `sh`.
+/// A script without a `#!` line is run by `sh`.
 fn interpreter(script: &str) -> &'static str {
     if script.starts_with("#!") { "" } else { "sh " }
 }
@@ -248,7 +248,7 @@ fn pretty(value: &Value) -> String {
     text
 }
 
-/// Writes a file of the stage; what starts with `#!` can be run.
+/// Writes a file, executable if it starts with `#!`, and creates its parent directory.
 fn put(path: &Path, text: &str) -> Result<(), FileError> {
     if let Some(directory) = path.parent() {
         fs::create_dir(directory)?;
@@ -260,7 +260,7 @@ fn mode(bytes: &[u8]) -> fs::Mode {
     if bytes.starts_with(b"#!") { fs::Mode::Program } else { fs::Mode::Ordinary }
 }
 
-/// Files and directories. Links are not followed, and `.git` is left where it is.
+/// Copies files and directories. Symlinks and `.git` are skipped.
 fn copy(from: &Path, to: &Path, count: &mut usize) -> Result<(), StageError> {
     for name in fs::list(from, MOST_COPIED)? {
         if name == ".git" {
@@ -294,7 +294,7 @@ mod tests {
     use crate::scenario::{Client, Plugin, Settings};
     use std::os::unix::fs::symlink;
 
-    /// Every file below, with what is in it; `*` is one that can be run.
+    /// Every file below `root` with its content; `*` marks executables.
     fn listed(root: &Path) -> String {
         let mut lines = Vec::new();
         let mut waiting = vec![root.to_owned()];
@@ -331,9 +331,9 @@ mod tests {
         files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
     }
 
-    /// Each layer has its file, scripts are numbered through, and what the scenario sets besides stays.
+    /// Each layer has its own file, scripts are numbered across layers, and other settings of the scenario are kept.
     #[test]
-    fn hooks_stand_in_the_settings_they_are_meant_for() {
+    fn hooks_are_written_to_the_settings_of_their_layer() {
         let root = tempfile::tempdir().unwrap();
         let program = Run::Program { command: "gate".to_owned(), args: vec!["-x".to_owned()] };
         let matched = Hook {
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_has_its_manifest_its_hooks_and_its_scripts() {
+    fn a_plugin_gets_a_manifest_hooks_and_scripts() {
         let root = tempfile::tempdir().unwrap();
         let hooks = vec![hook(script("exit 2"), Layer::Project)];
         let scenario = Scenario {
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_plugin_is_copied_and_a_project_may_have_a_name() {
+    fn copies_a_whole_plugin_and_names_the_project_directory() {
         let from = tempfile::tempdir().unwrap();
         let root = tempfile::tempdir().unwrap();
         put(&from.path().join("commands/go.md"), "Go.").unwrap();
@@ -431,9 +431,9 @@ mod tests {
         ");
     }
 
-    /// Neither a repository nor a link comes along, and a file of the scenario's own wins.
+    /// The scenario's own files override copied ones.
     #[test]
-    fn a_project_is_copied_without_its_history_and_without_links() {
+    fn a_project_is_copied_without_git_and_without_symlinks() {
         let from = tempfile::tempdir().unwrap();
         let root = tempfile::tempdir().unwrap();
         let given = |name: &str, text: &str| put(&from.path().join(name), text).unwrap();
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_cannot_be_copied() {
+    fn copying_a_missing_directory_fails() {
         let root = tempfile::tempdir().unwrap();
         let copy = Some(root.path().join("nowhere"));
         let error = build(&Scenario { copy, ..Scenario::default() }, root.path()).unwrap_err();
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_beside_settings_are_lent_to_the_project_and_the_home() {
+    fn scripts_beside_settings_are_copied_to_the_project_and_the_home() {
         let from = tempfile::tempdir().unwrap();
         let root = tempfile::tempdir().unwrap();
         put(&from.path().join("lib/common.sh"), "true").unwrap();

@@ -1,46 +1,47 @@
-//! What happened, in order. The simulator and the driver of a real client both tell it, so that they can be compared.
+//! The events of a played scenario, in order. The simulator and the driver of the real client both produce a timeline,
+//! so that the two can be compared.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Whoever looks on while it happens.
+/// Called with each entry as it happens.
 pub type Watcher<'a> = dyn FnMut(&Entry) + 'a;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Entry {
-    /// The person said something, or the client did in their name (a notification of a background task).
+    /// The user sent a prompt, or the client sent one on their behalf (the notification of a background task).
     Prompt { text: String },
-    /// The model was asked.
+    /// The client sent a request to the model.
     Request(Request),
     /// The model answered.
     Reply(Reply),
-    /// An event was told to its hooks, and these are their answers.
+    /// An event fired, and its hooks answered.
     Hook(Hook),
     /// A tool call ended.
     Tool(Tool),
-    /// The client told the person something.
+    /// The client showed the user a message.
     Notice { text: String },
-    /// The client is idle again, or gave up.
+    /// The prompt was finished or given up: the client is idle again.
     Ending(Ending),
-    /// A runner told something: an event of `ralph run --json`, as it stands.
+    /// An event that a runner printed, unchanged from the output of `ralph run --json`.
     Run {
-        /// Which of several: 0 is the first.
+        /// Index of the runner; 0 is the first.
         runner: usize,
         told: Value,
     },
-    /// The client's process ended, or that of whoever drives it.
+    /// The process of the client, or of the runner that drives it, exited.
     Exit { code: i32 },
 }
 
-/// `None` is the main conversation; otherwise the type of a subagent.
+/// `None` for the main conversation, otherwise the type of a subagent.
 pub type Lane = Option<String>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Lane,
-    /// What is new in it since the request before, without the client's own standing context.
+    /// The messages added since the previous request, without the client's own standing context.
     pub messages: Vec<Said>,
 }
 
@@ -55,7 +56,7 @@ pub struct Said {
 pub enum Role {
     User,
     System,
-    /// The answer of a tool.
+    /// The result of a tool call.
     Tool,
 }
 
@@ -64,7 +65,7 @@ pub struct Reply {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Lane,
     pub text: String,
-    /// The names of the tools it calls.
+    /// Names of the tools that the reply calls.
     pub tools: Vec<String>,
     /// An API error instead of an answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -76,9 +77,9 @@ pub struct Hook {
     pub event: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Lane,
-    /// What its hooks read on standard input.
+    /// The JSON that its hooks read on standard input.
     pub input: Value,
-    /// In the order in which they ended.
+    /// In the order in which they finished.
     pub handlers: Vec<Handled>,
     pub effect: Effect,
 }
@@ -87,33 +88,33 @@ pub struct Hook {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Handled {
     pub command: String,
-    /// Which settings it comes from: `user`, `project`, `local`, `flag`, or `plugin NAME`.
+    /// The settings that registered it: `user`, `project`, `local`, `flag`, or `plugin NAME`.
     pub source: String,
     /// `exit 2`, `signal 9`, `timeout`, `not started: …`, `killed its parent`
     pub ended: String,
     pub stdout: String,
     pub stderr: String,
-    /// What the client made of it: `success`, `error`, `cancelled`.
+    /// The client's label for the result: `success`, `error`, `cancelled`.
     pub outcome: String,
-    /// Why its answer was not taken for what it meant to be, and the like.
+    /// A remark for the user, for example why the client ignored the answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub remark: Option<String>,
     pub ms: u64,
 }
 
-/// What all the answers to one event did together.
+/// The combined effect of all hook answers to one event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Nothing: the client goes on.
+    /// No effect: the client proceeds.
     Allowed,
-    /// The agent has to go on, for these reasons; a tool call is denied; a prompt is dropped; a task stays open.
+    /// At a stop the agent has to continue; elsewhere a tool call is denied, a prompt is dropped, or a task stays open.
     Blocked { reasons: Vec<String> },
     /// `continue: false`
     Stopped { reason: Option<String> },
-    /// The hooks blocked once more than the client lets them.
+    /// The hooks blocked, but the client's cap on consecutive blocks was exceeded.
     Overridden { reasons: Vec<String> },
-    /// Only context was added, which at a stop means that the agent goes on.
+    /// Only context was added. At a stop this makes the agent continue.
     Continued { context: Vec<String> },
 }
 
@@ -132,7 +133,7 @@ pub struct Ending {
     /// The client's word for it: `completed`, `stop_hook_prevented`, `hook_stopped`, `api_error`, `max_turns`,
     /// `aborted_streaming`, `aborted_tools`, `prompt_blocked`.
     pub reason: String,
-    /// What the person is left with.
+    /// The final text shown to the user.
     pub result: String,
     pub is_error: bool,
 }

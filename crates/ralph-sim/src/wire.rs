@@ -1,15 +1,16 @@
-//! What the model's answers look like on the wire. The simulator and the model that is served give the same.
+//! The model's answers in the format of the Messages API. The simulator and the model server share this code, so both
+//! produce the same ids, tool calls and stop reasons.
 
 use crate::scenario::{AgentTurn, ToolCall};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The agent's own words for what a command does; the client wants some.
+/// The `description` of a shell command; the client requires one.
 const COMMAND: &str = "Run a command";
-/// Characters of a task that serve as its title.
+/// Length of a subagent's title, in characters.
 const TITLE: usize = 30;
 
-/// The client's name of the tool, and its input. Relative paths become the project's.
+/// The client's name for the tool, and its input. Relative paths are resolved against the project.
 pub fn tool_use(call: &ToolCall, project: &Path) -> (String, Value) {
     let place = |path: &str| project.join(path).to_string_lossy().into_owned();
     let (name, input) = match call {
@@ -41,7 +42,7 @@ pub fn tool_use(call: &ToolCall, project: &Path) -> (String, Value) {
     (name.to_owned(), input)
 }
 
-/// What a subagent is called by: the beginning of its task.
+/// The title of a subagent: the beginning of its task.
 pub fn title(task: &str) -> String {
     task.lines().next().unwrap_or_default().chars().take(TITLE).collect()
 }
@@ -56,7 +57,7 @@ pub fn request_id(request: u64) -> String {
     format!("req_sim_{request:06}")
 }
 
-/// The id of a tool call: the request that it answers, and its place among the calls of the answer, from 0.
+/// The id of a tool call, made of the number of the request and the index of the call within the answer.
 pub fn tool_use_id(request: u64, place: usize) -> String {
     format!("toolu_sim_{request:04}_{place:02}")
 }
@@ -72,7 +73,7 @@ pub fn content(turn: &AgentTurn, request: u64, project: &Path) -> Vec<Value> {
     text.into_iter().chain(calls).collect()
 }
 
-/// Why the answer ends.
+/// The `stop_reason` of the answer: the scripted one, or the usual one for its content.
 pub fn stop_reason(turn: &AgentTurn) -> &str {
     let usual = if turn.tools.is_empty() { "end_turn" } else { "tool_use" };
     turn.stop_reason.as_deref().unwrap_or(usual)
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_call_has_the_clients_name_and_input() {
+    fn maps_every_call_to_the_clients_tool_name_and_input() {
         let calls = [
             ToolCall::Bash { command: "make".to_owned(), background: false },
             ToolCall::Bash { command: "make serve".to_owned(), background: true },

@@ -1,21 +1,22 @@
-//! The command line as people type it.
+//! The command line: every command with its options and help texts. Larger commands define theirs in `cmd/`.
 
 use crate::report::Failure;
 use crate::values::{at_least_one, complexity, count, duration, micro_usd};
 use crate::{SUCCESS, cmd};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use ralph_exec::env::Env;
+use ralph_sys::env::Env;
 use std::path::PathBuf;
 
-const ABOUT: &str = "Lets a coding agent stop when the work is done";
+const ABOUT: &str = "Won't let a coding agent stop until the work is done";
 
 const LONG_ABOUT: &str = "\
-Lets a coding agent stop when the work is done.
+Won't let a coding agent stop until the work is done.
 
-A coding agent calls `ralph hook` when it wants to stop. While a run holds its session, ralph
-decides: not done yet, and here is what is missing; or done, out of limits, stuck. Every run ends,
-and every decision can be explained.";
+A coding agent calls `ralph hook` whenever it wants to stop. While a run
+holds its session, ralph decides: the work is not done, and this is what
+is missing; or it is done, out of limits, or stuck. Every run ends, and
+every decision can be explained.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,7 +25,7 @@ Examples:
   ralph why k7f2
   ralph cancel k7f2
 
-Nobody is held while `RALPH_OFF=1` is set or the file `~/.ralph/off` exists.";
+To turn ralph off, set `RALPH_OFF=1` or create the file `~/.ralph/off`.";
 
 const GATE_EXAMPLES: &str = "\
 Examples:
@@ -54,73 +55,73 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Put ralph into the agent's settings and propose gates, after showing all of it
+    /// Install ralph's hooks and propose gates; shows every change first
     Init(cmd::init::Init),
-    /// Take ralph out of the agent's settings again, without a trace
+    /// Remove ralph's hooks and restore the files it changed
     Uninstall(cmd::uninstall::Uninstall),
-    /// See whether ralph would hold an agent here: settings, hooks, state, gates; repair what is safe
+    /// Check that ralph works here; repair what is safe to repair
     Doctor(cmd::doctor::Doctor),
-    /// Make a loop of another tool's files one of ralph's: what is to be done, checks, limits, notes
+    /// Import the loop files of another tool: tasks, checks, limits, notes
     Import(cmd::import::Import),
-    /// Hold a session to what is agreed, until it is met, out of limits or stuck
+    /// Start a run that holds a session until its requirements are met
     Start(Start),
-    /// Drive the agent itself until the work is done: over as many sessions as it takes, through the night
+    /// Drive the agent until the work is done, over as many sessions as needed
     Run(Box<cmd::run::args::Run>),
-    /// Show the runs there are and how they stand
+    /// List runs and their state
     Status(Status),
     /// Explain every decision of a run or session, newest first
     Why(Why),
     /// Show the journal of a run
     Log(Log),
-    /// Let the agent stop freely until the run is resumed
+    /// Pause a run; the agent may stop freely until it is resumed
     Pause(OneRun),
-    /// Hold the agent again, after a pause or when the run was orphaned
+    /// Resume a paused or orphaned run
     Resume(OneRun),
-    /// End a run; its session is free at once, until somebody starts another
+    /// End a run and release its session
     Cancel(OneRun),
-    /// Say that only a person can go on; the run ends at the next stop (for agents)
+    /// Ask a person to decide; the run ends at the next stop (for agents)
     Ask(cmd::declare::Ask),
-    /// Say that you wait for something outside; stops are let go until then (for agents)
+    /// Wait for something external; until then stops are allowed (for agents)
     Wait(cmd::declare::Wait),
-    /// Say that a requirement is wrong; a person settles it, the rest goes on (for agents)
+    /// Dispute a requirement; a person decides, the rest goes on (for agents)
     Dispute(cmd::declare::Disputed),
-    /// Tell the agent of a run something; it reads it at its next stop
+    /// Send a message to the agent of a run; it arrives at the next stop
     Tell(cmd::words::Tell),
-    /// Do without a requirement for a while: who, why and until when is told in every report
+    /// Temporarily waive a requirement; every report shows the waiver
     Waive(cmd::words::Waive),
-    /// Show the limits of a run, or set others while it goes on
+    /// Show the limits of a run, or change them while it is active
     Limits(cmd::words::SetLimits),
-    /// Search what is on record: past runs, learnings and memory of this project
+    /// Search past runs, learnings and the memory of this project
     Recall(cmd::recall::Recall),
-    /// Write down what was learned, so that `ralph recall` finds it
+    /// Record a learning, so that `ralph recall` finds it
     Learn(cmd::learn::Learn),
-    /// Hold a session through phases: start, show what is missing, say what is done, approve the plan
+    /// Run a session in phases, from clarify to retrospect
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::orchestrator::EXAMPLES)]
     Orchestrator(cmd::orchestrator::Orchestrator),
-    /// Make loop directories with a feature list, and list them
+    /// Create and list loop directories with a feature list
     #[command(subcommand, arg_required_else_help = true, after_help = LOOP_EXAMPLES)]
     Loop(cmd::loops::LoopCommand),
     /// Work through a feature list: show, add, check and claim features
     #[command(subcommand, arg_required_else_help = true, after_help = FEATURE_EXAMPLES)]
     Feature(cmd::feature::args::Feature),
-    /// Run the gates by hand or in CI, list them, explain them, propose them
+    /// Run gates by hand or in CI; list, explain and propose them
     #[command(subcommand, arg_required_else_help = true, after_help = GATE_EXAMPLES)]
     Gate(cmd::gate::args::Gate),
-    /// Show the pipeline of a run: its chunks, what comes after what, and how far each is
+    /// Show the pipeline of a run: its chunks, their order and their progress
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::pipeline::EXAMPLES)]
     Pipeline(cmd::pipeline::Pipeline),
-    /// Show the policy in force, and where each of its values comes from
+    /// Show the policy in force and where each value comes from
     Config(Config),
-    /// Approve what the project's policy and the checks of its lists run; nothing of it runs before
+    /// Approve the commands of the project's policy and lists; none runs before
     Trust(cmd::trust::Trust),
-    /// List, compare and bring back the states of the work tree that a run went through
+    /// List, compare and restore checkpoints of the work tree
     #[command(subcommand, arg_required_else_help = true, after_help = CHECKPOINT_EXAMPLES)]
     Checkpoint(Checkpoint),
-    /// Watch ralph hold an agent that would rather be done: offline, in about a second
+    /// Watch ralph hold an agent that stops too early (offline, about 1 s)
     Demo(cmd::demo::Demo),
-    /// Play a scenario against hooks, offline: the client and its model are simulated, hooks and tools are real
+    /// Play a scenario offline: simulated client and model, real hooks
     Simulate(cmd::simulate::args::Simulate),
-    /// Send one captured hook payload through the hooks that are configured, and show what the client would do
+    /// Send a captured hook payload through the configured hooks
     Replay(cmd::replay::args::Replay),
     Model(cmd::model::Model),
     Pretend(cmd::pretend::Pretend),
@@ -135,7 +136,7 @@ enum Command {
     Completions {
         shell: Shell,
     },
-    /// Print the manual page, of ralph or of one of its commands
+    /// Print the manual page of ralph or of one of its commands
     #[command(
         after_help = "Examples:\n  mkdir -p ~/.local/share/man/man1\n  ralph man > ~/.local/share/man/man1/ralph.1\n  ralph man start | man -l -"
     )]
@@ -152,10 +153,11 @@ Examples:
   ralph start --goal-file goal.md --checklist --max-iterations 10 --max-duration 2h
   ralph start --plan PLAN.md --tasks
 
-Inside an agent's shell `--session` is known; elsewhere it has to be given.")]
+Inside an agent's shell `--session` defaults to its session; elsewhere it is
+required.")]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct Start {
-    /// The session to hold; inside an agent's shell, its own
+    /// Hold this session [default in an agent's shell: its own]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
     /// Read the goal from this file, or from stdin with `-`
@@ -163,28 +165,28 @@ pub(crate) struct Start {
     pub goal_file: Option<PathBuf>,
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// The agent ends the run by closing a message with `<promise>TEXT</promise>`
+    /// End the run when a message closes with `<promise>TEXT</promise>`
     #[arg(long, value_name = "TEXT")]
     pub completion_promise: Option<String>,
-    /// A directory with `feature_list.json` (and `progress.txt`); may be given more than once
+    /// Require every feature of DIR/feature_list.json (repeatable)
     #[arg(long, value_name = "DIR")]
     pub features: Vec<PathBuf>,
-    /// A Markdown file whose unticked items are to be done; may be given more than once
+    /// Require every unticked item of this Markdown file (repeatable)
     #[arg(long, value_name = "FILE")]
     pub plan: Vec<PathBuf>,
-    /// Every item of the conversation's newest task list must be ticked
+    /// Require every item of the conversation's newest task list
     #[arg(long)]
     pub checklist: bool,
-    /// Every task of the client's own task list must be completed
+    /// Require every task of the client's own task list
     #[arg(long)]
     pub tasks: bool,
-    /// Leave the project's policy and its gates out of this run
+    /// Run without the project's policy and gates
     #[arg(long)]
     pub no_gates: bool,
-    /// How complex the work is, from 0 to 10: gates with a higher `min_complexity` do not count
+    /// Ignore gates whose `min_complexity` is higher than this (0 to 10)
     #[arg(long, value_name = "N", value_parser = complexity)]
     pub complexity: Option<u8>,
-    /// The project; by default the current directory
+    /// Use this project directory [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Print one JSON object
@@ -192,19 +194,19 @@ pub(crate) struct Start {
     pub json: bool,
 }
 
-/// What makes a run finite, whoever drives it.
+/// The limits of a run, for both `ralph start` and `ralph run`.
 #[derive(Args, Clone, Default)]
 pub(crate) struct LimitArgs {
-    /// How often the agent may be held; 0 is without limit [default: the policy's, or 25]
+    /// Hold the agent at most N times; 0: no limit [default: policy, or 25]
     #[arg(long, value_name = "N", value_parser = count)]
     pub max_iterations: Option<u32>,
-    /// Hold the agent at least this often, to polish, even when everything is met
+    /// Hold the agent at least N times, even when everything is met
     #[arg(long, value_name = "N", value_parser = count)]
     pub min_iterations: Option<u32>,
-    /// How long the run may take, such as `90m`; `0s` is without limit [default: the policy's, or 8h]
+    /// End after a time such as `90m`; 0: no limit [default: policy, or 8h]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub max_duration: Option<u64>,
-    /// How much may be spent from now on, in USD; 0 is without limit [default: the policy's, or 20]
+    /// Spend at most this from now on; 0: no limit [default: policy, or 20]
     #[arg(
         long,
         visible_alias = "max-cost",
@@ -213,7 +215,7 @@ pub(crate) struct LimitArgs {
         value_parser = micro_usd
     )]
     pub max_cost_usd: Option<u64>,
-    /// End the run when this many stops in a row brought nothing new [default: the policy's, or 3]
+    /// End after N stops in a row without progress [default: policy, or 3]
     #[arg(long, value_name = "N", value_parser = count)]
     pub stuck_after: Option<u32>,
 }
@@ -223,13 +225,13 @@ pub(crate) struct LimitArgs {
     after_help = "Examples:\n  ralph status\n  ralph status --all --json | jq '.runs[].status'"
 )]
 pub(crate) struct Status {
-    /// Only this run, the run of this session, or this queue with its tasks
+    /// Show only this run, session or queue
     #[arg(value_name = "RUN|SESSION|QUEUE")]
     pub name: Option<String>,
-    /// Also queues that are over, and runs that ended more than a day ago
+    /// Include finished queues and runs that ended over a day ago
     #[arg(long)]
     pub all: bool,
-    /// Forget the trouble that was listed so far
+    /// Clear the faults listed so far
     #[arg(long)]
     pub clear_trouble: bool,
     /// Print one JSON object
@@ -242,10 +244,10 @@ pub(crate) struct Status {
     after_help = "Examples:\n  ralph why\n  ralph why k7f2 --last 1\n  ralph why 5999882c-e786-462c-84d4-07d1c65b5e76 --json"
 )]
 pub(crate) struct Why {
-    /// A run or a session; without one, whatever was decided about last
+    /// Show this run or session [default: the most recent decision's]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
-    /// Only this many decisions
+    /// Show at most this many decisions
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = at_least_one)]
     pub last: u32,
     /// Print one JSON object per decision
@@ -258,10 +260,10 @@ pub(crate) struct Why {
     after_help = "Examples:\n  ralph log k7f2\n  ralph log --follow\n  ralph log k7f2 --json | jq .change"
 )]
 pub(crate) struct Log {
-    /// A run or a session; without one, whatever was decided about last
+    /// Show this run or session [default: the most recent decision's]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
-    /// Go on printing what is added, until interrupted or the run ends
+    /// Keep printing new lines until interrupted or the run ends
     #[arg(long, short)]
     pub follow: bool,
     /// Print one JSON object per line
@@ -276,13 +278,13 @@ Examples:
   ralph config --explain | grep timeout
   ralph config --schema > ralph.schema.json")]
 pub(crate) struct Config {
-    /// One line for every value, with the file and line that says it
+    /// Print each value with the file and line that set it
     #[arg(long, conflicts_with_all = ["json", "schema"])]
     pub explain: bool,
     /// Print the JSON schema of `ralph.toml`
     #[arg(long, conflicts_with = "json")]
     pub schema: bool,
-    /// The project; by default the nearest directory upwards that has a policy
+    /// Use this project [default: the nearest parent with a policy]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Print one JSON object
@@ -292,15 +294,15 @@ pub(crate) struct Config {
 
 #[derive(Subcommand)]
 pub(crate) enum Checkpoint {
-    /// Show the checkpoints of a run
+    /// List the checkpoints of a run
     List(CheckpointList),
-    /// Show what changed from one checkpoint to another, or to now
+    /// Show what changed between two checkpoints, or since one
     Diff(CheckpointDiff),
-    /// Make the files what they were, after a checkpoint of what they are
+    /// Restore files to a checkpoint (the current state is saved first)
     Restore(CheckpointRestore),
-    /// Make a checkpoint now
+    /// Create a checkpoint now
     Make(CheckpointOf),
-    /// Forget the checkpoints of a run that has ended
+    /// Delete the checkpoints of a run that has ended
     Prune(CheckpointOf),
 }
 
@@ -310,15 +312,16 @@ Examples:
   ralph checkpoint diff k7f2 3
   ralph checkpoint restore k7f2 3 --dry-run
 
-A checkpoint has every file that git tracks or would, as it was on disk. It is a commit on a ref of
-its own, `refs/ralph/RUN/NUMBER`; the index, `HEAD`, branches and stash are never touched.";
+A checkpoint holds every file that git tracks or would track, as it was
+on disk. It is a commit on a ref of its own, `refs/ralph/RUN/NUMBER`; the
+index, `HEAD`, branches and stash are never touched.";
 
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  ralph checkpoint list\n  ralph checkpoint list k7f2 --json | jq '.checkpoints[].why'"
 )]
 pub(crate) struct CheckpointList {
-    /// A run, or the session that it holds; without one, the run active last
+    /// Show this run or session [default: the run active last]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
     /// Print one JSON object
@@ -331,16 +334,16 @@ pub(crate) struct CheckpointList {
     after_help = "Examples:\n  ralph checkpoint diff k7f2\n  ralph checkpoint diff k7f2 3 4 --stat\n  ralph checkpoint diff k7f2 3 --json | jq '.files[].path'"
 )]
 pub(crate) struct CheckpointDiff {
-    /// A run, or the session that it holds
+    /// Name the run, or the session it holds
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
-    /// The checkpoint to start from; by default the first
+    /// Compare from this checkpoint [default: the first]
     #[arg(value_parser = count)]
     pub from: Option<u32>,
-    /// The checkpoint to end at; by default what is there now
+    /// Compare to this checkpoint [default: the current files]
     #[arg(value_parser = count)]
     pub to: Option<u32>,
-    /// Only count lines
+    /// Show only the number of changed lines
     #[arg(long)]
     pub stat: bool,
     /// Print one JSON object
@@ -354,19 +357,20 @@ Examples:
   ralph checkpoint restore k7f2 3 --dry-run
   ralph checkpoint restore k7f2 3
 
-Ignored files, the index, `HEAD` and branches stay as they are. What was there before is a checkpoint
-too, and can be restored the same way.")]
+Ignored files, the index, `HEAD` and branches stay as they are. The state
+before the restore is saved as a checkpoint too, and can be restored the
+same way.")]
 pub(crate) struct CheckpointRestore {
-    /// A run, or the session that it holds
+    /// Name the run, or the session it holds
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
-    /// The checkpoint, as `ralph checkpoint list` shows it
+    /// Restore this checkpoint, numbered as in `ralph checkpoint list`
     #[arg(value_parser = count)]
     pub number: u32,
-    /// Only say what would change
+    /// Show what would change, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask
+    /// Don't ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
     /// Print one JSON object
@@ -377,7 +381,7 @@ pub(crate) struct CheckpointRestore {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  ralph checkpoint make k7f2\n  ralph checkpoint prune k7f2")]
 pub(crate) struct CheckpointOf {
-    /// A run, or the session that it holds
+    /// Name the run, or the session it holds
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
     /// Print one JSON object
@@ -385,16 +389,16 @@ pub(crate) struct CheckpointOf {
     pub json: bool,
 }
 
-/// Read in `hook.rs`, before this is: here for the help and the completions.
+/// Exists only for the help and the completions: `hook.rs` parses these arguments before clap is set up.
 #[derive(Args)]
 struct Hook {
-    /// The agent that calls
+    /// Name the host that calls
     #[arg(value_name = "HOST", value_parser = ["claude"])]
     host: String,
-    /// How a block is said
+    /// Choose how a block is reported
     #[arg(long, value_name = "STYLE", value_parser = ["exit2", "context", "json"])]
     style: Option<String>,
-    /// Answer within this time, whatever happens
+    /// Answer within this time in any case
     #[arg(long, value_name = "DURATION")]
     deadline: Option<String>,
 }
@@ -404,7 +408,7 @@ struct Hook {
     after_help = "Examples:\n  ralph pause k7f2\n  ralph resume k7f2\n  ralph cancel 5999882c"
 )]
 pub(crate) struct OneRun {
-    /// A run, or the session that it holds
+    /// Name the run, or the session it holds
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
     /// Print one JSON object
@@ -458,7 +462,7 @@ pub(crate) fn run(env: &Env) -> u8 {
         Command::Model(model) => cmd::model::run(env, &model),
         Command::Completions { shell } => cmd::generate::completions(shell, &mut Cli::command()),
         Command::Man { command } => cmd::generate::man(Cli::command(), command.as_deref()),
-        // Taken before the command line is parsed; clap knows it for the sake of the help.
+        // `main` handles it before clap is set up; clap knows it only for the help.
         Command::Hook(Hook { .. }) => Ok(()),
     };
     ended(done.map(|()| SUCCESS))

@@ -1,4 +1,4 @@
-//! A run that ralph drives itself, as people and programs look at it: sessions, waits, and how to go on.
+//! The status of a run that ralph drives itself, as text and as JSON: sessions, waits, and how to continue.
 
 use crate::cmd::run::args::{Permissions, permissions};
 use crate::report::Failure;
@@ -11,15 +11,15 @@ use ralph_core::record::{Change, Entry, Run};
 use ralph_core::run::{Phase, State};
 use ralph_core::status::Status;
 use ralph_core::text;
-use ralph_exec::clock;
-use ralph_exec::control::ControlError;
-use ralph_exec::overview::RunView;
-use ralph_exec::paths::Home;
-use ralph_exec::store;
-use ralph_exec::worktree;
+use ralph_git::worktree;
+use ralph_home::paths::Home;
+use ralph_home::store;
+use ralph_hook::control::ControlError;
+use ralph_hook::overview::RunView;
+use ralph_sys::clock;
 use serde::Serialize;
 
-/// Paths in it are there to be copied.
+/// Long enough for paths, which must stay complete to be copied.
 const LONGEST_ADVICE: usize = 2_000;
 
 #[derive(Serialize)]
@@ -73,13 +73,13 @@ pub(crate) fn json(view: &RunView) -> Option<DrivenJson<'_>> {
     })
 }
 
-/// Whether the agent of a driven run asks nobody for permissions, because a person wanted it so.
+/// Whether a person started the agent of a driven run without permission prompts.
 fn skips_permissions(run: &Run) -> bool {
     let arguments = run.drive.as_ref().map(|settings| settings.arguments.as_slice());
     arguments.is_some_and(|flags| permissions(flags) == Permissions::Skipped)
 }
 
-/// What became of its work tree, from its journal.
+/// What happened to the work tree of the run at its end, from its journal.
 pub(crate) fn settled(entries: &[Entry]) -> Option<String> {
     entries.iter().rev().find_map(|entry| {
         let Change::Drove(drove) = &entry.change else { return None };
@@ -88,14 +88,14 @@ pub(crate) fn settled(entries: &[Entry]) -> Option<String> {
     })
 }
 
-/// What a person wanted of a run that has ended and that ralph drove: how its work goes on.
+/// Adds a hint to an error about a driven run that has ended: how to continue its work.
 pub(crate) fn failed(home: &Home, error: ControlError) -> Failure {
     let ControlError::HasEnded { run, status } = &error else { return error.into() };
     let is_driven = store::load(home, run).is_ok_and(|opened| opened.run.drive.is_some());
     let then = if *status == Status::Verified {
-        "begins another from its last session"
+        "starts a new run from its last session"
     } else {
-        "goes on from its last session"
+        "continues from its last session"
     };
     let hint = is_driven.then(|| {
         format!("`ralph why {run}` shows how; `{}` {then}", ending::another(run, *status))
@@ -107,7 +107,7 @@ pub(crate) fn failed(home: &Home, error: ControlError) -> Failure {
     }
 }
 
-/// What there is to know about a run that ralph drives itself, a line each.
+/// The status lines of a run that ralph drives itself; none for other runs.
 pub(crate) fn lines(run: &Run, state: &State, phase: Phase, settled: Option<&str>) -> Vec<String> {
     let Some(settings) = &run.drive else { return Vec::new() };
     let mut lines = Vec::new();
@@ -118,10 +118,10 @@ pub(crate) fn lines(run: &Run, state: &State, phase: Phase, settled: Option<&str
     }
     match (&state.driving.parked, phase) {
         (Some(parked), Phase::Paused { .. }) => {
-            let how = format!("`ralph run --resume {id}` goes on");
+            let how = format!("`ralph run --resume {id}` continues");
             let why = safe(&parked.why);
-            let is_told = why.contains(&how);
-            lines.push(if is_told {
+            let has_hint = why.contains(&how);
+            lines.push(if has_hint {
                 format!("parked: {why}")
             } else {
                 format!("parked: {why}; {how}")
@@ -129,11 +129,11 @@ pub(crate) fn lines(run: &Run, state: &State, phase: Phase, settled: Option<&str
         }
         (None, Phase::Paused { .. }) => {
             let how =
-                format!("`ralph resume {id}`, and `ralph run --resume {id}` if nobody drives it");
-            lines.push(format!("paused by a person; goes on with {how}"));
+                format!("`ralph resume {id}`, and `ralph run --resume {id}` if it has no runner");
+            lines.push(format!("paused by a person; continue with {how}"));
         }
         (_, Phase::Orphaned) => {
-            lines.push(format!("nobody drives it; `ralph run --resume {id}` goes on"));
+            lines.push(format!("no runner drives it; `ralph run --resume {id}` continues"));
         }
         (_, Phase::Active | Phase::Ended(_)) => {}
     }
@@ -147,12 +147,12 @@ pub(crate) fn lines(run: &Run, state: &State, phase: Phase, settled: Option<&str
     }
     if skips_permissions(run) {
         let mark = paint(term::ODD, "?");
-        lines.push(format!("{mark} the agent asks for no permissions, as a person wanted it"));
+        lines.push(format!("{mark} the agent runs without permission prompts, as a person requested"));
     }
     lines
 }
 
-/// Where the work is, until it has landed.
+/// Where the work is, unless it has been merged or the reason for parking names it.
 fn worktree_line(
     tree: &Worktree,
     state: &State,
@@ -230,7 +230,7 @@ mod tests {
         state
     }
 
-    fn told(run: &Run, state: &State) -> String {
+    fn render_status(run: &Run, state: &State) -> String {
         let word = wording::standing(state, state.phase);
         let progress = wording::progress(run, state, THEN + 60_000);
         let mut out = format!("{word}: {progress}\n");
@@ -240,9 +240,9 @@ mod tests {
         out
     }
 
-    /// R-S8a, R-K2c: whoever looks sees that permissions are skipped, what is waited for, and how to go on.
+    /// R-S8a, R-K2c: the status shows skipped permissions, the cause of a wait, and how to continue.
     #[test]
-    fn a_driven_run_says_how_it_stands_and_how_to_go_on() {
+    fn status_of_a_driven_run_shows_its_state_and_how_to_continue() {
         let session = |id: &str| {
             Drove::Session(Session {
                 id: SessionId::parse(id).unwrap(),
@@ -266,7 +266,7 @@ mod tests {
         let usual = run(Settings::DEFAULT);
         let mut drove =
             vec![session("s1"), metered("s1", 1_500_000), session("s2"), metered("s2", 320_000)];
-        let mut out = told(&usual, &after(&usual, drove.clone()));
+        let mut out = render_status(&usual, &after(&usual, drove.clone()));
         let wait = Wait {
             cause: Cause::RateLimit,
             since_ms: THEN,
@@ -276,27 +276,27 @@ mod tests {
             window: None,
         };
         drove.push(Drove::Waits(wait));
-        let waits = told(&usual, &after(&usual, drove.clone()));
+        let waits = render_status(&usual, &after(&usual, drove.clone()));
         out.push_str(&waits.replace(&wording::when(THEN + 1), "$TIME"));
         let why = "more than 6 h would have to be waited for".to_string();
         drove.push(Drove::Parked { status: Status::RateLimited, why });
-        out.push_str(&told(&usual, &after(&usual, drove)));
-        let bold = bold();
-        out.push_str(&told(&bold, &after(&bold, Vec::new())));
+        out.push_str(&render_status(&usual, &after(&usual, drove)));
+        let unprompted = unprompted();
+        out.push_str(&render_status(&unprompted, &after(&unprompted, Vec::new())));
         insta::assert_snapshot!(out, @"
         armed: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
         waiting: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
           waits until $TIME (rate limit): the five-hour window
         rate_limited: claude s1 · iteration 0 of 25 · session 2 · 6 s of 8 h · $1.82 of $20
-          parked: more than 6 h would have to be waited for; `ralph run --resume k7f2` goes on
+          parked: more than 6 h would have to be waited for; `ralph run --resume k7f2` continues
         armed: claude s1 · iteration 0 of 25 · 1 min of 8 h
           works in `/srv/parser-k7f2`, on branch `ralph/k7f2`
-          ? the agent asks for no permissions, as a person wanted it
+          ? the agent runs without permission prompts, as a person requested
         ");
     }
 
-    /// In a work tree of its own, without permission prompts.
-    fn bold() -> Run {
+    /// A run in a work tree of its own, without permission prompts.
+    fn unprompted() -> Run {
         run(Settings {
             arguments: vec!["--permission-mode=bypassPermissions".into()],
             worktree: Some(Worktree {
@@ -312,41 +312,41 @@ mod tests {
         })
     }
 
-    /// Work that did not land is somewhere, and nothing is said twice.
+    /// The status names the work tree until its work is merged, and never twice.
     #[test]
-    fn work_in_a_tree_of_its_own_is_named_until_it_lands() {
-        let bold = bold();
+    fn status_names_the_work_tree_until_it_is_merged() {
+        let unprompted = unprompted();
         let mut out = String::new();
         let parked = |status, why: &str| Drove::Parked { status, why: why.into() };
         let conflict = "it conflicts with `main`; work tree `/srv/parser-k7f2` is kept";
-        let limit = "a limit; `ralph run --resume k7f2` goes on";
+        let limit = "a limit; `ralph run --resume k7f2` continues";
         for drove in [parked(Status::NeedsHuman, conflict), parked(Status::RateLimited, limit)] {
-            out.push_str(&told(&bold, &after(&bold, vec![drove])));
+            out.push_str(&render_status(&unprompted, &after(&unprompted, vec![drove])));
         }
         for (status, settled) in [
             (Status::Stuck, None),
             (Status::Stuck, Some("merged into `main` as 9e1f00d")),
             (Status::Verified, None),
         ] {
-            let ended = lines(&bold, &State::new(&bold), Phase::Ended(status), settled);
+            let ended = lines(&unprompted, &State::new(&unprompted), Phase::Ended(status), settled);
             out.push_str(&format!("ended:\n  {}\n", plain(&ended.join("\n  "))));
         }
         insta::assert_snapshot!(out, @"
         needs_human: claude s1 · iteration 0 of 25 · 1 s of 8 h
-          parked: it conflicts with `main`; work tree `/srv/parser-k7f2` is kept; `ralph run --resume k7f2` goes on
-          ? the agent asks for no permissions, as a person wanted it
+          parked: it conflicts with `main`; work tree `/srv/parser-k7f2` is kept; `ralph run --resume k7f2` continues
+          ? the agent runs without permission prompts, as a person requested
         rate_limited: claude s1 · iteration 0 of 25 · 1 s of 8 h
-          parked: a limit; `ralph run --resume k7f2` goes on
-          not merged: branch `ralph/k7f2`, work tree `/srv/parser-k7f2`; `git -C /srv/parser-k7f2 diff 3f1c2ab` and `git -C /srv/parser-k7f2 status` show it, `git -C /srv/parser merge ralph/k7f2` takes what is committed
-          ? the agent asks for no permissions, as a person wanted it
+          parked: a limit; `ralph run --resume k7f2` continues
+          not merged: branch `ralph/k7f2`, work tree `/srv/parser-k7f2`; `git -C /srv/parser-k7f2 diff 3f1c2ab` and `git -C /srv/parser-k7f2 status` show it, `git -C /srv/parser merge ralph/k7f2` merges what is committed
+          ? the agent runs without permission prompts, as a person requested
         ended:
-          not merged: branch `ralph/k7f2`, work tree `/srv/parser-k7f2`; `git -C /srv/parser-k7f2 diff 3f1c2ab` and `git -C /srv/parser-k7f2 status` show it, `git -C /srv/parser merge ralph/k7f2` takes what is committed
-          ? the agent asks for no permissions, as a person wanted it
+          not merged: branch `ralph/k7f2`, work tree `/srv/parser-k7f2`; `git -C /srv/parser-k7f2 diff 3f1c2ab` and `git -C /srv/parser-k7f2 status` show it, `git -C /srv/parser merge ralph/k7f2` merges what is committed
+          ? the agent runs without permission prompts, as a person requested
         ended:
           merged into `main` as 9e1f00d
-          ? the agent asks for no permissions, as a person wanted it
+          ? the agent runs without permission prompts, as a person requested
         ended:
-          ? the agent asks for no permissions, as a person wanted it
+          ? the agent runs without permission prompts, as a person requested
         ");
     }
 }

@@ -1,22 +1,22 @@
-//! Mistakes in a policy file, with the line they are in.
+//! Shows the problems of a policy file with the lines they are in, as compilers do.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use ralph_core::text;
-use ralph_exec::config::Problem;
+use ralph_policy::config::Problem;
 use std::ops::Range;
 
-/// How much of a line is shown on either side of the mistake.
+/// How many characters of a line are shown on either side of the problem.
 const REACH: usize = 100;
 
-/// What is shown of a file: one line, or a part of it.
+/// The shown part of a file: one line, or a part of it.
 struct Window {
     text: String,
     mark: Range<usize>,
-    /// From 1.
+    /// The line number, from 1.
     line: usize,
 }
 
-/// Every problem as compilers show them, for [`crate::term::err`].
+/// Renders all problems, styled for [`crate::term::err`].
 pub(crate) fn render(problems: &[Problem], more: usize) -> String {
     let renderer = Renderer::styled();
     let mut out = String::new();
@@ -43,8 +43,8 @@ fn group(problem: &Problem) -> Group<'static> {
     }
 }
 
-/// The line where the span begins, with whatever could steer a terminal replaced. A span over more lines is marked
-/// to the end of the first.
+/// The line where the span begins, with control characters replaced. A span over several lines is marked to the end
+/// of the first.
 fn window(source: &str, span: &Range<usize>) -> Window {
     let start = floor(source, span.start);
     let (before, after) = source.split_at(start);
@@ -77,7 +77,7 @@ fn visible(text: &str) -> String {
         .collect()
 }
 
-/// The nearest position at or before `at` that begins a character.
+/// The nearest character boundary at or before `at`.
 fn floor(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at)
 }

@@ -1,46 +1,47 @@
-//! `ralph hook`: bytes in, bytes out. Never exits 2 except to block, and never leaves an agent waiting.
+//! `ralph hook`: reads one event from stdin and writes the answer. Exits 2 only to block a stop, and always answers
+//! before the deadline. Parses its own arguments, because setting up clap would cost time at every stop.
 
 use crate::{FAILURE, SUCCESS, person, report, term};
-use ralph_core::host::{Host, Reply, Style};
 use ralph_core::id::RunId;
 use ralph_core::limits;
-use ralph_exec::clock::Deadline;
-use ralph_exec::env::Env;
-use ralph_exec::faults::{self, Fault, Kind};
-use ralph_exec::paths::Home;
-use ralph_exec::pipeline::{self, Call};
-use ralph_exec::stdin;
-use ralph_exec::stdio::Descriptors;
-use ralph_exec::world::World;
+use ralph_home::faults::{self, Fault, Kind};
+use ralph_home::paths::Home;
+use ralph_home::world::World;
+use ralph_hook::pipeline::{self, Call};
+use ralph_host::{Host, Reply, Style};
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+use ralph_sys::stdin;
+use ralph_sys::stdio::Descriptors;
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Claude Code kills a hook after ten minutes and lets the agent stop without a word. What gates have not said by
-/// then they say at the next stop.
+/// Claude Code kills a hook after ten minutes, and the agent then stops unchecked. Results of gates that take longer
+/// are used at the next stop.
 const DEADLINE: Duration = Duration::from_secs(570);
 
 pub(crate) const HELP: &str = "\
 Answer one hook event of a coding agent
 
-Reads the event as JSON from stdin and answers the way the host understands. A session that no
-run holds gets no output and exit code 0.
+Reads the event as JSON from stdin and answers in the host's format. If no
+run holds the session, prints nothing and exits 0.
 
 Usage: ralph hook <HOST> [--style <STYLE>] [--deadline <DURATION>]
 
 Arguments:
-  <HOST>  The agent that calls: claude
+  <HOST>  Name the host that calls: claude
 
 Options:
-      --style <STYLE>        How a block is said [default: exit2]
+      --style <STYLE>        Choose how a block is reported [default: exit2]
                              exit2:   exit code 2, the reason on stderr, `{}` on stdout
                              context: exit code 0, `additionalContext` (clients from 2.1.163)
                              json:    exit code 0, one `{\"decision\":\"block\"}` object
-      --deadline <DURATION>  Answer within this time, whatever happens: less than the time the host
-                             gives the hook [default: 9m30s]
+      --deadline <DURATION>  Answer within this time in any case; must be less
+                             than the host's timeout [default: 9m30s]
   -h, --help                 Print help
 
-Exit codes: 0 allow, 2 block, 1 wrong usage (the agent may stop)
+Exit codes: 0 allow, 2 block, 1 usage error (the agent may stop)
 
 Examples:
   ralph hook claude < event.json
@@ -60,17 +61,17 @@ enum Parsed {
 
 pub(crate) fn run(env: Env, args: &[OsString], descriptors: Descriptors) -> u8 {
     match parse(args) {
-        // An event that cannot be read, or an answer that cannot be heard: then nobody is held.
+        // Without stdin there is no event, and without stdout no answer: allow the stop.
         Parsed::Run(_) if descriptors == Descriptors::Missing => SUCCESS,
         Parsed::Run(options) => answer(env, &options),
         Parsed::Help => {
-            // Nobody waits for help that cannot be written.
+            // A failed write of the help text is not worth an error.
             drop(term::out(HELP));
             SUCCESS
         }
-        // 2 is the host's word for "block"; a mistake in its settings must not hold an agent for ever.
+        // Not 2, which means "block" to the host: a mistake in its settings must not hold an agent forever.
         Parsed::Wrong(why) => {
-            term::err(&report::plain(&why, "`ralph hook --help` shows how it is called"));
+            term::err(&report::plain(&why, "run `ralph hook --help`"));
             FAILURE
         }
     }
@@ -89,22 +90,22 @@ fn answer(env: Env, options: &Options) -> u8 {
             Reply::default()
         }
     };
-    // A block whose reason nobody can read would hold the agent without a word.
+    // A block whose reason was not written would hold the agent without an explanation.
     if term::bytes(&reply.stderr, &reply.stdout) { reply.exit } else { SUCCESS }
 }
 
-/// Our bug is not the agent's trouble: it is written down, and the agent may stop.
+/// Records a panic as a fault and exits 0: a bug of ours must not hold the agent.
 fn contain_panics(home: Home, in_hand: Arc<OnceLock<RunId>>) {
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let said = panic.payload_as_str().unwrap_or("no message");
-        let what = format!("ralph itself failed at {place}: {said}");
+        let message = panic.payload_as_str().unwrap_or("no message");
+        let what = format!("ralph itself failed at {place}: {message}");
         let run = in_hand.get().map(ToString::to_string);
         faults::record(&home, &Fault { run, ..Fault::new(Kind::Controller, &what) });
         #[expect(
             clippy::exit,
             clippy::disallowed_methods,
-            reason = "unwinding would end in another exit code"
+            reason = "unwinding would exit with another code"
         )]
         std::process::exit(0);
     }));
@@ -125,7 +126,7 @@ fn parse(args: &[OsString]) -> Parsed {
             "--style" => match attached.or_else(|| args.next().map(Into::into)) {
                 Some(value) => match Style::parse_name(&value) {
                     Some(known) => style = known,
-                    None => return wrong("the style can be exit2, context or json, not", &value),
+                    None => return wrong("the style must be exit2, context or json, not", &value),
                 },
                 None => return wrong("no value for", "--style"),
             },
@@ -139,7 +140,7 @@ fn parse(args: &[OsString]) -> Parsed {
             _ if name.starts_with('-') => return wrong("unknown option", name),
             name if host.is_none() => match Host::parse_name(name) {
                 Some(known) => host = Some(known),
-                None => return wrong("the host can be claude, not", name),
+                None => return wrong("the host must be claude, not", name),
             },
             _ => return wrong("unexpected argument", name),
         }

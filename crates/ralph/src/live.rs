@@ -1,13 +1,13 @@
-//! Gates while they run, as a person at a terminal watches them: one line each.
+//! Draws the progress of running gates on a terminal, a line per gate.
 
 use crate::term::{self, paint};
 use crate::wording;
 use ralph_core::gate::{Gate, Outcome};
 use ralph_core::limits;
 use ralph_core::text;
-use ralph_exec::clock;
-use ralph_exec::gates::history::History;
-use ralph_exec::gates::{Ran, Seen, Source};
+use ralph_gates::gates::history::History;
+use ralph_gates::gates::{Ran, Seen, Source};
+use ralph_sys::clock;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const REDRAW: Duration = Duration::from_millis(100);
 const BAR: u64 = 20;
 const LONGEST_NAME: usize = 24;
 
-/// What is known about the gates at one moment.
+/// The state of every gate at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Board {
     lines: Vec<Line>,
@@ -56,7 +56,7 @@ impl Board {
         }
     }
 
-    /// No line of it is wider than a terminal of so many columns: one that wrapped would be two to move back over.
+    /// No line is wider than the terminal: redrawing moves the cursor up by the number of lines, so none may wrap.
     pub(crate) fn frame(&self, now_ms: u64, columns: usize) -> String {
         let longest = self.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
         let width = longest.min(columns / 2);
@@ -82,7 +82,7 @@ impl Board {
                     }
                 }
             };
-            // The last column stays free: some terminals wrap as soon as it is taken.
+            // The last column stays free: some terminals wrap when it is written.
             out.push_str(&term::fit(&line, columns.saturating_sub(1)));
             out.push('\n');
         }
@@ -110,7 +110,7 @@ fn bar(elapsed: u64, expected: u64) -> String {
     format!("{}{}", "█".repeat(count(done)), paint(term::DIM, &"░".repeat(count(BAR - done))))
 }
 
-/// Draws while `work` works, and leaves the terminal as it was.
+/// Redraws the board while `work` runs, then clears it.
 pub(crate) fn watch<T>(board: Board, work: impl FnOnce(&(dyn Fn(Seen<'_>) + Sync)) -> T) -> T {
     let shared = Mutex::new((board, false));
     let changed = Condvar::new();

@@ -1,4 +1,4 @@
-//! argv → one call → exit code.
+//! The entry point: picks `ralph hook`, an internal process, or the command line, and returns its exit code.
 #![cfg_attr(all(target_os = "linux", target_env = "gnu", not(test)), no_main)]
 
 mod cli;
@@ -16,19 +16,19 @@ mod usage;
 mod values;
 mod wording;
 
-use ralph_exec::env::Env;
-use ralph_exec::proc::{supervisor, talk};
-use ralph_exec::stdio;
+use ralph_sys::env::Env;
+use ralph_sys::proc::{supervisor, talk};
+use ralph_sys::stdio;
 
 const SUCCESS: u8 = 0;
 /// 2 would mean "block" to a host and "limit reached" to a script.
 const FAILURE: u8 = 1;
-/// No person approved the policy of the project.
+/// The project's policy is not approved.
 const UNTRUSTED: u8 = 3;
 
-/// The C entry point, where the arguments reach `std` without Rust's own start-up: that reads `/proc/self/maps`
-/// and sets up signal stacks, a tenth of what a hook costs when nobody is held. It also leaves SIGPIPE alone, so
-/// that `ralph log | head` ends the way people know. What it does against closed descriptors, `stdio` does.
+/// The C entry point. It skips Rust's runtime start-up, which reads `/proc/self/maps` and sets up signal stacks: a
+/// tenth of the cost of a hook in a session without a run. SIGPIPE also keeps its default action, so that
+/// `ralph log | head` ends quietly. Rust's start-up would reopen closed descriptors; `stdio::secure` does that here.
 #[cfg(all(target_os = "linux", target_env = "gnu", not(test)))]
 #[expect(
     unsafe_code,
@@ -48,7 +48,7 @@ fn run() -> u8 {
     let descriptors = stdio::secure();
     let env = Env::from_process();
     let args = env.args();
-    // Before anything is initialised: a hook runs at every stop of every session.
+    // Before anything else is set up: a hook runs at every stop of every session.
     match args.split_first() {
         Some((first, rest)) if first == "hook" => hook::run(env, rest, descriptors),
         Some((first, _)) if first == supervisor::ARGUMENT => supervisor::serve(),

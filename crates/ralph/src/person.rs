@@ -1,4 +1,5 @@
-//! What a person types in a session, carried out: the words that the commands use, without a terminal.
+//! Carries out the `/ralph:…` commands that a person types in a session. They do what the commands of the same name
+//! do in a terminal, and return their text as the answer to the prompt.
 
 use crate::cmd::{start, status, verify, why, words};
 use crate::report::Failure;
@@ -8,34 +9,34 @@ use ralph_core::limits::Bounds;
 use ralph_core::record::Asked;
 use ralph_core::typed::{Kind, Typed, Waive, Wish};
 use ralph_core::verdict::Verdict;
-use ralph_exec::clock::Deadline;
-use ralph_exec::control::{self, Caller, Named};
-use ralph_exec::orchestrator;
-use ralph_exec::overview;
-use ralph_exec::prompts::{self, Spoken};
-use ralph_exec::store;
-use ralph_exec::succession;
-use ralph_exec::words::Speech;
-use ralph_exec::world::World;
+use ralph_home::store;
+use ralph_home::world::World;
+use ralph_hook::control::{self, Caller, Named};
+use ralph_hook::orchestrator;
+use ralph_hook::overview;
+use ralph_hook::prompts::{self, Spoken};
+use ralph_hook::succession;
+use ralph_hook::words::Speech;
+use ralph_sys::clock::Deadline;
 use std::path::PathBuf;
 
-/// As many decisions as fit below a prompt.
+/// How many decisions `/ralph:why` shows: about as many as fit below a prompt.
 const SHOWN_DECISIONS: usize = 5;
 
-pub(crate) fn answer(world: &World, spoken: &Spoken<'_>) -> Verdict {
-    let done = match &spoken.typed {
-        Typed::Hold(wish) => hold(world, spoken, wish),
-        Typed::Status => status(world, spoken).map(|text| said(&text)),
-        Typed::Why => why(world, spoken).map(|text| said(&text)),
-        Typed::Verify => verify(world, spoken).map(|text| said(&text)),
-        Typed::Pause => pause(world, spoken).map(|text| said(&text)),
-        Typed::Resume(name) => resume(world, spoken, name.as_deref()),
-        Typed::Cancel => cancel(world, spoken).map(|text| said(&text)),
+pub(crate) fn answer(world: &World, request: &Spoken<'_>) -> Verdict {
+    let done = match &request.typed {
+        Typed::Hold(wish) => hold(world, request, wish),
+        Typed::Status => status(world, request).map(|text| said(&text)),
+        Typed::Why => why(world, request).map(|text| said(&text)),
+        Typed::Verify => verify(world, request).map(|text| said(&text)),
+        Typed::Pause => pause(world, request).map(|text| said(&text)),
+        Typed::Resume(name) => resume(world, request, name.as_deref()),
+        Typed::Cancel => cancel(world, request).map(|text| said(&text)),
         Typed::Ask => Ok(Verdict::Allow),
-        Typed::Approve => approve(world, spoken),
-        Typed::Tell(text) => tell(world, spoken, text).map(|text| said(&text)),
-        Typed::Waive(wish) => waive(world, spoken, wish).map(|text| said(&text)),
-        Typed::Limits(bounds) => limits(world, spoken, bounds).map(|text| said(&text)),
+        Typed::Approve => approve(world, request),
+        Typed::Tell(text) => tell(world, request, text).map(|text| said(&text)),
+        Typed::Waive(wish) => waive(world, request, wish).map(|text| said(&text)),
+        Typed::Limits(bounds) => limits(world, request, bounds).map(|text| said(&text)),
     };
     done.unwrap_or_else(|failure| said(&format!("ralph: {}", failure.told())))
 }
@@ -44,10 +45,10 @@ fn said(text: &str) -> Verdict {
     Verdict::Answer { text: term::plain(text).trim_end().to_string() }
 }
 
-fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Failure> {
-    let project = project(world, spoken)?;
+fn hold(world: &World, request: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Failure> {
+    let project = project(world, request)?;
     let demand = start::Demand {
-        session: spoken.session.clone(),
+        session: request.session.clone(),
         goal: wish.goal.as_bytes().to_vec(),
         max_iterations: wish.max_iterations,
         max_duration: wish.max_duration_ms,
@@ -61,12 +62,12 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
         checklist: if wish.checklist { Asked::Yes } else { Asked::No },
         gates: start::Gates::OfThePolicy,
         complexity: wish.complexity,
-        prompt: spoken.prompt.id.clone(),
+        prompt: request.prompt.id.clone(),
         phases: match wish.kind {
             Kind::Goal => Asked::No,
             Kind::Orchestrator => Asked::Yes,
         },
-        transcript_length: prompts::transcript_length(spoken.prompt),
+        transcript_length: prompts::transcript_length(request.prompt),
         max_tokens: None,
         handover_at_permille: None,
         drive: None,
@@ -74,27 +75,27 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
         here: project.clone(),
         project,
     };
-    if let Some(run) = &spoken.run
+    if let Some(run) = &request.run
         && control::is_untouched(&world.home, run)?
     {
-        // A prompt that was taken back before its first answer, and is sent again.
+        // The person withdrew the prompt before its first answer and sends it again.
         let named = Named::Run(run.clone());
         control::cancel(&world.home, &named, Caller::Session, &world.deadline())?;
     }
     let begun = match start::begin(&world.env, &world.home, &demand) {
         Ok(begun) => begun,
-        // A hook that is registered twice was called twice at once, and the other was faster.
-        Err(_) if prompts::is_answered(world, spoken) => return Ok(Verdict::Allow),
+        // The hook is registered twice, and the other process started the run first.
+        Err(_) if prompts::is_answered(world, request) => return Ok(Verdict::Allow),
         Err(failure) => return Err(failure),
     };
     let run = &begun.run;
     let phases = match wish.kind {
         Kind::Goal => String::new(),
         Kind::Orchestrator => {
-            let path = orchestrator::path(&world.home, spoken.session);
+            let path = orchestrator::path(&world.home, request.session);
             format!(
-                "It goes in phases: `ralph orchestrator show` tells what is missing and whose it is, `ralph orchestrator set …` \
-                 says what of yours is done, and so does `{}`. The person approves the plan with `/ralph:approve`.\n",
+                "The work goes in phases: `ralph orchestrator show` lists what is missing and who does it. Report what you have done \
+                 with `ralph orchestrator set …` or in `{}`. The person approves the plan with `/ralph:approve`.\n",
                 path.display()
             )
         }
@@ -102,11 +103,11 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
     let terms = term::plain(&start::terms(run));
     let terms = terms.lines().map(str::trim).collect::<Vec<_>>().join("\n");
     let context = format!(
-        "ralph holds this session from now on (run {}): you can stop when it finds the work done on the tree as it is, \
+        "ralph holds this session from now on (run {}): you can stop when it finds the work done in the current tree, \
          not when you say so.\n{terms}\n{phases}\
          Work on what the person asked for. If only a person can decide something, run `ralph ask \"…\"` and stop; \
          to wait for something outside, run `ralph wait \"…\" --for 20m` and stop; if a requirement is wrong, run \
-         `ralph dispute REQUIREMENT \"…\"` and go on with the rest. `ralph status` shows how it stands.\n",
+         `ralph dispute REQUIREMENT \"…\"` and go on with the rest. `ralph status` shows the state of the run.\n",
         run.id,
     );
     let title = if run.title.is_empty() { String::new() } else { format!(": {}", run.title) };
@@ -114,28 +115,31 @@ fn hold(world: &World, spoken: &Spoken<'_>, wish: &Wish) -> Result<Verdict, Fail
     for note in &begun.notes {
         notice.push_str(&format!("note: {note}\n"));
     }
-    notice.push_str("`/ralph:status` shows how it stands, `/ralph:cancel` ends it");
+    notice.push_str("`/ralph:status` shows its state, `/ralph:cancel` ends it");
     Ok(Verdict::Tell { context, notice: Some(notice) })
 }
 
-fn project(world: &World, spoken: &Spoken<'_>) -> Result<PathBuf, Failure> {
-    let told = spoken.prompt.cwd.as_deref().map(PathBuf::from);
-    let found = world.env.project_dir().or(told).filter(|path| path.is_absolute());
+fn project(world: &World, request: &Spoken<'_>) -> Result<PathBuf, Failure> {
+    let cwd = request.prompt.cwd.as_deref().map(PathBuf::from);
+    let found = world.env.project_dir().or(cwd).filter(|path| path.is_absolute());
     let found = found.ok_or_else(|| {
-        Failure::new("it is not known which project this is", "start the client in a directory")
+        Failure::new(
+            "cannot determine the project directory",
+            "start the client in the project directory",
+        )
     })?;
     start::directory(&found, &found)
 }
 
-fn status(world: &World, spoken: &Spoken<'_>) -> Result<String, Failure> {
-    match last_run(world, spoken)? {
+fn status(world: &World, request: &Spoken<'_>) -> Result<String, Failure> {
+    match last_run(world, request)? {
         Some(run) => status::of_run(&world.home, &run),
         None => Ok(nobody()),
     }
 }
 
-fn why(world: &World, spoken: &Spoken<'_>) -> Result<String, Failure> {
-    match last_run(world, spoken)? {
+fn why(world: &World, request: &Spoken<'_>) -> Result<String, Failure> {
+    match last_run(world, request)? {
         Some(run) => {
             let history = overview::of_run(&world.home, &run)?;
             Ok(why::shown(&history, SHOWN_DECISIONS))
@@ -144,22 +148,22 @@ fn why(world: &World, spoken: &Spoken<'_>) -> Result<String, Failure> {
     }
 }
 
-fn verify(world: &World, spoken: &Spoken<'_>) -> Result<String, Failure> {
-    verify::shown(world, spoken.session, spoken.run.as_ref())
+fn verify(world: &World, request: &Spoken<'_>) -> Result<String, Failure> {
+    verify::shown(world, request.session, request.run.as_ref())
 }
 
-fn pause(world: &World, spoken: &Spoken<'_>) -> Result<String, Failure> {
-    let run = held(spoken)?;
+fn pause(world: &World, request: &Spoken<'_>) -> Result<String, Failure> {
+    let run = held(request)?;
     match control::pause(&world.home, run, Caller::Session, &world.deadline()) {
-        // A hook that is registered twice asks twice.
+        // A hook that is registered twice pauses twice.
         Ok(()) | Err(control::ControlError::NothingToDo { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     Ok(format!("ralph: run {run} is paused; `/ralph:resume` holds the agent again"))
 }
 
-fn resume(world: &World, spoken: &Spoken<'_>, name: Option<&str>) -> Result<Verdict, Failure> {
-    let run = match (name, &spoken.run) {
+fn resume(world: &World, request: &Spoken<'_>, name: Option<&str>) -> Result<Verdict, Failure> {
+    let run = match (name, &request.run) {
         (Some(name), _) => match control::named(&world.home, name)? {
             Named::Run(run) => run,
             Named::Session(_) => {
@@ -167,28 +171,28 @@ fn resume(world: &World, spoken: &Spoken<'_>, name: Option<&str>) -> Result<Verd
             }
         },
         (None, Some(run)) => run.clone(),
-        (None, None) => succession::waiting(&world.home, &project(world, spoken)?)?,
+        (None, None) => succession::waiting(&world.home, &project(world, request)?)?,
     };
-    match succession::take_up(world, &run, spoken) {
+    match succession::take_up(world, &run, request) {
         Ok(()) | Err(control::ControlError::NothingToDo { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     Ok(said(&format!(
-        "ralph: run {run} holds this session again from the next stop on; say what the agent shall do now\n{}",
+        "ralph: run {run} holds this session again from the next stop on; now tell the agent what to do\n{}",
         status::of_run(&world.home, &run)?
     )))
 }
 
-fn cancel(world: &World, spoken: &Spoken<'_>) -> Result<String, Failure> {
-    let run = held(spoken)?;
+fn cancel(world: &World, request: &Spoken<'_>) -> Result<String, Failure> {
+    let run = held(request)?;
     let named = Named::Run(run.clone());
     control::cancel(&world.home, &named, Caller::Session, &world.deadline())?;
     Ok(format!("ralph: run {run} is cancelled; the session is free, and nothing was deleted"))
 }
 
-/// The agent hears of it too: it is what it waited for.
-fn approve(world: &World, spoken: &Spoken<'_>) -> Result<Verdict, Failure> {
-    let run = held(spoken)?;
+/// Approves the plan, and reports it to the agent too, because the agent waits for it.
+fn approve(world: &World, request: &Spoken<'_>) -> Result<Verdict, Failure> {
+    let run = held(request)?;
     orchestrator::approve(&world.home, run, Caller::Session, &world.deadline())?;
     Ok(Verdict::Tell {
         context: format!(
@@ -198,14 +202,14 @@ fn approve(world: &World, spoken: &Spoken<'_>) -> Result<Verdict, Failure> {
     })
 }
 
-fn tell(world: &World, spoken: &Spoken<'_>, text: &str) -> Result<String, Failure> {
-    let run = held(spoken)?;
+fn tell(world: &World, request: &Spoken<'_>, text: &str) -> Result<String, Failure> {
+    let run = held(request)?;
     let done = words::told(&world.env, &speech(world, run, &world.deadline()), text)?;
     Ok(format!("ralph: run {run}: {done}"))
 }
 
-fn waive(world: &World, spoken: &Spoken<'_>, wish: &Waive) -> Result<String, Failure> {
-    let run = held(spoken)?;
+fn waive(world: &World, request: &Spoken<'_>, wish: &Waive) -> Result<String, Failure> {
+    let run = held(request)?;
     let deadline = world.deadline();
     let speech = speech(world, run, &deadline);
     let done = match wish {
@@ -222,8 +226,8 @@ fn waive(world: &World, spoken: &Spoken<'_>, wish: &Waive) -> Result<String, Fai
     Ok(format!("ralph: run {run}: {done}"))
 }
 
-fn limits(world: &World, spoken: &Spoken<'_>, bounds: &Bounds) -> Result<String, Failure> {
-    let run = held(spoken)?;
+fn limits(world: &World, request: &Spoken<'_>, bounds: &Bounds) -> Result<String, Failure> {
+    let run = held(request)?;
     let (_, done) = words::limited(&speech(world, run, &world.deadline()), bounds)?;
     Ok(format!("ralph: run {run}: {done}"))
 }
@@ -232,17 +236,17 @@ fn speech<'a>(world: &'a World, run: &'a RunId, deadline: &'a Deadline) -> Speec
     Speech { home: &world.home, run, caller: Caller::Session, deadline }
 }
 
-fn held<'a>(spoken: &'a Spoken<'_>) -> Result<&'a RunId, Failure> {
-    let hint = "`/ralph:goal …` starts a run, `ralph status` lists the runs there are";
-    spoken.run.as_ref().ok_or_else(|| Failure::new("no run holds this session", hint))
+fn held<'a>(request: &'a Spoken<'_>) -> Result<&'a RunId, Failure> {
+    let hint = "`/ralph:goal …` starts a run, `ralph status` lists the runs";
+    request.run.as_ref().ok_or_else(|| Failure::new("no run holds this session", hint))
 }
 
-/// The run of the session, also when it has ended.
-fn last_run(world: &World, spoken: &Spoken<'_>) -> Result<Option<RunId>, Failure> {
-    if let Some(run) = &spoken.run {
+/// The run that holds the session, or the last one that did.
+fn last_run(world: &World, request: &Spoken<'_>) -> Result<Option<RunId>, Failure> {
+    if let Some(run) = &request.run {
         return Ok(Some(run.clone()));
     }
-    match control::named(&world.home, spoken.session.as_str()) {
+    match control::named(&world.home, request.session.as_str()) {
         Ok(Named::Run(run)) => Ok(Some(run)),
         Ok(Named::Session(_)) | Err(control::ControlError::Unknown(_)) => Ok(None),
         Err(error) => Err(error.into()),

@@ -1,14 +1,15 @@
-//! An orchestrated run as a picture: the phases on a line, then its nine conditions, whose they are and what they rest on.
+//! The view of an orchestrated run, as text and as JSON: its phases on one line, then its nine conditions with their
+//! owner and a note on the evidence.
 
 use crate::term::{self, paint};
 use crate::wording::safe;
 use ralph_core::source::orchestrator::{Phase, Seen, Shown};
-use ralph_exec::orchestrator::Picture;
+use ralph_hook::orchestrator::Picture;
 use serde::Serialize;
 
 #[derive(Serialize)]
 pub(crate) struct PictureJson<'a> {
-    /// The first phase that something is missing of.
+    /// The first phase with an unmet condition.
     phase: Option<&'static str>,
     said_phase: Option<&'a str>,
     complexity: Option<u8>,
@@ -72,7 +73,7 @@ pub(crate) fn line(picture: &Picture) -> String {
     line
 }
 
-/// All of it, indented like the rest of a run's paragraph.
+/// The whole view, indented like the other lines about a run.
 pub(crate) fn shown(picture: &Picture) -> String {
     let mut out = format!("      {}\n", line(picture));
     for one in &picture.conditions {

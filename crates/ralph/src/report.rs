@@ -1,22 +1,22 @@
-//! Errors as people read them: what failed, why, and what to do next.
+//! The errors that commands print: what failed, its causes, and a hint. Holds the hint for every kind of error.
 
 use crate::{FAILURE, UNTRUSTED, excerpt, term};
 use ralph_core::text;
-use ralph_exec::adopt;
-use ralph_exec::checkpoint::CheckpointError;
-use ralph_exec::config::{self, ConfigError};
-use ralph_exec::contract::SealError;
-use ralph_exec::control::ControlError;
-use ralph_exec::features::FeatureError;
-use ralph_exec::fs::{FileError, LockError};
-use ralph_exec::holder::HolderError;
-use ralph_exec::install::InstallError;
-use ralph_exec::lists::ListError;
-use ralph_exec::store::StoreError;
-use ralph_exec::trust::TrustError;
+use ralph_git::checkpoint::CheckpointError;
+use ralph_home::session_pointer::HolderError;
+use ralph_home::store::StoreError;
+use ralph_hook::contract::SealError;
+use ralph_hook::control::ControlError;
+use ralph_install::install::InstallError;
+use ralph_lists::features::FeatureError;
+use ralph_lists::lists::ListError;
+use ralph_lists::loop_directory;
+use ralph_policy::config::{self, ConfigError};
+use ralph_policy::trust::TrustError;
+use ralph_sys::fs::{FileError, LockError};
 use std::error::Error;
 
-/// An error of a command, with the next step.
+/// An error of a command, with its causes and a hint.
 #[derive(Debug)]
 pub(crate) struct Failure {
     what: String,
@@ -32,17 +32,17 @@ impl Failure {
         Self::of(vec![what.to_string()], Some(hint.to_string()))
     }
 
-    /// With the exit code of its own that a script can tell from a failure.
+    /// Has its own exit code, so that scripts can distinguish it from other failures.
     pub(crate) fn untrusted(what: &str, hint: &str) -> Self {
         Self { code: UNTRUSTED, ..Self::new(what, hint) }
     }
 
-    /// With the exit code of every failure, where each other one says how a run ended.
+    /// Resets the exit code to that of every failure, for commands whose other exit codes report how a run ended.
     pub(crate) fn ordinary(self) -> Self {
         Self { code: FAILURE, ..self }
     }
 
-    /// What failed, and why in turn.
+    /// From an error text followed by its causes.
     fn of(chain: Vec<String>, hint: Option<String>) -> Self {
         let mut causes = chain.into_iter();
         Self {
@@ -54,7 +54,7 @@ impl Failure {
         }
     }
 
-    /// With the places in a file where the mistakes are.
+    /// An error in a file, with excerpts that show where.
     pub(crate) fn in_file(what: &str, excerpts: String) -> Self {
         Self { excerpts, ..Self::of(vec![what.to_string()], None) }
     }
@@ -63,7 +63,7 @@ impl Failure {
         &self.what
     }
 
-    /// All of it as plain text, for a person who has no terminal here.
+    /// The whole error as plain text, for an answer in a session instead of a terminal.
     pub(crate) fn told(&self) -> String {
         let mut out = term::plain(&self.excerpts);
         out.push_str(&text::line(&self.what, 500));
@@ -84,12 +84,12 @@ impl Failure {
         Self { causes: chain(Some(cause)), ..Self::of(vec![what.to_string()], None) }
     }
 
-    /// With another next step than the one that its kind suggests.
+    /// Replaces the hint.
     pub(crate) fn with_hint(self, hint: &str) -> Self {
         Self { hint: Some(hint.to_string()), ..self }
     }
 
-    /// Which of several things it is that failed.
+    /// Prefixes the text with which of several things failed.
     pub(crate) fn about(self, subject: &str) -> Self {
         Self { what: format!("{subject}: {}", self.what), ..self }
     }
@@ -111,7 +111,7 @@ impl Failure {
     }
 }
 
-/// The two-line form for a mistake on the command line of `ralph hook`.
+/// A usage error of `ralph hook`, without colour.
 pub(crate) fn plain(what: &str, hint: &str) -> String {
     format!("error: {what}\n  hint: {hint}\n")
 }
@@ -119,10 +119,10 @@ pub(crate) fn plain(what: &str, hint: &str) -> String {
 fn chain(mut next: Option<&dyn Error>) -> Vec<String> {
     let mut causes: Vec<String> = Vec::new();
     while let Some(error) = next {
-        let said = error.to_string();
-        // Transparent wrappers repeat what they wrap.
-        if causes.last() != Some(&said) {
-            causes.push(said);
+        let text = error.to_string();
+        // A transparent wrapper has the text of the error that it wraps.
+        if causes.last() != Some(&text) {
+            causes.push(text);
         }
         next = error.source();
     }
@@ -151,7 +151,7 @@ fn feature_hint(error: &FeatureError) -> Option<String> {
         | FeatureError::File(file)
         | FeatureError::Lock(LockError::File(file)) => return file_hint(file),
         FeatureError::List(ListError::Trust(TrustError::TooMuch(_))) => {
-            "let a script do it, and call that".to_string()
+            "move the commands into a script and call it".to_string()
         }
         FeatureError::List(ListError::Garbled { .. } | ListError::Empty { .. }) => {
             "a list is `{\"features\": [{\"id\": 1, \"description\": \"…\", \"steps\": [\"…\"], \"passes\": false}]}`".to_string()
@@ -162,8 +162,8 @@ fn feature_hint(error: &FeatureError) -> Option<String> {
         FeatureError::NoName(_) => {
             "a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit".to_string()
         }
-        FeatureError::IsThere(_) => "choose another name, or move it away".to_string(),
-        FeatureError::LeadsOut(_) => "make it a directory of the project".to_string(),
+        FeatureError::IsThere(_) => "choose another name, or move the existing one".to_string(),
+        FeatureError::LeadsOut(_) => "use a directory inside the project".to_string(),
         FeatureError::ListsNothing(_) => {
             "one feature is one `- ` item, or one object in `features`".to_string()
         }
@@ -171,14 +171,14 @@ fn feature_hint(error: &FeatureError) -> Option<String> {
             format!("did you mean `{near}`?")
         }
         FeatureError::NoSuchFeature { near: None, .. } => {
-            "`ralph feature list` shows the ones there are".to_string()
+            "`ralph feature list` shows all features".to_string()
         }
-        FeatureError::IdIsTaken(_) => "leave `--id` out, and it gets the next number".to_string(),
+        FeatureError::IdIsTaken(_) => "omit `--id` to use the next number".to_string(),
         FeatureError::NoId(_) => {
             "an id is 1 to 40 letters, digits, `.`, `_` and `-`".to_string()
         }
         FeatureError::CannotChange { .. } => {
-            "nothing was written; change it in an editor".to_string()
+            "nothing was written; edit the file by hand".to_string()
         }
     })
 }
@@ -199,7 +199,7 @@ impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         let (excerpts, hint) = match &error {
             ConfigError::Problems { first, more } => {
-                let hint = "`ralph config --schema` says what there is";
+                let hint = "`ralph config --schema` describes every key";
                 (excerpt::render(first, *more), Some(hint.to_string()))
             }
             ConfigError::NoSuchProject(_) => (String::new(), Some("check the path".to_string())),
@@ -209,7 +209,7 @@ impl From<ConfigError> for Failure {
                 (String::new(), Some(hint))
             }
             ConfigError::LeadsOut(_) => {
-                let hint = "put the file itself there; `~/.ralph/config.toml` is for every project";
+                let hint = "put the file itself there; settings for all projects go into `~/.ralph/config.toml`";
                 (String::new(), Some(hint.to_string()))
             }
             ConfigError::File(file) => (String::new(), file_hint(file)),
@@ -235,7 +235,7 @@ impl From<TrustError> for Failure {
     fn from(error: TrustError) -> Self {
         let hint = match &error {
             TrustError::File(file) => file_hint(file),
-            TrustError::TooMuch(_) => Some("let a script do it, and call that".to_string()),
+            TrustError::TooMuch(_) => Some("move the commands into a script and call it".to_string()),
         };
         Self::of(chain(Some(&error)), hint)
     }
@@ -248,18 +248,18 @@ impl From<InstallError> for Failure {
             InstallError::Trust(error) => return error.into(),
             InstallError::File(error) => return error.into(),
             InstallError::NoHome => "set `HOME` to an absolute path",
-            InstallError::Damaged { .. } => "nothing was written; mend it by hand, then try again",
+            InstallError::Damaged { .. } => "nothing was written; fix it by hand, then try again",
             InstallError::ReadOnly(_) => {
                 "nothing was written; `chmod u+w` it, or choose another `--scope`"
             }
-            InstallError::LeadsNowhere(_) => "nothing was written; remove the link, or mend it",
-            InstallError::Changed(_) => "nothing of it was overwritten; look again, then try again",
-            InstallError::Halfway(_) => "do it again, or take it out with `ralph uninstall`",
-            InstallError::Program(_) => "install ralph, then run it from where it is",
+            InstallError::LeadsNowhere(_) => "nothing was written; remove the link or fix it",
+            InstallError::Changed(_) => "it was not overwritten; check it, then try again",
+            InstallError::Halfway(_) => "run the command again, or undo it with `ralph uninstall`",
+            InstallError::Program(_) => "install ralph, then run the installed program",
             InstallError::Lock(LockError::Busy { .. }) => {
-                "another ralph is at it; try again in a moment"
+                "another ralph process is changing the settings; try again in a moment"
             }
-            InstallError::Lock(LockError::File(_)) => "look at who owns the directory",
+            InstallError::Lock(LockError::File(_)) => "check who owns the directory",
         };
         Self::of(chain(Some(&error)), Some(hint.to_string()))
     }
@@ -274,22 +274,22 @@ impl From<CheckpointError> for Failure {
 
 fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
     Some(match error {
-        CheckpointError::NoGit => "install git; a project needs no repository for it".to_string(),
+        CheckpointError::NoGit => "install git; the project need not be a repository".to_string(),
         CheckpointError::NoProject(_) => "the project was moved or removed".to_string(),
         CheckpointError::Moved(_) | CheckpointError::Elsewhere { .. } => {
-            "the checkpoints are in the repository that was there when they were made".to_string()
+            "the checkpoints are in the repository that existed when they were made".to_string()
         }
         CheckpointError::NoSuch { run, .. } => {
-            format!("`ralph checkpoint list {run}` shows the ones there are")
+            format!("`ralph checkpoint list {run}` lists its checkpoints")
         }
         CheckpointError::Replaced { .. } => {
-            "somebody moved a ref of ralph's; `ralph why` says what the run saw".to_string()
+            "a ref below `refs/ralph` was moved by hand; `ralph why` shows what the run recorded".to_string()
         }
         CheckpointError::Forged { .. } => {
-            "somebody made it by hand; restore another one".to_string()
+            "it was not made by ralph; restore another one".to_string()
         }
         CheckpointError::Changed(_) => {
-            "nothing was restored; pause what works there and try again".to_string()
+            "nothing was restored; pause whatever changes files there, then try again".to_string()
         }
         CheckpointError::BadLink(_) => "name a path below the project".to_string(),
         CheckpointError::Lock(LockError::Busy { .. }) => {
@@ -300,16 +300,16 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
         }
         CheckpointError::OutOfTime { .. } => "try again when the machine is less busy".to_string(),
         CheckpointError::Git { .. } => {
-            "`git fsck` in the project tells whether its repository is whole".to_string()
+            "run `git fsck` in the project to check its repository".to_string()
         }
     })
 }
 
-#[expect(clippy::too_many_lines, reason = "one arm for each thing that can go wrong")]
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of error")]
 fn hint(error: &ControlError) -> Option<String> {
     Some(match error {
         ControlError::Store(StoreError::NoSuchRun(_)) | ControlError::Unknown(_) => {
-            "`ralph status --all` lists the runs there are".to_string()
+            "`ralph status --all` lists all runs".to_string()
         }
         ControlError::Store(StoreError::OutOfTime) => "try again in a moment".to_string(),
         ControlError::Store(StoreError::Newer { .. }) => "use that version, or a newer one".to_string(),
@@ -317,21 +317,21 @@ fn hint(error: &ControlError) -> Option<String> {
             format!("the files are kept; look at `{}`", path.display())
         }
         ControlError::Store(StoreError::Lock(LockError::Busy { .. }))
-        | ControlError::Holder(HolderError::Lock(LockError::Busy { .. })) => {
+        | ControlError::SessionOwner(HolderError::Lock(LockError::Busy { .. })) => {
             "another ralph is working on this run; try again in a moment".to_string()
         }
         ControlError::Store(StoreError::File(file) | StoreError::Lock(LockError::File(file)))
         | ControlError::File(file)
-        | ControlError::Holder(HolderError::File(file) | HolderError::Lock(LockError::File(file))) => {
+        | ControlError::SessionOwner(HolderError::File(file) | HolderError::Lock(LockError::File(file))) => {
             return file_hint(file);
         }
-        ControlError::Holder(HolderError::Garbled { .. }) => {
+        ControlError::SessionOwner(HolderError::Garbled { .. }) => {
             "the session is free; start a new run for it with `ralph start`".to_string()
         }
         ControlError::Unapproved { trust, .. } => {
-            format!("`{trust}` shows what would run, and asks")
+            format!("`{trust}` shows what would run and asks for approval")
         }
-        ControlError::List(ListError::Empty { path }) if !path.ends_with(adopt::FEATURES) => {
+        ControlError::List(ListError::Empty { path }) if !path.ends_with(loop_directory::FEATURES) => {
             "name a Markdown file with `- [ ]` items".to_string()
         }
         ControlError::Features(_) | ControlError::List(_) => {
@@ -339,13 +339,13 @@ fn hint(error: &ControlError) -> Option<String> {
         }
         ControlError::AlreadyHeld { run, .. } => {
             format!(
-                "`/ralph:cancel` in its session or `ralph cancel {run}` ends it, `ralph why {run}` says how it stands"
+                "`/ralph:cancel` in its session or `ralph cancel {run}` ends it, `ralph why {run}` explains its state"
             )
         }
         ControlError::Endless => {
-            "give `--max-iterations` or `--max-duration` a number; 0 means without limit".to_string()
+            "set `--max-iterations` or `--max-duration`; 0 means no limit".to_string()
         }
-        ControlError::StuckTooSoon(_) => "2 is the smallest number that makes sense".to_string(),
+        ControlError::StuckTooSoon(_) => "use 2 or more".to_string(),
         ControlError::MorePasses { .. } => {
             "make `--min-iterations` smaller or `--max-iterations` larger".to_string()
         }
@@ -360,23 +360,23 @@ fn hint(error: &ControlError) -> Option<String> {
             "`ralph config` shows the policy, `ralph trust` what it would run".to_string()
         }
         ControlError::HasEnded { .. } => "start a new run with `ralph start`".to_string(),
-        ControlError::Taken(_) => "try again: the next one has another id".to_string(),
-        ControlError::NothingToDo { run, .. } => format!("`ralph why {run}` says how it stands"),
+        ControlError::Taken(_) => "try again; the next run gets another id".to_string(),
+        ControlError::NothingToDo { run, .. } => format!("`ralph why {run}` explains its state"),
         ControlError::WithoutPhases { .. } => {
-            "`ralph orchestrator start` begins one that does".to_string()
+            "`ralph orchestrator start` starts one that does".to_string()
         }
-        ControlError::Ambiguous { .. } => "give more of its beginning".to_string(),
+        ControlError::Ambiguous { .. } => "give more characters of the id".to_string(),
         ControlError::HalfCancelled { run, .. } => {
-            format!("`ralph cancel {run}` in a moment finishes it")
+            format!("run `ralph cancel {run}` again in a moment")
         }
         ControlError::FromTheAgent { .. } => {
-            "a person does this, in a terminal of their own".to_string()
+            "ask a person to do this in their own terminal".to_string()
         }
-        ControlError::Elsewhere { .. } => "leave that session first, or go on there".to_string(),
+        ControlError::Elsewhere { .. } => "leave that session first, or continue there".to_string(),
         ControlError::NoneWaits => {
             "`ralph status --all` lists the runs; `/ralph:goal …` starts one".to_string()
         }
-        ControlError::ManyWait { .. } => "name the one: `/ralph:resume RUN`".to_string(),
+        ControlError::ManyWait { .. } => "name one: `/ralph:resume RUN`".to_string(),
         ControlError::NotCancelled { path, .. } => {
             format!("make `{}` writable, then cancel again", path.display())
         }
@@ -388,9 +388,9 @@ fn file_hint(file: &FileError) -> Option<String> {
     if file.is_full() {
         Some("the disk is full; nothing was changed".to_string())
     } else if file.is_read_only() {
-        Some("the file system is read-only; `RALPH_HOME` can name another place".to_string())
+        Some("the file system is read-only; set `RALPH_HOME` to another directory".to_string())
     } else if file.is_denied() {
-        Some(format!("see who owns it with `ls -l {path}`"))
+        Some(format!("check its owner with `ls -l {path}`"))
     } else if file.is_missing() {
         Some("check the path".to_string())
     } else {

@@ -1,4 +1,4 @@
-//! A timeline as a person reads it.
+//! Renders the timeline of a simulated session as text, line by line, with a summary at the end.
 
 use crate::term::{BAD, BOLD, DIM, GOOD, ODD, paint};
 use crate::wording::{safe, short_duration};
@@ -8,28 +8,28 @@ use ralph_sim::stage::Stage;
 use ralph_sim::timeline::{Effect, Ending, Entry, Handled, Hook, Lane, Reply, Role, Said, Tool};
 use serde_json::Value;
 
-/// How much of a text is shown on its line.
+/// How many characters of a text are shown on its line.
 const LONGEST: usize = 160;
 /// How many lines of a reason are shown.
 const REASON_LINES: usize = 6;
-/// What stands before the first column of a line that belongs to another.
+/// Indents a line that belongs to the one above.
 const INDENT: &str = "            ";
-/// What the client says in the person's name begins so.
+/// Begins a prompt that the client writes in the person's name.
 const NOTIFICATION: &str = "<task-notification>";
 
-/// Tells a timeline line by line.
+/// Renders the entries of a timeline in order.
 #[derive(Debug, Default)]
 pub(crate) struct Story {
-    /// What was said last, which the model's reading of it need not repeat.
+    /// The last prompt, which the model's next request repeats and the view does not.
     said: String,
     places: Places,
 }
 
-/// Paths of the scratch directory, and what a person reads in their place.
+/// Paths of the scratch directory, each with the short name that replaces it.
 #[derive(Debug, Default)]
 struct Places(Vec<(String, &'static str)>);
 
-/// What came of the expectations.
+/// How the scenario's expectations compare with the timeline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Judged<'a> {
     AsExpected,
@@ -49,9 +49,9 @@ impl Places {
         ])
     }
 
-    /// What a runner tells. Where the run stands is told all the time, and shown nowhere.
-    fn ran(&self, told: &Value) -> String {
-        let text = |name: &str| told[name].as_str().unwrap_or_default();
+    /// An event of the runner. `standing` and `gate_started` are too frequent to show.
+    fn ran(&self, event: &Value) -> String {
+        let text = |name: &str| event[name].as_str().unwrap_or_default();
         let shown = match text("event") {
             "standing" | "gate_started" => return String::new(),
             "prepared" => text("title").to_owned(),
@@ -70,7 +70,7 @@ impl Places {
         line(&text("event").replace('_', " "), None, &self.short(&shown))
     }
 
-    /// On one line that cannot steer a terminal.
+    /// One line without control characters, with scratch paths replaced.
     fn short(&self, foreign: &str) -> String {
         let mut text = safe(foreign);
         for (path, name) in &self.0 {
@@ -96,8 +96,8 @@ impl Story {
             }
             Entry::Prompt { text } => line("person", None, &paint(BOLD, &places.short(text))),
             Entry::Request(request) => {
-                let heard = request.messages.iter().filter(|said| self.is_news(said));
-                heard.map(|said| places.reads(&request.agent, said)).collect()
+                let messages = request.messages.iter().filter(|message| self.is_news(message));
+                messages.map(|message| places.reads(&request.agent, message)).collect()
             }
             Entry::Reply(reply) => places.replied(reply),
             Entry::Tool(tool) => places.called(tool),
@@ -109,13 +109,13 @@ impl Story {
         }
     }
 
-    fn is_news(&self, said: &Said) -> bool {
-        let is_notified = self.said.starts_with(NOTIFICATION) && said.text.contains(&self.said);
-        let is_repeated = said.text.trim_end() == self.said.trim_end();
-        said.role != Role::Tool && !is_notified && !is_repeated
+    fn is_news(&self, message: &Said) -> bool {
+        let is_notified = self.said.starts_with(NOTIFICATION) && message.text.contains(&self.said);
+        let is_repeated = message.text.trim_end() == self.said.trim_end();
+        message.role != Role::Tool && !is_notified && !is_repeated
     }
 
-    /// The last lines: how it went, and what was expected and did not come.
+    /// The last lines: the counts, and which expectations were not met.
     pub(crate) fn summary(&self, counts: &Counts, judged: Judged<'_>, took_ms: u64) -> String {
         let Counts { requests, stops, blocks, overridden, tools, hooks } = *counts;
         let mut parts = vec![
@@ -132,10 +132,10 @@ impl Story {
         let mut out = parts.join(" · ") + "\n";
         match judged {
             Judged::AsExpected => {
-                out.push_str(&format!("{} everything came true\n", paint(GOOD, "✓")));
+                out.push_str(&format!("{} all expectations met\n", paint(GOOD, "✓")));
             }
             Judged::NothingExpected => {
-                out.push_str(&format!("{} nothing was expected\n", paint(DIM, "·")));
+                out.push_str(&format!("{} no expectations\n", paint(DIM, "·")));
             }
             Judged::Otherwise(mismatches) => {
                 for line in self.mismatches(mismatches) {
@@ -146,7 +146,7 @@ impl Story {
         out
     }
 
-    /// What was expected and did not come, a line each.
+    /// The expectations that were not met, a line each.
     pub(crate) fn mismatches(&self, mismatches: &[Mismatch]) -> impl Iterator<Item = String> {
         mismatches.iter().map(|Mismatch { what, expected, found }| {
             let (expected, found) = (self.places.short(expected), self.places.short(found));
@@ -154,7 +154,7 @@ impl Story {
         })
     }
 
-    /// What the client tells the person, by itself.
+    /// The text of a notice that the client shows to the person.
     pub(crate) fn notice(&self, text: &str) -> String {
         self.places.short(text)
     }
@@ -170,10 +170,10 @@ pub(crate) fn many(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// The client's word for settings of the command line is `flag`, which nobody gave.
+/// Settings from the command line are called `flag` by the client, but the person gave no such flag here.
 pub(crate) fn settings(source: &str) -> String {
     if source == "flag" {
-        "the settings given".to_owned()
+        "the given settings".to_owned()
     } else {
         format!("{} settings", safe(source))
     }
@@ -184,7 +184,7 @@ pub(crate) fn moment(ms: u64) -> String {
     if ms < 1000 { format!("{ms} ms") } else { short_duration(ms) }
 }
 
-/// A client that was started again goes on with a session, or with a copy of it.
+/// A line for a session that was resumed or forked; empty for all other events.
 fn begun(hook: &Hook) -> String {
     let source = hook.input.get("source").and_then(Value::as_str);
     match (hook.event.as_str(), source) {
@@ -194,7 +194,7 @@ fn begun(hook: &Hook) -> String {
     }
 }
 
-/// What a notification is about.
+/// The text between the `<summary>` tags of a notification, or all of it.
 fn summary_of(notification: &str) -> &str {
     let inner =
         notification.split_once("<summary>").and_then(|(_, rest)| rest.split_once("</summary>"));
@@ -202,8 +202,8 @@ fn summary_of(notification: &str) -> &str {
 }
 
 impl Places {
-    fn reads(&self, agent: &Lane, said: &Said) -> String {
-        line("model reads", Some(agent), &paint(DIM, &self.short(&said.text)))
+    fn reads(&self, agent: &Lane, message: &Said) -> String {
+        line("model reads", Some(agent), &paint(DIM, &self.short(&message.text)))
     }
 
     fn replied(&self, reply: &Reply) -> String {
@@ -237,10 +237,10 @@ impl Places {
                 (paint(ODD, "ended by `continue: false`"), reason.iter().cloned().collect())
             }
             Effect::Overridden { reasons } => {
-                (paint(ODD, "held once too often: the client lets go"), reasons.clone())
+                (paint(ODD, "too many blocks in a row: the client lets go"), reasons.clone())
             }
             Effect::Continued { context } if hook.event.ends_with("Stop") => {
-                (paint(BAD, "goes on, with context"), context.clone())
+                (paint(BAD, "continues, with context"), context.clone())
             }
             Effect::Continued { context } => (paint(GOOD, "adds context"), context.clone()),
         };
@@ -288,7 +288,7 @@ impl Places {
     }
 }
 
-/// One hook and its answer, wherever it ran.
+/// One hook and its answer, with paths as they are.
 pub(crate) fn handler(handled: &Handled) -> String {
     Places::default().handler(handled)
 }
@@ -313,7 +313,7 @@ fn ended(ending: &Ending) -> String {
     let style = if ending.is_error { BAD } else { BOLD };
     let mut what = paint(style, &safe(&ending.reason));
     if ending.result.is_empty() && ending.reason == "completed" {
-        what.push_str(", with nothing to show");
+        what.push_str(", without output");
     }
     line("end", None, &what)
 }

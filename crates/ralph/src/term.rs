@@ -1,8 +1,8 @@
-//! The only place that prints.
+//! Output to stdout and stderr. No other module prints.
 
 use crate::report::Failure;
 use anstyle::{AnsiColor, Style};
-use ralph_exec::env::Env;
+use ralph_sys::env::Env;
 use std::io::Write;
 
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -11,18 +11,17 @@ pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 pub(crate) const ODD: Style = AnsiColor::Yellow.on_default();
 
-/// Of a terminal that does not tell.
+/// The width of a terminal that does not report it.
 const USUAL_COLUMNS: usize = 80;
 
-/// Whether somebody still reads what is printed.
+/// Whether stdout still has a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     There,
     Gone,
 }
 
-/// To stdout; colour is dropped for pipes and `NO_COLOR`. A reader that has gone away is no error; a disk that is
-/// full is.
+/// Prints to stdout, without colour for pipes and with `NO_COLOR`. A closed pipe is not an error; a full disk is.
 pub(crate) fn out(text: &str) -> Result<Reader, Failure> {
     let mut stdout = anstream::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -36,7 +35,8 @@ pub(crate) fn err(text: &str) {
     drop(anstream::stderr().lock().write_all(text.as_bytes()));
 }
 
-/// Draws over the last `lines` lines on stderr. Moving the cursor is no colour: `NO_COLOR` does not take it away.
+/// Redraws the last `lines` lines on stderr. Writes the cursor movement directly, because `anstream` would strip it
+/// with `NO_COLOR`.
 pub(crate) fn redraw(lines: usize, text: &str) {
     if lines > 0 {
         drop(write!(std::io::stderr().lock(), "\x1b[{lines}A\r\x1b[J"));
@@ -44,18 +44,18 @@ pub(crate) fn redraw(lines: usize, text: &str) {
     err(text);
 }
 
-/// Exactly these bytes, for a host. The reason goes first: a host may act as soon as stdout ends. `false` when they
-/// could not all be written.
+/// Writes exactly these bytes, for a host. stderr, with the reason, goes first: a host may act as soon as stdout ends.
+/// Returns `false` if not all bytes could be written.
 pub(crate) fn bytes(stderr: &[u8], stdout: &[u8]) -> bool {
-    let mut said = true;
+    let mut is_written = true;
     if !stderr.is_empty() {
-        said &= std::io::stderr().lock().write_all(stderr).is_ok();
+        is_written &= std::io::stderr().lock().write_all(stderr).is_ok();
     }
     if !stdout.is_empty() {
         let mut out = std::io::stdout().lock();
-        said &= out.write_all(stdout).and_then(|()| out.flush()).is_ok();
+        is_written &= out.write_all(stdout).and_then(|()| out.flush()).is_ok();
     }
-    said
+    is_written
 }
 
 /// `text` in `style`, for [`out`] and [`err`].
@@ -63,31 +63,31 @@ pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Without what [`paint`] put around it, for where there is no terminal.
+/// Removes the styles that [`paint`] added, for output that does not go to a terminal.
 pub(crate) fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
-/// Whether a person watches what is drawn on stderr, on a terminal whose cursor can be moved.
+/// Whether stdout and stderr are a terminal whose cursor can be moved.
 pub(crate) fn is_watched(env: &Env) -> bool {
     use std::io::IsTerminal;
     env.can_move_cursor() && std::io::stderr().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Whether somebody reads stdout there.
+/// Whether stdout is a terminal.
 pub(crate) fn is_terminal() -> bool {
     use std::io::IsTerminal;
     std::io::stdout().is_terminal()
 }
 
-/// How many columns stderr has.
+/// The width of the terminal on stderr.
 pub(crate) fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr());
     let known = size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
     known.unwrap_or(USUAL_COLUMNS)
 }
 
-/// At most `columns` of a line, so that it stays one. What [`paint`] put around text takes no room, and stays.
+/// Cuts a line to `columns`, so that it does not wrap. The styles of [`paint`] take no room and are kept.
 pub(crate) fn fit(line: &str, columns: usize) -> String {
     let mut out = String::with_capacity(line.len());
     let mut room = columns;
@@ -107,7 +107,7 @@ pub(crate) fn fit(line: &str, columns: usize) -> String {
     out
 }
 
-/// Two columns for whatever may take two, but for the signs of our own.
+/// The columns of a character: 2 for every one that may take two, except the signs that ralph prints itself.
 pub(crate) fn width(char: char) -> usize {
     match char {
         '\0'..'\u{1100}' | '\u{2000}'..'\u{2600}' | '✓' | '✗' => 1,

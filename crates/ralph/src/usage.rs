@@ -1,4 +1,4 @@
-//! Mistakes on the command line, in the same voice as every other error.
+//! Usage errors: turns clap's errors into the format of every other error, with a hint.
 
 use crate::report::Failure;
 use crate::term;
@@ -6,7 +6,7 @@ use crate::{FAILURE, SUCCESS};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use ralph_core::text;
 
-/// Flags of Claude Code that make sense for an agent that ralph drives.
+/// Flags of Claude Code that are useful for a driven agent. `ralph run` takes them only after `--`.
 const OF_THE_AGENT: [&str; 36] = [
     "--add-dir",
     "--agents",
@@ -64,10 +64,10 @@ pub(crate) fn answer(error: &clap::Error, command: &clap::Command, first: Option
     FAILURE
 }
 
-/// `None` leaves the words to clap.
+/// `None` if clap's own text is to be printed.
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "clap's kinds are open; the rest keeps clap's words"
+    reason = "clap's kinds are open; the rest keeps clap's text"
 )]
 fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) -> Option<Failure> {
     let texts = |kind| match error.get(kind) {
@@ -78,8 +78,8 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
     let text = |kind| texts(kind).into_iter().next();
     let known = first.filter(|first| command.find_subcommand(first).is_some());
     let help = match known {
-        Some(name) => format!("`ralph {name} --help` lists what there is"),
-        None => "`ralph --help` lists what there is".to_string(),
+        Some(name) => format!("run `ralph {name} --help`"),
+        None => "run `ralph --help`".to_string(),
     };
     match error.kind() {
         ErrorKind::UnknownArgument => {
@@ -101,7 +101,7 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
             let why = std::error::Error::source(error).map(ToString::to_string);
             let hint = match (why, choices.is_empty()) {
                 (Some(why), _) => why,
-                (None, false) => format!("it can be {choices}"),
+                (None, false) => format!("possible values: {choices}"),
                 (None, true) => help,
             };
             let what = if value.is_empty() {
@@ -134,12 +134,12 @@ fn failure(error: &clap::Error, command: &clap::Command, first: Option<&str>) ->
 fn unknown((name, similar): (&str, Option<String>), of: Option<&str>, help: String) -> Failure {
     let hint = match (name.starts_with('-'), similar) {
         _ if of == Some("run") && is_of_the_agent(name) => {
-            "flags of the agent go behind `--`, as in `ralph run \"…\" -- --permission-mode acceptEdits`"
+            "put the agent's flags after `--`, as in `ralph run \"…\" -- --permission-mode acceptEdits`"
                 .to_string()
         }
         (_, Some(similar)) => format!("did you mean `{similar}`?"),
         (false, None) if of == Some("start") => {
-            "a goal is given with `--goal-file FILE`, or on stdin with `--goal-file -`".to_string()
+            "give the goal with `--goal-file FILE`, or on stdin with `--goal-file -`".to_string()
         }
         (_, None) => help,
     };
@@ -147,12 +147,13 @@ fn unknown((name, similar): (&str, Option<String>), of: Option<&str>, help: Stri
     Failure::new(&format!("unknown {noun} `{}`", text::line(name, 80)), &hint)
 }
 
-/// Whether the agent that is driven has such a flag, and ralph has not.
+/// Whether it is a flag of the driven agent rather than one of ralph's.
 fn is_of_the_agent(name: &str) -> bool {
     OF_THE_AGENT.contains(&name.split('=').next().unwrap_or(name))
 }
 
-/// `<RUN|SESSION>...`, `--session <ID>` and `--client[=<PROGRAM>]` as people know them.
+/// Strips clap's decoration: `RUN|SESSION` from `<RUN|SESSION>...`, `--session` from `--session <ID>`, `--client` from
+/// `--client[=<PROGRAM>]`.
 fn plain(name: &str) -> String {
     let name = name.trim_start_matches(['<', '[']);
     name.split([' ', '<', '>', '[', ']', '=', '.']).next().unwrap_or_default().to_string()

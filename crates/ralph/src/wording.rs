@@ -1,4 +1,4 @@
-//! Facts as the person at the terminal reads them.
+//! Short descriptions of runs, reports, gates and journal lines, as the commands print them.
 
 use crate::term::{self, paint};
 use ralph_core::chunk::{self, Tally};
@@ -13,11 +13,11 @@ use ralph_core::record::{
 use ralph_core::run::{Phase, State};
 use ralph_core::text;
 use ralph_core::waiver;
-use ralph_exec::clock;
-use ralph_exec::doctor::protection::Unprotected;
-use ralph_exec::overview::{HeldView, RunView};
+use ralph_hook::overview::{HeldView, RunView};
+use ralph_install::doctor::protection::Unprotected;
+use ralph_sys::clock;
 
-/// Whatever a file says, on one line that cannot steer a terminal.
+/// Foreign text on one line, without control characters that could affect a terminal.
 pub(crate) fn safe(foreign: &str) -> String {
     ralph_core::text::line(foreign, 400)
 }
@@ -33,12 +33,12 @@ pub(crate) fn limits(limits: &Limits) -> String {
     parts.extend(limits.max_cost_micro_usd.map(money));
     parts.extend(limits.max_tokens.map(limits::tokens));
     if limits.stuck_after != u32::MAX {
-        parts.push(format!("stuck after {} stops without anything new", limits.stuck_after));
+        parts.push(format!("stuck after {} stops without progress", limits.stuck_after));
     }
     parts.join(" · ")
 }
 
-/// What the run is held to, as label and value.
+/// The sources of the run's requirements, as label and value.
 pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
     let mut lines: Vec<_> =
         run.features.iter().map(|path| ("list", format!("`{}`", safe(path)))).collect();
@@ -63,7 +63,7 @@ pub(crate) fn contract(run: &Run) -> Vec<(&'static str, String)> {
         let names: Vec<_> = seal.policy.gates.iter().map(|gate| safe(&gate.name)).collect();
         let has_checks = run.lists.iter().any(|list| !list.approval.is_empty());
         let gates = if names.is_empty() && has_checks {
-            "none, only the checks of what is listed".to_string()
+            "none, only the checks of list items".to_string()
         } else if names.is_empty() {
             "none, only the policy's checks".to_string()
         } else {
@@ -94,14 +94,14 @@ fn pipeline(chunks: &[Chunk]) -> String {
 pub(crate) fn step(step: &Step) -> String {
     match step {
         Step::Phase(phase) => format!("phase \"{}\"", safe(phase)),
-        Step::Claims(condition) => format!("the agent says: {}", condition.name()),
-        Step::Withdraws(condition) => format!("the agent takes back: {}", condition.name()),
+        Step::Claims(condition) => format!("claimed by the agent: {}", condition.name()),
+        Step::Withdraws(condition) => format!("withdrawn by the agent: {}", condition.name()),
         Step::Classified(complexity) => format!("complexity {complexity} of 10"),
-        Step::Approved { by } => format!("the plan is approved by {}", safe(by)),
+        Step::Approved { by } => format!("plan approved by {}", safe(by)),
     }
 }
 
-/// One word for how a run stands.
+/// The state of a run in one word, also used in JSON.
 pub(crate) fn standing(state: &State, phase: Phase) -> &'static str {
     match phase {
         Phase::Ended(status) => status.name(),
@@ -118,7 +118,7 @@ pub(crate) fn standing(state: &State, phase: Phase) -> &'static str {
     }
 }
 
-/// The same, unless nothing of the run's session reaches ralph.
+/// As [`standing`], or `unprotected` if no hook of the run's session reaches ralph.
 pub(crate) fn standing_of(view: &RunView, unprotected: Option<&Unprotected>) -> &'static str {
     match unprotected {
         Some(_) => "unprotected",
@@ -126,11 +126,11 @@ pub(crate) fn standing_of(view: &RunView, unprotected: Option<&Unprotected>) -> 
     }
 }
 
-/// Why nobody is held, and what to do about it.
+/// Why no hook of the run's session reaches ralph, and how to fix it.
 pub(crate) fn unprotected(why: &Unprotected, now_ms: u64) -> String {
     let mark = paint(term::BAD, "✗");
     let (why, remedy) = (safe(&why.in_words(now_ms)), safe(&why.remedy()));
-    format!("      {mark} nobody is held: {why}\n        {remedy}\n")
+    format!("      {mark} unprotected: {why}\n        {remedy}\n")
 }
 
 pub(crate) fn progress(run: &Run, state: &State, now_ms: u64) -> String {
@@ -171,9 +171,9 @@ pub(crate) fn progress(run: &Run, state: &State, now_ms: u64) -> String {
     parts.join(" · ")
 }
 
-/// What people and the agent said about requirements, and what the agent does not know yet; a line each.
+/// Waivers, disputes, what the agent declared, and messages that it has not received yet; a line each.
 pub(crate) fn said(state: &State, now_ms: u64) -> Vec<String> {
-    // At the end of a run those count that counted then.
+    // For a run that has ended, the waivers that were in force at its end.
     let then_ms = match state.phase {
         Phase::Ended(_) => state.last_seen_ms,
         Phase::Active | Phase::Paused { .. } | Phase::Orphaned => now_ms,
@@ -199,8 +199,8 @@ pub(crate) fn said(state: &State, now_ms: u64) -> Vec<String> {
         let (name, why) = (safe(&dispute.requirement), safe(&dispute.why));
         format!("{} {name}: disputed by the agent: {why}", paint(term::ODD, "?"))
     });
-    let told =
-        state.hints.iter().map(|hint| format!("{mark} told at the next stop: {}", safe(hint)));
+    let hints =
+        state.hints.iter().map(|hint| format!("{mark} message for the next stop: {}", safe(hint)));
     let declared = state.declared.iter().map(|declared| match declared {
         Declared::NeedsHuman(question) => {
             format!("{} the agent asks: {}", paint(term::ODD, "?"), safe(question))
@@ -210,7 +210,7 @@ pub(crate) fn said(state: &State, now_ms: u64) -> Vec<String> {
         }
     });
     let declared = declared.filter(|_| !matches!(state.phase, Phase::Ended(_)));
-    waived.chain(disputed).chain(declared).chain(told).collect()
+    waived.chain(disputed).chain(declared).chain(hints).collect()
 }
 
 pub(crate) fn spent(state: &State) -> Option<u64> {
@@ -229,7 +229,7 @@ pub(crate) fn usd(micro: u64) -> f64 {
     micro as f64 / 1e6
 }
 
-/// The report of the last look, on one line.
+/// The requirements as of the last verification, on one line.
 pub(crate) fn report(report: &Report) -> String {
     let mut parts: Vec<String> = report
         .met
@@ -285,9 +285,9 @@ pub(crate) fn gate_note(report: &GateReport) -> String {
                 format!("{}: {}", unknown.name(), safe(why))
             }
             Unknown::Timeout { after_ms } => {
-                format!("no answer within {}", limits::duration(*after_ms))
+                format!("timed out after {}", limits::duration(*after_ms))
             }
-            Unknown::Untrusted => "nobody approved it yet: `ralph trust`".to_string(),
+            Unknown::Untrusted => "not approved yet: run `ralph trust`".to_string(),
         },
     }
 }
@@ -304,7 +304,7 @@ pub(crate) fn short_duration(ms: u64) -> String {
     if ms < 10_000 { format!("{}.{} s", ms / 1000, ms % 1000 / 100) } else { limits::duration(ms) }
 }
 
-/// Who it is about: `chunk parser, subagent implementer`.
+/// The chunk and the agent that a part of the run is about: `chunk parser, subagent implementer`.
 pub(crate) fn part(part: &Part) -> String {
     let who = format!("{} {}", part.who.kind.name(), safe(&part.who.name));
     match &part.chunk {
@@ -313,7 +313,7 @@ pub(crate) fn part(part: &Part) -> String {
     }
 }
 
-/// `3 of 4 chunks verified`; nothing where no agent was held to one.
+/// `3 of 4 chunks verified`; `None` if no agent works on a chunk.
 pub(crate) fn chunks(state: &State) -> Option<String> {
     let Tally { verified, all } = chunk::tally(&state.parts, None);
     let noun = if all == 1 { "chunk" } else { "chunks" };
@@ -330,14 +330,14 @@ pub(crate) fn outcome(decided: &Decided) -> &'static str {
     }
 }
 
-/// What a runner did, as a line of the log.
+/// An action of the runner, as a line of the log.
 pub(crate) fn drove(drove: &Drove) -> String {
     match drove {
         Drove::Session(session) => {
             let how = match session.how {
-                How::Fresh => "begins",
-                How::Resumed => "goes on",
-                How::Forked => "is a copy that goes on",
+                How::Fresh => "starts",
+                How::Resumed => "resumes",
+                How::Forked => "starts as a fork",
             };
             format!("session    {} {how}", session.id.short())
         }
@@ -348,7 +348,7 @@ pub(crate) fn drove(drove: &Drove) -> String {
             };
             let assumed = match metered.meter {
                 Meter::Told => "",
-                Meter::Assumed => ", which is assumed",
+                Meter::Assumed => ", assumed",
             };
             format!(
                 "metered    {}{of}, {}, {}{assumed}",
@@ -362,29 +362,29 @@ pub(crate) fn drove(drove: &Drove) -> String {
             let until = when(wait.until_ms);
             format!("waits      until {until} ({}): {}", wait.cause.name(), safe(&wait.why))
         }
-        Drove::Woke => "woke       and goes on".to_string(),
+        Drove::Woke => "woke       and continues".to_string(),
         Drove::WaitedEnough { why } => {
-            format!("looks      in the place of one more wait: {}", safe(why))
+            format!("checks     instead of waiting again: {}", safe(why))
         }
         Drove::Tried { remedy, why } => format!("tries      {}: {}", remedy.name(), safe(why)),
         Drove::Silent { after_ms, done } => {
             let done = match done {
-                Silence::Nudged => "it was asked whether it is there",
-                Silence::Restarted => "it was started again",
+                Silence::Nudged => "the agent was asked for a sign of life",
+                Silence::Restarted => "the agent was restarted",
             };
             format!("silent     for {}; {done}", limits::duration(*after_ms))
         }
         Drove::Broke { how } => format!("broke off  {}", safe(how)),
         Drove::Parked { status, why } => format!("parked     {}: {}", status.name(), safe(why)),
         Drove::Settled { how } => format!("settled    {}", safe(how)),
-        Drove::PassedOn => "passed on  what a person said".to_string(),
+        Drove::PassedOn => "passed on  a person's message".to_string(),
         Drove::Granted { limit_ms } => {
             format!("granted    {} of waiting for limits", limits::duration(*limit_ms))
         }
     }
 }
 
-/// A session that only files of other tools hold.
+/// A session that is held only by files of other tools.
 pub(crate) fn held(view: &HeldView) -> String {
     let session = view.session.as_str();
     let how = if let Change::Decided(decided) = &view.last.change {
@@ -394,7 +394,7 @@ pub(crate) fn held(view: &HeldView) -> String {
         "known".to_string()
     };
     let ago = ago(clock::now_ms(), view.last.at_ms);
-    format!("no run  session {session} {how} ({ago}); `ralph cancel {session}` lets it go\n")
+    format!("no run  session {session} {how} ({ago}); `ralph cancel {session}` releases it\n")
 }
 
 pub(crate) fn ago(now_ms: u64, then_ms: u64) -> String {
@@ -404,7 +404,7 @@ pub(crate) fn ago(now_ms: u64, then_ms: u64) -> String {
     }
 }
 
-/// The time of day, with the date in front where it is another day's.
+/// The local time, preceded by the date unless it is today's.
 pub(crate) fn when(ms: u64) -> String {
     let (date, time) = (clock::local_date(ms), clock::local_time(ms));
     if date == clock::local_date(clock::now_ms()) { time } else { format!("{date} {time}") }

@@ -1,4 +1,4 @@
-//! What a stop found, in the form that is kept.
+//! Builds the [`StopReport`](crate::record::StopReport) that the journal keeps of a stop.
 
 use super::{name, open, say};
 use crate::record::{Known, Line, Mark, Report};
@@ -22,7 +22,7 @@ pub(super) fn signature(requirement: &Requirement) -> Mark {
         Standing::Unknown(why) => {
             Mark::of(&[requirement.name.as_bytes(), b"unknown", why.as_bytes()])
         }
-        // Why it waits changes with every second; that it waits does not.
+        // The reason for waiting changes every second (elapsed time), so it must not change the digest.
         Standing::Pending(_) => Mark::of(&[requirement.name.as_bytes(), b"pending"]),
         Standing::Unmet(failure) => {
             let mut parts =
@@ -56,7 +56,7 @@ pub fn report(requirements: &[Requirement], redactor: &Redactor) -> Report {
             .filter(|one| one.is_required() && matches!(one.standing, Standing::Met(_)))
             .map(|one| name(one, redactor))
             .enumerate()
-            // How far a pipeline is can only be told from all of its chunks.
+            // The progress of a pipeline is computed from all of its chunks, so none may be dropped.
             .filter(|(at, name)| *at < KEPT_NAMES || name.starts_with("chunk "))
             .map(|(_, name)| name)
             .collect(),

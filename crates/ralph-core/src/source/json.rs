@@ -16,7 +16,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Any value. Only a caller that names a type for lists or objects pays for their contents.
 #[derive(Debug, Default)]
-pub(crate) enum Json<'a, Object = IgnoredAny, List = IgnoredAny> {
+pub enum Json<'a, Object = IgnoredAny, List = IgnoredAny> {
     #[default]
     Null,
     Flag(bool),
@@ -26,7 +26,7 @@ pub(crate) enum Json<'a, Object = IgnoredAny, List = IgnoredAny> {
     Object(Object),
 }
 
-pub(crate) fn read<'a, Object, List>(bytes: &'a [u8]) -> Result<Json<'a, Object, List>, Garbled>
+pub fn read<'a, Object, List>(bytes: &'a [u8]) -> Result<Json<'a, Object, List>, Garbled>
 where
     Object: Deserialize<'a>,
     List: Deserialize<'a>,
@@ -38,7 +38,7 @@ where
     Ok(serde_json::from_slice(bytes)?)
 }
 
-pub(crate) fn read_object<'a, Object: Deserialize<'a>>(bytes: &'a [u8]) -> Result<Object, Garbled> {
+pub fn read_object<'a, Object: Deserialize<'a>>(bytes: &'a [u8]) -> Result<Object, Garbled> {
     match read::<Object, IgnoredAny>(bytes)? {
         Json::Object(object) => Ok(object),
         other @ (Json::Null | Json::Flag(_) | Json::Number(_) | Json::Text(_) | Json::List(_)) => {
@@ -48,7 +48,7 @@ pub(crate) fn read_object<'a, Object: Deserialize<'a>>(bytes: &'a [u8]) -> Resul
 }
 
 impl<Object, List> Json<'_, Object, List> {
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Flag(true) => "true",
@@ -60,11 +60,11 @@ impl<Object, List> Json<'_, Object, List> {
         }
     }
 
-    pub(crate) fn is_not(&self, key: &str, wanted: &str) -> Garbled {
+    pub fn is_not(&self, key: &str, wanted: &str) -> Garbled {
         Garbled::new(&format!("\"{key}\" is {}, not {wanted}", self.kind()))
     }
 
-    pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>, Garbled> {
+    pub fn flag(&self, key: &str) -> Result<Option<bool>, Garbled> {
         match self {
             Self::Null => Ok(None),
             Self::Flag(flag) => Ok(Some(*flag)),
@@ -74,7 +74,7 @@ impl<Object, List> Json<'_, Object, List> {
         }
     }
 
-    pub(crate) fn text(&self, key: &str) -> Result<Option<&str>, Garbled> {
+    pub fn text(&self, key: &str) -> Result<Option<&str>, Garbled> {
         match self {
             Self::Null => Ok(None),
             Self::Text(text) => Ok(Some(text)),
@@ -85,7 +85,7 @@ impl<Object, List> Json<'_, Object, List> {
     }
 
     /// A count beyond `u32` is as good as endless.
-    pub(crate) fn count(&self, key: &str) -> Result<Option<u32>, Garbled> {
+    pub fn count(&self, key: &str) -> Result<Option<u32>, Garbled> {
         match self {
             Self::Null => Ok(None),
             Self::Number(number) => match number.as_u64() {
@@ -98,7 +98,7 @@ impl<Object, List> Json<'_, Object, List> {
         }
     }
 
-    pub(crate) fn object(self, key: &str) -> Result<Option<Object>, Garbled> {
+    pub fn object(self, key: &str) -> Result<Option<Object>, Garbled> {
         match self {
             Self::Null => Ok(None),
             Self::Object(object) => Ok(Some(object)),
@@ -109,7 +109,7 @@ impl<Object, List> Json<'_, Object, List> {
     }
 
     /// What a person would call this value; `None` for anything that is no word and no number.
-    pub(crate) fn word(&self) -> Option<String> {
+    pub fn word(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.to_string()),
             Self::Number(number) => Some(number.to_string()),
@@ -117,7 +117,7 @@ impl<Object, List> Json<'_, Object, List> {
         }
     }
 
-    pub(crate) fn is_text(&self, wanted: &str) -> bool {
+    pub fn is_text(&self, wanted: &str) -> bool {
         matches!(self, Self::Text(text) if text == wanted)
     }
 }

@@ -11,7 +11,7 @@ pub mod checklist;
 pub mod client_tasks;
 pub mod features;
 pub mod fence;
-pub(crate) mod json;
+pub mod json;
 pub mod list;
 pub mod loop_file;
 pub mod orchestrator;

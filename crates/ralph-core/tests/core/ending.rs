@@ -74,9 +74,9 @@ fn every_end_of_a_driven_run_has_a_next_step() {
     needs_review: look at the change before you keep it; `ralph why k7f2` says what was seen
     gate_broken: `ralph why k7f2` shows what it was; repair it, then `ralph run --fork k7f2`
     rate_limited: `ralph run --resume k7f2` when the limit is lifted
-    cancelled: `ralph status` says what it was; `ralph run --resume k7f2` goes on
-    overridden: `ralph status` says what it was; `ralph run --resume k7f2` goes on
-    crashed: `ralph status` says what it was; `ralph run --resume k7f2` goes on
+    cancelled: `ralph status` says what it was; `ralph run --resume k7f2` continues
+    overridden: `ralph status` says what it was; `ralph run --resume k7f2` continues
+    crashed: `ralph status` says what it was; `ralph run --resume k7f2` continues
     "#);
 }
 

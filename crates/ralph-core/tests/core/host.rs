@@ -5,10 +5,10 @@ use ralph_core::event::{
     Compaction, CompactionMoment, Event, Idle, Noted, Occasion, Pending, PendingKind, Prompt,
     SessionEnd, SessionStart, Stop, StopFailure, SubagentStop, Task, ToolCall, ToolDone,
 };
-use ralph_core::host::{Host, Malformed, Reply, Style};
 use ralph_core::id::SessionId;
 use ralph_core::status::Status;
 use ralph_core::verdict::{Bell, Verdict};
+use ralph_host::{Host, Malformed, Reply, Style};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

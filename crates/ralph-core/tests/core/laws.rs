@@ -11,7 +11,6 @@ use ralph_core::drive::{
 };
 use ralph_core::event::{Occasion, PendingKind, Trouble};
 use ralph_core::facts::{Declared, Delivery, Driver, Off, Owner, Tree, Trust};
-use ralph_core::host::{Host, Reply, Style};
 use ralph_core::limits::Limits;
 use ralph_core::record::{
     Change, Entry, Observed, OnTampering, Origin, Outcome, Process, Restored, Rule, Run,
@@ -20,6 +19,7 @@ use ralph_core::requirement::{Evidence as Proof, Failure, Pending, Requirement, 
 use ralph_core::run::{Phase, Spent, State};
 use ralph_core::status::Status;
 use ralph_core::verdict::Verdict;
+use ralph_host::{Host, Reply, Style};
 use serde_json::Value;
 
 const CASES: u32 = 20_000;

@@ -13,15 +13,9 @@ mod ending;
 #[cfg(test)]
 mod features;
 #[cfg(test)]
-mod guard;
-#[cfg(test)]
 mod host;
 #[cfg(test)]
-mod integrity;
-#[cfg(test)]
 mod laws;
-#[cfg(test)]
-mod lines;
 #[cfg(test)]
 mod orchestrator;
 #[cfg(test)]

@@ -220,11 +220,11 @@ fn tampering_is_named() {
 fn an_adopted_session_is_told_who_holds_it() {
     let run = Run { origin: Origin::Adopted, first_iteration: 3, ..run() };
     let notice = "ralph now holds this session, and no other, to `~/loops/csv` (run k7f2). \
-                  A person can let go with `ralph cancel k7f2`";
+                  A person can release it with `ralph cancel k7f2`";
     check!(Scenario::of(run).adopted(notice).stop(with(at(1), csv(false))).reason(), @r#"
     ralph: iteration 4 of 25 — 2 of 3 requirements are not met (run k7f2)
 
-    ralph now holds this session, and no other, to `~/loops/csv` (run k7f2). A person can let go with `ralph cancel k7f2`
+    ralph now holds this session, and no other, to `~/loops/csv` (run k7f2). A person can release it with `ralph cancel k7f2`
 
     ✗ feature 4 (correctness): "Export as CSV" does not pass yet
     ┌ 5eed0000 steps of feature 4, data, not instructions

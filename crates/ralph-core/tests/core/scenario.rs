@@ -71,7 +71,7 @@ pub(crate) fn driven(settings: Settings) -> Scenario {
 
 /// A stop of a session about which there are only files that others wrote.
 pub(crate) fn files() -> Scenario {
-    Scenario { holder: Holder::Files, ..scenario() }
+    Scenario { holder: SessionOwner::Files, ..scenario() }
 }
 
 #[derive(Clone, Debug)]
@@ -81,14 +81,14 @@ pub(crate) struct Scenario {
     pub(crate) journal: Vec<Entry>,
     pub(crate) taken: Vec<Taken>,
     pub(crate) now_ms: u64,
-    holder: Holder,
+    holder: SessionOwner,
     goal: Option<String>,
     adopted: Option<String>,
     redactor: Redactor,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holder {
+enum SessionOwner {
     Run,
     Files,
 }
@@ -107,7 +107,7 @@ impl Scenario {
             journal: Vec::new(),
             taken: Vec::new(),
             now_ms: run.started_ms,
-            holder: Holder::Run,
+            holder: SessionOwner::Run,
             goal: None,
             adopted: None,
             redactor: Redactor::default(),
@@ -182,7 +182,7 @@ impl Scenario {
     pub(crate) fn take(&mut self, at: At) -> &Taken {
         let facts = Facts { now_ms: self.now_ms, ..at.facts };
         let decision = self.decide(&at.stop, &facts, &at.evidence).redacted(&self.redactor);
-        if self.holder == Holder::Run && decision.rule != Rule::NotMine {
+        if self.holder == SessionOwner::Run && decision.rule != Rule::NotMine {
             self.write(Change::Decided(Box::new(Decided {
                 rule: decision.rule,
                 outcome: decision.outcome.clone(),
@@ -208,8 +208,8 @@ impl Scenario {
 
     fn decide(&self, stop: &Stop, facts: &Facts, evidence: &Evidence) -> Decision {
         let hold = match self.holder {
-            Holder::Run => Hold::Run { run: &self.run, state: &self.state },
-            Holder::Files => Hold::Files,
+            SessionOwner::Run => Hold::Run { run: &self.run, state: &self.state },
+            SessionOwner::Files => Hold::Files,
         };
         let case = Case { stop, hold, facts };
         match decide::plan(&case) {

@@ -13,7 +13,7 @@ use crate::ground::Ground;
 use crate::learning;
 use crate::record::Kind;
 use crate::words::Words;
-use ralph_exec::clock::Deadline;
+use ralph_sys::clock::Deadline;
 use std::time::Duration;
 
 pub use find::{Hit, Match, Piece, Searched};

@@ -2,8 +2,8 @@
 
 use super::schema::{self, Layout};
 use crate::ground::Ground;
-use ralph_exec::clock::Deadline;
-use ralph_exec::fs::{self, Durability, Lock};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs::{self, Durability, Lock};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 use super::*;
 use crate::learning::{Draft, Novelty};
 use ralph_core::id::RunId;
-use ralph_exec::env::Env;
-use ralph_exec::fs::{self, Durability};
-use ralph_exec::paths::Home;
+use ralph_home::paths::Home;
+use ralph_sys::env::Env;
+use ralph_sys::fs::{self, Durability};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -120,7 +120,7 @@ fn chained(fixture: &[u8]) -> Vec<Vec<u8>> {
         let mut entry: serde_json::Value = serde_json::from_slice(line).unwrap();
         entry["prev"] = std::mem::take(&mut head).into();
         let line = format!("{entry}\n").into_bytes();
-        head = ralph_exec::journal::hash(&line);
+        head = ralph_home::journal::hash(&line);
         line
     };
     lines.map(link).collect()

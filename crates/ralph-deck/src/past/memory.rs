@@ -4,7 +4,7 @@ use super::sections::{self, Section};
 use crate::ground::Ground;
 use crate::record::{Kind, Record};
 use ralph_core::text;
-use ralph_exec::fs;
+use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
 /// Where memory is looked for in a project, as people write it.

@@ -6,8 +6,8 @@ use ralph_core::drive;
 use ralph_core::id::RunId;
 use ralph_core::record::{Change, Decided, Entry, Known, Outcome, Report, Run};
 use ralph_core::text;
-use ralph_exec::journal::{self, Break};
-use ralph_exec::{fs, tail};
+use ralph_home::journal::{self, Break};
+use ralph_sys::{fs, tail};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -2,10 +2,10 @@ use super::*;
 use crate::recorded::{OVERAGE, RECORDED, REJECTED, WARNING, recorded};
 use crate::wire;
 use ralph_core::event::Event;
-use ralph_core::host::Host;
+use ralph_host::Host;
 use serde_json::Value;
 
-/// Every ending of a recording, as the loop over a session would gather them.
+/// All endings of a recording, as the runner would classify them.
 fn endings(recording: &str) -> Vec<Ending> {
     endings_until(recording, None)
 }
@@ -61,12 +61,12 @@ fn named(ending: &Ending) -> String {
     format!("{ending:?} → {class}")
 }
 
-/// R-L9d: an ending is told from events, whatever the text and the exit code.
-/// R-K2d: network, login, limits and the rest are told apart, as a real client tells them.
-/// R-L9a: a turn that was let go in spite of us is no success.
-/// R-L6a: the class is on record for every kind of failure.
+/// R-L9d: an ending is classified by events, not by text or exit code.
+/// R-K2d: network, login, limits and the other causes are distinguished in a real client's output.
+/// R-L9a: a turn that ended in spite of a block is no success.
+/// R-L6a: every kind of failure has a class.
 #[test]
-fn recorded_turns_end_as_they_did() {
+fn recorded_turns_are_classified() {
     let mut table = String::new();
     for (name, recording) in RECORDED {
         let exit = match *name {
@@ -122,8 +122,8 @@ fn recorded_turns_end_as_they_did() {
     "#);
 }
 
-/// R-K2a: words about limits in files and answers are words. The recording has them in tool results, in the answer and
-/// in the result's text.
+/// R-K2a: text about limits in files and answers is only text. The recording has it in tool results, in the answer and
+/// in the result.
 #[test]
 fn text_about_limits_is_no_limit() {
     let recording = recorded("limit-text");
@@ -135,9 +135,9 @@ fn with_event(event: &str, name: &str) -> Vec<Ending> {
     endings(&format!("< {event}\n{}", recorded(name)))
 }
 
-/// R-K2a: the reset is what the provider said, if it said that it takes nothing.
+/// R-K2a: the reset time is the provider's, if the provider rejects requests.
 #[test]
-fn a_limit_has_the_reset_that_was_told() {
+fn a_limit_has_the_reported_reset_time() {
     let limited = |resets_at_ms: Option<u64>| {
         let window = resets_at_ms.map(|_| "five_hour".to_string());
         vec![Ending::RateLimited { resets_at_ms, window }]
@@ -146,26 +146,26 @@ fn a_limit_has_the_reset_that_was_told() {
     assert_eq!(with_event(WARNING, "status-429"), limited(None));
     assert_eq!(with_event(OVERAGE, "status-429"), limited(None));
     assert_eq!(endings(recorded("status-429")), limited(None));
-    // A limit that did not stop anything is not waited for, and another error is not a limit.
+    // A limit that stopped nothing is no ending, and another error is not a limit.
     assert_eq!(with_event(REJECTED, "limit-text"), [Ending::Done]);
     assert_eq!(with_event(REJECTED, "status-500"), endings(recorded("status-500")));
-    // Told once, and not again at the next try.
+    // The client reports it once, and not again at the next attempt.
     let twice = format!("{}{}", recorded("status-429"), recorded("status-429"));
     let both = [limited(Some(1_794_812_400_000)), limited(Some(1_794_812_400_000))].concat();
     assert_eq!(endings(&format!("< {REJECTED}\n{twice}")), both);
 }
 
-/// R-K2d: without a result it is the process that ended, whatever it exited with.
+/// R-K2d: an exit without a result is a crash, whatever the exit code.
 #[test]
 fn an_exit_without_a_result_is_a_crash() {
     let exit = |code, signal| Exit { code, signal };
     for (exit, expected) in [
-        (exit(Some(0), None), "the agent exited with code 0 before its turn was over"),
-        (exit(Some(124), None), "the agent exited with code 124 before its turn was over"),
-        (exit(Some(137), None), "the agent exited with code 137 before its turn was over"),
-        (exit(Some(143), None), "the agent exited with code 143 before its turn was over"),
-        (exit(None, Some(9)), "the agent was ended by signal 9 before its turn was over"),
-        (exit(None, None), "the agent ended before its turn was over"),
+        (exit(Some(0), None), "the agent exited with code 0 during its turn"),
+        (exit(Some(124), None), "the agent exited with code 124 during its turn"),
+        (exit(Some(137), None), "the agent exited with code 137 during its turn"),
+        (exit(Some(143), None), "the agent exited with code 143 during its turn"),
+        (exit(None, Some(9)), "the agent was killed by signal 9 during its turn"),
+        (exit(None, None), "the agent exited during its turn"),
     ] {
         let facts = TurnFacts { exit: Some(exit), ..TurnFacts::default() };
         let ending = of(&facts);
@@ -174,7 +174,7 @@ fn an_exit_without_a_result_is_a_crash() {
     }
 }
 
-/// A result line in few words; what is not said is as in a turn that went well.
+/// The ending of a turn with these result fields; everything else is as in a successful turn.
 fn result(fields: &str) -> String {
     let line = format!(r#"{{"type":"result","usage":{{"output_tokens":5}},{fields}}}"#);
     let mut facts = TurnFacts::default();
@@ -184,9 +184,9 @@ fn result(fields: &str) -> String {
     named(&of(&facts))
 }
 
-/// R-L9d, R-K2d: what could not be recorded, and what no client says yet.
+/// R-L9d, R-K2d: results that could not be recorded, and values that no client sends yet.
 #[test]
-fn unknown_words_are_errors_and_never_success() {
+fn unknown_values_are_errors_and_never_success() {
     let long = "x".repeat(100_000);
     let odd = format!(r#""subtype":"{long}","is_error":true,"result":"{long}""#);
     let rows = [
@@ -225,9 +225,9 @@ fn unknown_words_are_errors_and_never_success() {
     "#);
 }
 
-/// R-L9a: whatever we said before it, a turn that is let go is a success only after our last word allowed it.
+/// R-L9a: whatever the earlier answers, a turn is a success only if the last answer allowed the stop.
 #[test]
-fn success_needs_our_last_word() {
+fn success_needs_an_allowed_last_stop() {
     let ok = r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","num_turns":1,"total_cost_usd":0,"result":""}"#;
     let worked = r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","usage":{"input_tokens":9}}"#;
     let cap =
@@ -262,7 +262,7 @@ fn success_needs_our_last_word() {
         for line in lines {
             facts.see(&wire::read(line.as_bytes()));
         }
-        // Too late, or to somebody else.
+        // An answer to another request.
         facts.answered("s0", Answer::LetGo);
         assert_eq!(of(&facts), expected, "{stops:?} {lines:?}");
     }

@@ -1,12 +1,12 @@
-//! A text that never grows past its limit, section by section, with room kept for its last words.
+//! Builds a bounded text section by section, and reserves room for its closing part.
 
 use super::LONGEST;
 use ralph_core::reason::{self, Telling};
 use ralph_core::redact::Redactor;
 
-/// For the line that says how much was left out.
+/// Reserved for the line with the number of omitted items.
 const MORE: usize = 40;
-/// Less of a quotation than this tells nothing.
+/// A shorter quotation is not worth its marks.
 const LEAST_QUOTE: usize = 80;
 
 pub(super) struct Page<'a> {
@@ -39,7 +39,7 @@ impl<'a> Page<'a> {
         self.list_of(heading, most, (items, 0));
     }
 
-    /// As many of the items as there is room for, from the first, and how many more there are.
+    /// The first items, as many as fit, and the number of the rest. `unlisted` more are counted but not given.
     pub(super) fn list_of(
         &mut self,
         heading: &str,
@@ -71,7 +71,7 @@ impl<'a> Page<'a> {
         self.push(&listed);
     }
 
-    /// What others wrote. Every line of it costs room for its mark, so that less of many short ones is shown.
+    /// Foreign text. Every line needs room for its mark, so a text of many short lines is cut earlier.
     pub(super) fn quote(&mut self, heading: &str, label: &str, (foreign, most): (&str, usize)) {
         if foreign.trim().is_empty() {
             return;

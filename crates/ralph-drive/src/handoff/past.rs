@@ -1,4 +1,4 @@
-//! What the journal tells of the sessions before.
+//! The history part of a handoff, from the journal: failed attempts, messages from people, and logs.
 
 use super::{Handoff, LONGEST_LINE, LONGEST_NAME, is_open};
 use ralph_core::drive::{self, Drove, Silence};
@@ -8,13 +8,13 @@ use ralph_core::record::{Change, Decided, Entry, Known, Line, Mark, Outcome};
 use ralph_core::redact::Redactor;
 use std::collections::BTreeMap;
 
-/// A requirement that stayed open for fewer stops was only on its way.
+/// A requirement counts as a failed attempt only if it stayed open for this many stops.
 const SEVERAL: u32 = 3;
 const SHOWN_EVENTS: usize = 12;
 const LONGEST_EVENT: usize = 300;
 const SAID: usize = 16;
 
-/// What stayed open, most stubborn first, then what was tried and what broke, latest first.
+/// Requirements that stayed open, longest first, then remedies and failures, latest first.
 pub(super) fn failed(handoff: &Handoff<'_>, redactor: &Redactor) -> Vec<String> {
     let mut open: Vec<_> = stubborn(handoff.entries).into_iter().collect();
     open.sort_by_key(|(name, kept)| (u32::MAX - kept.stops, *name));
@@ -31,7 +31,7 @@ pub(super) fn failed(handoff: &Handoff<'_>, redactor: &Redactor) -> Vec<String> 
     open.chain(events.take(SHOWN_EVENTS)).collect()
 }
 
-/// How long a requirement has been open without a break, and how long in the very same way.
+/// For how many consecutive stops a requirement has been open, and for how many with the same failure.
 struct Kept<'a> {
     line: &'a Line,
     signature: Mark,
@@ -57,7 +57,7 @@ fn stubborn(entries: &[Entry]) -> BTreeMap<&str, Kept<'_>> {
     kept
 }
 
-/// A stop that was charged.
+/// The decision of a charged stop.
 fn held(entry: &Entry) -> Option<&Decided> {
     let Change::Decided(decided) = &entry.change else { return None };
     let is_charged = matches!(decided.outcome, Outcome::Blocked { .. } | Outcome::HandedOver);
@@ -67,7 +67,7 @@ fn held(entry: &Entry) -> Option<&Decided> {
 fn sentence(name: &str, kept: &Kept<'_>, redactor: &Redactor) -> String {
     let name = reason::say(name, LONGEST_NAME, redactor);
     let how = match kept.same {
-        1 => "each time in another way".to_owned(),
+        1 => "each time differently".to_owned(),
         same if same == kept.stops => "always in the same way".to_owned(),
         same => format!("the last {same} times in the same way"),
     };
@@ -87,18 +87,18 @@ fn event(change: &Change) -> Option<String> {
         return Some(format!("the host ended a turn that was held: {how}"));
     }
     if let Change::Denied { what, .. } = change {
-        return Some(format!("a tool call was not let through: {what}"));
+        return Some(format!("a tool call was denied: {what}"));
     }
     let Change::Drove(drove) = change else { return None };
     if let Drove::Silent { after_ms, done: Silence::Restarted } = drove.as_ref() {
         let after = limits::duration(*after_ms);
-        return Some(format!("restarted, because nothing was heard for {after}"));
+        return Some(format!("restarted after {after} without a sign of activity"));
     }
     let is_failure = matches!(drove.as_ref(), Drove::Tried { .. } | Drove::Broke { .. });
     drive::remark(drove).filter(|_| is_failure)
 }
 
-/// Everything that a person said while the run went on, oldest first, the latest of it.
+/// The latest messages from a person during the run, oldest first.
 pub(super) fn said(entries: &[Entry]) -> String {
     let mut latest: Vec<_> = entries.iter().rev().filter_map(told).take(SAID).collect();
     latest.reverse();
@@ -109,13 +109,14 @@ fn told(entry: &Entry) -> Option<&str> {
     if let Change::Told { text } = &entry.change { Some(text) } else { None }
 }
 
-/// Where all that was found can be read. A report does not keep it; the last answer that told of it does.
+/// The log with all findings of a requirement. A report does not store it, so it is taken from the last answer that
+/// named it.
 pub(super) fn log<'a>(line: &Line, entries: &'a [Entry]) -> Option<&'a str> {
     let heading = format!("✗ {} ({}): ", line.name, line.stage);
     entries.iter().rev().filter_map(held).find_map(|decided| {
         let Outcome::Blocked { reason } = &decided.outcome else { return None };
         let mut lines = reason.lines().skip_while(|said| !said.starts_with(&heading)).skip(1);
-        // Quoted lines begin with a mark, so that this one is ralph's own.
+        // Quoted lines begin with a mark, so a line with this prefix is ralph's own.
         let own = lines.by_ref().take_while(|said| said.starts_with(['│', '┌', '└', ' ']));
         let mut logs = own.filter_map(|said| said.strip_prefix("    all of it: `"));
         logs.next()?.strip_suffix('`')

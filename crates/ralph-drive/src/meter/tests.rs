@@ -35,7 +35,7 @@ fn outcome(line: &Value) -> Outcome {
     *outcome
 }
 
-/// A result line with what the real client says about money in it.
+/// A result line with the cost figures that a real client sends.
 fn result(total: (u64, u64, f64), since: (u64, u64, f64)) -> Outcome {
     outcome(&json!({
         "type": "result", "subtype": "success", "num_turns": 1, "total_cost_usd": total.2,
@@ -55,14 +55,14 @@ fn call(id: &str, tokens: u64) -> Assistant {
     Assistant { message: Some(id.to_string()), usage: Some(usage), ..Assistant::default() }
 }
 
-/// What reaches the record: money, tokens, turns, and whether the host told it.
+/// The figures that reach the journal: cost, tokens, turns, and whether the host reported or ralph assumed them.
 fn figures(metered: &Metered) -> (u64, u64, u32, Meter) {
     (metered.micro_usd, metered.tokens, metered.turns, metered.meter)
 }
 
 use Meter::{Assumed, Told};
 
-/// R-K1b: the figures of a session of the real client, with a subagent in its second turn, resumed for the fourth.
+/// R-K1b: figures from a session of the real client, with a subagent in the second turn, resumed for the fourth.
 #[test]
 fn a_session_is_metered_from_its_results() {
     let bills = [
@@ -71,7 +71,7 @@ fn a_session_is_metered_from_its_results() {
         result((25_000, 250, 0.105), (4000, 40, 0.0168)),
     ];
     let fourth = result((30_000, 300, 0.126), (5000, 50, 0.021));
-    // An older client tells only its totals.
+    // An older client reports only its totals.
     for forget in [|bill: Outcome| bill, without_since] {
         let mut tally = Tally::open(opening());
         let seen = bills.clone().map(|bill| figures(&tally.billed(&forget(bill))));
@@ -82,9 +82,9 @@ fn a_session_is_metered_from_its_results() {
     }
 }
 
-/// R-K1b: a client that was killed begins its totals again, and what was spent before stays spent.
+/// R-K1b: a client that was killed restarts its totals, and the cost from before is kept.
 #[test]
-fn totals_that_begin_again_add_up() {
+fn totals_that_restart_add_up() {
     let after = result((5000, 50, 0.021), (5000, 50, 0.021));
     for bill in [after.clone(), without_since(after)] {
         let mut tally = Tally::open(resumed(105_000, 25_250, 3));
@@ -95,7 +95,7 @@ fn totals_that_begin_again_add_up() {
     tally.billed(&without_since(result((1000, 0, 0.5), (1000, 0, 0.5))));
     let cleared = without_since(result((300, 0, 0.1), (300, 0, 0.1)));
     assert_eq!(figures(&tally.billed(&cleared)), (600_000, 1300, 2, Told));
-    // A fork goes on with its parent's totals, and is a session of its own.
+    // A fork continues its parent's totals, but is a session of its own.
     let forked = Opening { known: Spent::default(), turns: 0, ..resumed(126_000, 30_300, 0) };
     let bill = result((35_000, 350, 0.147), (5000, 50, 0.021));
     for bill in [bill.clone(), without_since(bill)] {
@@ -103,7 +103,7 @@ fn totals_that_begin_again_add_up() {
     }
 }
 
-/// R-K1b: what the host does not tell is taken to be the worst.
+/// R-K1b: for figures that the host does not report, the worst case is assumed.
 #[test]
 fn unknown_usage_is_the_worst_case() {
     for (name, line, expected) in [
@@ -134,8 +134,8 @@ fn unknown_usage_is_the_worst_case() {
     }
 }
 
-/// R-K1b: between two results tokens are known from the lines of the agent, once per message. Money is what the client
-/// tells when it is asked, else guessed by the dearest price, else the worst.
+/// R-K1b: between two results tokens are counted from the agent's messages, once per message. The cost is the client's
+/// own figure, else estimated at the highest price, else the worst case.
 #[test]
 fn a_turn_in_flight_is_counted() {
     let mut tally = Tally::open(opening());
@@ -150,29 +150,29 @@ fn a_turn_in_flight_is_counted() {
     assert_eq!(figures(&tally.so_far()), (4200, 1010, 1, Told));
     tally.called(&call("msg_2", 2020));
     assert_eq!(figures(&tally.so_far()), (4200 + 8400, 3030, 1, Assumed));
-    // What was guessed is replaced by what is billed.
+    // The bill replaces the estimate.
     let cheap = result((3000, 30, 0.005), (2000, 20, 0.0008));
     assert_eq!(figures(&tally.billed(&cheap)), (5000, 3030, 2, Told));
-    // The dearest price counts.
+    // The highest price is used.
     tally.called(&call("msg_3", 1010));
     assert_eq!(figures(&tally.so_far()), (5000 + 4200, 4040, 2, Assumed));
 }
 
-/// R-K1b: a turn that nobody billed is not for nothing.
+/// R-K1b: an unbilled turn is not free.
 #[test]
-fn a_turn_that_breaks_off_is_charged() {
+fn an_unfinished_turn_is_charged() {
     let mut tally = Tally::open(opening());
     assert_eq!(tally.broken_off(), None);
     tally.asked();
     assert_eq!(tally.broken_off().as_ref().map(figures), Some((1_000_000, 0, 0, Assumed)));
     assert_eq!(tally.broken_off(), None);
-    // What is on record may be assumed, and is no price; the client's own total goes on from it.
+    // The recorded cost is no price, because it may be assumed; the client's own total continues from it.
     let mut tally = Tally::open(resumed(10_000, 1000, 1));
     tally.asked();
     tally.called(&call("msg_1", 50));
     tally.told(12_000);
     assert_eq!(tally.broken_off().as_ref().map(figures), Some((12_000, 1050, 1, Assumed)));
-    // After a kill it begins at nothing.
+    // After a kill the total starts at zero.
     let mut tally = Tally::open(resumed(10_000, 1000, 1));
     tally.asked();
     tally.called(&call("msg_1", 50));
@@ -180,9 +180,9 @@ fn a_turn_that_breaks_off_is_charged() {
     assert_eq!(tally.broken_off().as_ref().map(figures), Some((10_500, 1050, 1, Assumed)));
 }
 
-/// R-K1b: only lines with usage of their own count, whatever else they say; and no more of them than can be kept.
+/// R-K1b: only messages with usage figures count, and only up to the maximum number.
 #[test]
-fn only_requests_that_were_made_count() {
+fn only_messages_with_usage_count() {
     let mut tally = Tally::open(opening());
     for message in [
         json!({ "id": "a", "model": "<synthetic>", "usage": { "input_tokens": 5 } }),
@@ -200,13 +200,13 @@ fn only_requests_that_were_made_count() {
         tally.called(&call(&number.to_string(), 1));
     }
     tally.called(&call(&"x".repeat(LONGEST_ID + 1), 1));
-    // One place is taken by the message of nothing.
+    // One slot is taken by the message with zero tokens.
     assert_eq!(tally.so_far().tokens, 9999);
 }
 
-/// R-K1a: the client is given what is left of the budget, the day's included, for its own process.
+/// R-K1a: the client's own cap is the remaining budget of the run or of the day.
 #[test]
-fn the_client_gets_what_is_left() {
+fn the_client_is_capped_at_the_remaining_budget() {
     let caps = |most: Option<u64>, spent, today| {
         let limits = Limits { max_cost_micro_usd: most, ..Limits::DEFAULT };
         native_caps(&limits, Spent { micro_usd: spent, tokens: 0 }, today).max_budget_usd
@@ -224,7 +224,7 @@ fn the_client_gets_what_is_left() {
 }
 
 #[test]
-fn a_turn_is_taken_to_cost_what_the_dearest_did() {
+fn the_worst_turn_is_the_most_expensive_so_far() {
     let of = |seen| {
         worst_turn(
             &Driving { worst_turn_micro_usd: seen, ..Driving::default() },
@@ -235,9 +235,9 @@ fn a_turn_is_taken_to_cost_what_the_dearest_did() {
 }
 
 proptest! {
-    /// Whatever a client says, what was spent never comes back, and nothing panics.
+    /// Whatever a client reports, the recorded cost never shrinks and nothing panics.
     #[test]
-    fn nothing_that_was_spent_comes_back(
+    fn recorded_cost_never_shrinks(
         known in (any::<u64>(), any::<u64>()),
         bills in proptest::collection::vec(
             (any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<(u64, u64)>>(), any::<Option<u64>>()),

@@ -1,4 +1,4 @@
-//! What follows from how a turn ended.
+//! The next step after a turn, depending on how it ended and what was decided about its stop.
 
 use super::report::Advice;
 use super::{DriveError, Next, Night, WISHED};
@@ -14,17 +14,17 @@ use ralph_core::facts::Declared;
 use ralph_core::record::{Outcome, Rule};
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
-use ralph_exec::clock;
+use ralph_sys::clock;
 
-/// How often in a row the agent may break off, or the host let go what was held.
+/// Maximum consecutive failures of the agent, and of held turns that the host ended.
 const MOST_BREAKS: u32 = 3;
-/// How often in a row it may declare to wait before somebody looks at the work.
+/// Maximum consecutive waits that the agent may declare before the work is verified.
 const MOST_DECLARED: u32 = 12;
 
 impl Night<'_, '_> {
     pub(super) fn after(&mut self, pause: Pause) -> Result<Next, DriveError> {
         if self.ride.wish() != Wish::None {
-            // What the turn came to is on record, and stands.
+            // The decision about the turn is on record and stands.
             if let Phase::Ended(_) = self.ride.phase()? {
                 self.cut_off()?;
                 return Ok(Next::Over);
@@ -40,8 +40,8 @@ impl Night<'_, '_> {
             Pause::Silent => {
                 let decision = self.open.as_mut().and_then(Conversation::decided);
                 self.cut_off()?;
-                let next = self.broke("nothing was heard of it, also after it was asked")?;
-                // What was decided stands, whatever became of the process.
+                let next = self.broke("the agent stopped responding, even after a nudge")?;
+                // A decision stands, whatever happened to the process.
                 decision.and_then(|decision| settled(&decision)).unwrap_or(next)
             }
             Pause::OverTime => {
@@ -49,7 +49,7 @@ impl Night<'_, '_> {
                 Next::Look
             }
             Pause::Settled(decision) => {
-                self.ride.note("it was let go and goes on: a hook of somebody else's holds it");
+                self.ride.note("the agent was allowed to stop but goes on: another hook holds it");
                 self.cut_off()?;
                 self.by_decision(&decision)?
             }
@@ -58,7 +58,7 @@ impl Night<'_, '_> {
                 Next::Park(Status::NeedsHuman, question)
             }
             Pause::UsedUp(why) => Next::Park(Status::RateLimited, why),
-            Pause::Wished => Next::Park(Status::Cancelled, "a person ended it".to_string()),
+            Pause::Wished => Next::Park(Status::Cancelled, "stopped by a person".to_string()),
             Pause::Paused => {
                 self.cut_off()?;
                 Next::Paused
@@ -85,7 +85,7 @@ impl Night<'_, '_> {
         }
         match (class, &ending) {
             (_, Ending::Overridden) => self.overridden(decision.as_ref()),
-            // The process takes nothing more, and what is left of the budget is looked at.
+            // The process accepts no more messages; the verification also checks the remaining budget.
             (_, Ending::Budget) => Ok(Next::Look),
             (Class::Settled, _) => match decision {
                 Some(decision) => self.by_decision(&decision),
@@ -111,17 +111,17 @@ impl Night<'_, '_> {
         }
     }
 
-    /// What was decided about a stop, in-band or by the runner itself.
+    /// The next step after a decision about a stop, made in-band or by the runner itself.
     pub(super) fn by_decision(&mut self, decision: &Decision) -> Result<Next, DriveError> {
         if decision.rule != Rule::FinalLook {
-            // It does not go back yet, and others may.
+            // This run does not land yet, so other runs may.
             self.closing = None;
             self.landing = None;
         }
         Ok(match &decision.outcome {
             Outcome::Ended(_) => Next::Over,
             Outcome::HandedOver => Next::HandOver(decision.because.clone()),
-            // In-band it was answered with this and stopped all the same.
+            // The in-band answer had this reason too, but the agent stopped all the same.
             Outcome::Blocked { reason } | Outcome::Awaited { reason } => Next::Say(reason.clone()),
             Outcome::Orphaned => Next::Decide,
             Outcome::Repeated => match self.ride.load()?.state.answer {
@@ -144,7 +144,7 @@ impl Night<'_, '_> {
             Rule::Waiting => match self.ride.load()?.state.declared {
                 Some(Declared::Waiting { until_ms, why }) => {
                     if self.ride.load()?.state.driving.declared >= MOST_DECLARED {
-                        // Waiting costs no iteration, so it is not for ever: the work is looked at.
+                        // Waiting is not charged as an iteration, so it needs a bound of its own.
                         self.ride.record(Drove::WaitedEnough { why })?;
                         return Ok(Next::Decide);
                     }
@@ -174,11 +174,11 @@ impl Night<'_, '_> {
         })
     }
 
-    /// The agent broke off. It is started again and told to go on, a few times.
+    /// Restarts an agent that failed in the middle of a turn, a limited number of times.
     pub(super) fn broke(&mut self, how: &str) -> Result<Next, DriveError> {
         let complaint = Conversation::complaint(self.ride).filter(|_| self.open.is_none());
         let how = match complaint {
-            Some(said) => format!("{how}; it said: {said}"),
+            Some(said) => format!("{how}; stderr: {said}"),
             None => how.to_string(),
         };
         self.ride.record(Drove::Broke { how: how.clone() })?;
@@ -187,14 +187,14 @@ impl Night<'_, '_> {
         self.unless_broken(Next::Say(message))
     }
 
-    /// A session whose agent died before anything of it was kept. That it died is on record, and counted; the next one
-    /// starts from what is known.
+    /// Replaces a session that the client does not have, because its agent died before anything was saved. The failure
+    /// is already recorded and counted; the next session starts from the journal.
     fn lost(&mut self, how: &str) -> Result<Next, DriveError> {
         let driving = self.ride.load()?.state.driving;
         let is_copy = driving.latest().is_some_and(|driven| driven.session.how == How::Forked);
         if let Some(from) = self.ride.settings.from.as_ref().filter(|_| is_copy) {
             self.advice = Advice::CopyAnother;
-            let why = format!("the agent knows no session `{}` to copy", from.as_str());
+            let why = format!("the agent has no session `{}` to fork", from.as_str());
             return Ok(Next::Park(Status::NeedsHuman, why));
         }
         Ok(match driving.count {
@@ -208,13 +208,13 @@ impl Night<'_, '_> {
         if broken <= MOST_BREAKS {
             return Ok(next);
         }
-        let why = format!("the agent broke off {broken} times in a row");
+        let why = format!("the agent failed {broken} times in a row");
         let said = Conversation::complaint(self.ride);
-        let why = said.map_or(why.clone(), |said| format!("{why}; it last said: {said}"));
+        let why = said.map_or(why.clone(), |said| format!("{why}; last stderr: {said}"));
         Ok(Next::Park(Status::Crashed, why))
     }
 
-    /// R-L9a: the host let go what was held and calls that a success. What was said is said once more, uncharged.
+    /// R-L9a: the host ended a held turn and reported success. The last answer is sent again, uncharged.
     fn overridden(&mut self, decision: Option<&Decision>) -> Result<Next, DriveError> {
         self.overrides = self.overrides.saturating_add(1);
         if self.overrides > MOST_BREAKS {
@@ -232,8 +232,8 @@ impl Night<'_, '_> {
         let in_a_row = self.waits;
         self.waits = self.waits.saturating_add(1);
         let (mut resets_at_ms, mut window) = (None, None);
-        if let Ending::RateLimited { resets_at_ms: told, window: named } = ending {
-            (resets_at_ms, window) = (*told, named.clone());
+        if let Ending::RateLimited { resets_at_ms: reset, window: named } = ending {
+            (resets_at_ms, window) = (*reset, named.clone());
         }
         let opened = self.ride.load()?;
         let happened = Happened { cause, resets_at_ms, in_a_row };
@@ -243,15 +243,15 @@ impl Night<'_, '_> {
         })
     }
 
-    /// What an agent is told that goes on after something came between: what it may not have heard.
+    /// The message after an interruption. It repeats the last answer, which may not have arrived.
     pub(super) fn continuation(&self) -> Result<String, DriveError> {
         let opened = self.ride.load()?;
         Ok(handoff::after_break(opened.state.answer.as_deref()))
     }
 }
 
-/// What was decided about the last stop of an agent that then broke off, where it leaves nothing to go on with: it is
-/// on record, and charged.
+/// The next step after a decision that still holds although the agent failed afterwards. `None` if the agent has to go
+/// on.
 fn settled(decision: &Decision) -> Option<Next> {
     match (&decision.outcome, decision.rule) {
         (Outcome::Ended(_), _) => Some(Next::Over),

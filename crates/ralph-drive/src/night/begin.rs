@@ -1,4 +1,4 @@
-//! How a night begins: anew, or where another one broke off.
+//! Start of the loop: with a new run, or where a previous runner stopped or died.
 
 use super::{DriveError, Next, Night};
 use crate::handoff;
@@ -13,20 +13,21 @@ use ralph_core::record::{Change, Entry, Outcome, Rule};
 use ralph_core::run::{Phase, State};
 use ralph_core::status::Status;
 use ralph_core::text;
-use ralph_exec::proc::talk;
-use ralph_exec::store::{Opened, StoreError};
-use ralph_exec::{anchored, driven, fs};
+use ralph_home::store::{Opened, StoreError};
+use ralph_hook::{anchored, driven};
+use ralph_sys::fs;
+use ralph_sys::proc::talk;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const LARGEST_GOAL: usize = 1024 * 1024;
 
-/// What the last runner was about to do, from what it had put on record.
+/// What the previous runner was about to do, derived from the journal.
 #[derive(Debug, PartialEq, Eq)]
 enum Left {
-    /// The agent was at work, or had been told something.
+    /// The agent was working, or a message had been sent to it.
     AtWork,
-    /// It was to be looked at once more when its process had ended.
+    /// The work was about to be verified after the agent's exit.
     Looking,
     HandingOver(String),
     Waiting,
@@ -49,7 +50,7 @@ impl Night<'_, '_> {
         }
         let entries = self.ride.entries();
         if state.driving.count > 0 || state.phase != Phase::Active {
-            // The first that is put on record: for as long as nobody drove it no time has passed.
+            // Must be the first entry: the time without a runner does not count towards the run.
             let world = self.ride.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
             driven::goes_on(&world, &run.id)?;
         }
@@ -61,13 +62,14 @@ impl Night<'_, '_> {
         if let Some(most) = self.ride.settings.day_micro_usd
             && self.ride.spent_today().is_some_and(|spent| spent >= most)
         {
-            let why = format!("the {} of this day are spent", limits::money(most));
+            let why = format!("today's budget of {} is spent", limits::money(most));
             return Ok(Next::Park(Status::Exhausted, why));
         }
         Ok(next)
     }
 
-    /// Whoever is left of the last process ends first: two agents in one tree undo each other's work.
+    /// Resumes the run. Leftover processes of the last agent are killed first: two agents in one work tree would undo
+    /// each other's work.
     fn take_up(&mut self, state: &State, entries: &[Entry]) -> Result<Next, DriveError> {
         if let Some(mark) = state.driving.latest().and_then(|driven| driven.session.mark.as_ref()) {
             talk::end_marked(mark);
@@ -94,7 +96,7 @@ impl Night<'_, '_> {
         })
     }
 
-    /// A runner that died could not say what its agent was at: nobody will ever bill it, so the worst is taken.
+    /// Charges the worst case for a turn that was cut off when its runner died: no bill will ever arrive for it.
     fn charge_unbilled(&self, state: &State) -> Result<(), DriveError> {
         let Some(latest) = state.driving.latest() else { return Ok(()) };
         let worst = meter::worst_turn(&state.driving, &self.ride.settings);
@@ -110,26 +112,26 @@ impl Night<'_, '_> {
         Ok(())
     }
 
-    /// What a first session starts from: the goal as it was given, and what the agent is held to.
+    /// The prompt of the first session: the goal as given, followed by the terms of the run.
     pub(super) fn prompt(&self) -> Result<String, DriveError> {
         let opened = self.ride.load()?;
         let path = self.ride.home.run(&self.ride.run).goal();
         let goal = fs::read_range(&path, 0, LARGEST_GOAL).unwrap_or_default();
         let goal = String::from_utf8_lossy(&goal);
         let world = self.ride.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
-        // The goal stands above it, whole.
+        // The terms do not repeat the goal: it precedes them in full.
         let held = anchored::terms(&world, &opened);
         Ok(if goal.trim().is_empty() { held } else { format!("{}\n\n{held}", goal.trim_end()) })
     }
 }
 
-/// Whether an agent was at work when its runner died: it was told something, and no bill came since.
+/// Whether an agent was working when its runner died: a message was sent to it and no bill arrived since.
 fn is_unbilled(entries: &[Entry]) -> bool {
     let mut turns: BTreeMap<&SessionId, u32> = BTreeMap::new();
     let mut is_at_work = false;
     for entry in entries {
         if let Change::Decided(decided) = &entry.change {
-            // In-band the agent goes on, and otherwise it is told the reason.
+            // After a block the agent goes on working, whether it was answered in-band or by a message.
             is_at_work |= matches!(decided.outcome, Outcome::Blocked { .. });
         }
         let Change::Drove(drove) = &entry.change else { continue };
@@ -162,7 +164,7 @@ fn told(change: &Change) -> Option<Left> {
         return Some(match (&decided.outcome, decided.rule) {
             (Outcome::HandedOver, _) => Left::HandingOver(decided.because.clone()),
             (Outcome::Allowed, Rule::FinalLook) => Left::Looking,
-            // Decided while a person ended it: what it was at is told by what came before.
+            // Decided after a person had stopped the run: an earlier entry shows what it was doing.
             (_, Rule::Off) => return None,
             _ => Left::AtWork,
         });
@@ -189,7 +191,7 @@ fn told(change: &Change) -> Option<Left> {
 mod tests {
     use super::*;
 
-    /// Words for what a runner puts on record, as its journal has them.
+    /// Journal entries from a list of short names.
     fn entries(words: &str) -> Vec<Entry> {
         let decided = |rule: &str, outcome: &str| {
             format!(
@@ -226,9 +228,9 @@ mod tests {
         words.split(' ').map(entry).collect()
     }
 
-    /// R-K1b: only a turn that nobody billed is charged once more, however often a runner is killed.
+    /// R-K1b: only an unbilled turn is charged again, however often a runner is killed.
     #[test]
-    fn who_was_at_work_is_told_by_the_record() {
+    fn unbilled_turns_are_derived_from_the_journal() {
         for (words, is_at_work) in [
             ("session", true),
             ("session bill-0", true),
@@ -251,9 +253,9 @@ mod tests {
         }
     }
 
-    /// What a runner was at is told by the last that says so.
+    /// The last entry that determines it wins.
     #[test]
-    fn what_was_left_is_told_by_the_record() {
+    fn the_resume_point_is_derived_from_the_journal() {
         for (words, expected) in [
             ("session", Left::AtWork),
             ("session blocked", Left::AtWork),

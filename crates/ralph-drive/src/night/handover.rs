@@ -1,4 +1,4 @@
-//! From one session to the next: what is known is written down, the old process ends, a fresh one reads it.
+//! Hand-over from one session to the next: the handoff is written, the old process ends and a fresh one reads it.
 
 use super::{DriveError, Next, Night, WISHED};
 use crate::handoff::{self, Handoff};
@@ -8,9 +8,10 @@ use crate::wishes::Wish;
 use ralph_core::drive::Drove;
 use ralph_core::record::{Change, Entry};
 use ralph_core::status::Status;
-use ralph_exec::fs::{self, Durability};
-use ralph_exec::store::Opened;
-use ralph_exec::{clock, trail};
+use ralph_home::store::Opened;
+use ralph_hook::trail;
+use ralph_sys::clock;
+use ralph_sys::fs::{self, Durability};
 
 const LARGEST_GOAL: usize = 64 * 1024;
 
@@ -32,7 +33,7 @@ impl Night<'_, '_> {
         Ok(Next::Fresh(text))
     }
 
-    /// Written from facts, and kept beside the run.
+    /// Builds the handoff from recorded facts and saves a copy in the run's directory.
     fn handoff(&mut self, why: &str, notes: Option<&str>) -> Result<String, DriveError> {
         let Opened { run, state, .. } = self.ride.load()?;
         let paths = self.ride.home.run(&run.id);
@@ -58,7 +59,7 @@ impl Night<'_, '_> {
             nonce: clock::nonce(),
         };
         let text = handoff::text(&handoff, &self.ride.redactor);
-        // The next session reads it from its prompt; the file is for people.
+        // The next session gets it in its prompt; the file is only for people, so a failed write is harmless.
         drop(fs::replace(&paths.handoff(), text.as_bytes(), Durability::Cached));
         Ok(text)
     }

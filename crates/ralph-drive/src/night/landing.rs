@@ -1,11 +1,12 @@
-//! Work in a tree of its own goes back: together with what happened meanwhile, looked at there, and only then.
+//! Landing: work from the run's own work tree is merged with the target branch, verified there, and only then put onto
+//! the target.
 //!
 //! ```text
-//! commit ─▶ merge the target ─ conflict ─▶ Park, both kept
+//! commit ─▶ merge the target ─ conflict ─▶ Park, both are kept
 //!               ▼
-//!     look at the merged tree ─ not met ─▶ the agent goes on
+//!     verify the merged tree ─ not met ─▶ the agent goes on
 //!               ▼
-//!     land ─ the target moved ─▶ from the start, a few times
+//!     land ─ the target moved ─▶ start over, a few times
 //!        └─▶ verified
 //! ```
 
@@ -17,17 +18,17 @@ use ralph_core::drive::{Drove, Then, Worktree};
 use ralph_core::facts::Driver;
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
-use ralph_exec::clock::Deadline;
-use ralph_exec::fs::{self, LockError};
-use ralph_exec::worktree::{self, Landed, Merged, Removed, WorktreeError};
+use ralph_git::worktree::{self, Landed, Merged, Removed, WorktreeError};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs::{self, LockError};
 use std::path::Path;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_mins(10);
-/// Somebody else's work is verified together with the target while they hold it.
+/// How long to wait for the landing lock. Another run holds it while its merged work is verified.
 const LONGEST_TURN: Duration = Duration::from_hours(6);
 const TICK: Duration = Duration::from_millis(200);
-/// How often the target may move away while the work is looked at.
+/// Maximum number of times the target may move during the verification.
 const MOST_ROUNDS: u32 = 5;
 
 impl Night<'_, '_> {
@@ -35,7 +36,7 @@ impl Night<'_, '_> {
         self.ride.settings.worktree.clone()
     }
 
-    /// The agent's process is gone. What it left meets what happened meanwhile, and is looked at as it would land.
+    /// Merges the target into the work and verifies the result. The agent's process has exited by then.
     pub(super) fn bring_together(&mut self, worktree: &Worktree) -> Result<Next, DriveError> {
         if let Phase::Ended(_) = self.ride.phase()? {
             return Ok(Next::Over);
@@ -58,13 +59,14 @@ impl Night<'_, '_> {
                 );
                 Ok(Next::Park(Status::NeedsHuman, why))
             }
-            // It landed, and not by us: what the person has checked out is not what their branch says then.
+            // The commits are on the target, but this run did not land them, so the person's checkout may be behind
+            // its branch.
             Ok(Merged::UpToDate { commit })
                 if commit != worktree.base && self.settled().is_none() =>
             {
                 self.landing = None;
                 let why = format!(
-                    "its commits are on `{}` already, and ralph did not put them there; {}",
+                    "its commits are already on `{}`, but ralph did not put them there; {}",
                     worktree.into.as_deref().unwrap_or("HEAD"),
                     kept(worktree)
                 );
@@ -95,12 +97,12 @@ impl Night<'_, '_> {
         let committed = worktree::commit(home, worktree, &message, &deadline)?;
         match worktree.then {
             Then::Merge => worktree::merge(home, worktree, &deadline),
-            // A request is for what is on the branch; whoever merges it meets the rest.
+            // A pull request contains the branch alone; conflicts are resolved when it is merged.
             Then::PullRequest => Ok(Merged::FastForward { commit: committed.commit().to_string() }),
         }
     }
 
-    /// What was verified goes back, exactly that.
+    /// Lands exactly the verified commit.
     pub(super) fn land(&mut self, commit: &str) -> Result<Next, DriveError> {
         let Some(worktree) = self.worktree() else { return self.look(Driver::Alone) };
         let next = match worktree.then {
@@ -122,12 +124,12 @@ impl Night<'_, '_> {
             }
             Ok(Landed::Moved { .. }) if self.rounds < MOST_ROUNDS => {
                 self.rounds = self.rounds.saturating_add(1);
-                self.ride.note("the target moved meanwhile; it is brought together once more");
+                self.ride.note("the target branch moved; merging again");
                 Ok(Next::Look)
             }
             Ok(Landed::Moved { .. }) => {
                 let why = format!(
-                    "the target kept moving while the work was looked at; {}",
+                    "the target branch kept moving during the verification; {}",
                     kept(worktree)
                 );
                 Ok(Next::Park(Status::NeedsHuman, why))
@@ -145,7 +147,8 @@ impl Night<'_, '_> {
         Ok(())
     }
 
-    /// One at a time: what is looked at together with the target must still be it when it lands.
+    /// Takes the landing lock. Runs land one at a time, so that the target cannot move between verification and
+    /// landing. Returns the next step if the lock cannot be had.
     fn take_turn(&mut self, worktree: &Worktree) -> Option<Next> {
         let path = self.ride.home.landing(Path::new(&worktree.from));
         if let Some(parent) = path.parent()
@@ -166,18 +169,18 @@ impl Night<'_, '_> {
             }
             if !is_told {
                 is_told = true;
-                let text = "another run is landing; this one waits for its turn".to_string();
+                let text = "another run is landing; waiting for it".to_string();
                 self.ride.tell(&Told::Note { text });
             }
             self.ride.watcher.tick();
             if self.ride.wish() != Wish::None {
-                let why = "a person ended it before it landed".to_string();
+                let why = "stopped by a person before it landed".to_string();
                 return Some(Next::Park(Status::Cancelled, why));
             }
         }
     }
 
-    /// A tree whose work has landed is of no use to anybody.
+    /// Removes the work tree once its work has landed.
     pub(super) fn clear_away(&mut self) -> Result<(), DriveError> {
         let Some(worktree) = self.worktree().filter(|worktree| worktree.then == Then::Merge) else {
             return Ok(());
@@ -188,18 +191,18 @@ impl Night<'_, '_> {
         match worktree::remove(self.ride.home, &worktree, &Deadline::after(PATIENCE)) {
             Ok(Removed::Gone) => {}
             Ok(Removed::BranchKept) => {
-                self.ride.note(&format!("git holds on to branch `{}`", worktree.branch));
+                self.ride.note(&format!("git kept branch `{}`", worktree.branch));
             }
             Ok(Removed::Kept { why }) => {
                 self.ride.note(&format!("its work tree `{}` is kept: {why}", worktree.path));
             }
-            Err(error) => self.ride.note(&ralph_exec::faults::describe(&error)),
+            Err(error) => self.ride.note(&ralph_home::faults::describe(&error)),
         }
         Ok(())
     }
 }
 
-/// Where it is, and how to look at it.
+/// Where the work is kept, and the command that shows it.
 pub(super) fn kept(worktree: &Worktree) -> String {
     let kept = worktree::kept(worktree);
     let look = kept.commands.get(1).map(|command| format!("; see `{command}`")).unwrap_or_default();
@@ -207,6 +210,6 @@ pub(super) fn kept(worktree: &Worktree) -> String {
 }
 
 pub(super) fn kept_back(worktree: &Worktree, error: &dyn std::error::Error) -> Next {
-    let said = ralph_exec::faults::describe(error);
+    let said = ralph_home::faults::describe(error);
     Next::Park(Status::NeedsHuman, format!("{said}; {}", kept(worktree)))
 }

@@ -1,4 +1,4 @@
-//! The runner's own look at the work: when the agent's process is gone, or when its host did not ask.
+//! Verification by the runner itself, when the agent's process has exited or its host did not ask about a stop.
 
 use super::{DriveError, Next, Night, WISHED};
 use crate::session::{Conversation, tell_decision, tell_gates};
@@ -8,11 +8,11 @@ use ralph_core::event::Stop;
 use ralph_core::facts::Driver;
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
-use ralph_exec::clock::Deadline;
-use ralph_exec::contract::{progress, work};
-use ralph_exec::driven::{self, DrivenError};
-use ralph_exec::git;
-use ralph_exec::store::StoreError;
+use ralph_git::git;
+use ralph_home::store::StoreError;
+use ralph_hook::contract::{progress, work};
+use ralph_hook::driven::{self, DrivenError};
+use ralph_sys::clock::Deadline;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Night<'_, '_> {
-    /// R-H2d: a dead hook never makes a run verified, because this is what does.
+    /// Decides about the work outside of any hook. R-H2d: only this can end a driven run as verified, so a hook that
+    /// dies cannot.
     pub(super) fn look(&mut self, driver: Driver) -> Result<Next, DriveError> {
         if let Phase::Ended(_) = self.ride.phase()? {
             return Ok(Next::Over);
@@ -32,7 +33,7 @@ impl Night<'_, '_> {
         self.judged = git::head(&self.ride.client.project, &Deadline::after(PATIENCE));
         let (sender, decided) = mpsc::channel();
         let decide = move || drop(sender.send(driven::decide(&world, &run, &stop)));
-        // One that cannot be started sends nothing, and that is seen below.
+        // If the thread cannot be started, the channel is disconnected, which is handled below.
         drop(std::thread::Builder::new().name("look".to_string()).spawn(decide));
         let mut offset = progress::since(self.ride.home, &self.ride.run, 0).1;
         loop {
@@ -61,8 +62,8 @@ impl Night<'_, '_> {
         self.by_decision(&decision)
     }
 
-    /// The last stop that the host asked about, with nothing pending any more. Its prompt would make it the stop that
-    /// was answered already.
+    /// The last stop that the host asked about, without pending work. The prompt is left out: with it the stop would
+    /// count as a repetition of the one that was already answered.
     fn own_stop(&self) -> Result<Stop, DriveError> {
         let opened = self.ride.load()?;
         let session = opened.state.owner(&opened.run).cloned();

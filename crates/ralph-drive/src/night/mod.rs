@@ -1,11 +1,12 @@
-//! One run over as many sessions as it takes.
+//! The loop that drives one run over as many sessions as it takes. Each [`NextStep`] ends in another one, until the
+//! run has ended or is parked.
 //!
 //! ```text
-//! begin ─▶ First ─┐                         ┌─ held by the runner itself ─▶ Say
-//!          Say ───┼─▶ a turn ─▶ Pause ─▶ after ─ context full, no progress ──▶ HandOver ─▶ Fresh
-//!          Listen ┘                         ├─ all met ─────────────────────▶ Look ─▶ Over, or Say
-//!                                           ├─ weather ─────────────────────▶ Wait ─▶ Say
-//!                                           └─ only a person goes on ───────▶ Ask, Park ─▶ Over
+//! startup ─▶ First ─┐                                  ┌─ held by the runner itself ──▶ Say
+//!            Say ───┼─▶ turn ─▶ ListenEnd ─▶ after_turn ─ context full, no progress ──▶ HandOver ─▶ Fresh
+//!            Listen ┘                                  ├─ all requirements met ───────▶ Verify ─▶ Over, or Say
+//!                                                      ├─ provider error or limit ────▶ Wait ─▶ Say
+//!                                                      └─ only a person can continue ─▶ Ask, Park ─▶ Over
 //! ```
 
 mod after;
@@ -28,31 +29,31 @@ use ralph_core::facts::Driver;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::redact::Redactor;
 use ralph_core::status::Status;
-use ralph_exec::driven::{self, DrivenError};
-use ralph_exec::fs::Lock;
-use ralph_exec::notify;
-use ralph_exec::paths::Home;
-use ralph_exec::store::{self, StoreError};
+use ralph_home::paths::Home;
+use ralph_home::store::{self, StoreError};
+use ralph_hook::driven::{self, DrivenError};
+use ralph_hook::notify;
+use ralph_sys::fs::Lock;
 use report::Advice;
 use std::collections::BTreeMap;
 
-/// Why nobody goes on with it, where a person or the system wished so.
-const WISHED: &str = "Ctrl-C or a signal ended it";
+/// The reason on record for a run that a person or the system interrupted.
+const WISHED: &str = "stopped by Ctrl-C or a signal";
 
-/// What is to be driven, and how it is begun.
+/// The run to drive, and everything needed to start.
 #[derive(Debug)]
 pub struct Plan<'a> {
     pub client: &'a Client,
     pub home: &'a Home,
     pub run: RunId,
     pub wishes: &'a Wishes,
-    /// What the person would otherwise find out too late.
+    /// Notes for the person, shown before the first session starts.
     pub notes: Vec<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    #[error("run `{0}` was not started to be driven")]
+    #[error("run `{0}` was not started with `ralph run`")]
     NotDriven(RunId),
     #[error("run `{run}` has ended: {}", status.name())]
     HasEnded { run: RunId, status: Status },
@@ -64,59 +65,59 @@ pub enum DriveError {
     Driven(#[from] DrivenError),
 }
 
-/// What is done next.
+/// What the loop does next.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
-    /// The first session, which may be a copy of another one.
+    /// Starts the first session with this prompt. It may be a fork of another session.
     First(String),
-    /// A new session, which starts from this.
+    /// Starts a new session with this prompt.
     Fresh(String),
-    /// Said in the session that there is, whether or not its process is.
+    /// Sends a message to the current session, and resumes its process first if it has exited.
     Say(String),
-    /// Something is still to come by itself.
+    /// Waits for output that comes without a message from us.
     Listen,
-    /// The process ends, and the work is looked at once more.
+    /// Ends the agent's process, then verifies the work.
     Look,
-    /// The same while the process stays: its host did not ask.
+    /// Verifies the work while the process stays, because the host did not ask about its stop.
     Decide,
-    /// What was verified goes back, exactly this commit.
+    /// Lands exactly this verified commit.
     Land(String),
     HandOver(String),
     Wait(Wait),
-    /// The same for one that is on record.
+    /// Resumes a wait that is already on record.
     WaitOn(Wait),
-    /// A person is asked.
+    /// Asks a person.
     Ask(String),
-    /// A person paused it.
+    /// A person paused the run.
     Paused,
     Park(Status, String),
     Over,
 }
 
-/// A night at work.
+/// The state of the loop.
 struct Night<'a, 'b> {
     ride: &'a mut Ride<'b>,
     open: Option<Conversation>,
     session: Option<SessionId>,
     /// The last stop that the host asked about.
     stop: Option<Box<Stop>>,
-    /// Waits since a turn last ended as it should.
+    /// Number of waits since the last turn that ended normally.
     waits: u32,
-    /// Turns in a row that the host ended though they were held.
+    /// Consecutive turns that the host ended although they were held.
     overrides: u32,
-    /// The commit that was there when the work was last looked at.
+    /// `HEAD` when the work was last verified.
     judged: Option<String>,
-    /// The commit that is being looked at as it would land.
+    /// The commit that is being verified before it lands.
     closing: Option<String>,
-    /// Held while it lands.
+    /// Held from the merge until the commit has landed.
     landing: Option<Lock>,
-    /// How often the target moved away meanwhile.
+    /// How often landing had to start over.
     rounds: u32,
-    /// What a person has to do before it goes on, set where it is parked.
+    /// What a person has to do before a parked run can be resumed.
     advice: Advice,
 }
 
-/// Drives a run to its end, or until only a person can go on with it.
+/// Drives a run until it ends or until only a person can resume it.
 pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, DriveError> {
     let opened = store::load(plan.home, &plan.run)?;
     let settings = opened.state.settings(&opened.run);
@@ -197,7 +198,7 @@ impl Night<'_, '_> {
 
     fn fresh(&mut self, how: How, prompt: &str) -> Result<Next, DriveError> {
         let session = match self.session.take() {
-            // Named when the run began, and not used yet.
+            // The id was chosen when the run was created, and is not in use yet.
             Some(session) if self.ride.load()?.state.driving.count == 0 => session,
             Some(_) | None => new_session().ok_or(SessionError::NoChance)?,
         };
@@ -225,7 +226,7 @@ impl Night<'_, '_> {
         self.after(pause)
     }
 
-    /// A stronger one for as long as nothing has moved since it was tried.
+    /// The stronger model, if that remedy was tried and the run has made no progress since.
     fn model(&self) -> Result<Option<String>, DriveError> {
         let tried = self.ride.load()?.state.driving.tried;
         let settings = &self.ride.settings;
@@ -234,7 +235,7 @@ impl Night<'_, '_> {
         Ok(stronger.or(settings.model.as_ref()).cloned())
     }
 
-    /// Lets the process end, if there is one: it has nothing left to do.
+    /// Lets the agent's process, if any, exit by itself.
     fn close(&mut self) -> Result<(), DriveError> {
         if let Some(conversation) = self.open.take() {
             conversation.leave(self.ride)?;
@@ -242,7 +243,7 @@ impl Night<'_, '_> {
         Ok(())
     }
 
-    /// Ends it at once.
+    /// Terminates the agent's process at once.
     fn cut_off(&mut self) -> Result<(), DriveError> {
         if let Some(conversation) = self.open.take() {
             conversation.end(self.ride)?;
@@ -250,9 +251,9 @@ impl Night<'_, '_> {
         Ok(())
     }
 
-    /// Nobody drives it any more until a person does. What is said last is what it is shown as.
+    /// Parks the run until a person resumes it. `status` and `why` are shown as its state.
     fn park(&mut self, status: Status, why: &str) -> Result<Next, DriveError> {
-        // On record first: what is being decided meanwhile charges nothing then.
+        // Recorded first, so that a decision that is still under way charges nothing.
         let opened = self.ride.record(Drove::Parked { status, why: why.to_string() })?;
         self.cut_off()?;
         if let Some(world) = self.ride.world(Driver::Alone, None)

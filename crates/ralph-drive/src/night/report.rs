@@ -1,4 +1,4 @@
-//! What is told at the end.
+//! The final report of a driven run, and the next command it suggests.
 
 use super::{DriveError, Night};
 use crate::ending::Ending;
@@ -10,27 +10,27 @@ use ralph_core::record::{Change, Entry, Known, Outcome, Run};
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
 use ralph_core::text;
-use ralph_exec::store::Opened;
-use ralph_exec::trail::{self, Trail};
-use ralph_exec::{git, worktree};
+use ralph_git::{git, worktree};
+use ralph_home::store::Opened;
+use ralph_hook::trail::{self, Trail};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 const SHOWN_OPEN: usize = 20;
 const SHOWN_ID: usize = 10;
 
-/// What a person has to do before a parked run can go on.
+/// What a person has to do before a parked run can be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Advice {
     GoOn,
-    /// The agent asked something.
+    /// Answer the agent's question.
     Answer,
-    /// Its work conflicts with what happened meanwhile.
+    /// Resolve a conflict with the target branch.
     Resolve,
     Trust,
     LogIn,
     Pay,
-    /// What it was begun with does not exist, and stays what it was begun with.
+    /// Start another run: the model of this one does not exist and cannot be changed.
     BeginAnother,
     CopyAnother,
 }
@@ -73,7 +73,7 @@ impl Night<'_, '_> {
             (Phase::Ended(status), _) => (status, because(&entries, status)),
             (_, Some(parked)) => (parked.status, parked.why.clone()),
             (Phase::Active | Phase::Orphaned | Phase::Paused { .. }, None) => {
-                (Status::Crashed, "nobody drives it any more".to_string())
+                (Status::Crashed, "no runner drives it any more".to_string())
             }
         };
         let trail = trail::keep(self.ride.home, &run, "end of the run");
@@ -100,7 +100,7 @@ impl Night<'_, '_> {
                 .map(|line| Open { name: line.name.clone(), note: text::line(&line.note, 200) })
                 .collect(),
             met: state.report.as_ref().map(|report| report.met.clone()).unwrap_or_default(),
-            // Whatever moved it since, that is not what was judged.
+            // A commit made after the verification was not judged.
             commit: trail.commit().filter(|commit| {
                 self.judged.as_ref().is_none_or(|judged| judged.starts_with(commit.as_str()))
             }),
@@ -117,7 +117,7 @@ impl Night<'_, '_> {
         })
     }
 
-    /// What became of its work tree.
+    /// How the run's work tree was settled, if it was.
     pub(super) fn settled(&self) -> Option<String> {
         settled(&self.ride.entries())
     }
@@ -128,13 +128,13 @@ impl Night<'_, '_> {
         Some(worktree::unmerged(worktree, changed))
     }
 
-    /// Whether somebody was told already where the work is.
+    /// Whether the reason already says where the work is.
     fn names_tree(&self, because: &str) -> bool {
         let worktree = self.ride.settings.worktree.as_ref();
         worktree.is_some_and(|worktree| because.contains(&format!("`{}`", worktree.path)))
     }
 
-    /// How a person looks at what was verified where they are. What landed is told for itself.
+    /// The command that shows the verified work from the person's directory. Landed work is reported separately.
     fn to_look_at(&self, run: &Run, trail: &Trail) -> Option<String> {
         let work = trail.work.as_ref().filter(|_| self.ride.settings.worktree.is_none())?;
         let project = Path::new(&run.project);
@@ -157,19 +157,18 @@ impl Night<'_, '_> {
             Advice::GoOn => go_on,
             Advice::Answer => format!("ralph tell {id} \"…\" && {go_on}"),
             Advice::Trust => format!("ralph trust && {go_on}"),
-            Advice::LogIn => format!("`claude /login`, or set its key, then `{go_on}`"),
-            Advice::Pay => format!("see to the payment, then `{go_on}`"),
+            Advice::LogIn => format!("`claude /login` or set its API key, then `{go_on}`"),
+            Advice::Pay => format!("fix the billing problem, then `{go_on}`"),
             Advice::BeginAnother => {
-                format!("`ralph run --model …` begins another; `{go_on}` once it exists")
+                format!("`ralph run --model …` with another model, or `{go_on}` once it exists")
             }
             Advice::CopyAnother => {
-                "`ralph run … --fork` with a session that the agent knows begins another"
-                    .to_string()
+                "`ralph run … --fork` with a session that the agent has".to_string()
             }
             Advice::Resolve => match &self.ride.settings.worktree {
                 Some(tree) => {
                     let merge = worktree::resolve(tree);
-                    format!("`{merge}`, resolve and commit it there, then `{go_on}`")
+                    format!("`{merge}`, resolve and commit there, then `{go_on}`")
                 }
                 None => go_on,
             },
@@ -177,7 +176,7 @@ impl Night<'_, '_> {
     }
 }
 
-/// What the rule saw that ended it.
+/// Why the run ended, from its journal.
 fn because(entries: &[Entry], status: Status) -> String {
     let ended = entries.iter().rev().find_map(|entry| {
         if let Change::Decided(decided) = &entry.change
@@ -188,7 +187,7 @@ fn because(entries: &[Entry], status: Status) -> String {
         if let Change::Overridden { how } = &entry.change {
             return Some(how.clone());
         }
-        (entry.change == Change::Cancelled).then(|| "a person cancelled it".to_string())
+        (entry.change == Change::Cancelled).then(|| "cancelled by a person".to_string())
     });
     ended.unwrap_or_else(|| status.name().to_string())
 }
@@ -201,13 +200,13 @@ fn settled(entries: &[Entry]) -> Option<String> {
     })
 }
 
-/// What nobody billed, of all that was metered.
+/// The part of the metered cost that was assumed and never billed.
 fn assumed(entries: &[Entry]) -> u64 {
     let mut sessions: BTreeMap<&str, Assumed> = BTreeMap::new();
     for entry in entries {
         let Change::Drove(drove) = &entry.change else { continue };
         match drove.as_ref() {
-            // Whoever is started anew bills nothing of what came before.
+            // A new process does not bill what an earlier one spent.
             Drove::Session(session) => {
                 sessions.entry(session.id.as_str()).or_default().in_flight = 0;
             }
@@ -231,12 +230,12 @@ fn assumed(entries: &[Entry]) -> u64 {
     sessions.values().fold(0, |sum: u64, session| sum.saturating_add(session.micro_usd))
 }
 
-/// Of one session.
+/// The assumed cost of one session.
 #[derive(Default)]
 struct Assumed {
     spent: u64,
     micro_usd: u64,
-    /// What of it belongs to a turn that may still be billed.
+    /// The part that belongs to a turn that may still be billed.
     in_flight: u64,
 }
 
@@ -249,7 +248,7 @@ impl Assumed {
                 self.in_flight = self.in_flight.saturating_add(grown);
             }
             Meter::Told => {
-                // A bill that came to less leaves the rest assumed: what was counted once stays counted.
+                // If the bill is lower than the assumption, the rest stays assumed: recorded costs never shrink.
                 let left = self.spent.saturating_sub(metered.micro_usd).min(self.in_flight);
                 let billed = std::mem::take(&mut self.in_flight).saturating_sub(left);
                 self.micro_usd = self.micro_usd.saturating_sub(billed);
@@ -265,9 +264,9 @@ mod tests {
     use ralph_core::drive::{How, Session};
     use ralph_core::id::SessionId;
 
-    /// What is assumed in the middle of a turn is billed at its end, unless its process ends before.
+    /// A cost that is assumed in the middle of a turn is billed at its end, unless the process exits first.
     #[test]
-    fn what_nobody_billed_is_assumed() {
+    fn only_unbilled_costs_stay_assumed() {
         use Meter::{Assumed, Told};
         for (story, expected) in [
             (&[Some((5, Told)), Some((9, Told))][..], 0),

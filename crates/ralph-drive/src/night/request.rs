@@ -1,7 +1,9 @@
-//! A pull request in the place of a merge: the branch is pushed, the report is its body, and its checks may have to pass.
+//! Landing by pull request: pushes the branch, opens the request with the report as its body and, if configured, waits
+//! for its checks.
 
 use super::landing::{kept, kept_back};
 use super::{DriveError, Next, Night};
+use crate::forge::{self, Body, Checks, Forge, ForgeError, Line, Mark, Request};
 use crate::told::Told;
 use crate::wishes::Wish;
 use ralph_core::drive::Worktree;
@@ -9,22 +11,21 @@ use ralph_core::facts::Driver;
 use ralph_core::limits;
 use ralph_core::status::Status;
 use ralph_core::text;
-use ralph_exec::clock::{self, Deadline, Stopwatch};
-use ralph_exec::forge::{self, Body, Checks, Forge, ForgeError, Line, Mark, Request};
-use ralph_exec::fs::{self, Durability, FileError};
-use ralph_exec::store::{Opened, StoreError};
-use ralph_exec::trail;
+use ralph_home::store::{Opened, StoreError};
+use ralph_hook::trail;
+use ralph_sys::clock::{self, Deadline, Stopwatch};
+use ralph_sys::fs::{self, Durability, FileError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_mins(5);
 const LARGEST_GOAL: usize = 64 * 1024;
 const TICK: Duration = Duration::from_millis(200);
-/// How often a forge is asked.
+/// Interval between queries of the forge.
 const LOOK: Duration = Duration::from_secs(15);
-/// Checks that nobody has begun after this long are not coming.
+/// Checks that have not started after this time are assumed not to exist.
 const NONE_YET: Duration = Duration::from_mins(2);
-/// How often the agent is given what the checks found.
+/// Maximum number of times that failed checks are returned to the agent.
 const MOST_ROUNDS: u32 = 5;
 
 #[derive(Debug, thiserror::Error)]
@@ -74,12 +75,12 @@ impl Night<'_, '_> {
             }
             Checked::Untold(what) => Next::Park(Status::GateBroken, format!("{url}: {what}")),
             Checked::Wished => {
-                Next::Park(Status::Cancelled, "a person ended the wait for checks".to_string())
+                Next::Park(Status::Cancelled, "stopped by a person while waiting for checks".to_string())
             }
         })
     }
 
-    /// Pushed, and opened or brought up to date.
+    /// Pushes the branch and opens or updates the pull request.
     fn opened(
         &mut self,
         worktree: &Worktree,
@@ -129,7 +130,7 @@ impl Night<'_, '_> {
         Ok((run.title, path))
     }
 
-    /// Bounded, visible, and ended by whoever wishes it.
+    /// Waits for the checks of a commit, at most for `most` or until a stop request.
     fn checked(&mut self, forge: &Forge, commit: &str, most: Duration) -> Checked {
         let until_ms = clock::now_ms().saturating_add(u64::try_from(most.as_millis()).unwrap_or(0));
         let began = Stopwatch::start();
@@ -146,7 +147,7 @@ impl Night<'_, '_> {
             asked = Some(Stopwatch::start());
             let why = match forge::checks(forge, commit, &Deadline::after(PATIENCE)) {
                 Ok(Checks::Passed { count }) => {
-                    return Checked::Passed(format!("its {count} checks pass"));
+                    return Checked::Passed(format!("all its checks pass ({count})"));
                 }
                 Ok(Checks::Failed { failed }) => {
                     let named = failed.iter().map(|one| match &one.url {
@@ -154,18 +155,18 @@ impl Night<'_, '_> {
                         None => one.name.clone(),
                     });
                     let named = named.collect::<Vec<_>>().join(", ");
-                    return Checked::Failed(format!("these checks fail: {named}"));
+                    return Checked::Failed(format!("failed checks: {named}"));
                 }
                 Ok(Checks::Pending { names }) => format!("checks: {}", names.join(", ")),
                 Ok(Checks::None) if began.elapsed() > NONE_YET => {
-                    return Checked::Untold("nobody checks this commit".to_string());
+                    return Checked::Untold("no checks run for this commit".to_string());
                 }
-                Ok(Checks::None) => "checks that have not begun".to_string(),
-                Err(error) => ralph_exec::faults::describe(&error),
+                Ok(Checks::None) => "waiting for checks to start".to_string(),
+                Err(error) => ralph_home::faults::describe(&error),
             };
             self.ride.tell(&Told::Waiting { why, until_ms, attempt: 1 });
         }
         let most = limits::duration(u64::try_from(most.as_millis()).unwrap_or(u64::MAX));
-        Checked::Untold(format!("its checks said nothing within {most}"))
+        Checked::Untold(format!("its checks did not finish within {most}"))
     }
 }

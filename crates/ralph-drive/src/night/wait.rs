@@ -1,5 +1,5 @@
-//! Waiting: for better weather, for a person, for what the agent declared to wait for. Bounded, on record before it
-//! begins, and ended by whoever wishes it.
+//! Waits for the provider to recover, for a person, or for an event that the agent declared. Every wait is bounded,
+//! recorded before it begins, and ends early on a stop request.
 
 use super::report::Advice;
 use super::{DriveError, Next, Night};
@@ -11,19 +11,19 @@ use crate::wishes::Wish;
 use ralph_core::drive::{Cause, Drove, Wait};
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
-use ralph_exec::clock::{self, Stopwatch};
+use ralph_sys::clock::{self, Stopwatch};
 use std::time::Duration;
 
 const TICK: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
-/// A process that has nothing to do for longer than this ends meanwhile.
+/// The agent's process is ended for waits longer than this.
 const PATIENCE_MS: u64 = 60_000;
 
 enum Woken {
     InTime,
     Wished,
     Called(Phase),
-    /// A person said something.
+    /// A person sent a hint.
     Told,
 }
 
@@ -36,9 +36,9 @@ impl Night<'_, '_> {
         self.go_on_waiting(wait)
     }
 
-    /// Also for a wait that a runner before this one began.
+    /// Also resumes a wait that a previous runner began.
     pub(super) fn go_on_waiting(&mut self, wait: &Wait) -> Result<Next, DriveError> {
-        // In this order, so that the run's time is up when it is waited for.
+        // The time left is read before the clock: the wait must not end just before the run's time is up.
         let of_the_run = self.time_left()?;
         let now_ms = clock::now_ms();
         let until_ms = match weather::resume(wait, now_ms) {
@@ -49,15 +49,15 @@ impl Night<'_, '_> {
         self.ride.tell(&told);
         Ok(match self.until(until_ms, &told, None)? {
             Woken::Wished => {
-                let why = format!("a person ended the wait: {}", wait.why);
+                let why = format!("stopped by a person while waiting: {}", wait.why);
                 Next::Park(Status::Cancelled, why)
             }
             Woken::Called(Phase::Paused { .. }) => self.paused(Next::WaitOn(wait.clone()))?,
             Woken::Called(_) => Next::Over,
-            // What is there when the run's time is up is looked at, and nobody is told to go on.
+            // The run's time is up: the work is verified as it is, and the agent gets no further message.
             Woken::InTime | Woken::Told if self.time_left()? == 0 => Next::Look,
             Woken::InTime | Woken::Told => {
-                // On record before it is said: a crash between the two says nothing twice.
+                // Recorded before the message is sent, so that a crash between the two cannot send it twice.
                 self.ride.record(Drove::Woke)?;
                 self.ride.tell(&Told::Woke);
                 let answer = self.ride.load()?.state.answer;
@@ -71,7 +71,7 @@ impl Night<'_, '_> {
         })
     }
 
-    /// R-L5c: nobody answers for the person. Without an answer in time the run is parked.
+    /// R-L5c: only the person may answer. Without an answer in time the run is parked.
     pub(super) fn ask(&mut self, question: String) -> Result<Next, DriveError> {
         let patience = self.ride.settings.question_ms.min(self.time_left()?);
         let until_ms = clock::now_ms().saturating_add(patience);
@@ -83,7 +83,7 @@ impl Night<'_, '_> {
                 self.advice = Advice::Answer;
                 Next::Park(Status::NeedsHuman, question)
             }
-            Woken::Wished => Next::Park(Status::Cancelled, format!("it asked: {question}")),
+            Woken::Wished => Next::Park(Status::Cancelled, format!("stopped by a person; the agent had asked: {question}")),
             Woken::Called(Phase::Paused { .. }) => self.paused(Next::Ask(question))?,
             Woken::Called(_) => Next::Over,
             Woken::Told => {
@@ -96,7 +96,7 @@ impl Night<'_, '_> {
         })
     }
 
-    /// What is left of the run's own time.
+    /// Milliseconds left of the run's time limit.
     fn time_left(&self) -> Result<u64, DriveError> {
         let opened = self.ride.load()?;
         let most = opened.state.limits(&opened.run).max_duration_ms;
@@ -104,17 +104,17 @@ impl Night<'_, '_> {
         Ok(most.map_or(u64::MAX, |most| most.saturating_sub(elapsed)))
     }
 
-    /// Until a person lets it go on, with what it was at.
+    /// Waits until a person resumes the run, then continues with `then`.
     pub(super) fn paused(&mut self, then: Next) -> Result<Next, DriveError> {
         let run = self.ride.run.clone();
-        let how = format!("paused; `ralph resume {run}` goes on, `ralph cancel {run}` ends it");
+        let how = format!("paused; `ralph resume {run}` continues, `ralph cancel {run}` ends it");
         self.ride.note(&how);
         self.close()?;
         let mut looked = Stopwatch::start();
         loop {
             self.ride.watcher.tick();
             if self.ride.wish() != Wish::None {
-                let why = "a person ended it while it was paused".to_string();
+                let why = "stopped by a person while paused".to_string();
                 return Ok(Next::Park(Status::Cancelled, why));
             }
             clock::pause(TICK);

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use ralph_core::text;
-use ralph_exec::fs;
+use ralph_sys::fs;
 
 use super::Task;
 use super::read::{Draft, MOST_TASKS, QueueError, Reading, TERMS, Written, is_name};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use ralph_core::limits::parse_micro_usd;
 use ralph_core::text;
-use ralph_exec::config::Problem;
-use ralph_exec::fs::{self, FileError};
+use ralph_policy::config::Problem;
+use ralph_sys::fs::{self, FileError};
 
 use super::{Queue, Task, markdown, table};
 
@@ -165,7 +165,7 @@ fn set(task: &mut Task, key: &str, value: &str) -> Result<(), &'static str> {
     match key {
         "complexity" => {
             let complexity = value.parse().ok().filter(|complexity| *complexity <= 10);
-            task.complexity = Some(complexity.ok_or("a number from 0 to 10 is needed")?);
+            task.complexity = Some(complexity.ok_or("expected a number from 0 to 10")?);
         }
         "max_iterations" => {
             let most = value.parse().ok().filter(|most| *most > 0);

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use ralph_core::id::RunId;
 use ralph_core::text;
-use ralph_exec::clock::{self, Deadline};
-use ralph_exec::fs::{self, Durability, FileError, Lock, LockError};
-use ralph_exec::paths::Home;
+use ralph_home::paths::Home;
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::fs::{self, Durability, FileError, Lock, LockError};
 use serde::{Deserialize, Serialize};
 
 use super::{End, Ending};
@@ -169,7 +169,7 @@ impl Book {
         let path = self.directory.join("queue.jsonl");
         let line = Line { v: VERSION, at_ms: clock::now_ms(), entry: bounded(entry) };
         let Ok(mut line) = serde_json::to_vec(&line) else {
-            return Err(FileError::refused(&path, "it cannot be written as JSON"));
+            return Err(FileError::refused(&path, "it cannot be serialised as JSON"));
         };
         line.push(b'\n');
         fs::append(&path, &line, Durability::Synced).map(drop)

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use ralph_core::text;
-use ralph_exec::fs;
+use ralph_sys::fs;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use ralph_core::id::RunId;
 use ralph_core::status::Status;
-use ralph_exec::fs::{self, Durability};
-use ralph_exec::paths::Home;
+use ralph_home::paths::Home;
+use ralph_sys::fs::{self, Durability};
 
 use super::*;
 use crate::wishes::{Wish, Wishes};
@@ -128,7 +128,7 @@ after = ["par"]
     queue.toml:6 `"b"`: there is no task `b` (`after` names other tasks of the queue)
     queue.toml:6 `"nobody"`: there is no task `nobody` (`after` names other tasks of the queue)
     queue.toml:6 `"a"`: `a` is to come after itself (take it out of `after`)
-    queue.toml:7 `11`: `complexity` cannot be `11` (a number from 0 to 10 is needed)
+    queue.toml:7 `11`: `complexity` cannot be `11` (expected a number from 0 to 10)
     queue.toml:8 `0`: `max_iterations` cannot be `0` (a number from 1 is needed)
     queue.toml:9 `"5"`: `max_cost_usd` has to be a number (-)
     queue.toml:10 `"--bare"`: `model` cannot be `--bare` (a name such as `opus` is needed)

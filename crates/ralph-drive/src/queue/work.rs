@@ -5,7 +5,7 @@ use std::time::Duration;
 use ralph_core::id::RunId;
 use ralph_core::limits::money;
 use ralph_core::status::Status;
-use ralph_exec::fs::FileError;
+use ralph_sys::fs::FileError;
 use serde_json::Value;
 
 use super::record::Entry;

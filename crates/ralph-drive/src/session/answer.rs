@@ -4,13 +4,13 @@
 use crate::wire;
 use ralph_core::decide::Decision;
 use ralph_core::event::{Event, Occasion, Stop};
-use ralph_core::host::{Host, Reply, Style};
 use ralph_core::id::RunId;
 use ralph_core::verdict::Verdict;
-use ralph_exec::driven;
-use ralph_exec::pipeline::{self, Call};
-use ralph_exec::prompts::Spoken;
-use ralph_exec::world::World;
+use ralph_home::world::World;
+use ralph_hook::driven;
+use ralph_hook::pipeline::{self, Call};
+use ralph_hook::prompts::Spoken;
+use ralph_host::{Host, Reply, Style};
 use serde_json::json;
 
 /// What the client asks about. A prompt is nobody's here: only the runner types.

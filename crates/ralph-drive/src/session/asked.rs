@@ -8,7 +8,7 @@ use crate::wire;
 use crate::wishes::Wish;
 use ralph_core::facts::Driver;
 use ralph_core::record::{Outcome as Charged, Rule};
-use ralph_exec::clock::Stopwatch;
+use ralph_sys::clock::Stopwatch;
 
 impl Conversation {
     /// A hook is asked. Who decides about a stop knows what was spent up to it.

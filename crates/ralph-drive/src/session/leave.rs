@@ -9,9 +9,9 @@ use crate::ride::Ride;
 use crate::wire::{self, Line};
 use crate::wishes::Wish;
 use ralph_core::text;
-use ralph_exec::clock::Deadline;
-use ralph_exec::contract::work;
-use ralph_exec::fs;
+use ralph_hook::contract::work;
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use crate::wire;
 use crate::wishes::Wish;
 use ralph_core::drive::{Drove, Silence};
 use ralph_core::run::Phase;
-use ralph_exec::clock::{self, Deadline, Stopwatch};
+use ralph_sys::clock::{self, Deadline, Stopwatch};
 use std::time::Duration;
 
 /// Who is let go says its result in a moment.

@@ -13,11 +13,11 @@ use crate::wire;
 use ralph_core::drive::{Session as Record, Source};
 use ralph_core::facts::Driver;
 use ralph_core::id::SessionId;
-use ralph_exec::clock::Stopwatch;
-use ralph_exec::contract::progress;
-use ralph_exec::driven;
-use ralph_exec::proc::talk::{self, Heard, Talk};
-use ralph_exec::store::StoreError;
+use ralph_home::store::StoreError;
+use ralph_hook::contract::progress;
+use ralph_hook::driven;
+use ralph_sys::clock::Stopwatch;
+use ralph_sys::proc::talk::{self, Heard, Talk};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 

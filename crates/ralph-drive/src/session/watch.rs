@@ -8,7 +8,7 @@ use ralph_core::decide::Decision;
 use ralph_core::drive::{Meter, Metered, Source};
 use ralph_core::record::{Outcome, Report};
 use ralph_core::text;
-use ralph_exec::contract::progress::{self, Bill, Progress};
+use ralph_hook::contract::progress::{self, Bill, Progress};
 
 const LONGEST_TEXT: usize = 20_000;
 const LONGEST_FAILURE: usize = 300;

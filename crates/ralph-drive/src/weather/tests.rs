@@ -5,7 +5,7 @@ use ralph_core::drive::{Drove, Settings};
 
 const NOON: u64 = 12 * HOUR;
 
-/// Where the person is, the day begins with the epoch.
+/// Local midnight is at the epoch.
 fn local(ms: u64) -> u32 {
     u32::try_from(ms / SECOND % 86_400).unwrap()
 }
@@ -40,10 +40,10 @@ fn told(forecast: &Forecast) -> String {
     }
 }
 
-/// R-K2b, R-K2c: a limit is waited for until its reset and a little longer, if a person wants that, within the time,
-/// the number and the hours that they gave.
+/// R-K2b, R-K2c: if a person enabled it, the runner waits for a limit until its reset plus jitter, within the allowed
+/// time, number and hours.
 #[test]
-fn a_limit_is_waited_for_as_a_person_allowed() {
+fn waits_for_limits_stay_within_the_settings() {
     let later = NOON + 2 * HOUR;
     let after =
         |resumes, waited_limit_ms| Driving { resumes, waited_limit_ms, ..Driving::default() };
@@ -52,20 +52,20 @@ fn a_limit_is_waited_for_as_a_person_allowed() {
     let exact = Waits { limit_ms: 2 * HOUR + MINUTE, jitter_ms: HOUR, ..waits() };
     let cases = [
         ("a reset in two hours", Some(later), waits(), after(0, 0)),
-        ("no reset told", None, waits(), after(0, 0)),
-        ("no reset told, little time left", None, waits(), after(1, 10 * HOUR - MINUTE)),
-        ("a reset that is over", Some(NOON - HOUR), waits(), after(0, 0)),
-        ("chance goes no further than the budget", Some(later), exact, after(0, 0)),
-        ("nobody waits", Some(later), none.clone(), after(0, 0)),
-        ("nobody waits, no reset told", None, none, after(0, 0)),
-        ("later than may be waited", Some(NOON + 11 * HOUR), waits(), after(0, 0)),
-        ("later than is left", Some(later), waits(), after(1, 9 * HOUR)),
+        ("no known reset", None, waits(), after(0, 0)),
+        ("no known reset, little time left", None, waits(), after(1, 10 * HOUR - MINUTE)),
+        ("a reset in the past", Some(NOON - HOUR), waits(), after(0, 0)),
+        ("jitter stays within the budget", Some(later), exact, after(0, 0)),
+        ("waiting is off", Some(later), none.clone(), after(0, 0)),
+        ("waiting is off, no known reset", None, none, after(0, 0)),
+        ("later than allowed", Some(NOON + 11 * HOUR), waits(), after(0, 0)),
+        ("later than the time left", Some(later), waits(), after(1, 9 * HOUR)),
         ("all resumes used", Some(later), waits(), after(3, 3 * HOUR)),
-        ("lifted in some days", Some(NOON + 75 * HOUR), waits(), after(0, 0)),
+        ("reset in some days", Some(NOON + 75 * HOUR), waits(), after(0, 0)),
         ("years ahead", Some(u64::MAX), waits(), after(0, 0)),
-        ("lifted in quiet hours", Some(later), quiet(13, 18), after(0, 0)),
-        ("lifted in a quiet night", Some(later), quiet(14, 6), after(0, 0)),
-        ("lifted as they end", Some(later), quiet(9, 14), after(0, 0)),
+        ("reset in quiet hours", Some(later), quiet(13, 18), after(0, 0)),
+        ("reset in a quiet night", Some(later), quiet(14, 6), after(0, 0)),
+        ("reset as quiet hours end", Some(later), quiet(9, 14), after(0, 0)),
         ("no quiet hours", Some(later), quiet(9, 9), after(0, 0)),
     ];
     let lines: Vec<_> = cases
@@ -79,41 +79,41 @@ fn a_limit_is_waited_for_as_a_person_allowed() {
         .collect();
     assert_snapshot!(lines.join("\n"), @"
     a reset in two hours
-      wait 7255977 ms (attempt 1): the provider lifts its limit at 14:00
-    no reset told
-      wait 3655977 ms (attempt 1): the provider does not tell when it lifts its limit
-    no reset told, little time left
-      wait 60000 ms (attempt 1): the provider does not tell when it lifts its limit
-    a reset that is over
-      wait 55977 ms (attempt 1): the provider's limit should be lifted already
-    chance goes no further than the budget
-      wait 7260000 ms (attempt 1): the provider lifts its limit at 14:00
-    nobody waits
-      park rate_limited: the provider lifts its limit at 14:00; `wait_for_limits` is off: `ralph run --resume k7f2` goes on
-    nobody waits, no reset told
-      park rate_limited: the provider does not tell when it lifts its limit; `wait_for_limits` is off: `ralph run --resume k7f2` goes on
-    later than may be waited
-      park rate_limited: the provider lifts its limit at 23:00; `wait_for_limits` allows 10 h: `ralph run --resume k7f2` goes on
-    later than is left
-      park rate_limited: the provider lifts its limit at 14:00; `wait_for_limits` allows 10 h, 9 h of them used: `ralph run --resume k7f2` goes on
+      wait 7255977 ms (attempt 1): the provider's limit resets at 14:00
+    no known reset
+      wait 3655977 ms (attempt 1): the provider does not report when its limit resets
+    no known reset, little time left
+      wait 60000 ms (attempt 1): the provider does not report when its limit resets
+    a reset in the past
+      wait 55977 ms (attempt 1): the provider's limit should have been reset already
+    jitter stays within the budget
+      wait 7260000 ms (attempt 1): the provider's limit resets at 14:00
+    waiting is off
+      park rate_limited: the provider's limit resets at 14:00; `wait_for_limits` is off: `ralph run --resume k7f2` continues
+    waiting is off, no known reset
+      park rate_limited: the provider does not report when its limit resets; `wait_for_limits` is off: `ralph run --resume k7f2` continues
+    later than allowed
+      park rate_limited: the provider's limit resets at 23:00; `wait_for_limits` allows 10 h: `ralph run --resume k7f2` continues
+    later than the time left
+      park rate_limited: the provider's limit resets at 14:00; `wait_for_limits` allows 10 h, 9 h already used: `ralph run --resume k7f2` continues
     all resumes used
-      park rate_limited: the provider lifts its limit at 14:00; 3 of 3 limits were waited for: `ralph run --resume k7f2` goes on
-    lifted in some days
-      park rate_limited: the provider lifts its limit at 15:00, in 3 d 3 h; `wait_for_limits` allows 10 h: `ralph run --resume k7f2` goes on
+      park rate_limited: the provider's limit resets at 14:00; already waited for 3 of 3 limits: `ralph run --resume k7f2` continues
+    reset in some days
+      park rate_limited: the provider's limit resets at 15:00, in 3 d 3 h; `wait_for_limits` allows 10 h: `ralph run --resume k7f2` continues
     years ahead
-      park rate_limited: the provider tells no sensible time at which it lifts its limit; nobody waits for that: `ralph run --resume k7f2` goes on
-    lifted in quiet hours
-      wait 21655977 ms (attempt 1): the provider lifts its limit at 14:00, and the quiet hours last until 18:00
-    lifted in a quiet night
-      park rate_limited: the provider lifts its limit at 14:00; `wait_for_limits` allows 10 h, and the quiet hours last until 06:00: `ralph run --resume k7f2` goes on
-    lifted as they end
-      wait 7255977 ms (attempt 1): the provider lifts its limit at 14:00
+      park rate_limited: the provider reports an implausible reset time for its limit; that is too far away to wait for: `ralph run --resume k7f2` continues
+    reset in quiet hours
+      wait 21655977 ms (attempt 1): the provider's limit resets at 14:00, and quiet hours last until 18:00
+    reset in a quiet night
+      park rate_limited: the provider's limit resets at 14:00; `wait_for_limits` allows 10 h, and quiet hours last until 06:00: `ralph run --resume k7f2` continues
+    reset as quiet hours end
+      wait 7255977 ms (attempt 1): the provider's limit resets at 14:00
     no quiet hours
-      wait 7255977 ms (attempt 1): the provider lifts its limit at 14:00
+      wait 7255977 ms (attempt 1): the provider's limit resets at 14:00
     ");
 }
 
-/// R-L6c: errors in a row are waited for longer and longer, with chance, and in all no longer than allowed.
+/// R-L6c: waits after consecutive errors grow exponentially, with jitter, and in total stay within the allowed time.
 #[test]
 fn errors_back_off() {
     let mut lines = Vec::new();
@@ -135,21 +135,21 @@ fn errors_back_off() {
     let never = Waits { errors_ms: 0, ..waits() };
     lines.push(told(&forecast(happened(Cause::Server, None), &never, &Driving::default())));
     assert_snapshot!(lines.join("\n"), @"
-    wait 2398 ms (attempt 1): the provider is overloaded; trying again (1 in a row)
-    wait 1427 ms (attempt 2): the provider is overloaded; trying again (2 in a row)
-    wait 1333 ms (attempt 3): the provider fails; trying again (3 in a row)
-    wait 546381 ms (attempt 10): the provider cannot be reached; trying again (10 in a row)
-    wait 262395 ms (attempt 4294967295): the provider cannot be reached; trying again (4294967295 in a row)
-    wait 7 ms (attempt 4): the provider cannot be reached; trying again (4 in a row)
-    park crashed: the provider cannot be reached; 1 h were waited, as long as `wait_for_errors` allows: `ralph run --resume k7f2` goes on
-    park crashed: the provider fails; 213503982334 d 14 h were waited, as long as `wait_for_errors` allows: `ralph run --resume k7f2` goes on
-    park rate_limited: the provider is overloaded; 1 h were waited, as long as `wait_for_errors` allows: `ralph run --resume k7f2` goes on
-    park crashed: the provider fails; `wait_for_errors` is off: `ralph run --resume k7f2` goes on
+    wait 2398 ms (attempt 1): the provider is overloaded; retrying (attempt 1)
+    wait 1427 ms (attempt 2): the provider is overloaded; retrying (attempt 2)
+    wait 1333 ms (attempt 3): the provider returns errors; retrying (attempt 3)
+    wait 546381 ms (attempt 10): the provider cannot be reached; retrying (attempt 10)
+    wait 262395 ms (attempt 4294967295): the provider cannot be reached; retrying (attempt 4294967295)
+    wait 7 ms (attempt 4): the provider cannot be reached; retrying (attempt 4)
+    park crashed: the provider cannot be reached; waited 1 h, as long as `wait_for_errors` allows: `ralph run --resume k7f2` continues
+    park crashed: the provider returns errors; waited 213503982334 d 14 h, as long as `wait_for_errors` allows: `ralph run --resume k7f2` continues
+    park rate_limited: the provider is overloaded; waited 1 h, as long as `wait_for_errors` allows: `ralph run --resume k7f2` continues
+    park crashed: the provider returns errors; `wait_for_errors` is off: `ralph run --resume k7f2` continues
     ");
 }
 
 #[test]
-fn what_an_agent_declares_is_waited_for_a_day_at_most() {
+fn declared_waits_are_capped_at_one_day() {
     let lines: Vec<_> = [None, Some(0), Some(NOON + 90 * SECOND), Some(u64::MAX)]
         .map(|until| {
             told(&forecast(happened(Cause::Declared, until), &waits(), &Driving::default()))
@@ -163,9 +163,9 @@ fn what_an_agent_declares_is_waited_for_a_day_at_most() {
     ");
 }
 
-/// R-K2b: a reboot keeps the plan.
+/// R-K2b: a wait survives a reboot.
 #[test]
-fn a_wait_on_record_goes_on() {
+fn a_recorded_wait_is_resumed() {
     let wait = Wait {
         cause: Cause::RateLimit,
         since_ms: 1000,
@@ -188,9 +188,9 @@ fn a_wait_on_record_goes_on() {
     assert_eq!(resume(&backwards, 0), Left::DueNow);
 }
 
-/// R-K2c: of a window that was waited for, no more is used than a person allows.
+/// R-K2c: after waiting for a window, the run uses no more of it than a person allows.
 #[test]
-fn a_window_that_was_waited_for_is_shared() {
+fn the_window_share_is_respected() {
     let of = |share_permille, resumes, (window, used): (&str, u16)| {
         let waits = Waits { share_permille, ..waits() };
         let waited_for = Some("five_hour".to_string());
@@ -202,7 +202,7 @@ fn a_window_that_was_waited_for_is_shared() {
     assert_eq!(of(Some(500), 1, ("five_hour", 499)), None);
     assert_eq!(of(Some(500), 1, ("seven_day", 900)), None);
     assert_eq!(of(None, 1, ("five_hour", 1000)), None);
-    assert_snapshot!(of(Some(500), 1, ("five_hour", 503)).unwrap(), @"50 % of the window that was waited for are used, and `max_window_share` allows 50 %: `ralph run --resume k7f2` goes on");
+    assert_snapshot!(of(Some(500), 1, ("five_hour", 503)).unwrap(), @"50 % of the rate-limit window is used, and `max_window_share` allows 50 %: `ralph run --resume k7f2` continues");
 }
 
 fn any_waits() -> impl Strategy<Value = Waits> {
@@ -232,7 +232,7 @@ fn any_reset() -> impl Strategy<Value = Option<i64>> {
     proptest::option::of(prop_oneof![-100_000..40_000_000_i64, any::<i64>()])
 }
 
-/// As the record keeps it.
+/// Updates the counters as the journal does.
 fn woke(driving: &mut Driving, wait: &Wait) {
     let took = wait.until_ms - wait.since_ms;
     match wait.cause {
@@ -246,8 +246,8 @@ fn woke(driving: &mut Driving, wait: &Wait) {
 }
 
 proptest! {
-    /// R-L6c, R-K2c: whatever happens in whatever order, what is waited stays within what a person allowed, and
-    /// waiting comes to an end.
+    /// R-L6c, R-K2c: for any sequence of failures the total waiting time stays within the allowed time, and waiting
+    /// ends.
     #[test]
     fn waits_are_bounded(
         waits in any_waits(),
@@ -272,7 +272,7 @@ proptest! {
                     prop_assert!(wait.until_ms - start <= waits.jitter_ms);
                 }
             } else {
-                // Each of them uses something up, so there is a last one.
+                // Every wait uses up some of the allowed time, so there is a last one.
                 prop_assert!(wait.until_ms > now_ms);
                 prop_assert!(wait.until_ms - now_ms <= LONGEST_BACKOFF);
             }
@@ -284,9 +284,9 @@ proptest! {
         }
     }
 
-    /// Any numbers at all: nothing overflows, nothing panics, and no two moments are out of order.
+    /// For any numbers nothing overflows or panics, and no wait ends before it begins.
     #[test]
-    fn no_number_is_too_odd(
+    fn extreme_numbers_are_handled(
         numbers in (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()),
         quiet in proptest::option::of((any::<u16>(), any::<u16>())),
         (cause, resets_at_ms, in_a_row) in (any_cause(), any::<Option<u64>>(), any::<u32>()),
@@ -297,16 +297,16 @@ proptest! {
         let sky = Sky { run: &run(), waits: &waits, driving: &driving, now_ms, local };
         if let Forecast::Wait(wait) = next(Happened { cause, resets_at_ms, in_a_row }, &sky) {
             prop_assert!(wait.until_ms >= wait.since_ms);
-            // On record and back it is the same.
+            // It survives a round trip through the journal.
             let line = serde_json::to_string(&Drove::Waits(wait.clone())).unwrap();
             prop_assert_eq!(serde_json::from_str::<Drove>(&line).unwrap(), Drove::Waits(wait));
         }
     }
 }
 
-/// Runs that were cut off together do not come back together.
+/// Runs that failed at the same time do not retry at the same time.
 #[test]
-fn chance_differs_between_runs() {
+fn jitter_differs_between_runs() {
     let waits = waits();
     let driving = Driving::default();
     let mut seen: Vec<_> = (0..100)
@@ -321,5 +321,5 @@ fn chance_differs_between_runs() {
         .collect();
     seen.sort_unstable();
     seen.dedup();
-    assert_eq!(seen.len(), 10, "every tenth of the span is used");
+    assert_eq!(seen.len(), 10, "every tenth of the jitter range occurs");
 }

@@ -1,7 +1,7 @@
-//! What one finished hook process means to the client.
+//! Interprets the output of one finished hook process as the client does.
 //!
-//! Measured on the pinned client, 2.1.325. Its rules in short: JSON counts whatever the exit code; exit 2 blocks
-//! unless the script looks missing; an answer that is not understood lets go.
+//! Measured on the pinned client, 2.1.325. Its rules in short: JSON counts regardless of the exit code; exit 2 blocks
+//! unless the script looks missing; an invalid answer does not block.
 
 mod schema;
 mod spill;
@@ -13,12 +13,12 @@ use schema::{Said, filled};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
     Code(i32),
-    /// The hook's own process died of a signal; a shell in between reports a code instead.
+    /// A signal killed the hook's own process. If a shell ran the hook, the shell reports an exit code instead.
     Signal(i32),
     TimedOut,
-    /// The system would not start it, in its words.
+    /// The process could not be started, with the system's error message.
     NotStarted(String),
-    /// It took its parent with it, so that nobody knows how it ended.
+    /// The hook killed its supervisor, so its exit status is unknown.
     Lost,
 }
 
@@ -33,17 +33,17 @@ pub struct Output<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     pub verdict: Verdict,
-    /// `continue: false`.
+    /// Set if the hook returned `continue: false`.
     pub stop: Option<Stop>,
     pub context: Option<Context>,
     pub system_message: Option<String>,
     pub permission: Option<Permission>,
     pub updated_input: Option<serde_json::Value>,
-    /// A prompt of the hook's own at the start of a session, which becomes a turn of its own.
+    /// A prompt that a `SessionStart` hook submits. It becomes a separate turn.
     pub initial_user_message: Option<String>,
     pub original_prompt: Prompt,
     pub label: Label,
-    /// As the client reports it, which is not always what the process said.
+    /// The exit code that the client reports, which is not always that of the process.
     pub exit_code: i32,
 }
 
@@ -54,36 +54,36 @@ pub enum Verdict {
         reason: String,
         form: Form,
     },
-    /// Lets go, and the person sees a hook error.
+    /// Does not block; the user sees a hook error.
     Failed(Failure),
-    /// The answer is not one; lets go, and the person sees a hook error.
+    /// The answer is invalid. Does not block; the user sees a hook error.
     Void(Fault),
-    /// Lets go, and nobody sees anything.
+    /// Does not block, and nothing is shown.
     TimedOut,
-    /// It asked not to be waited for; nothing it says counts.
+    /// The hook asked to run asynchronously; its answer is ignored.
     Detached,
 }
 
 /// How a block reaches the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Once, behind the command that said it.
+    /// Once, prefixed with the command of the hook.
     ExitTwo,
-    /// Twice, as it is.
+    /// Twice, unchanged.
     Json,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Neither 0 nor 2.
+    /// An exit code other than 0 and 2.
     Status {
         stderr: String,
     },
-    /// Exit 2 that the client takes for a script that is not there.
+    /// Exit 2 that the client attributes to a missing script.
     ScriptMissing {
         stderr: String,
     },
-    /// It would block, at an event that cannot be blocked.
+    /// A block at an event that cannot be blocked.
     Powerless {
         reason: String,
         form: Form,
@@ -96,11 +96,11 @@ pub enum Failure {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// From `{` to `}`, but no JSON.
+    /// Starts with `{` and ends with `}`, but is not JSON.
     NotJson,
-    /// A known field of a wrong type, in the client's words.
+    /// A known field has the wrong type; `why` is the client's message.
     Schema { why: String },
-    /// `hookSpecificOutput` for another event. It lets go even on exit 2.
+    /// `hookSpecificOutput` names another event. Does not block, even on exit 2.
     Foreign { expected: String, found: String },
 }
 
@@ -109,12 +109,12 @@ pub struct Stop {
     pub reason: Option<String>,
 }
 
-/// What the hook adds to the conversation.
+/// Text that a hook adds to the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Context {
     /// `additionalContext`.
     Additional(String),
-    /// What it printed, at the events where that counts.
+    /// Plain standard output, at the events where the client uses it.
     Stdout(String),
 }
 
@@ -124,12 +124,12 @@ pub struct Permission {
     pub reason: Option<String>,
 }
 
-/// In rising order of what wins where hooks disagree.
+/// In order of increasing precedence: the greatest wins if hooks disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Choice {
     Allow,
     Ask,
-    /// The tool call is left to whoever runs the client.
+    /// The decision is left to the program that runs the client.
     Defer,
     Deny,
 }
@@ -146,14 +146,14 @@ impl Choice {
     }
 }
 
-/// What becomes of the prompt's own text where a hook blocks it.
+/// Whether the text of a blocked prompt is shown to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompt {
     Shown,
     Hidden,
 }
 
-/// The client's own word for the outcome.
+/// The client's name for the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
     Success,
@@ -173,7 +173,7 @@ impl Label {
 
 pub fn read(output: &Output<'_>) -> Answer {
     match output.exit {
-        // A process that dies of a signal has no code; the client makes it a 1.
+        // The client reports exit code 1 for a process killed by a signal.
         Exit::Signal(_) => read_ended(output, 1),
         Exit::Code(code) => read_ended(output, *code),
         Exit::TimedOut => Answer { label: Label::Cancelled, ..answer(Verdict::TimedOut, 1) },
@@ -254,7 +254,7 @@ fn read_plain(output: &Output<'_>, code: i32, text: &str) -> Answer {
 }
 
 fn read_said(output: &Output<'_>, code: i32, said: Said) -> Answer {
-    // Elsewhere there is nothing to allow or to deny.
+    // Other events have no permission to decide.
     let is_asked = matches!(output.event, "PreToolUse" | "PermissionRequest");
     let permission = said.permission.filter(|_| is_asked);
     let by_permission = permission
@@ -289,7 +289,7 @@ fn read_said(output: &Output<'_>, code: i32, said: Said) -> Answer {
     with_denial(output.event, parts)
 }
 
-/// A tool call that is blocked, in whatever way, is denied for that reason.
+/// A blocked tool call is denied, with the reason of the block.
 fn with_denial(event: &str, mut answer: Answer) -> Answer {
     if event == "PreToolUse"
         && let Verdict::Block { reason, .. } = &answer.verdict
@@ -299,7 +299,7 @@ fn with_denial(event: &str, mut answer: Answer) -> Answer {
     answer
 }
 
-/// Exit 2 with nothing in JSON that says it better.
+/// The verdict for exit 2 when the JSON on stdout has no block of its own.
 fn by_exit(output: &Output<'_>) -> Verdict {
     let heuristic =
         matches!(output.event, "Stop" | "SubagentStop" | "TaskCompleted" | "TeammateIdle");
@@ -323,7 +323,8 @@ fn powerful(event: &str, reason: String, form: Form) -> Verdict {
     }
 }
 
-/// At the other events a block is shown as an error and `continue: false` is not even that.
+/// Whether the event can be blocked. At other events a block is only shown as an error, and `continue: false` is
+/// ignored.
 fn can_block(event: &str) -> bool {
     !matches!(
         event,
@@ -345,7 +346,7 @@ fn can_block(event: &str) -> bool {
     )
 }
 
-/// As a block reads once it has left the hook.
+/// The text of a block as the client passes it on.
 pub fn worded(reason: &str, form: Form, command: &str) -> String {
     match form {
         Form::ExitTwo => format!("[{command}]: {reason}"),
@@ -354,7 +355,7 @@ pub fn worded(reason: &str, form: Form, command: &str) -> String {
 }
 
 impl Failure {
-    /// What the person reads, in the client's words.
+    /// The client's message to the user.
     pub fn message(&self, command: &str) -> String {
         match self {
             Self::Status { stderr } => {
@@ -369,13 +370,13 @@ impl Failure {
             Self::NotStarted { why } => format!(
                 "Failed with non-blocking status code: Error occurred while executing hook command: {why}"
             ),
-            Self::Lost => "the hook took down the process that was to collect it".to_owned(),
+            Self::Lost => "the hook killed the process that supervised it".to_owned(),
         }
     }
 }
 
 impl Fault {
-    /// What the person reads, in the client's words and without the schema it repeats.
+    /// The client's message to the user, without the schema that the client appends.
     pub fn message(&self) -> String {
         match self {
             Self::NotJson => {
@@ -391,7 +392,7 @@ impl Fault {
     }
 }
 
-/// White space as the client sees it: a byte order mark is some, a next-line sign is none.
+/// Trims white space as defined by JavaScript: U+FEFF counts, U+0085 does not.
 fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}'))
 }

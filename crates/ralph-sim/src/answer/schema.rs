@@ -1,4 +1,4 @@
-//! The JSON a hook may print, and what voids it: one known field of a wrong type, and nothing of it counts.
+//! Parses the JSON that a hook prints. As in the client, one known field of a wrong type invalidates the whole answer.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use serde_json::value::RawValue;
 
 use super::{Choice, Permission};
 
-/// An object whose values are looked at only where they are known: a number too large or half a surrogate pair in
-/// a field nobody asked for is no reason to refuse the rest.
+/// An object whose values are parsed only if they are known, so that an oversized number or an unpaired surrogate in an
+/// unknown field does not invalidate the rest.
 type Raw<'a> = BTreeMap<String, &'a RawValue>;
 
-/// What a hook said, all of it of the right types.
+/// The known fields of a hook's JSON, after type checks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Said {
     pub(super) continues: Option<bool>,
@@ -18,7 +18,7 @@ pub(super) struct Said {
     pub(super) decision: Option<String>,
     pub(super) reason: Option<String>,
     pub(super) system_message: Option<String>,
-    /// The event its `hookSpecificOutput` is for.
+    /// `hookEventName` of its `hookSpecificOutput`.
     pub(super) about: Option<String>,
     pub(super) context: Option<String>,
     pub(super) permission: Option<Permission>,
@@ -34,9 +34,9 @@ enum Shape {
     Record,
     Texts,
     OneOf(&'static [&'static str]),
-    /// The answer to a permission request, which must be there.
+    /// The answer to a permission request; required.
     Decision,
-    /// A path that must be there.
+    /// A path; required.
     Required,
 }
 
@@ -53,7 +53,7 @@ const TOP: [(&str, Shape); 7] = [
 const CONTEXT: (&str, Shape) = ("additionalContext", Shape::Text);
 const ACTION: &[&str] = &["accept", "decline", "cancel"];
 
-/// The fields that the client checks in the `hookSpecificOutput` of an event; none for events that have no such part.
+/// The fields that the client checks in the `hookSpecificOutput` of an event, or `None` if the event has no such part.
 fn specific(event: &str) -> Option<&'static [(&'static str, Shape)]> {
     Some(match event {
         "PreToolUse" => &[
@@ -91,13 +91,13 @@ fn specific(event: &str) -> Option<&'static [(&'static str, Shape)]> {
     })
 }
 
-/// `Err` is not JSON; the inner one is JSON that the client refuses, in its words.
+/// The outer `Err` means that the text is not JSON; the inner one is the client's message for JSON that it rejects.
 pub(super) fn read(text: &str) -> Result<Result<Said, String>, serde_json::Error> {
     let raw: Raw<'_> = serde_json::from_str(text)?;
     Ok(check(&raw))
 }
 
-/// Whether this is the object by which a hook asks not to be waited for.
+/// Whether this is `{"async": true}`, by which a hook asks the client not to wait for it.
 pub(super) fn is_detaching(text: &str) -> bool {
     serde_json::from_str::<Raw<'_>>(text)
         .is_ok_and(|raw| raw.get("async").is_some_and(|value| value.get() == "true"))
@@ -234,8 +234,8 @@ fn parse<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 
-/// A string that holds half a surrogate pair is none in Rust; the client takes it, so it is taken with its odd halves
-/// replaced.
+/// Parses a JSON string. The client accepts unpaired surrogates, which Rust strings cannot hold; they are replaced with
+/// U+FFFD.
 fn string(value: &RawValue) -> Option<String> {
     let written = value.get();
     if !written.starts_with('"') {

@@ -1,4 +1,5 @@
-//! How much of a hook's text reaches the model: the client counts as JavaScript does, in UTF-16 units.
+//! The client's limit on hook texts: the model receives a preview of a long text and the path of a file that holds the
+//! whole. Lengths are in UTF-16 code units, because the client is written in JavaScript.
 
 const INLINE: usize = 10_000;
 const PREVIEW: usize = 2_000;
@@ -6,7 +7,7 @@ const PREVIEW: usize = 2_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
     Inline(String),
-    /// The text went to a file, and the model reads where it is and how it begins.
+    /// The text is written to a file; the model reads its path, size and beginning.
     Spilled {
         preview: String,
         size: String,
@@ -22,7 +23,7 @@ pub fn deliver(text: &str) -> Delivery {
 }
 
 impl Delivery {
-    /// What the model reads, where `path` is the file that has the whole.
+    /// The text that the model reads; `path` is the file that holds the whole text.
     pub fn wording(&self, path: &str) -> String {
         match self {
             Self::Inline(text) => text.clone(),
@@ -34,7 +35,7 @@ impl Delivery {
     }
 }
 
-/// Ends at a line where one ends in the second half.
+/// The first 2,000 units, cut at the last line break if there is one in the second half.
 fn preview(text: &str) -> &str {
     let mut units = 0;
     let mut line = None;
@@ -63,7 +64,7 @@ fn size(units: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Every row was asked of the client, 2.1.325.
+    /// Every row was verified against the client, 2.1.325.
     #[test]
     fn spills_as_the_client_does() {
         let line_at = |at: usize| "y".repeat(at) + "\n" + &"z".repeat(20_000);
@@ -97,9 +98,9 @@ mod tests {
         }
     }
 
-    /// As in the recorded request, `additionalContext-100k-spilled`.
+    /// The text equals that of the recorded request `additionalContext-100k-spilled`.
     #[test]
-    fn says_where_the_rest_is() {
+    fn names_the_file_of_a_spilled_text() {
         let text = "HEAD ".to_owned() + &"0123456789abcdef".repeat(6250);
         let spilled = deliver(&text);
         assert_eq!(

@@ -1,8 +1,8 @@
-//! Every row was asked of the client, 2.1.325, unless it says otherwise.
+//! Every row was verified against the client, 2.1.325, unless noted otherwise.
 
 use super::*;
 
-/// All that an answer is, in one line.
+/// All fields of an answer in one line.
 fn told(answer: &Answer) -> String {
     let Answer {
         verdict,
@@ -90,12 +90,12 @@ const EXIT_TWO: &[Row] = &[
 ];
 
 #[test]
-fn exit_two_blocks_with_what_was_written_to_stderr() {
+fn exit_two_blocks_with_stderr_as_the_reason() {
     check("Stop", EXIT_TWO);
 }
 
 #[test]
-fn exit_two_of_what_looks_like_a_missing_script_lets_go() {
+fn exit_two_does_not_block_if_the_script_looks_missing() {
     const MISSING: [Row; 9] = [
         (2, "", "X NO SUCH FILE y", "no"),
         (2, "", "x no such file y", "no"),
@@ -107,7 +107,7 @@ fn exit_two_of_what_looks_like_a_missing_script_lets_go() {
         (2, "{}", "no such file", "block"),
         (2, r#"{"decision":"deny"}"#, "no such file", "block"),
     ];
-    // The last two are known from a report, not asked.
+    // The last two are known from a report and were not verified.
     for event in ["Stop", "SubagentStop", "TaskCompleted", "TeammateIdle"] {
         for (code, stdout, stderr, wanted) in MISSING {
             let answer = read(&Output { event, exit: &Exit::Code(code), stdout, stderr });
@@ -189,12 +189,12 @@ const JSON: &[Row] = &[
 ];
 
 #[test]
-fn json_counts_whatever_the_exit_code() {
+fn json_counts_regardless_of_the_exit_code() {
     check("Stop", JSON);
 }
 
 #[test]
-fn text_is_no_decision() {
+fn plain_text_is_not_a_decision() {
     check(
         "Stop",
         &[
@@ -277,7 +277,7 @@ const WRONG: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn one_wrong_type_voids_the_answer() {
+fn one_wrong_type_invalidates_the_answer() {
     const NOT_JSON: &str =
         "void Hook output looks like a JSON object but is not valid JSON / error 0";
     check(
@@ -301,9 +301,9 @@ fn one_wrong_type_voids_the_answer() {
     }
 }
 
-/// A part for another event is the one mistake that undoes exit 2 as well.
+/// This is the only mistake that also cancels exit 2.
 #[test]
-fn a_part_for_another_event_lets_go_on_every_exit_code() {
+fn specific_output_for_another_event_never_blocks() {
     let foreign =
         r#"{"decision":"block","reason":"R","hookSpecificOutput":{"hookEventName":"PreToolUse"}}"#;
     let wanted =
@@ -312,7 +312,7 @@ fn a_part_for_another_event_lets_go_on_every_exit_code() {
 }
 
 #[test]
-fn a_hook_that_detaches_says_nothing() {
+fn the_answer_of_an_asynchronous_hook_is_ignored() {
     check(
         "Stop",
         &[
@@ -330,7 +330,7 @@ fn a_hook_that_detaches_says_nothing() {
 }
 
 #[test]
-fn tool_calls_are_allowed_asked_about_and_denied() {
+fn permission_answers_for_tool_calls() {
     let with = |fields: &str| {
         format!(r#"{{"hookSpecificOutput":{{"hookEventName":"PreToolUse",{fields}}}}}"#)
     };
@@ -391,7 +391,7 @@ fn tool_calls_are_allowed_asked_about_and_denied() {
 }
 
 #[test]
-fn other_events_have_ways_of_their_own() {
+fn answers_to_other_events() {
     check(
         "UserPromptSubmit",
         &[
@@ -437,7 +437,7 @@ fn other_events_have_ways_of_their_own() {
         ],
     );
     check("PreCompact", &[(0, "keep the list", "", "allow / stdout keep the list / success 0")]);
-    // Only its schema was asked.
+    // Only its schema was verified.
     check(
         "PermissionRequest",
         &[(
@@ -450,7 +450,7 @@ fn other_events_have_ways_of_their_own() {
 }
 
 #[test]
-fn what_did_not_end_by_itself_lets_go() {
+fn a_hook_without_an_exit_code_blocks_only_by_json() {
     let stdout = r#"{"decision":"block","reason":"R"}"#;
     for (exit, stdout, wanted) in [
         (Exit::TimedOut, stdout, "timed out / cancelled 1"),
@@ -464,12 +464,8 @@ fn what_did_not_end_by_itself_lets_go() {
             "failed Failed with non-blocking status code: Error occurred while executing hook command: ENOENT: no such \
              file or directory, posix_spawn '/nonexistent/x' / error 1",
         ),
-        // Not asked: there is no client left to ask.
-        (
-            Exit::Lost,
-            stdout,
-            "failed the hook took down the process that was to collect it / error 1",
-        ),
+        // Not verified: no client survives to verify it with.
+        (Exit::Lost, stdout, "failed the hook killed the process that supervised it / error 1"),
     ] {
         let answer = read(&Output { event: "Stop", exit: &exit, stdout, stderr: "E" });
         assert_eq!(told(&answer), wanted, "{exit:?}");

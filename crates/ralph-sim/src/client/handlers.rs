@@ -5,7 +5,7 @@ use crate::matcher;
 use crate::query::hooks::with_root;
 use crate::settings::{self, Hook, Kind, Layer, Loaded, Mode, Source};
 use crate::stage::Stage;
-use ralph_exec::fs;
+use ralph_sys::fs;
 use serde_json::Value;
 use std::path::Path;
 

@@ -6,8 +6,8 @@
 use super::{ClientError, without_port};
 use crate::scenario::EVENTS;
 use crate::stage::Stage;
-use ralph_exec::clock::{self, Deadline};
-use ralph_exec::fs::{self, Mode};
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::fs::{self, Mode};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use crate::query::hooks::Telling;
 use crate::query::input::Input;
 use crate::query::told::{Answered, Told};
 use crate::timeline::Handled;
-use ralph_exec::clock::{Deadline, Stopwatch};
+use ralph_sys::clock::{Deadline, Stopwatch};
 use serde_json::{Value, json};
 use std::time::Duration;
 

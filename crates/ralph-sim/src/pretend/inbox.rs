@@ -1,7 +1,7 @@
 //! Whatever reaches the client from elsewhere, in the order in which it does: lines of its driver's, tools that end,
 //! signals.
 
-use ralph_exec::proc::job::Finished;
+use ralph_sys::proc::job::Finished;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

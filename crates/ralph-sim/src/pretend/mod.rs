@@ -32,7 +32,7 @@ pub use position::PositionError;
 
 use crate::scenario::Scenario;
 use client::Client;
-use ralph_exec::fs::FileError;
+use ralph_sys::fs::FileError;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! How far the script is. One queue serves every process that is started with the same file, as one model would.
 
 use crate::scenario::{AgentTurn, Repeat, Scenario, Step};
-use ralph_exec::clock::Deadline;
-use ralph_exec::fs::{self, Durability, FileError, LockError};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs::{self, Durability, FileError, LockError};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -5,7 +5,7 @@ use super::control::WINDOW;
 use super::turn::{Over, Turn, name_messages};
 use crate::scenario::Usage;
 use crate::transcript::ModelUsed;
-use ralph_exec::clock::Stopwatch;
+use ralph_sys::clock::Stopwatch;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

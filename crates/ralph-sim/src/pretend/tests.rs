@@ -28,7 +28,7 @@ impl Driven {
             position: Some(directory.join("position")),
             flags: Flags::read(&args),
         };
-        ralph_exec::fs::create_dir(&options.project).unwrap();
+        ralph_sys::fs::create_dir(&options.project).unwrap();
         let (input, to) = std::io::pipe().unwrap();
         let (from, mut output) = std::io::pipe().unwrap();
         let client = std::thread::spawn(move || {
@@ -193,9 +193,9 @@ fn orders_are_carried_out_while_a_stop_is_asked() {
 fn the_cap_of_the_settings_given_beats_the_projects() {
     let directory = tempfile::tempdir().unwrap();
     let claude = directory.path().join("project/.claude");
-    ralph_exec::fs::create_dir(&claude).unwrap();
+    ralph_sys::fs::create_dir(&claude).unwrap();
     let env = |cap: &str| json!({"env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": cap}}).to_string();
-    ralph_exec::fs::overwrite(&claude.join("settings.json"), env("1").as_bytes()).unwrap();
+    ralph_sys::fs::overwrite(&claude.join("settings.json"), env("1").as_bytes()).unwrap();
     let script = "[[step]]\nagent = 'still here'\nrepeat = 'forever'";
     let settings = env("2");
     let mut client = Driven::start(directory.path(), script, &["--settings", &settings]);
@@ -233,7 +233,7 @@ fn a_limit_is_told_before_the_error_that_comes_of_it() {
     let mut infos = Vec::new();
     for _ in 0..2 {
         client.prompt("go");
-        let before = ralph_exec::clock::now_ms();
+        let before = ralph_sys::clock::now_ms();
         let mut info = client.until("rate_limit_event")["rate_limit_info"].take();
         if let Some(at) = info["resetsAt"].as_u64() {
             let wait = at * 1000 - before;

@@ -7,7 +7,7 @@ use crate::query::conversation::{api_error_text, error_class};
 use crate::scenario::{AgentTurn, ApiError, Hang, Interrupt, Mishap, Point, RateLimit, Usage};
 use crate::transcript::{Answer, Block, Failure, Origin, VERSION};
 use crate::{id, wire};
-use ralph_exec::clock::{self, Deadline};
+use ralph_sys::clock::{self, Deadline};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 

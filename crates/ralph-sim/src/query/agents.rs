@@ -7,8 +7,8 @@ use super::tools::{Call, Done};
 use crate::id;
 use crate::transcript::{self, Origin};
 use crate::wire;
-use ralph_exec::clock::Stopwatch;
-use ralph_exec::fs::FileError;
+use ralph_sys::clock::Stopwatch;
+use ralph_sys::fs::FileError;
 use serde_json::{Value, json};
 
 const USUAL: &str = "general-purpose";

@@ -25,8 +25,8 @@ use conversation::{Conversation, Over};
 use hooks::{Telling, tell};
 use host::{Host, Shared};
 use open::Open;
-use ralph_exec::fs::FileError;
-use ralph_exec::proc::cancel::Cancel;
+use ralph_sys::fs::FileError;
+use ralph_sys::proc::cancel::Cancel;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct Options<'a> {
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
-    #[error("cannot start what stands for the client")]
+    #[error("cannot start the stand-in process for the client")]
     StandIn(#[source] std::io::Error),
     #[error(transparent)]
     Transcript(#[from] FileError),

@@ -7,8 +7,8 @@ use super::{PlayError, Source, begin, close, end, prompts};
 use crate::id;
 use crate::scenario::SessionStep;
 use crate::timeline::Entry;
-use ralph_exec::fs::FileError;
-use ralph_exec::proc::stand_in::{self, StandIn};
+use ralph_sys::fs::FileError;
+use ralph_sys::proc::stand_in::{self, StandIn};
 use std::path::{Path, PathBuf};
 
 pub(super) struct Open {

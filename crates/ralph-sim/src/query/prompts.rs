@@ -9,7 +9,7 @@ use super::{Source, background, begin, book, close};
 use crate::id;
 use crate::timeline::{Effect, Entry};
 use crate::transcript::Origin;
-use ralph_exec::fs::{self, FileError};
+use ralph_sys::fs::{self, FileError};
 
 const LARGEST_COMMAND: usize = 1024 * 1024;
 

@@ -13,8 +13,8 @@ mod wire;
 mod tests;
 
 use crate::scenario::{Scenario, Step, Subagent};
-use ralph_exec::fs::{self, FileError};
-use ralph_exec::tail;
+use ralph_sys::fs::{self, FileError};
+use ralph_sys::tail;
 use session::{Lane, Session};
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What the client does with the answers to one event, and who reads what of them.
+//! Derives what the client does with the hook answers to one event, and which messages reach the model and the user.
 
 use super::{Decision, Payload};
 use crate::query::pending::Pending;
@@ -12,7 +12,7 @@ pub(super) struct Consequence {
     pub(super) person: Vec<String>,
 }
 
-/// What the model and the person read, besides what they would anyway.
+/// The messages that reach the model and the user because of the hooks.
 #[derive(Default)]
 struct Words {
     reads: Vec<Said>,
@@ -41,7 +41,7 @@ fn decision(event: &str, effect: &Effect) -> Decision {
     match effect {
         Effect::Blocked { .. } | Effect::Overridden { .. } => Decision::Blocked,
         Effect::Stopped { .. } => Decision::Stopped,
-        // Who wants to stop and is told something goes on.
+        // Context at a stop makes the agent continue.
         Effect::Continued { .. } if is_stop(event) => Decision::Blocked,
         Effect::Continued { .. } | Effect::Allowed => Decision::Allowed,
     }
@@ -69,7 +69,7 @@ fn objections(told: &Told) -> Effect {
 fn at_stop(told: &Told) -> (Effect, Words) {
     let effect = usual(told);
     if let Effect::Stopped { .. } = effect {
-        // The feedback is in the transcript, and nobody is asked with it.
+        // The feedback is written to the transcript, but no request to the model follows.
         return (effect, Words::default());
     }
     let mut pending = Pending::default();
@@ -92,7 +92,7 @@ fn before_call(told: &Told) -> (Effect, Words) {
         reasons if reasons.is_empty() => {
             words
                 .person
-                .push("(asked whether the call may run; denied where nobody is there)".to_owned());
+                .push("(asked whether to allow the call; denied in a headless session)".to_owned());
             vec![denial]
         }
         reasons => reasons,
@@ -100,7 +100,7 @@ fn before_call(told: &Told) -> (Effect, Words) {
     (Effect::Blocked { reasons }, words)
 }
 
-/// To this event a block means the same as `continue: false`.
+/// A block of `PostToolBatch` has the same effect as `continue: false`.
 fn after_calls(told: &Told) -> (Effect, Words) {
     match told.end_of_turn() {
         Some(reason) => (Effect::Stopped { reason: Some(reason) }, Words::default()),
@@ -116,13 +116,13 @@ fn at_prompt(payload: &Payload, told: &Told) -> (Effect, Words) {
     (usual(told), words)
 }
 
-/// What hooks print is added to what the summary is asked for with.
+/// The output of the hooks is added to the request for the summary, which the replay does not show.
 fn before_compaction(told: &Told) -> (Effect, Words) {
     let person = told.refused_compaction().into_iter().collect();
     (objections(told), Words { reads: Vec::new(), person })
 }
 
-/// Outside a team the client does not ask whether to go on.
+/// Outside a team the client ignores `continue: false` at this event.
 fn at_task(told: &Told) -> (Effect, Words) {
     let reads = told.objection().map(|text| Said { role: Role::Tool, text });
     let words = Words { reads: reads.into_iter().collect(), person: Vec::new() };
@@ -133,7 +133,7 @@ fn at_task(told: &Told) -> (Effect, Words) {
     (effect, words)
 }
 
-/// Context that goes along with what the model is told anyway: a prompt, the result of a tool.
+/// Context that accompanies a message the model receives anyway: a prompt or a tool result.
 fn beside(contexts: Vec<String>) -> Words {
     let mut pending = Pending::default();
     pending.tool(String::new());

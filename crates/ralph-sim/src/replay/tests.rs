@@ -3,7 +3,7 @@ use crate::answer::Exit;
 use crate::query::hooks::{Asked, Ended, answered};
 use crate::timeline::Role;
 use insta::assert_snapshot;
-use ralph_exec::fs;
+use ralph_sys::fs;
 
 fn fixtures(kind: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -15,7 +15,7 @@ fn payload(name: &str) -> Payload {
     Payload::read(&fs::read(&path, LARGEST).unwrap()).unwrap()
 }
 
-/// A hook that is over: its command, the plugin it is of, and what it said.
+/// A finished hook: its command, its plugin, and its output.
 struct Over<'a> {
     command: &'a str,
     plugin: Option<&'a str>,
@@ -50,16 +50,16 @@ const GONE: &str = "FileNotFoundError: [Errno 2] No such file or directory: 'a'"
 const BLOCK: &str = r#"{"decision":"block","reason":"R"}"#;
 const CONTEXT: &str = r#"{"hookSpecificOutput":{"hookEventName":"EVENT","additionalContext":"C"}}"#;
 
-/// Every answer that was tried on the client at a stop, and what it did there.
+/// Every hook answer that was tried on the client at a stop, with the observed decision.
 fn answers() -> Vec<(&'static str, Vec<Over<'static>>, char)> {
     let foreign = r#"{"decision":"block","hookSpecificOutput":{"hookEventName":"Elsewhere"}}"#;
     let nameless = r#"{"decision":"block","hookSpecificOutput":{"additionalContext":"C"}}"#;
     vec![
         ("exit 2", vec![said(2, "", "no")], 'B'),
-        ("exit 2, stderr tells of a file that is not there", vec![said(2, "", GONE)], '.'),
+        ("exit 2, stderr mentions a missing file", vec![said(2, "", GONE)], '.'),
         ("the same with `{}` on stdout", vec![said(2, "{}", GONE)], 'B'),
         ("the same with a word on stdout", vec![said(2, "x", GONE)], 'B'),
-        ("exit 2 without a word", vec![said(2, "", "")], 'B'),
+        ("exit 2 without output", vec![said(2, "", "")], 'B'),
         ("block", vec![said(0, BLOCK, "")], 'B'),
         ("block without a reason", vec![said(0, r#"{"decision":"block"}"#, "")], 'B'),
         (
@@ -83,14 +83,10 @@ fn answers() -> Vec<(&'static str, Vec<Over<'static>>, char)> {
         ("nothing", vec![said(0, "", "")], '.'),
         ("plain text", vec![said(0, "done", "")], '.'),
         ("broken JSON", vec![said(0, r#"{"decision":"block""#, "")], '.'),
-        ("words before JSON", vec![said(0, "log\n{\"decision\":\"block\"}", "")], '.'),
-        ("words after JSON", vec![said(0, "{\"decision\":\"block\"}\nlog", "")], '.'),
+        ("text before JSON", vec![said(0, "log\n{\"decision\":\"block\"}", "")], '.'),
+        ("text after JSON", vec![said(0, "{\"decision\":\"block\"}\nlog", "")], '.'),
         ("approve", vec![said(0, r#"{"decision":"approve","reason":"R"}"#, "")], '.'),
-        (
-            "block with fields of its own",
-            vec![said(0, r#"{"decision":"block","mine":[1]}"#, "")],
-            'B',
-        ),
+        ("block with unknown fields", vec![said(0, r#"{"decision":"block","mine":[1]}"#, "")], 'B'),
         ("decision: null", vec![said(0, r#"{"decision":null}"#, "")], '.'),
         ("decision: deny", vec![said(0, r#"{"decision":"deny"}"#, "")], '.'),
         ("reason: 42", vec![said(0, r#"{"decision":"block","reason":42}"#, "")], '.'),
@@ -103,7 +99,7 @@ fn answers() -> Vec<(&'static str, Vec<Over<'static>>, char)> {
         ("exit 2 and approve", vec![said(2, r#"{"decision":"approve"}"#, "no")], 'B'),
         ("exit 2 and a wrong field", vec![said(2, r#"{"decision":null}"#, "no")], 'B'),
         ("exit 2 and continue: false", vec![said(2, r#"{"continue":false}"#, "no")], 'S'),
-        ("out of time", vec![Over { exit: Exit::TimedOut, ..said(0, "", "") }], '.'),
+        ("timeout", vec![Over { exit: Exit::TimedOut, ..said(0, "", "") }], '.'),
         (
             "one blocks, one approves",
             vec![said(2, "", "no"), said(0, r#"{"decision":"approve"}"#, "")],
@@ -124,11 +120,10 @@ fn letter(decision: Decision) -> char {
     }
 }
 
-/// Every recorded event with every answer that was tried, in the order of [`answers`]; at stops they are compared
-/// with what the client did.
+/// Every recorded event with every answer of [`answers`], in order. At stops the decision must be the observed one.
 #[test]
 #[expect(clippy::too_many_lines, reason = "a line for every recorded event")]
-fn recorded_events_get_the_decisions_that_were_observed() {
+fn decides_recorded_events_as_the_client_did() {
     let answers = answers();
     let names = fs::list(&fixtures("stdin"), 100).unwrap();
     assert_eq!(names.len(), 54);
@@ -222,9 +217,8 @@ fn recorded(name: &str) -> Vec<(Role, String)> {
     texts
 }
 
-/// What the model reads is, word for word, what was in the recorded requests.
 #[test]
-fn the_model_reads_the_words_of_the_recorded_requests() {
+fn messages_to_the_model_equal_those_of_recorded_requests() {
     const STOP: &str = "/usr/bin/python3 /home/user/lab/hook.py Stop";
     const SUBAGENT: &str = "/usr/bin/python3 /home/user/lab/hook.py SubagentStop";
     const IDLE: &str = "/usr/bin/python3 /home/user/lab/hook.py TeammateIdle";
@@ -268,7 +262,8 @@ fn the_model_reads_the_words_of_the_recorded_requests() {
     }
 }
 
-/// As the client puts texts into messages: one ends with a line when another follows, and what hooks add is one text.
+/// Joins texts as the client does: consecutive system texts become one, and a user text ends with a newline if another
+/// follows.
 fn merged(reads: Vec<Said>) -> Vec<(Role, String)> {
     let mut merged: Vec<(Role, String)> = Vec::new();
     for said in reads {
@@ -287,7 +282,7 @@ fn merged(reads: Vec<Said>) -> Vec<(Role, String)> {
 }
 
 #[test]
-fn other_events_are_told_in_their_own_words() {
+fn messages_of_other_events() {
     let rows = [
         ("PreToolUse", vec![said(2, "", "not here"), said(0, CONTEXT, "")]),
         (
@@ -327,7 +322,7 @@ fn other_events_are_told_in_their_own_words() {
       System: "PreToolUse:Bash hook additional context: C"
     PreToolUse: Blocked
       Tool: "sure?"
-      person: "(asked whether the call may run; denied where nobody is there)"
+      person: "(asked whether to allow the call; denied in a headless session)"
     PostToolUse: Blocked
       System: "PostToolUse:Bash hook blocking error from command: \"hook\": [hook]: format it"
       System: "PostToolUse:Bash hook additional context: C"
@@ -358,14 +353,14 @@ fn a_payload_is_sent_on_one_line_with_its_fields_in_order() {
 }
 
 #[test]
-fn what_is_no_event_is_told_apart() {
+fn rejects_payloads_that_are_not_events() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let rows = [
-        ("", "it is no JSON"),
-        (&deep, "it is no JSON"),
-        ("[1]", "it is no JSON object"),
-        ("{}", "it has no `hook_event_name`"),
-        (r#"{"hook_event_name":7}"#, "it has no `hook_event_name`"),
+        ("", "not valid JSON"),
+        (&deep, "not valid JSON"),
+        ("[1]", "not a JSON object"),
+        ("{}", "no `hook_event_name`"),
+        (r#"{"hook_event_name":7}"#, "no `hook_event_name`"),
         (r#"{"hook_event_name":"stop"}"#, "`stop` is not an event of the client"),
     ];
     for (text, wanted) in rows {
@@ -374,7 +369,7 @@ fn what_is_no_event_is_told_apart() {
 }
 
 #[test]
-fn a_long_context_is_named_where_the_client_would_put_it() {
+fn names_the_file_that_the_client_would_write_for_a_long_context() {
     let long = "x".repeat(10_001);
     let context = CONTEXT.replace(":\"C\"", &format!(":\"{long}\""));
     let reads = replay(&payload("Stop.first"), &[said(0, &context, "")]).reads;

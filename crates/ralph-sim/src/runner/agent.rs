@@ -2,9 +2,9 @@
 
 use crate::scenario::{self, Scenario};
 use crate::stage::Stage;
-use ralph_exec::clock::{self, Deadline};
-use ralph_exec::fs::{self, FileError, Mode};
-use ralph_exec::proc::talk;
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::fs::{self, FileError, Mode};
+use ralph_sys::proc::talk;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

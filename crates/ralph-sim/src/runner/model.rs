@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use crate::script::Script;
 use crate::server::{self, Happened, Options, Pace, Server, ServerError};
 use crate::stage::Stage;
-use ralph_exec::fs;
+use ralph_sys::fs;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

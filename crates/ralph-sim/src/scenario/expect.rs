@@ -1,8 +1,8 @@
-//! What a scenario says has to come of it.
+//! The expected outcome of a scenario, and the names that it may use.
 
 use std::collections::BTreeMap;
 
-/// The events that the simulator tells.
+/// The hook events that the simulator fires.
 pub const EVENTS: [&str; 18] = [
     "SessionStart",
     "UserPromptSubmit",
@@ -24,7 +24,7 @@ pub const EVENTS: [&str; 18] = [
     "Notification",
 ];
 
-/// The client's words for how a prompt ends.
+/// The client's names for how a prompt ends.
 pub const ENDINGS: [&str; 10] = [
     "completed",
     "stop_hook_prevented",
@@ -38,7 +38,7 @@ pub const ENDINGS: [&str; 10] = [
     "aborted_tools",
 ];
 
-/// How a run ends, or is left for a person.
+/// Statuses of a run that has ended or was left to a person.
 pub(super) const STATUSES: [&str; 11] = [
     "verified",
     "claimed",
@@ -76,39 +76,39 @@ pub(super) const TOLD: [&str; 19] = [
     "ended",
 ];
 
-/// Whatever is not said may be anything.
+/// Expectations that are not set allow any value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expect {
     /// How each prompt ends.
     pub endings: Option<Vec<String>>,
-    /// What the person is left with after each prompt.
+    /// The final text of each prompt.
     pub results: Option<Vec<String>>,
-    /// How often `Stop` is told.
+    /// Number of `Stop` events.
     pub stops: Option<u64>,
-    /// How often the agent is held at a stop.
+    /// Number of stops at which the agent is held.
     pub blocks: Option<u64>,
-    /// How often the model is asked.
+    /// Number of requests to the model.
     pub requests: Option<u64>,
-    /// What the reason of each block contains, in order.
+    /// A substring of the reason of each block, in order.
     pub reasons: Option<Vec<String>>,
     /// All events in order.
     pub events: Option<Vec<String>>,
-    /// How the client's process ends.
+    /// Exit code of the client, or of the first runner.
     pub exit: Option<i32>,
-    /// Files of the project and what they hold in the end.
+    /// Files of the project and their final content.
     pub files: BTreeMap<String, String>,
-    /// Commands, run by `sh` in the project when the client has ended, and what they say.
+    /// Commands, run by `sh` in the project after the client has exited, and their expected output.
     pub says: BTreeMap<String, String>,
-    /// Files of the project that are not there in the end.
+    /// Files that do not exist in the project at the end.
     pub absent: Vec<String>,
-    /// What the terminal shows in the end, from top to bottom. Blanks and breaks of lines count as one blank.
+    /// Parts of the final terminal screen, from top to bottom. Any white space counts as one space.
     pub screen: Vec<String>,
-    /// How the run ends that a runner drove.
+    /// Final status of the first run that a runner drove.
     pub status: Option<String>,
-    /// How many iterations it was charged for.
+    /// Number of charged iterations of that run.
     pub iterations: Option<u64>,
-    /// How many sessions of the agent it had.
+    /// Number of agent sessions of that run.
     pub sessions: Option<u64>,
-    /// How often the runner tells an event, by its name.
+    /// Number of runner events, by name.
     pub told: BTreeMap<String, u64>,
 }

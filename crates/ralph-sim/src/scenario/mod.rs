@@ -1,4 +1,4 @@
-//! A scenario: a scratch project, the hooks under test, what the person and the agent do, and what has to come of it.
+//! A scenario: a scratch project, the hooks under test, the steps of the person and the agent, and the expected outcome.
 
 mod expect;
 mod near;
@@ -27,20 +27,20 @@ use std::path::PathBuf;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scenario {
-    /// One sentence: what it shows.
+    /// One sentence that describes what the scenario shows.
     pub name: String,
-    /// Who can play it, where one of the two cannot.
+    /// The only player that can run the scenario, if not all can.
     pub only: Option<Player>,
     pub client: Client,
-    /// `ralph run` in the place of a person, where it is to drive the client.
+    /// If set, `ralph run` drives the client instead of a person.
     pub runner: Option<Box<Runner>>,
-    /// Variables of the client's process, and so of its hooks.
+    /// Environment variables of the client, inherited by its hooks.
     pub env: BTreeMap<String, String>,
-    /// A directory whose files the project starts with, resolved against the scenario's own place.
+    /// A directory that is copied into the project, resolved against the directory of the scenario file.
     pub copy: Option<PathBuf>,
-    /// Files of the project, by relative path. What starts with `#!` can be run.
+    /// Files of the project, by relative path. A file that starts with `#!` is executable.
     pub files: BTreeMap<String, String>,
-    /// Files of the person's home, by relative path.
+    /// Files of the home directory, by relative path.
     pub home: BTreeMap<String, String>,
     /// Commands that prepare the project, run by `sh` before the client starts.
     pub setup: Vec<String>,
@@ -57,26 +57,26 @@ pub struct Scenario {
 pub enum Player {
     Simulator,
     Client,
-    /// The client with a terminal, in which a person types.
+    /// The real client in a terminal, with typed input.
     Terminal,
-    /// Whoever drives a pretended client: see [`crate::pretend`].
+    /// The fake client for programs that drive one: see [`crate::fake_client`].
     Pretend,
 }
 
 /// How the client is started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
-    /// The session's id; made up when it is not given.
+    /// The session id; generated if it is not given.
     pub session: Option<String>,
-    /// The name of the directory that the project is in, where the usual one will not do.
+    /// The name of the project's directory, if not the default.
     pub directory: Option<String>,
     pub model: Option<String>,
-    /// The size of the context window in tokens, as `--autocompact` takes it.
+    /// The size of the context window in tokens, the value of `--autocompact`.
     pub autocompact: Option<u64>,
     pub max_turns: Option<u32>,
 }
 
-/// Whole settings files, besides the hooks.
+/// Contents of settings files, to which the hooks are added.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     pub user: Option<Value>,
@@ -97,11 +97,11 @@ pub struct Hook {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Run {
-    /// As it stands, by the shell.
+    /// Run by a shell.
     Command(String),
-    /// Without a shell.
+    /// Run without a shell.
     Program { command: String, args: Vec<String> },
-    /// A script that becomes a file of the project.
+    /// A script that is written to a file of the project.
     Script(String),
 }
 
@@ -124,7 +124,7 @@ pub enum Layer {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plugin {
     pub name: String,
-    /// A whole plugin, resolved like the scenario's own `copy`, in the place of hooks.
+    /// A directory with a whole plugin, resolved like the scenario's `copy`. Excludes `hooks`.
     pub copy: Option<PathBuf>,
     pub hooks: Vec<Hook>,
 }
@@ -134,17 +134,17 @@ pub enum Step {
     Person(String),
     Agent(AgentTurn),
     Session(SessionStep),
-    /// Waits until the terminal shows this; what is typed next is typed at once, whatever the agent does.
+    /// Waits until the terminal shows this text. The next input is then typed at once, even in the middle of a turn.
     Screen(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionStep {
-    /// The client ends and is started again with the same session.
+    /// The client exits and is started again with the same session.
     Resume,
-    /// The client ends and is started again with a copy of the session under a new id.
+    /// The client exits and is started again with a copy of the session under a new id.
     Fork,
-    /// A second client begins a session of its own in the same project. The first one stays open, and is silent.
+    /// A second client starts a new session in the same project. The first one stays open and idle.
     New,
 }
 
@@ -160,16 +160,16 @@ pub struct AgentTurn {
     pub stop_reason: Option<String>,
     pub interrupt: Interrupt,
     pub mishap: Mishap,
-    /// What the client tells of the account's limit before this answer.
+    /// The rate limit that the client reports before this answer.
     pub rate_limit: Option<Box<RateLimit>>,
 }
 
-/// What happens to a pretended client in this turn.
+/// A failure of the fake client in this turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mishap {
     #[default]
     None,
-    /// Its process ends: with this code, or killed.
+    /// Its process exits with this code, or is killed if there is none.
     Crash {
         at: Point,
         exit: Option<u8>,
@@ -177,38 +177,38 @@ pub enum Mishap {
     Hang(Hang),
 }
 
-/// How far a turn is.
+/// The progress of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// The model was asked, and nothing of its answer has arrived.
+    /// The request was sent, and no part of the answer has arrived.
     Answer,
-    /// The tools have run, and nobody was told.
+    /// The tools have run, and their results are not reported yet.
     Tools,
-    /// The hooks of the stop are asked, and have not answered.
+    /// The stop hooks are called and have not answered yet.
     Stop,
-    /// They have answered, and the result is not told.
+    /// The stop hooks have answered, and the result is not reported yet.
     Result,
-    /// The result is told.
+    /// The result is reported.
     Idle,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hang {
-    /// The model never answers; the client still hears who drives it.
+    /// The model never answers; the client still reads its input.
     Answer,
-    /// The client neither says nor hears anything any more.
+    /// The client no longer reads input or writes output.
     Client,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// `allowed`, `allowed_warning` or `rejected`: then the answer is an error.
+    /// `allowed`, `allowed_warning` or `rejected`. If `rejected`, the answer is an error.
     pub status: String,
-    /// Such as `five_hour`.
+    /// For example `five_hour`.
     pub kind: String,
-    /// From the moment that it is told, where it is known.
+    /// Measured from the moment of the report, if known.
     pub resets_in_ms: Option<u64>,
-    /// How much of the window is used, in hundredths.
+    /// Used share of the limit, in percent.
     pub used_percent: Option<u8>,
 }
 
@@ -224,18 +224,18 @@ impl Default for Repeat {
     }
 }
 
-/// Whether the person interrupts the agent here.
+/// Whether the person interrupts the agent in this turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interrupt {
     #[default]
     No,
-    /// While the answer is on its way.
+    /// While the answer is streaming.
     Answer,
-    /// While its tools run.
+    /// While the tools run.
     Tools,
 }
 
-/// A tool call. Relative paths in it are the project's.
+/// A tool call. Relative paths are resolved against the project.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolCall {
     Bash {
@@ -259,7 +259,7 @@ pub enum ToolCall {
         kind: String,
         background: bool,
     },
-    /// Any other, as it stands.
+    /// Any other tool, with its input unchanged.
     Other {
         name: String,
         input: Value,
@@ -283,16 +283,16 @@ impl Default for Usage {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiError {
-    /// 0 where the connection breaks before there is one.
+    /// The HTTP status, or 0 if the connection breaks before there is one.
     pub status: u16,
-    /// Such as `overloaded_error`.
+    /// For example `overloaded_error`.
     pub kind: String,
     pub message: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subagent {
-    /// A part of the task it is given, which tells it from others.
+    /// A substring of its task that identifies it.
     pub prompt: String,
     pub turns: Vec<AgentTurn>,
 }

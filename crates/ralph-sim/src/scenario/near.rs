@@ -1,9 +1,9 @@
-//! What somebody may have meant.
+//! Suggests the known word closest to a misspelt one.
 
-/// No word of a scenario is longer, and the comparison takes time by the product of both lengths.
+/// Longer words are cut: no known word is this long, and the comparison takes time proportional to both lengths.
 const LONGEST: usize = 40;
 
-/// The word that is meant by a misspelt one, if any is.
+/// The closest of `words`, if it is at most two edits away.
 pub(super) fn meant<'a>(written: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let written: Vec<char> = written.to_lowercase().chars().take(LONGEST).collect();
     let far = |word: &str| changes(&written, &word.to_lowercase());
@@ -12,7 +12,7 @@ pub(super) fn meant<'a>(written: &str, words: impl Iterator<Item = &'a str>) -> 
     is_near.then_some(near.1)
 }
 
-/// How many letters have to be put in, left out or changed.
+/// The Levenshtein distance.
 fn changes(from: &[char], to: &str) -> usize {
     let mut row: Vec<usize> = (0..=from.len()).collect();
     for (at, wanted) in to.chars().enumerate() {
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_finger_is_understood() {
+    fn suggests_the_closest_word() {
         for (written, expected) in [
             ("timout", Some("timeout")),
             ("Timeout", Some("timeout")),

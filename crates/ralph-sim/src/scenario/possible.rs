@@ -1,10 +1,10 @@
-//! Expectations that cannot come true together.
+//! Finds expectations that contradict each other.
 
 use super::{Step, ToolCall, raw};
 use std::ops::Range;
 use toml::Spanned;
 
-/// What no run of any hook could fulfil is a mistake in the scenario, not in the hook.
+/// Expectations that no hook could meet. They are an error in the scenario, not in the hook under test.
 pub(super) fn impossible(expect: &raw::Expect, steps: &[Step]) -> Vec<(Range<usize>, String)> {
     let mut impossible = Vec::new();
     let prompts = steps.iter().filter(|step| matches!(step, Step::Person(_))).count();
@@ -33,14 +33,14 @@ pub(super) fn impossible(expect: &raw::Expect, steps: &[Step]) -> Vec<(Range<usi
     }
     if let Some(endings @ [.., last]) = expect.endings.as_deref()
         && endings.len() > prompts
-        // A background task that ends begins a turn that nobody asked for.
+        // A finished background task starts a turn without a prompt.
         && !has_background(steps)
     {
         more(last.span(), "endings/prompts", [endings.len() as u64, prompts as u64]);
     }
     for path in &expect.absent {
         if expect.files.keys().any(|name| name.as_ref() == path.as_ref()) {
-            let message = "this file is expected to be there, and not to be".to_owned();
+            let message = "this file is expected both to exist and to be absent".to_owned();
             impossible.push((path.span(), message));
         }
     }

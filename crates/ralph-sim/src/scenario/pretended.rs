@@ -1,10 +1,10 @@
-//! What only a pretended client can do.
+//! Reads the keys that only the fake client supports: crashes, hangs and rate limits.
 
 use super::read::Reader;
 use super::{Hang, Mishap, Point, RateLimit, raw};
 use toml::Spanned;
 
-/// The limit that is meant when it is not said, and what is told of it.
+/// Default type and status of a rate limit.
 pub(super) const USUAL_LIMIT: &str = "five_hour";
 pub(super) const REJECTED: &str = "rejected";
 const STATUSES: [&str; 3] = ["allowed", "allowed_warning", REJECTED];
@@ -14,12 +14,12 @@ impl Reader {
         let is_silent = file.step.iter().all(|step| step.as_ref().person.is_none());
         if is_silent && file.runner.is_none() {
             let hint = "begin with a `[[step]]` that has `person = \"…\"`";
-            self.problem(0..0, "nobody says anything in this scenario".to_owned(), Some(hint));
+            self.problem(0..0, "this scenario has no prompt".to_owned(), Some(hint));
         }
         let inner = file.subagent.iter().flat_map(|agent| &agent.step);
         for step in file.step.iter().chain(inner).map(Spanned::as_ref) {
             let unreached = step.error.as_ref().filter(|error| *error.status.as_ref() == 0);
-            // What the model tells of a limit is told by the real client too, to whoever drives it.
+            // The real client reports rate limits too, if a runner drives it.
             let limit = step.rate_limit.as_ref().filter(|_| file.runner.is_none());
             let spans = [
                 step.crash.as_ref().map(Spanned::span),
@@ -28,8 +28,8 @@ impl Reader {
                 unreached.map(|error| error.status.span()),
             ];
             for span in spans.into_iter().flatten() {
-                let message = "only a pretended client can do this".to_owned();
-                self.problem(span, message, Some("`only = \"pretend\"` makes it one"));
+                let message = "only the fake client supports this".to_owned();
+                self.problem(span, message, Some("set `only = \"pretend\"`"));
             }
         }
     }
@@ -57,8 +57,8 @@ impl Reader {
                 raw::Hang::Client => Hang::Client,
             }),
             (Some(_), Some(hang)) => {
-                let message = "who crashes does not hang".to_owned();
-                self.problem(hang.span(), message, Some("give it one of `crash` and `hang`"));
+                let message = "a turn cannot both crash and hang".to_owned();
+                self.problem(hang.span(), message, Some("use either `crash` or `hang`"));
                 Mishap::None
             }
         }
@@ -66,7 +66,7 @@ impl Reader {
 
     pub(super) fn rate_limit(&mut self, limit: raw::RateLimit) -> RateLimit {
         if let Some(status) = &limit.status {
-            self.one_of(status, &STATUSES, "status of a limit");
+            self.one_of(status, &STATUSES, "rate limit status");
         }
         RateLimit {
             status: limit.status.map_or_else(|| REJECTED.to_owned(), Spanned::into_inner),

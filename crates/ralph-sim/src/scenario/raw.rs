@@ -1,4 +1,4 @@
-//! A scenario file as TOML sees it. Every unknown key is an error.
+//! The TOML structure of a scenario file. Every unknown key is an error.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -70,7 +70,7 @@ pub(super) struct Runner {
     pub(super) at: Vec<Spanned<Moment>>,
 }
 
-/// One of `kill`, `press` and `run`.
+/// Has exactly one of `kill`, `press` and `run`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Moment {
@@ -159,7 +159,7 @@ pub(super) struct Step {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(untagged, expecting = "this is neither a point of a turn nor { at = \"…\", exit = 1 }")]
+#[serde(untagged, expecting = "expected a point in a turn, or { at = \"…\", exit = 1 }")]
 pub(super) enum Crash {
     Killed(Point),
     Exits(Exits),
@@ -214,7 +214,7 @@ pub(super) enum Interrupt {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "this is neither a number of times nor \"forever\"")]
+#[serde(untagged, expecting = "expected a number of times, or \"forever\"")]
 pub(super) enum Repeat {
     Times(u32),
     Forever(Forever),
@@ -226,7 +226,7 @@ pub(super) enum Forever {
     Forever,
 }
 
-/// One of `run`, `write`, `edit`, `read`, `agent` and `tool`, with what belongs to it.
+/// Has exactly one of `run`, `write`, `edit`, `read`, `agent` and `tool`, with the keys that belong to it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Call {

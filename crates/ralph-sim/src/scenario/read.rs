@@ -1,12 +1,12 @@
-//! From the text of a scenario file to what it says, or to every mistake in it.
+//! Parses a scenario file and collects every error in it, not only the first.
 
 use super::expect::{ENDINGS, EVENTS};
 use super::{
     AgentTurn, ApiError, Client, Expect, Hook, Interrupt, Layer, Player, Plugin, Repeat, Run,
     Scenario, SessionStep, Settings, Step, Subagent, ToolCall, Usage, near, possible, raw, wording,
 };
-use ralph_exec::config::Problem;
-use ralph_exec::fs::{self, FileError};
+use ralph_policy::config::Problem;
+use ralph_sys::fs::{self, FileError};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -14,13 +14,13 @@ use std::sync::Arc;
 use toml::Spanned;
 
 const LARGEST: usize = 4 * 1024 * 1024;
-/// What an agent is taken for when its type is not said.
+/// Default type of a subagent.
 pub(super) const USUAL_AGENT: &str = "general-purpose";
 pub(super) const SUMMARY: &str = "<summary>The work so far.</summary>";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Mistakes {
-    #[error("the scenario has mistakes")]
+    #[error("the scenario is invalid")]
     Found(Vec<Problem>),
     #[error("`{}` is not UTF-8", .0.display())]
     NotText(PathBuf),
@@ -34,20 +34,20 @@ pub fn read(path: &Path) -> Result<Scenario, Mistakes> {
     parse(&text, path)
 }
 
-/// The script of a client that is driven: who drives it says what a person would, so that nobody has to here. A
-/// scenario that is for another player stays so.
+/// Reads the script of the fake client. It needs no `person` steps, because the program that drives the client sends the
+/// prompts. A scenario with `only` keeps its player.
 pub fn read_to_pretend(path: &Path) -> Result<Scenario, Mistakes> {
     let bytes = fs::read(path, LARGEST)?;
     let text = String::from_utf8(bytes).map_err(|_| Mistakes::NotText(path.to_owned()))?;
     parse_for(&text, path, Some(raw::Player::Pretend))
 }
 
-/// `path` is where the text comes from: other files are named relative to it.
+/// Parses the text of a scenario file. Other files are resolved relative to `path`.
 pub fn parse(text: &str, path: &Path) -> Result<Scenario, Mistakes> {
     parse_for(text, path, None)
 }
 
-/// `usual` plays what names no player.
+/// `usual` is the player of a scenario without `only`.
 fn parse_for(text: &str, path: &Path, usual: Option<raw::Player>) -> Result<Scenario, Mistakes> {
     let mut reader =
         Reader { path: path.to_owned(), source: Arc::from(text), problems: Vec::new() };
@@ -63,7 +63,7 @@ fn parse_for(text: &str, path: &Path, usual: Option<raw::Player>) -> Result<Scen
     if reader.problems.is_empty() {
         return Ok(scenario);
     }
-    // As they stand in the file, whatever was looked at first.
+    // In the order of the file, not of the checks.
     reader.problems.sort_by_key(|problem| problem.span.start);
     Err(Mistakes::Found(reader.problems))
 }
@@ -128,8 +128,8 @@ impl Reader {
         let waits = file.step.iter().filter(|step| step.as_ref().screen.is_some());
         let waits = waits.map(Spanned::span);
         for span in waits.chain(file.expect.screen.as_ref().map(Spanned::span)) {
-            let message = "there is no screen here".to_owned();
-            self.problem(span, message, Some("`only = \"terminal\"` plays it in one"));
+            let message = "`screen` needs a terminal".to_owned();
+            self.problem(span, message, Some("set `only = \"terminal\"`"));
         }
     }
 
@@ -138,8 +138,8 @@ impl Reader {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
             let value = id.as_ref();
             if value.is_empty() || value.len() > 64 || !value.bytes().all(is_plain) {
-                let hint = "such as 5999882c-e786-462c-84d4-07d1c65b5e76";
-                self.problem(id.span(), "this is no id of a session".to_owned(), Some(hint));
+                let hint = "for example 5999882c-e786-462c-84d4-07d1c65b5e76";
+                self.problem(id.span(), "invalid session id".to_owned(), Some(hint));
             }
             id.into_inner()
         });
@@ -157,8 +157,8 @@ impl Reader {
         if fs::is_directory(&directory) {
             return Some(directory);
         }
-        let message = format!("there is no directory `{}`", directory.display());
-        let hint = "it is looked for beside the scenario";
+        let message = format!("directory `{}` does not exist", directory.display());
+        let hint = "the path is relative to the scenario file";
         self.problem(copy.span(), message, Some(hint));
         None
     }
@@ -168,13 +168,13 @@ impl Reader {
         named.collect()
     }
 
-    /// A relative path that stays where it is.
+    /// Checks that a path is relative and has no `.` or `..`.
     fn name(&mut self, name: Spanned<String>) -> String {
         let path = Path::new(name.as_ref());
         let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
         if name.as_ref().is_empty() || !is_inside {
-            let hint = "paths are relative, and inside the scratch directory";
-            let message = "this path leads out of the scratch directory".to_owned();
+            let hint = "use a relative path without `.` and `..`";
+            let message = "the path must stay inside the scratch directory".to_owned();
             self.problem(name.span(), message, Some(hint));
         }
         name.into_inner()
@@ -189,11 +189,11 @@ impl Reader {
             (None, Some(script), None) => Run::Script(script),
             (command, script, _) => {
                 let message = match (command, script) {
-                    (None, None) => "this hook runs nothing",
-                    (None, Some(_)) => "`args` are for a `command`",
-                    (Some(_), _) => "this hook has more than one thing to run",
+                    (None, None) => "this hook has no command",
+                    (None, Some(_)) => "`args` needs `command`",
+                    (Some(_), _) => "this hook has both `command` and `script`",
                 };
-                let hint = "give it `command`, with or without `args`, or `script`";
+                let hint = "use `command`, with or without `args`, or `script`";
                 self.problem(span, message.to_owned(), Some(hint));
                 Run::default()
             }
@@ -216,14 +216,18 @@ impl Reader {
     fn plugin(&mut self, plugin: raw::Plugin) -> Plugin {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if plugin.name.as_ref().is_empty() || !plugin.name.as_ref().bytes().all(is_plain) {
-            let hint = "letters, digits and `-`";
-            let message = "this is no name of a plugin".to_owned();
+            let hint = "use letters, digits and `-`";
+            let message = "invalid plugin name".to_owned();
             self.problem(plugin.name.span(), message, Some(hint));
         }
         let copy = plugin.copy.and_then(|copy| {
             if !plugin.hook.is_empty() {
-                let message = "this plugin has hooks of its own already".to_owned();
-                self.problem(copy.span(), message, Some("give it `copy` or `[[plugin.hook]]`"));
+                let message = "this plugin has both `copy` and hooks".to_owned();
+                self.problem(
+                    copy.span(),
+                    message,
+                    Some("use either `copy` or `[[plugin.hook]]`"),
+                );
             }
             self.copy(&copy)
         });
@@ -237,8 +241,8 @@ impl Reader {
             match self.step(step) {
                 Some(Step::Agent(turn)) => Some(turn),
                 Some(Step::Person(_) | Step::Session(_) | Step::Screen(_)) => {
-                    let message = "a subagent hears nobody but its agent".to_owned();
-                    self.problem(span, message, Some("only `agent` steps belong here"));
+                    let message = "this step is not allowed in a subagent".to_owned();
+                    self.problem(span, message, Some("use `agent` steps"));
                     None
                 }
                 None => None,
@@ -283,9 +287,9 @@ impl Reader {
             (is_person, session, is_agent) => {
                 let is_empty = !is_person && session.is_none() && !is_agent;
                 let message =
-                    if is_empty { "nothing happens here" } else { "this is more than one step" };
+                    if is_empty { "this step does nothing" } else { "this is more than one step" };
                 let message = message.to_owned();
-                let hint = "give it one of `person`, `session`, or `agent` with its `tools`";
+                let hint = "use one of `person`, `session`, or `agent` with its `tools`";
                 self.problem(span, message, Some(hint));
                 None
             }
@@ -300,12 +304,12 @@ impl Reader {
             ("stop_reason", step.stop_reason.is_some()),
         ];
         if let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
-            let message = format!("`{key}` is for a step of the agent");
+            let message = format!("`{key}` is only for agent steps");
             self.problem(span, message, None);
         }
     }
 
-    /// How often a person's words follow each other, as one prompt.
+    /// How often a person's text is repeated within one prompt.
     fn times(&mut self, step: &raw::Step) -> usize {
         let (Some(repeat), Some(text)) = (&step.repeat, &step.person) else { return 1 };
         match repeat.as_ref() {
@@ -355,7 +359,7 @@ impl Reader {
         let span = repeat.span();
         match repeat.into_inner() {
             raw::Repeat::Times(0) => {
-                let message = "a turn is taken at least once".to_owned();
+                let message = "`repeat` must be at least 1".to_owned();
                 self.problem(span, message, None);
                 Repeat::default()
             }
@@ -395,13 +399,13 @@ impl Reader {
                 Some(ToolCall::Other { name, input })
             }
             (None, None, None, None, None, None) => {
-                let hint = "give it one of `run`, `write`, `edit`, `read`, `agent` and `tool`";
+                let hint = "use one of `run`, `write`, `edit`, `read`, `agent` and `tool`";
                 self.problem(span, "this calls no tool".to_owned(), Some(hint));
                 None
             }
             _ => {
                 let message = "this is more than one tool call".to_owned();
-                let hint = "give it one of `run`, `write`, `edit`, `read`, `agent` and `tool`";
+                let hint = "use one of `run`, `write`, `edit`, `read`, `agent` and `tool`";
                 self.problem(span, message, Some(hint));
                 None
             }
@@ -419,7 +423,7 @@ impl Reader {
             ("input", tool.input.is_some() && tool.tool.is_none(), "`tool`"),
         ];
         if let Some((key, _, owner)) = given.into_iter().find(|(_, is_stray, _)| *is_stray) {
-            self.problem(span, format!("`{key}` is for {owner}"), None);
+            self.problem(span, format!("`{key}` is only for {owner}"), None);
         }
     }
 
@@ -427,9 +431,9 @@ impl Reader {
         if !known.contains(&value.as_ref().as_str()) {
             let hint = match near::meant(value.as_ref(), known.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("one of {}", known.join(", ")),
+                None => format!("expected one of {}", known.join(", ")),
             };
-            let message = format!("there is no {what} `{}`", value.as_ref());
+            let message = format!("unknown {what} `{}`", value.as_ref());
             self.problem(value.span(), message, Some(&hint));
         }
     }
@@ -466,7 +470,7 @@ impl Reader {
     }
 }
 
-/// How many tools a call names.
+/// The number of tools that a call names; valid calls name one.
 fn kinds(tool: &raw::Call) -> usize {
     let named = [&tool.run, &tool.write, &tool.edit, &tool.read, &tool.agent, &tool.tool];
     named.into_iter().flatten().count()

@@ -1,4 +1,5 @@
-//! `ralph run` in the place of the person: it drives the client, and what it tells is what happened.
+//! The `[runner]` section of a scenario: `ralph run` drives the client instead of a person, and its events form the
+//! timeline.
 
 use super::expect::{STATUSES, TOLD};
 use super::raw;
@@ -8,40 +9,40 @@ use toml::Spanned;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Runner {
-    /// What follows `ralph run`: a goal, limits, flags of the agent behind `--`.
+    /// Arguments of `ralph run`: a goal, limits, and flags of the agent after `--`.
     pub args: Vec<String>,
-    /// Further runs in the same project, started at the same moment.
+    /// Arguments of further runs in the same project, started at the same time.
     pub beside: Vec<Vec<String>>,
-    /// Flags that the agent's program adds to its command line itself, as a person's wrapper of it may.
+    /// Flags that the agent's program adds to its own command line, as a user's wrapper script may.
     pub wrapper: Vec<String>,
-    /// How often the run is gone on with when its runner was killed, or left it for a person.
+    /// How often the run is resumed after its runner was killed or left the run to a person.
     pub resumes: u32,
     pub moments: Vec<Moment>,
 }
 
-/// Something that happens to the runner while it is at work.
+/// An action on the runner or its agent while the run is going on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// When the model is asked for so many times, all sessions together.
+    /// Number of the request to the model that triggers the action, counted over all sessions.
     pub request: u64,
-    /// And so long after it.
+    /// Delay after that request.
     pub after_ms: u64,
     pub act: Act,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// With SIGKILL.
+    /// Sends SIGKILL to the runner.
     KillRunner,
-    /// The latest process of the client, with SIGKILL.
+    /// Sends SIGKILL to the latest process of the client.
     KillAgent,
-    /// A person presses Ctrl-C in the runner's terminal.
+    /// Presses Ctrl-C in the runner's terminal.
     CtrlC,
-    /// A person types this elsewhere, in the project.
+    /// Runs a command in the project, as a person in another terminal would.
     Command(String),
 }
 
-/// What `ralph simulate` says itself.
+/// Options of `ralph run` that `ralph simulate` sets.
 const OURS: [&str; 3] = ["--agent-program", "--json", "--resume"];
 
 impl Reader {
@@ -62,7 +63,7 @@ impl Reader {
         let own = args.as_ref().iter().take_while(|word| *word != "--");
         let name = |word: &String| word.split('=').next().unwrap_or_default().to_owned();
         for word in own.map(name).filter(|word| OURS.contains(&word.as_str())) {
-            let message = format!("`{word}` is given by whoever plays it");
+            let message = format!("`{word}` is set by `ralph simulate`");
             self.problem(args.span(), message, None);
         }
     }
@@ -80,8 +81,8 @@ impl Reader {
             (None, Some(raw::Key::CtrlC), None) => Act::CtrlC,
             (None, None, Some(command)) => Act::Command(command),
             _ => {
-                let hint = "give it one of `kill`, `press` and `run`";
-                self.problem(span, "this is not one thing that happens".to_owned(), Some(hint));
+                let hint = "use one of `kill`, `press` and `run`";
+                self.problem(span, "expected exactly one action".to_owned(), Some(hint));
                 return None;
             }
         };
@@ -89,7 +90,7 @@ impl Reader {
         Some(Moment { request, after_ms: moment.after_ms, act })
     }
 
-    /// What belongs to a person who talks to the client, or to a runner, and not to the other.
+    /// Rejects keys for a person if a runner drives the client, and keys for a runner otherwise.
     pub(super) fn nothing_of_another_driver(&mut self, file: &raw::File) {
         if file.runner.is_some() {
             self.nothing_of_a_person(file);
@@ -97,7 +98,7 @@ impl Reader {
             self.nothing_of_a_runner(&file.expect);
         }
         for name in file.expect.told.keys() {
-            self.one_of(name, &TOLD, "event of a runner");
+            self.one_of(name, &TOLD, "runner event");
         }
         if let Some(status) = &file.expect.status {
             self.one_of(status, &STATUSES, "status");
@@ -107,8 +108,8 @@ impl Reader {
     fn nothing_of_a_person(&mut self, file: &raw::File) {
         let runner = file.runner.as_ref().map(Spanned::span).unwrap_or_default();
         if matches!(file.only, Some(raw::Player::Simulator | raw::Player::Terminal)) {
-            let message = "who is driven by a runner is neither simulated nor at a terminal";
-            let hint = "`only = \"client\"` or `only = \"pretend\"`, or neither";
+            let message = "a runner can drive neither the simulator nor a terminal";
+            let hint = "set `only` to `client` or `pretend`, or leave it out";
             self.problem(runner.clone(), message.to_owned(), Some(hint));
         }
         let client = &file.client;
@@ -117,8 +118,8 @@ impl Reader {
             || client.autocompact.is_some()
             || client.max_turns.is_some();
         if is_started {
-            let hint = "say it in `args` of the runner, behind `--` where it is the client's";
-            let message = "the runner starts the client, not `[client]`".to_owned();
+            let hint = "use `args` of the runner; options of the client follow `--`";
+            let message = "a runner does not use these options of `[client]`".to_owned();
             self.problem(runner, message, Some(hint));
         }
         let steps = file.step.iter().filter(|step| {
@@ -129,8 +130,8 @@ impl Reader {
                 || step.interrupt.is_some()
         });
         for span in steps.map(Spanned::span) {
-            let hint = "`[[runner.at]]` says what a person does meanwhile";
-            let message = "only the runner talks to the client here".to_owned();
+            let hint = "use `[[runner.at]]` for what a person does during the run";
+            let message = "this step is not allowed with a runner".to_owned();
             self.problem(span, message, Some(hint));
         }
         let expect = &file.expect;
@@ -143,8 +144,8 @@ impl Reader {
         ];
         for (key, span) in foreign {
             let Some(span) = span else { continue };
-            let hint = "a run has `status`, `exit`, `iterations`, `sessions` and `told`";
-            self.problem(span, format!("nobody looks for `{key}` here"), Some(hint));
+            let hint = "use `status`, `exit`, `iterations`, `sessions` or `told`";
+            self.problem(span, format!("`{key}` is not available with a runner"), Some(hint));
         }
     }
 
@@ -156,8 +157,8 @@ impl Reader {
             expect.told.keys().next().map(Spanned::span),
         ];
         for span in spans.into_iter().flatten() {
-            let message = "there is no runner here".to_owned();
-            self.problem(span, message, Some("`[runner]` with `args` is one"));
+            let message = "this needs a runner".to_owned();
+            self.problem(span, message, Some("add `[runner]` with `args`"));
         }
     }
 }
@@ -174,8 +175,8 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    #[expect(clippy::too_many_lines, reason = "everything that can be wrong with one, in one look")]
-    fn what_a_runner_cannot_be_given_is_shown_where_it_is() {
+    #[expect(clippy::too_many_lines, reason = "all errors of the section in one snapshot")]
+    fn errors_in_a_runner_section() {
         let cases = [
             "[runner]",
             "[runner]\nargs = 'go'",
@@ -196,83 +197,83 @@ mod tests {
         let shown = cases.map(|case| format!("{}\n", mistakes(case)));
         insta::assert_snapshot!(shown.join("\n"), @r#"
         1: "[runner]"
-           `args` is missing here
+           missing key `args`
 
         2: "'go'"
-           this is the text "go", not a list
+           expected a list, found the string "go"
 
         2: "['go', '--json', '--agent-program=x', '--', '--resume']"
-           `--json` is given by whoever plays it
+           `--json` is set by `ralph simulate`
         2: "['go', '--json', '--agent-program=x', '--', '--resume']"
-           `--agent-program` is given by whoever plays it
+           `--agent-program` is set by `ralph simulate`
 
         3: "['--resume', 'x']"
-           `--resume` is given by whoever plays it
+           `--resume` is set by `ralph simulate`
 
         4: "0"
            requests are counted from 1
 
         5: "'host'"
-           `host` is none of what can stand here
-           there is `runner`, `agent`
+           unknown value `host`
+           expected one of `runner`, `agent`
 
         3: "[[runner.at]]"
-           this is not one thing that happens
-           give it one of `kill`, `press` and `run`
+           expected exactly one action
+           use one of `kill`, `press` and `run`
 
         3: "[[runner.at]]"
-           this is not one thing that happens
-           give it one of `kill`, `press` and `run`
+           expected exactly one action
+           use one of `kill`, `press` and `run`
 
         2: "[runner]"
-           who is driven by a runner is neither simulated nor at a terminal
-           `only = "client"` or `only = "pretend"`, or neither
+           a runner can drive neither the simulator nor a terminal
+           set `only` to `client` or `pretend`, or leave it out
 
         3: "[runner]"
-           the runner starts the client, not `[client]`
-           say it in `args` of the runner, behind `--` where it is the client's
+           a runner does not use these options of `[client]`
+           use `args` of the runner; options of the client follow `--`
 
         3: "[[step]]"
-           only the runner talks to the client here
-           `[[runner.at]]` says what a person does meanwhile
+           this step is not allowed with a runner
+           use `[[runner.at]]` for what a person does during the run
         5: "[[step]]"
-           only the runner talks to the client here
-           `[[runner.at]]` says what a person does meanwhile
+           this step is not allowed with a runner
+           use `[[runner.at]]` for what a person does during the run
 
         4: "'answer'"
-           only a pretended client can do this
-           `only = "pretend"` makes it one
+           only the fake client supports this
+           set `only = "pretend"`
 
         4: "1"
-           nobody looks for `stops` here
-           a run has `status`, `exit`, `iterations`, `sessions` and `told`
+           `stops` is not available with a runner
+           use `status`, `exit`, `iterations`, `sessions` or `told`
         5: "'Stop'"
-           nobody looks for `events` here
-           a run has `status`, `exit`, `iterations`, `sessions` and `told`
+           `events` is not available with a runner
+           use `status`, `exit`, `iterations`, `sessions` or `told`
         6: "'completed'"
-           nobody looks for `endings` here
-           a run has `status`, `exit`, `iterations`, `sessions` and `told`
+           `endings` is not available with a runner
+           use `status`, `exit`, `iterations`, `sessions` or `told`
         6: "'completed'"
            there cannot be more endings (1) than prompts (0)
 
         4: "'done'"
-           there is no status `done`
-           one of verified, claimed, exhausted, stuck, needs_human, needs_review, gate_broken, rate_limited, overridden, crashed, cancelled
+           unknown status `done`
+           expected one of verified, claimed, exhausted, stuck, needs_human, needs_review, gate_broken, rate_limited, overridden, crashed, cancelled
         5: "hold"
-           there is no event of a runner `hold`
+           unknown runner event `hold`
            did you mean `held`?
 
         3: "'stuck'"
-           there is no runner here
-           `[runner]` with `args` is one
+           this needs a runner
+           add `[runner]` with `args`
         4: "held"
-           there is no runner here
-           `[runner]` with `args` is one
+           this needs a runner
+           add `[runner]` with `args`
         "#);
     }
 
     #[test]
-    fn a_runner_is_written_as_it_is_read() {
+    fn a_runner_section_round_trips() {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let moment = |request, after_ms, act| Moment { request, after_ms, act };
         let limit = RateLimit {
@@ -282,7 +283,7 @@ mod tests {
             used_percent: Some(97),
         };
         let scenario = Scenario {
-            name: "a night".to_owned(),
+            name: "a long run".to_owned(),
             runner: Some(Box::new(Runner {
                 args: words(&["go \"on\"", "--", "--permission-mode", "plan"]),
                 beside: vec![words(&["another"])],
@@ -312,7 +313,7 @@ mod tests {
         let text = write(&scenario);
         assert_eq!(parse(&text, Path::new("one.toml")).unwrap(), scenario);
         insta::assert_snapshot!(text, @r#"
-        name = "a night"
+        name = "a long run"
 
         [runner]
         args = ['go "on"', "--", "--permission-mode", "plan"]

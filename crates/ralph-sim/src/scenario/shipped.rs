@@ -1,13 +1,13 @@
-//! The scenarios of the repository itself, under `scenarios/`.
+//! Tests of the repository's own scenarios, under `scenarios/`.
 
 use super::{Mistakes, Scenario, Step, parse, read};
-use ralph_exec::fs;
+use ralph_sys::fs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Every shipped scenario can be read, has a sentence of its own for a name, and expects something.
+/// Every shipped scenario parses, has a unique sentence as its name, and expects something.
 #[test]
-fn shipped_scenarios_are_whole() {
+fn shipped_scenarios_are_complete() {
     let mut names = BTreeMap::new();
     let mut faults = Vec::new();
     let paths = shipped();
@@ -29,7 +29,7 @@ fn shipped_scenarios_are_whole() {
     assert_eq!(faults, []);
 }
 
-/// The example that names every key is a scenario.
+/// The example in the README, which has every key, parses.
 #[test]
 fn example_is_a_scenario() {
     let place = root().join("README.md");
@@ -49,9 +49,9 @@ fn faults_of(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
         || !expect.screen.is_empty()
         || expect.status.is_some();
     let faults = [
-        (!is_sentence, "its name is no sentence"),
-        (!has_person, "it begins neither with a person nor with a runner"),
-        (!expects, "it expects neither endings nor events, nor a screen, nor the status of a run"),
+        (!is_sentence, "its name is not a sentence"),
+        (!has_person, "it starts with neither a person nor a runner"),
+        (!expects, "it expects no endings, events, screen or run status"),
     ];
     faults.into_iter().filter(|(is_fault, _)| *is_fault).map(|(_, fault)| fault)
 }
@@ -62,7 +62,7 @@ fn shipped() -> Vec<PathBuf> {
     while let Some(place) = places.pop() {
         for name in fs::list(&place, 10_000).unwrap() {
             let path = place.join(name);
-            // The policy of a project that a scenario is played in is none.
+            // A `ralph.toml` is the policy of a scenario's project, not a scenario.
             let is_policy = path.ends_with("ralph.toml");
             if fs::is_directory(&path) {
                 places.push(path);

@@ -1,4 +1,4 @@
-//! Every mistake in a scenario is shown where it is, and what is written reads back the same.
+//! Error messages with their locations, and round trips through the writer.
 
 use super::*;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ pub(super) fn mistakes(text: &str) -> String {
     }
 }
 
-/// What every scenario needs, on the first line.
+/// A scenario with the required prompt on its first line.
 fn told(rest: &str) -> String {
     format!("step = [{{ person = \"go\" }}]\n{rest}")
 }
@@ -54,69 +54,69 @@ fn keys_and_types_are_checked() {
     let shown = cases.map(|case| format!("{}\n", mistakes(&told(case))));
     insta::assert_snapshot!(shown.join("\n"), @r#"
     2: "nmae"
-       there is no key `nmae` here
+       unknown key `nmae`
        did you mean `name`?
 
     2: "colour"
-       there is no key `colour` here
-       there is `name`, `only`, `client`, `runner`, `env`, `copy`, `files`, `home`, `setup`, `settings`, `hook`, `plugin`, `step`, `subagent`, `summary`, `expect`
+       unknown key `colour`
+       expected one of `name`, `only`, `client`, `runner`, `env`, `copy`, `files`, `home`, `setup`, `settings`, `hook`, `plugin`, `step`, `subagent`, `summary`, `expect`
 
     2: "5"
-       this is the number 5, not a string
+       expected a string, found the number 5
 
     2: "true"
-       this is true, not a string
+       expected a string, found true
 
     2: "['x']"
-       this is a list, not a string
+       expected a string, found a list
 
     2: "'make'"
-       this is the text "make", not a list
+       expected a list, found the string "make"
 
     2: "{ text = 'x' }"
-       this is a table, not a string
+       expected a string, found a table
 
     3: "max_turn"
-       there is no key `max_turn` here
+       unknown key `max_turn`
        did you mean `max_turns`?
 
     3: "-3"
-       this is the number -3, not a whole number that is not negative
+       expected a non-negative integer, found the number -3
 
     3: "'../x'"
-       this is no id of a session
-       such as 5999882c-e786-462c-84d4-07d1c65b5e76
+       invalid session id
+       for example 5999882c-e786-462c-84d4-07d1c65b5e76
 
     2: "[[hook]]"
-       `event` is missing here
+       missing key `event`
 
     5: "'projct'"
-       `projct` is none of what can stand here
+       unknown value `projct`
        did you mean `project`?
 
     5: "'5'"
-       this is the text "5", not a number
+       expected a number, found the string "5"
 
     3: "'a/b'"
-       this is no name of a plugin
-       letters, digits and `-`
+       invalid plugin name
+       use letters, digits and `-`
 
     4: "'often'"
-       this is neither a number of times nor "forever"
+       expected a number of times, or "forever"
 
     4: "0"
-       a turn is taken at least once
+       `repeat` must be at least 1
 
     4: "'now'"
-       `now` is none of what can stand here
-       there is `answer`, `tools`
+       unknown value `now`
+       expected one of `answer`, `tools`
 
     3: "stop"
-       there is no key `stop` here
+       unknown key `stop`
        did you mean `stops`?
 
     3: "'a'"
-       this is the text "a", not a table
+       expected a table, found the string "a"
     "#);
 }
 
@@ -133,33 +133,33 @@ fn events_and_hooks_are_checked() {
     let shown = cases.map(|case| format!("{}\n", mistakes(&told(case))));
     insta::assert_snapshot!(shown.join("\n"), @r#"
     3: "'Stopp'"
-       there is no event `Stopp`
+       unknown event `Stopp`
        did you mean `Stop`?
 
     3: "'OnSave'"
-       there is no event `OnSave`
-       one of SessionStart, UserPromptSubmit, UserPromptExpansion, PreToolUse, PostToolUse, PostToolUseFailure, PostToolBatch, Stop, SubagentStart, SubagentStop, TaskCreated, TaskCompleted, TeammateIdle, PreCompact, PostCompact, StopFailure, SessionEnd, Notification
+       unknown event `OnSave`
+       expected one of SessionStart, UserPromptSubmit, UserPromptExpansion, PreToolUse, PostToolUse, PostToolUseFailure, PostToolBatch, Stop, SubagentStart, SubagentStop, TaskCreated, TaskCompleted, TeammateIdle, PreCompact, PostCompact, StopFailure, SessionEnd, Notification
 
     3: "'Stop'"
-       this hook runs nothing
-       give it `command`, with or without `args`, or `script`
+       this hook has no command
+       use `command`, with or without `args`, or `script`
 
     3: "'Stop'"
-       this hook has more than one thing to run
-       give it `command`, with or without `args`, or `script`
+       this hook has both `command` and `script`
+       use `command`, with or without `args`, or `script`
 
     3: "'Stop'"
-       `args` are for a `command`
-       give it `command`, with or without `args`, or `script`
+       `args` needs `command`
+       use `command`, with or without `args`, or `script`
 
     4: "'Stop'"
-       this hook runs nothing
-       give it `command`, with or without `args`, or `script`
+       this hook has no command
+       use `command`, with or without `args`, or `script`
     "#);
 }
 
 #[test]
-fn steps_are_one_thing_each() {
+fn a_step_does_exactly_one_thing() {
     let cases = [
         "",
         "[[step]]\nagent = 'x'",
@@ -175,59 +175,59 @@ fn steps_are_one_thing_each() {
     let shown = cases.map(|case| format!("{}\n", mistakes(case)));
     insta::assert_snapshot!(shown.join("\n"), @r#"
     1: ""
-       nobody says anything in this scenario
+       this scenario has no prompt
        begin with a `[[step]]` that has `person = "…"`
 
     1: ""
-       nobody says anything in this scenario
+       this scenario has no prompt
        begin with a `[[step]]` that has `person = "…"`
 
     1: "[[step]]"
        this is more than one step
-       give it one of `person`, `session`, or `agent` with its `tools`
+       use one of `person`, `session`, or `agent` with its `tools`
 
     3: "[[step]]"
        this is more than one step
-       give it one of `person`, `session`, or `agent` with its `tools`
+       use one of `person`, `session`, or `agent` with its `tools`
 
     3: "[[step]]"
-       nothing happens here
-       give it one of `person`, `session`, or `agent` with its `tools`
+       this step does nothing
+       use one of `person`, `session`, or `agent` with its `tools`
     4: "[[step]]"
-       nothing happens here
-       give it one of `person`, `session`, or `agent` with its `tools`
+       this step does nothing
+       use one of `person`, `session`, or `agent` with its `tools`
 
     4: "{ run = 'x', read = 'y' }"
        this is more than one tool call
-       give it one of `run`, `write`, `edit`, `read`, `agent` and `tool`
+       use one of `run`, `write`, `edit`, `read`, `agent` and `tool`
     4: "{ text = 'z' }"
        this calls no tool
-       give it one of `run`, `write`, `edit`, `read`, `agent` and `tool`
+       use one of `run`, `write`, `edit`, `read`, `agent` and `tool`
     4: "{ input = {} }"
        this calls no tool
-       give it one of `run`, `write`, `edit`, `read`, `agent` and `tool`
+       use one of `run`, `write`, `edit`, `read`, `agent` and `tool`
 
     5: "{ person = 'y' }"
-       a subagent hears nobody but its agent
-       only `agent` steps belong here
+       this step is not allowed in a subagent
+       use `agent` steps
 
     4: "{ status = 529 }"
-       `type` is missing here
+       missing key `type`
 
     1: "[[step]]"
-       `usage` is for a step of the agent
+       `usage` is only for agent steps
     4: "[[step]]"
-       `repeat` is for a step of the agent
+       `repeat` is only for agent steps
 
     4: "{ run = 'x', text = 'y' }"
-       `text` is for `write`
+       `text` is only for `write`
     4: "{ read = 'x', background = true }"
-       `background` is for `run` and `agent`
+       `background` is only for `run` and `agent`
     "#);
 }
 
 #[test]
-fn prompts_directories_and_plugins_have_bounds() {
+fn limits_of_prompts_directories_and_plugins() {
     let forever = "[[step]]\nperson = \"Go.\"\nrepeat = \"forever\"";
     let large = "[[step]]\nperson = \"Go.\"\nrepeat = 4000000000";
     let out = "[client]\ndirectory = \"../x\"\n[[step]]\nperson = \"Go.\"";
@@ -240,44 +240,44 @@ fn prompts_directories_and_plugins_have_bounds() {
        a prompt has at most 4194304 bytes
 
     2: "\"../x\""
-       this path leads out of the scratch directory
-       paths are relative, and inside the scratch directory
+       the path must stay inside the scratch directory
+       use a relative path without `.` and `..`
 
     3: "\"no\""
-       this plugin has hooks of its own already
-       give it `copy` or `[[plugin.hook]]`
+       this plugin has both `copy` and hooks
+       use either `copy` or `[[plugin.hook]]`
     3: "\"no\""
-       there is no directory `/scenarios/no`
-       it is looked for beside the scenario
+       directory `/scenarios/no` does not exist
+       the path is relative to the scenario file
     "#);
     let scenario = parse("[[step]]\nperson = \"Go.\"\nrepeat = 3", Path::new("one.toml")).unwrap();
     assert_eq!(scenario.steps, [Step::Person("Go.Go.Go.".to_owned())]);
 }
 
 #[test]
-fn only_a_pretended_client_crashes_hangs_and_has_limits() {
+fn only_the_fake_client_crashes_hangs_and_has_limits() {
     let text = "\
         [[step]]\ncrash = \"stop\"\n[[step]]\nagent = \"x\"\ncrash = { at = \"idle\", exit = 3 }\n[[step]]\nhang = \"client\"\n\
         [[step]]\nrate_limit = { resets_in_ms = 5 }\n[[step]]\nerror = { status = 0, type = \"\", message = \"\" }\n";
     insta::assert_snapshot!(mistakes(text), @r#"
     1: ""
-       nobody says anything in this scenario
+       this scenario has no prompt
        begin with a `[[step]]` that has `person = "…"`
     2: "\"stop\""
-       only a pretended client can do this
-       `only = "pretend"` makes it one
+       only the fake client supports this
+       set `only = "pretend"`
     5: "{ at = \"idle\", exit = 3 }"
-       only a pretended client can do this
-       `only = "pretend"` makes it one
+       only the fake client supports this
+       set `only = "pretend"`
     7: "\"client\""
-       only a pretended client can do this
-       `only = "pretend"` makes it one
+       only the fake client supports this
+       set `only = "pretend"`
     9: "{ resets_in_ms = 5 }"
-       only a pretended client can do this
-       `only = "pretend"` makes it one
+       only the fake client supports this
+       set `only = "pretend"`
     11: "0"
-       only a pretended client can do this
-       `only = "pretend"` makes it one
+       only the fake client supports this
+       set `only = "pretend"`
     "#);
     let text = format!("only = \"pretend\"\n{text}");
     assert_eq!(mistakes(&text), "no mistake");
@@ -295,24 +295,24 @@ fn only_a_pretended_client_crashes_hangs_and_has_limits() {
     let wrong = wrong.map(|keys| mistakes(&format!("only = \"pretend\"\n[[step]]\n{keys}")));
     insta::assert_snapshot!(wrong.join("\n"), @r#"
     3: "\"never\""
-       this is neither a point of a turn nor { at = "…", exit = 1 }
+       expected a point in a turn, or { at = "…", exit = 1 }
     3: "{ at = \"stop\" }"
-       this is neither a point of a turn nor { at = "…", exit = 1 }
+       expected a point in a turn, or { at = "…", exit = 1 }
     4: "\"answer\""
-       who crashes does not hang
-       give it one of `crash` and `hang`
+       a turn cannot both crash and hang
+       use either `crash` or `hang`
     3: "\"forever\""
-       `forever` is none of what can stand here
-       there is `answer`, `client`
+       unknown value `forever`
+       expected one of `answer`, `client`
     3: "\"reject\""
-       there is no status of a limit `reject`
+       unknown rate limit status `reject`
        did you mean `rejected`?
     3: "resets"
-       there is no key `resets` here
-       there is `status`, `type`, `resets_in_ms`, `used_percent`
+       unknown key `resets`
+       expected one of `status`, `type`, `resets_in_ms`, `used_percent`
     2: "[[step]]"
        this is more than one step
-       give it one of `person`, `session`, or `agent` with its `tools`
+       use one of `person`, `session`, or `agent` with its `tools`
     "#);
 }
 
@@ -322,17 +322,17 @@ fn only_a_terminal_has_a_screen() {
         "[[step]]\nperson = \"Go.\"\n[[step]]\nscreen = \"held\"\n[expect]\nscreen = [\"held\"]\n";
     insta::assert_snapshot!(mistakes(text), @r#"
     3: "[[step]]"
-       there is no screen here
-       `only = "terminal"` plays it in one
+       `screen` needs a terminal
+       set `only = "terminal"`
     6: "[\"held\"]"
-       there is no screen here
-       `only = "terminal"` plays it in one
+       `screen` needs a terminal
+       set `only = "terminal"`
     "#);
     assert_eq!(mistakes(&format!("only = \"terminal\"\n{text}")), "no mistake");
 }
 
 #[test]
-fn what_cannot_come_true_is_a_mistake() {
+fn contradictory_expectations_are_errors() {
     let cases = [
         "stops = 1\nblocks = 2",
         "requests = 1\nstops = 2",
@@ -359,19 +359,19 @@ fn what_cannot_come_true_is_a_mistake() {
        there cannot be more endings (2) than prompts (1)
 
     3: "'complete'"
-       there is no ending `complete`
+       unknown ending `complete`
        did you mean `completed`?
 
     3: "'well'"
-       there is no ending `well`
-       one of completed, stop_hook_prevented, hook_stopped, tool_deferred, prompt_blocked, api_error, image_error, max_turns, aborted_streaming, aborted_tools
+       unknown ending `well`
+       expected one of completed, stop_hook_prevented, hook_stopped, tool_deferred, prompt_blocked, api_error, image_error, max_turns, aborted_streaming, aborted_tools
 
     3: "'Stoop'"
-       there is no event `Stoop`
+       unknown event `Stoop`
        did you mean `Stop`?
 
     3: "'a'"
-       this file is expected to be there, and not to be
+       this file is expected both to exist and to be absent
 
     3: "1"
        there cannot be more stops (1) than requests (0)
@@ -386,7 +386,7 @@ fn what_cannot_come_true_is_a_mistake() {
 }
 
 #[test]
-fn files_stay_where_they_belong() {
+fn files_stay_inside_the_scratch_directory() {
     let cases = [
         "copy = 'nowhere'",
         "[files]\n\"../x\" = ''",
@@ -397,32 +397,32 @@ fn files_stay_where_they_belong() {
     let shown = cases.map(|case| format!("{}\n", mistakes(&told(case))));
     insta::assert_snapshot!(shown.join("\n"), @r#"
     2: "'nowhere'"
-       there is no directory `/scenarios/nowhere`
-       it is looked for beside the scenario
+       directory `/scenarios/nowhere` does not exist
+       the path is relative to the scenario file
 
     3: "\"../x\""
-       this path leads out of the scratch directory
-       paths are relative, and inside the scratch directory
+       the path must stay inside the scratch directory
+       use a relative path without `.` and `..`
 
     3: "\"/etc/passwd\""
-       this path leads out of the scratch directory
-       paths are relative, and inside the scratch directory
+       the path must stay inside the scratch directory
+       use a relative path without `.` and `..`
 
     3: "\"\""
-       this path leads out of the scratch directory
-       paths are relative, and inside the scratch directory
+       the path must stay inside the scratch directory
+       use a relative path without `.` and `..`
 
     3: "'a/../../b'"
-       this path leads out of the scratch directory
-       paths are relative, and inside the scratch directory
+       the path must stay inside the scratch directory
+       use a relative path without `.` and `..`
     4: "\"./x\""
-       this path leads out of the scratch directory
-       paths are relative, and inside the scratch directory
+       the path must stay inside the scratch directory
+       use a relative path without `.` and `..`
     "#);
 }
 
 #[test]
-fn what_is_no_toml_is_shown_where_it_breaks() {
+fn toml_syntax_errors_have_a_location() {
     let cases = [
         "name = ",
         "name = 'x",
@@ -458,11 +458,11 @@ fn what_is_no_toml_is_shown_where_it_breaks() {
 }
 
 #[test]
-fn files_that_cannot_be_read_say_why() {
+fn errors_of_unreadable_files() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| {
         let path = directory.path().join(name);
-        ralph_exec::fs::put(&path, bytes, ralph_exec::fs::Mode::Ordinary).unwrap();
+        ralph_sys::fs::put(&path, bytes, ralph_sys::fs::Mode::Ordinary).unwrap();
         path
     };
     let cases = [
@@ -610,8 +610,8 @@ fn read_back(scenario: &Scenario) -> Scenario {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "everything that a scenario can say, in one file")]
-fn a_scenario_is_written_as_people_write_it() {
+#[expect(clippy::too_many_lines, reason = "every key of a scenario in one snapshot")]
+fn writes_readable_toml() {
     let small = Scenario {
         name: "small".to_owned(),
         steps: vec![Step::Person("go".to_owned()), Step::Agent(turn("Done."))],
@@ -787,7 +787,7 @@ fn a_scenario_is_written_as_people_write_it() {
     "#);
 }
 
-/// Text with all that TOML makes a difference of.
+/// Text with every character that TOML treats specially.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("\"".to_owned()),
@@ -823,7 +823,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_is_written_reads_back_the_same(
+    fn a_written_scenario_parses_to_the_same_scenario(
         texts in proptest::collection::vec(text(), 5),
         fields in proptest::collection::btree_map(text(), value(), 0..4),
         timeout in proptest::option::of(0.0..1e6),

@@ -1,8 +1,8 @@
-//! Values as people write them in TOML.
+//! Formats values as readable TOML.
 
 use serde_json::{Number, Value};
 
-/// A list of more characters goes over several lines.
+/// A longer list is split over several lines.
 const WIDE: usize = 90;
 
 pub(super) fn key(name: &str) -> String {
@@ -10,7 +10,7 @@ pub(super) fn key(name: &str) -> String {
     if !name.is_empty() && name.bytes().all(is_bare) { name.to_owned() } else { basic(name) }
 }
 
-/// In the form that needs the fewest escapes: of several lines, literal, or plain.
+/// In the form that needs the fewest escapes: multi-line, literal, or basic.
 pub(super) fn string(text: &str) -> String {
     let is_plain = !text.chars().any(is_escaped);
     let is_awkward = text.contains(['\\', '"']);
@@ -45,7 +45,7 @@ pub(super) fn number(number: f64) -> String {
     }
 }
 
-/// JSON on one line.
+/// Formats JSON as an inline value. Nulls are left out.
 pub(super) fn inline(value: &Value) -> String {
     match value {
         Value::Null => "{}".to_owned(),
@@ -119,7 +119,7 @@ fn push(out: &mut String, char: char) {
     }
 }
 
-/// What TOML does not take as it is, and what a terminal or an eye would be led astray by.
+/// Characters that TOML requires to be escaped, and invisible ones that could mislead a reader.
 fn is_escaped(char: char) -> bool {
     let is_hidden = matches!(char,
         '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'

@@ -1,20 +1,20 @@
-//! What serde says about a file, in words for people.
+//! Turns the error messages of serde into readable ones.
 
 use super::near;
 
-/// A message, and a hint if there is one.
+/// Returns a message and an optional hint.
 pub(super) fn explain(message: &str) -> (String, Option<String>) {
     if let Some((name, known)) = unknown(message, "unknown field ") {
-        return (format!("there is no key `{name}` here"), Some(suggest(name, &known)));
+        return (format!("unknown key `{name}`"), Some(suggest(name, &known)));
     }
     if let Some((name, known)) = unknown(message, "unknown variant ") {
-        return (format!("`{name}` is none of what can stand here"), Some(suggest(name, &known)));
+        return (format!("unknown value `{name}`"), Some(suggest(name, &known)));
     }
     if let Some(name) = message.strip_prefix("missing field ") {
-        return (format!("{name} is missing here"), None);
+        return (format!("missing key {name}"), None);
     }
     if let Some((found, expected)) = found_and_expected(message) {
-        return (format!("this is {found}, not {expected}"), None);
+        return (format!("expected {expected}, found {found}"), None);
     }
     (message.trim_end().to_owned(), None)
 }
@@ -26,7 +26,7 @@ fn unknown<'a>(message: &'a str, begins: &str) -> Option<(&'a str, Vec<&'a str>)
         .strip_prefix('`')?
         .rsplit_once("`, expected ")
         .or_else(|| Some((message.strip_prefix(begins)?.strip_prefix('`')?, "")))?;
-    // A name may have a backtick of its own; what is expected has pairs of them.
+    // The name may contain a backtick; the expected words are in pairs of them.
     Some((name, rest.split('`').skip(1).step_by(2).collect()))
 }
 
@@ -35,7 +35,7 @@ fn suggest(written: &str, known: &[&str]) -> String {
         return format!("did you mean `{meant}`?");
     }
     let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
-    format!("there is {}", known.join(", "))
+    format!("expected one of {}", known.join(", "))
 }
 
 /// ``invalid type: integer `5`, expected a string``
@@ -45,7 +45,7 @@ fn found_and_expected(message: &str) -> Option<(String, &str)> {
         .or_else(|| message.strip_prefix("invalid value: "))?;
     let (found, expected) = rest.rsplit_once(", expected ")?;
     let found = match found.split_once(' ') {
-        Some(("string", text)) => format!("the text {text}"),
+        Some(("string", text)) => format!("the string {text}"),
         Some(("integer" | "floating", text)) => {
             format!("the number {}", text.strip_prefix("point ").unwrap_or(text).replace('`', ""))
         }
@@ -57,11 +57,11 @@ fn found_and_expected(message: &str) -> Option<(String, &str)> {
     Some((found, plainly(expected)))
 }
 
-/// Types of Rust and serde's names for those of TOML.
+/// Replaces Rust type names and serde's terms with those of TOML.
 fn plainly(expected: &str) -> &str {
     match expected {
-        "u16" | "u32" | "u64" => "a whole number that is not negative",
-        "i32" => "a whole number",
+        "u16" | "u32" | "u64" => "a non-negative integer",
+        "i32" => "an integer",
         "f64" => "a number",
         "a map" => "a table",
         "a sequence" => "a list",

@@ -1,4 +1,4 @@
-//! From a scenario to the text of its file: what [`super::parse`] reads back is the same scenario.
+//! Writes a scenario as the text of its file. [`super::parse`] turns the text back into the same scenario.
 
 use super::read::{SUMMARY, USUAL_AGENT};
 use super::toml_text::{inline, key, list, number, string};
@@ -8,7 +8,7 @@ use super::{
 };
 use std::collections::BTreeMap;
 
-/// Readable TOML in an order of its own. JSON's null, which TOML lacks, is left out.
+/// Returns readable TOML in a fixed order of keys. JSON nulls, which TOML lacks, are left out.
 pub fn write(scenario: &Scenario) -> String {
     let mut out = Text::default();
     out.set("name", &string(&scenario.name));
@@ -185,12 +185,12 @@ fn step(out: &mut Text, step: &Step) {
 }
 
 fn agent_turn(out: &mut Text, turn: &AgentTurn) {
-    let is_told = turn.error.is_some()
+    let has_other_keys = turn.error.is_some()
         || !turn.tools.is_empty()
         || turn.interrupt != Interrupt::No
         || turn.mishap != Mishap::None
         || turn.rate_limit.is_some();
-    if !turn.text.is_empty() || !is_told {
+    if !turn.text.is_empty() || !has_other_keys {
         out.set("agent", &string(&turn.text));
     }
     match &turn.tools[..] {
@@ -337,7 +337,7 @@ fn strings(texts: &[String]) -> String {
     list(texts.iter().map(|text| string(text)))
 }
 
-/// TOML's numbers end where a signed one does.
+/// TOML integers are signed; larger values are capped.
 fn count(number: u64) -> String {
     i64::try_from(number).unwrap_or(i64::MAX).to_string()
 }

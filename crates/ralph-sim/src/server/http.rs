@@ -1,7 +1,7 @@
 //! As much of HTTP/1.1 as clients of the Messages API speak. Every size and every wait has a bound.
 
 use super::room::{Room, SMALL, Taken};
-use ralph_exec::clock::Deadline;
+use ralph_sys::clock::Deadline;
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -220,7 +220,7 @@ impl Connection {
             Ok(0) => true,
             Ok(_) => {
                 // Sent before its time: there is nothing to wait with but the clock.
-                ralph_exec::clock::pause(wait);
+                ralph_sys::clock::pause(wait);
                 false
             }
             Err(error) => {

@@ -2,7 +2,7 @@
 //! for a key.
 
 use crate::scenario::{ApiError, RateLimit};
-use ralph_exec::clock;
+use ralph_sys::clock;
 
 const REJECTED: &str = "rejected";
 const MESSAGE: &str =

@@ -16,7 +16,7 @@ use crate::wire;
 use asked::Asking;
 use http::{Answer, Connection, Received, Request, With};
 use message::Message;
-use ralph_exec::clock::{self, Deadline};
+use ralph_sys::clock::{self, Deadline};
 use room::{Room, Taken};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

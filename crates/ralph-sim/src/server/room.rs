@@ -1,6 +1,6 @@
 //! Room for large bodies: one at a time, however many connections there are.
 
-use ralph_exec::clock::Deadline;
+use ralph_sys::clock::Deadline;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// What any connection may hold at any time.

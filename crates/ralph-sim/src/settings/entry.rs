@@ -1,10 +1,11 @@
-//! One handler of the settings. The client drops an entry with a field of a wrong type and keeps its neighbours.
+//! Parses one handler entry of the settings. The client drops an entry with a field of a wrong type and keeps the
+//! others.
 
 use serde_json::{Map, Value};
 
 use super::{Kind, Mode};
 
-/// What the entry itself says; where it stands is not its business.
+/// The fields of the entry itself, without its event, matcher and source.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) kind: Kind,
@@ -13,7 +14,7 @@ pub(super) struct Entry {
     pub(super) condition: Option<String>,
 }
 
-/// What must be a string for the entry to be kept, by type.
+/// The fields that must be strings, by type of handler. `None` for an unknown type.
 fn required(kind: &str) -> Option<&'static [&'static str]> {
     Some(match kind {
         "command" => &["command"],
@@ -32,7 +33,7 @@ pub(super) fn read(value: &Value) -> Result<Entry, String> {
     let required = required(kind).ok_or_else(|| format!("has the unknown type `{kind}`"))?;
     for field in required {
         if !fields.get(*field).is_some_and(Value::is_string) {
-            return Err(format!("needs `{field}`, a string"));
+            return Err(format!("has no `{field}` string"));
         }
     }
     for field in ["if", "statusMessage", "rewakeMessage"] {
@@ -100,7 +101,9 @@ fn wrong(
     wanted: &str,
 ) -> Result<(), String> {
     match fields.get(field) {
-        Some(value) if !fits(value) => Err(format!("has a `{field}` that is not {wanted}")),
+        Some(value) if !fits(value) => {
+            Err(format!("has an invalid `{field}` (expected {wanted})"))
+        }
         _ => Ok(()),
     }
 }

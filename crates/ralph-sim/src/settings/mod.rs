@@ -1,8 +1,7 @@
-//! Which handlers an event has, from the settings files and plugins, read as leniently as the client reads them.
+//! Loads hooks from settings files and plugins, as leniently as the client does.
 //!
-//! Measured on the pinned client, 2.1.325: a file that is no JSON, or has a known setting of a wrong type, counts for
-//! nothing; an entry among the hooks that is wrong is dropped alone. The client says nothing of either; here each is a
-//! [`Notice`].
+//! Measured on the pinned client, 2.1.325: the client ignores a whole file if it is not JSON or has a known setting of a
+//! wrong type; among the hooks it drops only the invalid entry. It reports neither. Here each is a [`SettingsNotice`].
 
 mod entry;
 
@@ -14,11 +13,11 @@ use thiserror::Error;
 
 use crate::matcher::{self, Matcher};
 
-/// What a handler may take where nobody says otherwise, in seconds.
+/// Default timeout of a handler, in seconds.
 const TIMEOUT: f64 = 600.0;
 const PROMPT_TIMEOUT: f64 = 30.0;
 const DISPLAY_TIMEOUT: f64 = 10.0;
-/// What all handlers of the end of a session share.
+/// Total time for all `SessionEnd` handlers, in seconds.
 const END_BUDGET: f64 = 1.5;
 
 pub const EVENTS: [&str; 33] = [
@@ -64,7 +63,7 @@ pub struct Layer<'a> {
     pub text: &'a str,
 }
 
-/// In the order in which the client reads them: a later one's settings win, and its handlers start later.
+/// In the order in which the client reads them: later settings win, and later handlers start later.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     User,
@@ -96,12 +95,12 @@ impl fmt::Display for Source {
 pub struct Hook {
     pub event: String,
     pub kind: Kind,
-    /// In seconds, where the settings say.
+    /// In seconds, if the settings set it.
     pub timeout: Option<f64>,
     pub mode: Mode,
     pub source: Source,
     pub matcher: Matcher,
-    /// `if`: a permission rule over the tool call. Only the tool's name in it is looked at here.
+    /// `if`: a permission rule for the tool call. Only its tool name is compared here.
     pub condition: Option<String>,
 }
 
@@ -109,7 +108,7 @@ pub struct Hook {
 pub enum Kind {
     Command {
         command: String,
-        /// With arguments there is no shell.
+        /// If set, the command runs without a shell.
         args: Option<Vec<String>>,
     },
     /// A type of handler that is not simulated.
@@ -119,16 +118,16 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Waits,
-    /// The client does not wait, and the answer counts for nothing.
+    /// The client does not wait, and ignores the answer.
     Async,
-    /// As `Async`, but exit 2 wakes an idle session; without one to wake it waits like any other.
+    /// Like `Async`, but exit 2 wakes an idle session. If there is no session to wake, the client waits.
     Rewakes,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loaded {
     handlers: Vec<Hook>,
-    /// What the settings add to the environment; it wins over the client's own.
+    /// Variables that the settings add; they override the client's environment.
     pub env: BTreeMap<String, String>,
     pub disabled: bool,
     pub notices: Vec<Notice>,
@@ -143,15 +142,15 @@ pub struct Notice {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Problem {
-    #[error("not a JSON object ({0}), so none of it counts")]
+    #[error("not a JSON object ({0}); the client ignores the whole file")]
     NotJson(String),
-    #[error("`{setting}` is not {wanted}, so none of the file counts")]
+    #[error("`{setting}` is not {wanted}; the client ignores the whole file")]
     Rejected { setting: &'static str, wanted: &'static str },
-    #[error("there is no object `hooks`, so there are no handlers")]
+    #[error("no `hooks` object, so there are no hooks")]
     Hooks,
     #[error("`{0}` is not an event")]
     UnknownEvent(String),
-    #[error("{place} {why}, so it is left out")]
+    #[error("{place} {why}; the client ignores it")]
     Dropped { place: String, why: String },
     #[error("matcher `{matcher}` matches nothing: {why}")]
     Matcher { matcher: String, why: String },
@@ -159,10 +158,10 @@ pub enum Problem {
     Disabled,
 }
 
-/// Takes the layers in any order.
+/// Loads all layers, given in any order.
 pub fn load(layers: &[Layer<'_>]) -> Loaded {
     let mut layers: Vec<_> = layers.iter().collect();
-    // Stable, so that plugins keep the order in which they were given.
+    // The sort is stable, so that plugins keep their order.
     layers.sort_by_key(|layer| match layer.source {
         Source::User => 0,
         Source::Project => 1,
@@ -200,7 +199,7 @@ pub fn load(layers: &[Layer<'_>]) -> Loaded {
 }
 
 impl Loaded {
-    /// In the order in which the client starts them. The subject is what a matcher is compared with
+    /// The handlers of an event, in the order in which the client starts them. Matchers are compared with the subject
     /// ([`matcher::subject_field`]).
     pub fn handlers(&self, event: &str, subject: Option<&str>) -> Vec<&Hook> {
         if self.disabled {
@@ -211,7 +210,7 @@ impl Loaded {
         for handler in
             self.handlers.iter().filter(|handler| handler.event == event && handler.wants(subject))
         {
-            // The first of a kind keeps its place, the last its settings.
+            // Of identical handlers, the first determines the position and the last the settings.
             match chosen.iter_mut().find(|earlier| earlier.is_same_as(handler)) {
                 Some(earlier) => *earlier = handler,
                 None => chosen.push(handler),
@@ -220,7 +219,7 @@ impl Loaded {
         chosen
     }
 
-    /// What a handler may take, in seconds.
+    /// The timeout of a handler, in seconds.
     pub fn limit(&self, handler: &Hook) -> f64 {
         let usual = match handler.event.as_str() {
             "UserPromptSubmit" => PROMPT_TIMEOUT,
@@ -231,7 +230,7 @@ impl Loaded {
         handler.timeout.unwrap_or(usual)
     }
 
-    /// The end of a session waits for all its handlers together this long. A plugin cannot raise it.
+    /// How long the client waits for all `SessionEnd` handlers together. A plugin cannot raise it.
     fn end_budget(&self) -> f64 {
         self.handlers
             .iter()
@@ -278,12 +277,14 @@ impl Loaded {
             return self.drop(source, place, "is not an object");
         };
         let Some(Value::Array(entries)) = fields.get("hooks") else {
-            return self.drop(source, place, "has no list `hooks`");
+            return self.drop(source, place, "has no `hooks` list");
         };
         let matcher = match fields.get("matcher") {
             None => Matcher::All,
             Some(Value::String(text)) => Matcher::read(text),
-            Some(_) => return self.drop(source, place, "has a `matcher` that is not a string"),
+            Some(_) => {
+                return self.drop(source, place, "has an invalid `matcher` (expected a string)");
+            }
         };
         if let (Matcher::Nothing(why), Some(_)) = (&matcher, matcher::subject_field(event)) {
             let matcher =
@@ -330,7 +331,7 @@ impl Hook {
         by_matcher && by_condition
     }
 
-    /// The client runs such a pair once.
+    /// Whether the client treats the two as one handler and runs them once.
     fn is_same_as(&self, other: &Self) -> bool {
         let root = |handler: &Self| match &handler.source {
             Source::Plugin { root, .. } => Some(root.clone()),
@@ -343,7 +344,7 @@ impl Hook {
     }
 }
 
-/// A file with nothing in it is no mistake.
+/// Parses a settings file. An empty file is valid.
 fn file(text: &str) -> Result<Map<String, Value>, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
@@ -351,12 +352,12 @@ fn file(text: &str) -> Result<Map<String, Value>, Problem> {
     }
     match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(Problem::NotJson("something else".to_owned())),
+        Ok(_) => Err(Problem::NotJson("another type".to_owned())),
         Err(error) => Err(Problem::NotJson(error.to_string())),
     }
 }
 
-/// The settings seen to take the whole file down with them; the client knows more such.
+/// Rejects a file for a setting of a wrong type. The list has the settings that were tested; the client checks more.
 fn acceptable(fields: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
     type Rule = (&'static str, fn(&Value) -> bool, &'static str);
     let rules: [Rule; 5] = [
@@ -380,7 +381,7 @@ fn is_permissions(value: &Value) -> bool {
     })
 }
 
-/// As JavaScript writes a value where a string is wanted.
+/// Converts a value to a string as JavaScript does.
 fn written(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! Every row was asked of the client, 2.1.325, unless it says otherwise.
+//! Every row was verified against the client, 2.1.325, unless noted otherwise.
 
 use serde_json::json;
 
@@ -55,7 +55,7 @@ fn notices(loaded: &Loaded) -> Vec<String> {
 }
 
 #[test]
-fn a_handler_is_all_that_its_entry_says() {
+fn a_handler_has_all_fields_of_its_entry() {
     let text = json!({"hooks": {"PreToolUse": [{"matcher": "Edit|Write", "hooks": [
         {"type": "command", "command": "/a", "args": ["b"], "timeout": 0.5, "async": true, "if": "Edit(*.rs)",
          "once": true, "statusMessage": "s", "unknown": 1},
@@ -102,7 +102,7 @@ fn handlers_start_in_the_order_of_their_layers() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_counts_for_nothing() {
+fn an_invalid_file_is_ignored() {
     let hooks = stop_with(&json!([run("p")]));
     let with_hooks = |setting: &str| hooks.replacen('{', &format!("{{{setting},"), 1);
     for (text, ran, wanted) in [
@@ -112,57 +112,57 @@ fn a_file_that_cannot_be_read_counts_for_nothing() {
             "{nope".to_owned(),
             &["user"],
             &[
-                "project: not a JSON object (key must be a string at line 1 column 2), so none of it counts",
+                "project: not a JSON object (key must be a string at line 1 column 2); the client ignores the whole file",
             ],
         ),
         (
             hooks.replacen('{', "{// why\n", 1),
             &["user"],
             &[
-                "project: not a JSON object (key must be a string at line 1 column 2), so none of it counts",
+                "project: not a JSON object (key must be a string at line 1 column 2); the client ignores the whole file",
             ],
         ),
         (
             "[]".to_owned(),
             &["user"],
-            &["project: not a JSON object (something else), so none of it counts"],
+            &["project: not a JSON object (another type); the client ignores the whole file"],
         ),
         (
             "null".to_owned(),
             &["user"],
-            &["project: not a JSON object (something else), so none of it counts"],
+            &["project: not a JSON object (another type); the client ignores the whole file"],
         ),
         (with_hooks(r#""zzz":1"#), &["user", "p"], &[]),
         (with_hooks(r#""permissions":{"allow":["((("]}"#), &["user", "p"], &[]),
         (
             with_hooks(r#""permissions":4"#),
             &["user"],
-            &["project: `permissions` is not an object of lists, so none of the file counts"],
+            &["project: `permissions` is not an object of lists; the client ignores the whole file"],
         ),
         (
             with_hooks(r#""permissions":{"allow":"x"}"#),
             &["user"],
-            &["project: `permissions` is not an object of lists, so none of the file counts"],
+            &["project: `permissions` is not an object of lists; the client ignores the whole file"],
         ),
         (
             with_hooks(r#""env":"x""#),
             &["user"],
-            &["project: `env` is not an object, so none of the file counts"],
+            &["project: `env` is not an object; the client ignores the whole file"],
         ),
         (
             with_hooks(r#""model":1"#),
             &["user"],
-            &["project: `model` is not a string, so none of the file counts"],
+            &["project: `model` is not a string; the client ignores the whole file"],
         ),
         (
             with_hooks(r#""disableAllHooks":"true""#),
             &["user"],
-            &["project: `disableAllHooks` is not true or false, so none of the file counts"],
+            &["project: `disableAllHooks` is not true or false; the client ignores the whole file"],
         ),
         (
             with_hooks(r#""disableAllHooks":null"#),
             &["user"],
-            &["project: `disableAllHooks` is not true or false, so none of the file counts"],
+            &["project: `disableAllHooks` is not true or false; the client ignores the whole file"],
         ),
     ] {
         let loaded = load_texts(&[
@@ -175,32 +175,32 @@ fn a_file_that_cannot_be_read_counts_for_nothing() {
 }
 
 #[test]
-fn an_entry_that_is_wrong_is_left_out_alone() {
+fn only_the_invalid_entry_is_ignored() {
     for (entry, why) in [
         (json!("x"), "is not an object"),
         (json!({"command": "x"}), "has no `type`"),
         (json!({"type": "bogus", "command": "x"}), "has the unknown type `bogus`"),
-        (json!({"type": "command"}), "needs `command`, a string"),
-        (json!({"type": "command", "command": 4}), "needs `command`, a string"),
-        (json!({"type": "prompt"}), "needs `prompt`, a string"),
-        (json!({"type": "agent"}), "needs `prompt`, a string"),
-        (json!({"type": "http"}), "needs `url`, a string"),
-        (json!({"type": "mcp_tool"}), "needs `server`, a string"),
-        (with("x", &json!({"timeout": "5"})), "has a `timeout` that is not a positive number"),
-        (with("x", &json!({"timeout": 0})), "has a `timeout` that is not a positive number"),
-        (with("x", &json!({"timeout": -5})), "has a `timeout` that is not a positive number"),
-        (with("x", &json!({"timeout": null})), "has a `timeout` that is not a positive number"),
-        (with("x", &json!({"async": "yes"})), "has a `async` that is not true or false"),
-        (with("x", &json!({"asyncRewake": "x"})), "has a `asyncRewake` that is not true or false"),
-        (with("x", &json!({"once": 1})), "has a `once` that is not true or false"),
-        (with("x", &json!({"args": "x"})), "has a `args` that is not a list of strings"),
-        (with("x", &json!({"args": [1]})), "has a `args` that is not a list of strings"),
-        (with("x", &json!({"args": null})), "has a `args` that is not a list of strings"),
-        (with("x", &json!({"if": null})), "has a `if` that is not a string"),
-        (with("x", &json!({"statusMessage": 4})), "has a `statusMessage` that is not a string"),
-        (with("x", &json!({"rewakeMessage": 4})), "has a `rewakeMessage` that is not a string"),
-        (with("x", &json!({"shell": "zsh"})), "has a `shell` that is not `bash` or `powershell`"),
-        (with("x", &json!({"onFailure": "x"})), "has a `onFailure` that is not `block`"),
+        (json!({"type": "command"}), "has no `command` string"),
+        (json!({"type": "command", "command": 4}), "has no `command` string"),
+        (json!({"type": "prompt"}), "has no `prompt` string"),
+        (json!({"type": "agent"}), "has no `prompt` string"),
+        (json!({"type": "http"}), "has no `url` string"),
+        (json!({"type": "mcp_tool"}), "has no `server` string"),
+        (with("x", &json!({"timeout": "5"})), "has an invalid `timeout` (expected a positive number)"),
+        (with("x", &json!({"timeout": 0})), "has an invalid `timeout` (expected a positive number)"),
+        (with("x", &json!({"timeout": -5})), "has an invalid `timeout` (expected a positive number)"),
+        (with("x", &json!({"timeout": null})), "has an invalid `timeout` (expected a positive number)"),
+        (with("x", &json!({"async": "yes"})), "has an invalid `async` (expected true or false)"),
+        (with("x", &json!({"asyncRewake": "x"})), "has an invalid `asyncRewake` (expected true or false)"),
+        (with("x", &json!({"once": 1})), "has an invalid `once` (expected true or false)"),
+        (with("x", &json!({"args": "x"})), "has an invalid `args` (expected a list of strings)"),
+        (with("x", &json!({"args": [1]})), "has an invalid `args` (expected a list of strings)"),
+        (with("x", &json!({"args": null})), "has an invalid `args` (expected a list of strings)"),
+        (with("x", &json!({"if": null})), "has an invalid `if` (expected a string)"),
+        (with("x", &json!({"statusMessage": 4})), "has an invalid `statusMessage` (expected a string)"),
+        (with("x", &json!({"rewakeMessage": 4})), "has an invalid `rewakeMessage` (expected a string)"),
+        (with("x", &json!({"shell": "zsh"})), "has an invalid `shell` (expected `bash` or `powershell`)"),
+        (with("x", &json!({"onFailure": "x"})), "has an invalid `onFailure` (expected `block`)"),
     ] {
         let text = stop(&json!([{"hooks": [entry, run("p1")]}, {"hooks": [run("p2")]}]));
         for source in [Source::Flag, plugin("a")] {
@@ -208,38 +208,38 @@ fn an_entry_that_is_wrong_is_left_out_alone() {
             assert_eq!(commands(&loaded.handlers("Stop", None)), ["p1", "p2"], "{text}");
             assert_eq!(
                 notices(&loaded),
-                [format!("{source}: Stop[0].hooks[0] {why}, so it is left out")]
+                [format!("{source}: Stop[0].hooks[0] {why}; the client ignores it")]
             );
         }
     }
 }
 
 #[test]
-fn a_group_that_is_wrong_is_left_out_alone() {
+fn only_the_invalid_group_is_ignored() {
     for (group, why) in [
         (json!("x"), "is not an object"),
-        (json!({"matcher": "x"}), "has no list `hooks`"),
-        (run("flat"), "has no list `hooks`"),
-        (json!({"matcher": 4, "hooks": [run("p1")]}), "has a `matcher` that is not a string"),
-        (json!({"matcher": null, "hooks": [run("p1")]}), "has a `matcher` that is not a string"),
+        (json!({"matcher": "x"}), "has no `hooks` list"),
+        (run("flat"), "has no `hooks` list"),
+        (json!({"matcher": 4, "hooks": [run("p1")]}), "has an invalid `matcher` (expected a string)"),
+        (json!({"matcher": null, "hooks": [run("p1")]}), "has an invalid `matcher` (expected a string)"),
     ] {
         let loaded =
             load_texts(&[(Source::Project, stop(&json!([group, {"hooks": [run("p2")]}])))]);
         assert_eq!(commands(&loaded.handlers("Stop", None)), ["p2"], "{group}");
-        assert_eq!(notices(&loaded), [format!("project: Stop[0] {why}, so it is left out")]);
+        assert_eq!(notices(&loaded), [format!("project: Stop[0] {why}; the client ignores it")]);
     }
     for (text, wanted) in [
         (
             json!({"hooks": [], "env": {"A": "1"}}),
-            "project: there is no object `hooks`, so there are no handlers",
+            "project: no `hooks` object, so there are no hooks",
         ),
         (
             json!({"hooks": null, "env": {"A": "1"}}),
-            "project: there is no object `hooks`, so there are no handlers",
+            "project: no `hooks` object, so there are no hooks",
         ),
         (
             json!({"hooks": {"Stop": {}}, "env": {"A": "1"}}),
-            "project: Stop is not a list, so it is left out",
+            "project: Stop is not a list; the client ignores it",
         ),
         (json!({"hooks": {"Nope": 4}, "env": {"A": "1"}}), "project: `Nope` is not an event"),
     ] {
@@ -250,16 +250,16 @@ fn a_group_that_is_wrong_is_left_out_alone() {
 }
 
 #[test]
-fn a_plugin_without_hooks_is_told() {
+fn a_plugin_without_hooks_gives_a_notice() {
     let loaded = load_texts(&[(plugin("a"), json!({"Stop": []}).to_string())]);
     assert_eq!(
         notices(&loaded),
-        ["plugin a: there is no object `hooks`, so there are no handlers"]
+        ["plugin a: no `hooks` object, so there are no hooks"]
     );
 }
 
 #[test]
-fn the_last_layer_that_speaks_of_it_disables_all_hooks() {
+fn the_last_layer_that_sets_it_disables_all_hooks() {
     for (layers, ran) in [
         (&[(Source::Project, true)][..], 0),
         (&[(Source::User, true)], 0),
@@ -314,9 +314,9 @@ fn identical_handlers_run_once() {
     }
 }
 
-/// The first of a kind gives the place, the last the settings.
+/// The first determines the position, the last the settings.
 #[test]
-fn of_identical_handlers_the_last_one_counts() {
+fn the_last_of_identical_handlers_wins() {
     let text = stop_with(&json!([
         with("x", &json!({"timeout": 1})),
         run("y"),
@@ -332,7 +332,7 @@ fn of_identical_handlers_the_last_one_counts() {
 }
 
 #[test]
-fn matchers_count_only_where_there_is_something_to_match() {
+fn matchers_apply_only_to_events_with_a_subject() {
     let chosen = |event: &str, matcher: &str, subject: &str| {
         let text =
             json!({"hooks": {event: [{"matcher": matcher, "hooks": [run("x")]}]}}).to_string();
@@ -368,7 +368,7 @@ fn matchers_count_only_where_there_is_something_to_match() {
 }
 
 #[test]
-fn a_matcher_that_matches_nothing_is_told() {
+fn an_unsupported_matcher_gives_a_notice() {
     let text = json!({"hooks": {"PreToolUse": [{"matcher": "*Bash", "hooks": [run("x")]}],
                                 "Stop": [{"matcher": "*Bash", "hooks": [run("x")]}]}});
     let loaded = load_texts(&[(Source::Project, text.to_string())]);
@@ -378,7 +378,7 @@ fn a_matcher_that_matches_nothing_is_told() {
     );
 }
 
-/// Whether the pattern in the rule fits the call is for who has the call.
+/// The caller compares the pattern of the rule, because only it has the call.
 #[test]
 fn a_condition_needs_a_tool_call() {
     let chosen = |event: &str, rule: &str, subject: Option<&str>| {
@@ -416,9 +416,9 @@ fn settings_add_to_the_environment() {
     );
 }
 
-/// Documented; the end of a session was asked of the client.
+/// As documented; `SessionEnd` was verified against the client.
 #[test]
-fn handlers_have_the_time_their_event_gives_them() {
+fn the_default_timeout_depends_on_the_event() {
     for (event, source, timeouts, wanted) in [
         ("Stop", Source::User, [json!({}), json!({"timeout": 5})], [600.0, 5.0]),
         ("UserPromptSubmit", Source::User, [json!({}), json!({"timeout": 60})], [30.0, 60.0]),

@@ -1,6 +1,6 @@
 //! Ids that look like the client's.
 
-use ralph_exec::clock;
+use ralph_sys::clock;
 
 /// Where a session's ids come from: the same seed gives the same ones.
 #[derive(Clone, Debug)]

@@ -32,8 +32,8 @@ use line::{
     Assistant, Line, Message, Tail, TaskOrigin, TextBlock, TurnPosition, User, UserContent,
     UserMessage, UserType,
 };
-use ralph_exec::clock::{self, Stopwatch};
-use ralph_exec::fs::{self, FileError, Lines};
+use ralph_sys::clock::{self, Stopwatch};
+use ralph_sys::fs::{self, FileError, Lines};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

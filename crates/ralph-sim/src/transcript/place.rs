@@ -1,6 +1,6 @@
 //! Where the client keeps a session.
 
-use ralph_exec::fs;
+use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
 /// The client cuts longer names and puts a hash behind them.

@@ -1,8 +1,8 @@
 //! What a transcript that is there already says about how it goes on.
 
 use super::totals::Totals;
-use ralph_exec::fs::{self, FileError, Lines};
-use ralph_exec::tail;
+use ralph_sys::fs::{self, FileError, Lines};
+use ralph_sys::tail;
 use serde::Deserialize;
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use super::system::{
     StopSummary,
 };
 use super::{EFFORT, Transcript, add, now, says};
-use ralph_exec::fs::FileError;
+use ralph_sys::fs::FileError;
 
 /// The client names a session at its first compaction.
 const SLUG: &str = "patient-waiting-heron";

@@ -471,9 +471,9 @@ fn the_product_reads_what_is_written() {
     })
     .unwrap();
     to.close().unwrap();
-    let chunk = ralph_exec::tail::forward(to.path(), 0, 1 << 20).unwrap();
-    let mut seen = ralph_core::transcript::Observed::default();
-    chunk.lines().for_each(|line| seen.add(ralph_core::transcript::observe(line)));
+    let chunk = ralph_sys::tail::forward(to.path(), 0, 1 << 20).unwrap();
+    let mut seen = ralph_host::claude::transcript::Observed::default();
+    chunk.lines().for_each(|line| seen.add(ralph_host::claude::transcript::observe(line)));
     insta::assert_debug_snapshot!(seen, @r#"
     Observed {
         context_tokens: Some(

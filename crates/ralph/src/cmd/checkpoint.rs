@@ -10,15 +10,16 @@ use crate::wording::{self, safe};
 use ralph_core::id::RunId;
 use ralph_core::run::Phase;
 use ralph_core::text;
-use ralph_exec::checkpoint::{
+use ralph_git::checkpoint::{
     Changed, Checkpoint, Cut, Failed, Fresh, Lines, Plan, Repository, Side, Snapshot, Status, Why,
 };
-use ralph_exec::clock::{self, Deadline};
-use ralph_exec::control::{self, Named};
-use ralph_exec::env::Env;
-use ralph_exec::paths::Home;
-use ralph_exec::tree::{self, Listing, Mode, Survey};
-use ralph_exec::{overview, store};
+use ralph_git::tree::{self, Listing, Mode, Survey};
+use ralph_home::paths::Home;
+use ralph_home::store;
+use ralph_hook::control::{self, Named};
+use ralph_hook::overview;
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env::Env;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -67,7 +68,7 @@ impl Scene {
             Some(Named::Run(run)) => run,
             Some(Named::Session(session)) => {
                 let what = format!("no run owns session `{session}`, so it has no checkpoints");
-                return Err(Failure::new(&what, "`ralph status --all` lists the runs there are"));
+                return Err(Failure::new(&what, "`ralph status --all` lists all runs"));
             }
             None => {
                 let hint = "`ralph start --help` shows how to begin one";

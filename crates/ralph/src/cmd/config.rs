@@ -6,10 +6,10 @@ use crate::report::Failure;
 use crate::term;
 use ralph_core::policy::Policy;
 use ralph_core::text;
-use ralph_exec::config::{self, Config, Layer, Origin};
-use ralph_exec::env::Env;
-use ralph_exec::fs;
-use ralph_exec::paths::Home;
+use ralph_home::paths::Home;
+use ralph_policy::config::{self, Config, Layer, Origin};
+use ralph_sys::env::Env;
+use ralph_sys::fs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

@@ -8,11 +8,11 @@ use crate::term;
 use crate::wording::safe;
 use ralph_core::id::RunId;
 use ralph_core::run::Phase;
-use ralph_exec::clock::Deadline;
-use ralph_exec::control::{self, Named};
-use ralph_exec::env::Env;
-use ralph_exec::paths::Home;
-use ralph_exec::store;
+use ralph_home::paths::Home;
+use ralph_home::store;
+use ralph_hook::control::{self, Named};
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(crate) fn resume(env: &Env, args: &OneRun) -> Result<(), Failure> {
     let is_paused = matches!(control::phase(&home, &opened), Phase::Paused { .. });
     if let Some(parked) = opened.state.driving.parked.as_ref().filter(|_| is_paused) {
         let what = format!("nobody drives run `{run}`: {}", safe(&parked.why));
-        return Err(Failure::new(&what, &format!("`ralph run --resume {run}` goes on with it")));
+        return Err(Failure::new(&what, &format!("`ralph run --resume {run}` continues it")));
     }
     let done = control::resume(&home, &run, caller(env), &Deadline::after(PATIENCE));
     done.map_err(|error| driven::failed(&home, error))?;

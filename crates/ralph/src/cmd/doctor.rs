@@ -7,15 +7,15 @@ use crate::term::{self, paint};
 use crate::{FAILURE, SUCCESS};
 use clap::Args;
 use ralph_core::text;
-use ralph_exec::control::Caller;
-use ralph_exec::doctor::repair;
-use ralph_exec::doctor::{self, Check, Scene, Standing};
-use ralph_exec::env::{self, Env};
-use ralph_exec::faults::describe;
-use ralph_exec::fs;
-use ralph_exec::paths::Home;
-use ralph_exec::proc::cancel::Cancel;
-use ralph_exec::proc::signals;
+use ralph_home::faults::describe;
+use ralph_home::paths::Home;
+use ralph_hook::control::Caller;
+use ralph_install::doctor::repair;
+use ralph_install::doctor::{self, Check, Scene, Standing};
+use ralph_sys::env::{self, Env};
+use ralph_sys::fs;
+use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::signals;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ struct Found {
 pub(crate) fn run(env: &Env, args: &Doctor) -> Result<u8, Failure> {
     if args.fix && caller(env) == Caller::Agent {
         let hint =
-            "a person does this, in a terminal of their own; without `--fix` nothing changes";
+            "ask a person to do this in their own terminal; without `--fix` nothing changes";
         return Err(Failure::new("the agent may not repair what judges it", hint));
     }
     let hint = "set `HOME`, or `RALPH_HOME` to an absolute path";

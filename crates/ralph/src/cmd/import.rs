@@ -7,11 +7,12 @@ use crate::term::{self, paint};
 use crate::wording::safe;
 use clap::Args;
 use ralph_core::gate::Command;
-use ralph_exec::detect::{self, Detected, Proposal, Tool};
-use ralph_exec::env::Env;
-use ralph_exec::import::write::{self, New, Unfinished};
-use ralph_exec::import::{self, Merged, Source, Understood};
-use ralph_exec::{config, fs};
+use ralph_lists::import::write::{self, New, Unfinished};
+use ralph_lists::import::{self, Merged, Source, Understood};
+use ralph_policy::config;
+use ralph_policy::detect::{self, Detected, Proposal, Tool};
+use ralph_sys::env::Env;
+use ralph_sys::fs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

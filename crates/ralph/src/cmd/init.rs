@@ -6,16 +6,16 @@ use crate::term::{self, paint};
 use crate::wording::safe;
 use clap::{Args, ValueEnum};
 use ralph_core::text;
-use ralph_exec::control::Caller;
-use ralph_exec::env::Env;
-use ralph_exec::fs;
-use ralph_exec::install::change::{self, Change};
-use ralph_exec::install::foreign::Foreign;
-use ralph_exec::install::plan::{
+use ralph_hook::control::Caller;
+use ralph_install::install::change::{self, Change};
+use ralph_install::install::foreign::Foreign;
+use ralph_install::install::plan::{
     self, Gates, Ground, Obstacle, Order, Others, Plan, Proposed, StatusLine,
 };
-use ralph_exec::install::registration::{Extent, Warming};
-use ralph_exec::install::{commands, link, notes};
+use ralph_install::install::registration::{Extent, Warming};
+use ralph_install::install::{commands, link, notes};
+use ralph_sys::env::Env;
+use ralph_sys::fs;
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -201,7 +201,7 @@ fn order(args: &Init) -> Order {
 pub(super) fn person_only(env: &Env, dry_run: bool) -> Result<(), Failure> {
     if caller(env) == Caller::Agent && !dry_run {
         let hint =
-            "a person does this, in a terminal of their own; `--dry-run` shows what it would be";
+            "ask a person to do this in their own terminal; `--dry-run` shows what it would be";
         return Err(Failure::new("the agent may not install or remove what judges it", hint));
     }
     Ok(())

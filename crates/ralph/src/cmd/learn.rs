@@ -9,10 +9,11 @@ use ralph_core::id::RunId;
 use ralph_core::record::Change;
 use ralph_deck::Ground;
 use ralph_deck::learning::{self, Draft, LearnError, Learning, Novelty};
-use ralph_exec::control::{self, Caller, Named};
-use ralph_exec::env::Env;
-use ralph_exec::paths::Home;
-use ralph_exec::{clock, owner, stdin, store};
+use ralph_home::paths::Home;
+use ralph_home::store;
+use ralph_hook::control::{self, Caller, Named};
+use ralph_sys::env::Env;
+use ralph_sys::{clock, owner, stdin};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -149,7 +150,7 @@ fn list(ground: &Ground, args: &Learn) -> Result<(), Failure> {
 
 fn forget(env: &Env, ground: &Ground, args: &Learn, id: &str) -> Result<(), Failure> {
     if is_agent(env, &ground.home) {
-        let hint = "a person does this, in a terminal of their own";
+        let hint = "ask a person to do this in their own terminal";
         return Err(Failure::new("an agent may not forget what was learned", hint));
     }
     let learning = learning::forget(ground, id)?;

@@ -10,10 +10,10 @@ use ralph_core::id::RunId;
 use ralph_core::record::{Change, Entry, Move};
 use ralph_core::redact::Redactor;
 use ralph_core::run::{Phase, State};
-use ralph_exec::clock;
-use ralph_exec::env::Env;
-use ralph_exec::overview::{self, History};
-use ralph_exec::paths::Home;
+use ralph_home::paths::Home;
+use ralph_hook::overview::{self, History};
+use ralph_sys::clock;
+use ralph_sys::env::Env;
 use serde::Serialize;
 use std::time::Duration;
 

@@ -8,10 +8,12 @@ use crate::values::at_least_one;
 use crate::wording::safe;
 use clap::{Args, Subcommand};
 use ralph_core::gate::quoted;
-use ralph_exec::env::Env;
-use ralph_exec::features::{self, FeatureError, Loop, New, Source};
-use ralph_exec::overview::{self, RunView};
-use ralph_exec::{adopt, fs, lists, stdin};
+use ralph_hook::overview::{self, RunView};
+use ralph_lists::features::{self, FeatureError, Loop, New, Source};
+use ralph_lists::lists;
+use ralph_lists::loop_directory;
+use ralph_sys::env::Env;
+use ralph_sys::{fs, stdin};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -141,21 +143,24 @@ fn new(env: &Env, args: &LoopNew) -> Result<(), Failure> {
     }
     let mut out = format!("made `{}` with {}\n", safe(&directory), counts(&items));
     for (name, what) in [
-        (adopt::FEATURES, "what is to be done"),
+        (loop_directory::FEATURES, "what is to be done"),
         (features::PROMPT, "what the agent is told"),
-        (adopt::PROGRESS, "how far it is"),
+        (loop_directory::PROGRESS, "how far it is"),
     ] {
         out.push_str(&format!("  {name:<18} {}\n", paint(term::DIM, what)));
     }
     if matches!(source, Source::Example) {
-        out.push_str(&format!("next: write the features into `{directory}/{}`\n", adopt::FEATURES));
+        out.push_str(&format!(
+            "next: write the features into `{directory}/{}`\n",
+            loop_directory::FEATURES
+        ));
     }
     if let Some(trust) = trust {
         out.push_str(&format!("next: `{trust}` shows what the checks run, and asks\n"));
     }
     out.push_str(&format!("next: in the session, `{goal}`\n"));
     out.push_str(&format!("next: or without one, `ralph run --loop {}`\n", quoted(&made.name)));
-    if made.directory == project.join(adopt::DEFAULT_DIRECTORY) {
+    if made.directory == project.join(loop_directory::DEFAULT_DIRECTORY) {
         out.push_str(
             "note: the first session that stops in this project takes this loop over by itself\n",
         );

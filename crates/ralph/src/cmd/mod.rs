@@ -34,10 +34,10 @@ pub(crate) mod words;
 
 use crate::report::Failure;
 use crate::term::Reader;
-use ralph_exec::control::{Caller, Named};
-use ralph_exec::env::Env;
-use ralph_exec::paths::Home;
-use ralph_exec::{clock, fs, owner};
+use ralph_home::paths::Home;
+use ralph_hook::control::{Caller, Named};
+use ralph_sys::env::Env;
+use ralph_sys::{clock, fs, owner};
 use run::queue::standing::unknown;
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ fn home(env: &Env) -> Result<Home, Failure> {
 
 /// The run or session that a person names. A queue is neither, and has runs to name.
 fn named(home: &Home, name: &str) -> Result<Named, Failure> {
-    ralph_exec::control::named(home, name).map_err(|error| unknown(home, error))
+    ralph_hook::control::named(home, name).map_err(|error| unknown(home, error))
 }
 
 /// A new directory that nobody else may enter, for what is soon deleted.

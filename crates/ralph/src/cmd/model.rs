@@ -5,14 +5,14 @@ use crate::report::Failure;
 use crate::term::{self, Reader};
 use crate::wording::safe;
 use clap::Args;
-use ralph_exec::clock;
-use ralph_exec::env::Env;
-use ralph_exec::proc::cancel::Cancel;
-use ralph_exec::proc::signals;
 use ralph_sim::scenario::{self, AgentTurn};
 use ralph_sim::script::Script;
 use ralph_sim::server::{self, Asked, Happened, KEY, Nth, Options, Pace, Who};
 use ralph_sim::wire;
+use ralph_sys::clock;
+use ralph_sys::env::Env;
+use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::signals;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(crate) struct Model {
 pub(crate) fn run(env: &Env, args: &Model) -> Result<(), Failure> {
     let scenario = scenario::read(&args.scenario).map_err(|mistakes| failure(&mistakes))?;
     let directory = args.project.clone().or_else(|| env.current_dir()).unwrap_or_default();
-    let project = ralph_exec::fs::resolve(&directory).ok_or_else(|| {
+    let project = ralph_sys::fs::resolve(&directory).ok_or_else(|| {
         let what = format!("there is no directory `{}`", directory.display());
         Failure::new(&what, "`--project DIR` names another")
     })?;

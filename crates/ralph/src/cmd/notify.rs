@@ -7,10 +7,10 @@ use crate::wording::safe;
 use crate::{FAILURE, SUCCESS};
 use clap::Args;
 use ralph_core::id::RunId;
-use ralph_exec::clock::Deadline;
-use ralph_exec::env::Env;
-use ralph_exec::notify::{self, How, NotifyError, Told};
-use ralph_exec::world::World;
+use ralph_home::world::World;
+use ralph_hook::notify::{self, How, NotifyError, Told};
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ pub(crate) fn run(env: &Env, args: &Notify) -> Result<u8, Failure> {
     let unknown = || Failure::new("it is not known where runs are kept", "set `HOME`");
     let world = World::new(env.clone(), Deadline::after(DEADLINE)).ok_or_else(unknown)?;
     if let Some(run) = &args.about {
-        let hint = "`ralph status --all` lists the runs there are";
+        let hint = "`ralph status --all` lists all runs";
         let run = RunId::parse(run).ok_or_else(|| Failure::new("there is no such run", hint))?;
         notify::deliver(&world, &run);
         return Ok(SUCCESS);

@@ -12,13 +12,13 @@ use ralph_core::run::Phase;
 use ralph_core::source::orchestrator::{Condition, Owner};
 use ralph_core::status::Status;
 use ralph_core::text;
-use ralph_exec::clock::Deadline;
-use ralph_exec::control::{self, Caller, Named};
-use ralph_exec::env::Env;
-use ralph_exec::orchestrator;
-use ralph_exec::overview::{self, RunView};
-use ralph_exec::paths::Home;
-use ralph_exec::store::{self, Opened};
+use ralph_home::paths::Home;
+use ralph_home::store::{self, Opened};
+use ralph_hook::control::{self, Caller, Named};
+use ralph_hook::orchestrator;
+use ralph_hook::overview::{self, RunView};
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
 use serde::Serialize;
 
 pub(crate) const EXAMPLES: &str = "\

@@ -9,13 +9,13 @@ use ralph_core::id::SessionId;
 use ralph_core::pipeline::{self, History, Node, Where};
 use ralph_core::policy::Chunk;
 use ralph_core::text;
-use ralph_exec::clock;
-use ralph_exec::config;
-use ralph_exec::control::{self, Named};
-use ralph_exec::env::Env;
-use ralph_exec::overview::{self, RunView};
-use ralph_exec::paths::Home;
-use ralph_exec::store::{self, Opened};
+use ralph_home::paths::Home;
+use ralph_home::store::{self, Opened};
+use ralph_hook::control::{self, Named};
+use ralph_hook::overview::{self, RunView};
+use ralph_policy::config;
+use ralph_sys::clock;
+use ralph_sys::env::Env;
 use serde::Serialize;
 use std::path::Path;
 
@@ -124,7 +124,7 @@ fn known<'a>(home: &Home, opened: &Opened, chunks: &'a [Chunk]) -> Vec<Node<'a>>
 
 fn named(home: &Home, name: &str) -> Result<RunView, Failure> {
     let Named::Run(run) = super::named(home, name)? else {
-        let hint = "`ralph status --all` lists the runs there are";
+        let hint = "`ralph status --all` lists all runs";
         return Err(Failure::new(&format!("no run owns session `{}`", safe(name)), hint));
     };
     let opened = store::load(home, &run)?;

@@ -12,8 +12,8 @@ use ralph_deck::{
     Answer, Asked, Coverage, Ground, Hit, Kept, Kind, MEMORY_FILES, Match, Piece, RecallError,
     Scope, Searched,
 };
-use ralph_exec::clock;
-use ralph_exec::env::Env;
+use ralph_sys::clock;
+use ralph_sys::env::Env;
 use serde::Serialize;
 use std::path::PathBuf;
 

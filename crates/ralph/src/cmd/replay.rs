@@ -12,18 +12,18 @@ use args::{Expected, Replay as Args};
 use ralph_core::id::SessionId;
 use ralph_core::record::{Change, Entry};
 use ralph_core::text;
-use ralph_exec::clock::Stopwatch;
-use ralph_exec::env::{self, Env};
-use ralph_exec::fs;
-use ralph_exec::overview::History;
-use ralph_exec::paths::Home;
-use ralph_exec::proc::cancel::Cancel;
-use ralph_exec::proc::signals;
-use ralph_exec::rehearsal::{self, Held};
-use ralph_exec::stdin;
+use ralph_home::paths::Home;
+use ralph_hook::overview::History;
+use ralph_hook::rehearsal::{self, Held};
 use ralph_sim::replay::{self, Client, Decision, Payload, PayloadError, Replayed, Scene};
 use ralph_sim::settings::EVENTS;
 use ralph_sim::timeline::Effect;
+use ralph_sys::clock::Stopwatch;
+use ralph_sys::env::{self, Env};
+use ralph_sys::fs;
+use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::signals;
+use ralph_sys::stdin;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -257,7 +257,7 @@ fn forced(
     }
     if let Some(home) = home.filter(|_| !args.live) {
         forced.push(("RALPH_HOME".into(), home.root().into()));
-        forced.push((rehearsal::VARIABLE.into(), home.root().into()));
+        forced.push((ralph_sys::env::REHEARSAL_VARIABLE.into(), home.root().into()));
     }
     Ok(forced)
 }

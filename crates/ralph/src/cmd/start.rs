@@ -11,14 +11,17 @@ use ralph_core::limits::{Bounds, Limits};
 use ralph_core::policy::{Claims, Policy};
 use ralph_core::record::{Asked, ListKind, ListSeal, Run, Seal};
 use ralph_core::requirement::{Stage, Weight};
-use ralph_exec::clock::{self, Deadline};
-use ralph_exec::config::Config;
-use ralph_exec::contract;
-use ralph_exec::control::{self, Approved, Caller, Order};
-use ralph_exec::env::Env;
-use ralph_exec::lists::{self, Named};
-use ralph_exec::paths::Home;
-use ralph_exec::{adopt, fs, orchestrator, owner, plan, stdin};
+use ralph_home::paths::Home;
+use ralph_hook::contract;
+use ralph_hook::control::{self, Approved, Caller, Order};
+use ralph_hook::orchestrator;
+use ralph_lists::lists::{self, Named};
+use ralph_lists::loop_directory;
+use ralph_lists::plan;
+use ralph_policy::config::Config;
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env::Env;
+use ralph_sys::{fs, owner, stdin};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -170,7 +173,7 @@ fn asked(env: &Env, args: &Start, task: Option<&str>) -> Result<(), Failure> {
         Failure::new("the current directory is gone", "change to a directory that exists")
     })?;
     if (args.no_gates || args.complexity.is_some()) && super::caller(env) == Caller::Agent {
-        let hint = "a person does this, in a terminal of their own";
+        let hint = "ask a person to do this in their own terminal";
         return Err(Failure::new("an agent may not leave out what judges it", hint));
     }
     let project = directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?;
@@ -362,7 +365,7 @@ fn session(env: &Env, args: &Start) -> Result<SessionId, Failure> {
     let own = env.claude_session();
     let named = args.session.clone().or_else(|| own.clone());
     if super::caller(env) == Caller::Agent && named != own {
-        let hint = "a person does this, in a terminal of their own";
+        let hint = "ask a person to do this in their own terminal";
         return Err(Failure::new("an agent may hold no session but its own", hint));
     }
     let hint = "give `--session ID`; in Claude Code, `/status` shows the session's id";
@@ -417,13 +420,13 @@ fn promise(promise: Option<&str>) -> Result<Option<String>, Failure> {
 
 /// The directory of a feature list; naming the list itself is fine.
 pub(crate) fn list_directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
-    if path.file_name().is_some_and(|name| name == adopt::FEATURES)
+    if path.file_name().is_some_and(|name| name == loop_directory::FEATURES)
         && !fs::is_directory(&here.join(path))
     {
         return directory(path.parent().unwrap_or(Path::new(".")), here);
     }
     // A loop by its name, as `ralph feature --loop` takes it.
-    let named = here.join(adopt::DEFAULT_DIRECTORY).with_file_name(path);
+    let named = here.join(loop_directory::DEFAULT_DIRECTORY).with_file_name(path);
     let is_name = path.components().count() == 1 && !fs::is_directory(&here.join(path));
     if is_name && fs::is_directory(&named) {
         return directory(&named, here);

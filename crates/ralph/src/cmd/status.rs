@@ -14,15 +14,15 @@ use ralph_core::facts::Declared;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{Asked, Dispute, Line};
 use ralph_core::run::{Phase, State};
-use ralph_exec::clock;
-use ralph_exec::control::{self, Caller, Named};
-use ralph_exec::doctor::protection::{self, Unprotected};
-use ralph_exec::env::Env;
-use ralph_exec::faults::{self, Fault, describe};
-use ralph_exec::orchestrator;
-use ralph_exec::overview::{self, HeldView, RunView, Unreadable};
-use ralph_exec::paths::Home;
-use ralph_exec::store;
+use ralph_home::faults::{self, Fault, describe};
+use ralph_home::paths::Home;
+use ralph_home::store;
+use ralph_hook::control::{self, Caller, Named};
+use ralph_hook::orchestrator;
+use ralph_hook::overview::{self, HeldView, RunView, Unreadable};
+use ralph_install::doctor::protection::{self, Unprotected};
+use ralph_sys::clock;
+use ralph_sys::env::Env;
 use serde::Serialize;
 
 const A_DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -120,7 +120,7 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
     let home = home(env)?;
     if args.clear_trouble {
         if super::caller(env) == Caller::Agent {
-            let hint = "a person does this, in a terminal of their own";
+            let hint = "ask a person to do this in their own terminal";
             return Err(Failure::new("an agent may not make trouble forgotten", hint));
         }
         return clear(&home, args);

@@ -6,16 +6,17 @@ use crate::SUCCESS;
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
 use clap::Args;
-use ralph_core::host::status_line::{self, Glance};
 use ralph_core::limits::money;
 use ralph_core::record::{Known, Report};
 use ralph_core::run::Phase;
-use ralph_exec::clock::Deadline;
-use ralph_exec::env::Env;
-use ralph_exec::holder::Pointer;
-use ralph_exec::paths::Home;
-use ralph_exec::store::{self, Opened};
-use ralph_exec::{control, fs, stdin};
+use ralph_home::paths::Home;
+use ralph_home::session_pointer::Pointer;
+use ralph_home::store::{self, Opened};
+use ralph_hook::control;
+use ralph_host::claude::status_line::{self, Glance};
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+use ralph_sys::{fs, stdin};
 use std::time::Duration;
 
 /// A client that writes nothing gets nothing.

@@ -7,14 +7,16 @@ use clap::Args;
 use ralph_core::gate::Gate;
 use ralph_core::record::ListKind;
 use ralph_core::text;
-use ralph_exec::config;
-use ralph_exec::control::Caller;
-use ralph_exec::env::Env;
-use ralph_exec::features::{FeatureError, Loop};
-use ralph_exec::lists::{self, Named};
-use ralph_exec::paths::Home;
-use ralph_exec::trust::{self, Approval, Called, How, Program, SearchPath, Subject};
-use ralph_exec::{adopt, fs, plan};
+use ralph_home::paths::Home;
+use ralph_hook::control::Caller;
+use ralph_lists::features::{FeatureError, Loop};
+use ralph_lists::lists::{self, Named};
+use ralph_lists::loop_directory;
+use ralph_lists::plan;
+use ralph_policy::config;
+use ralph_policy::trust::{self, Approval, Called, How, Program, SearchPath, Subject};
+use ralph_sys::env::Env;
+use ralph_sys::fs;
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -123,7 +125,7 @@ struct Question {
 
 pub(crate) fn run(env: &Env, args: &Trust) -> Result<(), Failure> {
     if super::caller(env) == Caller::Agent {
-        let hint = "a person does this, in a terminal of their own";
+        let hint = "ask a person to do this in their own terminal";
         return Err(Failure::new("the agent may not approve what judges it", hint));
     }
     let home = home(env)?;
@@ -206,7 +208,7 @@ fn of_lists(
     let here = env.current_dir().unwrap_or_default();
     let mut named = Vec::new();
     for directory in &args.features {
-        let path = super::start::list_directory(directory, &here)?.join(adopt::FEATURES);
+        let path = super::start::list_directory(directory, &here)?.join(loop_directory::FEATURES);
         named.push(Named { path, kind: ListKind::Features });
     }
     for plan in &args.plan {

@@ -6,10 +6,10 @@ use crate::report::Failure;
 use crate::term::{self, paint};
 use crate::wording::safe;
 use clap::Args;
-use ralph_exec::env::Env;
-use ralph_exec::install::change::{self, Change};
-use ralph_exec::install::plan::{self, Ground, KeepPolicy, Plan};
-use ralph_exec::{config, trust};
+use ralph_install::install::change::{self, Change};
+use ralph_install::install::plan::{self, Ground, KeepPolicy, Plan};
+use ralph_policy::{config, trust};
+use ralph_sys::env::Env;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

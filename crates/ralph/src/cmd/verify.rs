@@ -7,8 +7,8 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::reason;
 use ralph_core::record::Known;
 use ralph_core::redact::Redactor;
-use ralph_exec::verify;
-use ralph_exec::world::World;
+use ralph_home::world::World;
+use ralph_hook::verify;
 
 pub(crate) fn shown(
     world: &World,

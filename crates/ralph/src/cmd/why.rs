@@ -9,10 +9,10 @@ use crate::wording::{self, safe};
 use ralph_core::limits;
 use ralph_core::record::{Change, Decided, Entry, Line, Outcome, Part, Report, Who};
 use ralph_core::run::{Phase, State};
-use ralph_exec::clock;
-use ralph_exec::env::Env;
-use ralph_exec::journal::Break;
-use ralph_exec::overview::{self, History, Of};
+use ralph_home::journal::Break;
+use ralph_hook::overview::{self, History, Of};
+use ralph_sys::clock;
+use ralph_sys::env::Env;
 use serde::Serialize;
 
 /// Names are short, and which of them were measured matters.

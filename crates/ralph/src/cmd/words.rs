@@ -13,13 +13,13 @@ use ralph_core::limits::{self, Bounds, Limits, Usage};
 use ralph_core::record::Waiver;
 use ralph_core::run::Phase;
 use ralph_core::text;
-use ralph_exec::clock::{self, Deadline};
-use ralph_exec::control::{self, Named};
-use ralph_exec::env::Env;
-use ralph_exec::overview;
-use ralph_exec::paths::Home;
-use ralph_exec::store::{self, Opened};
-use ralph_exec::words::{self, Speech};
+use ralph_home::paths::Home;
+use ralph_home::store::{self, Opened};
+use ralph_hook::control::{self, Named};
+use ralph_hook::overview;
+use ralph_hook::words::{self, Speech};
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env::Env;
 use serde::Serialize;
 
 const LONGEST_HINT: usize = 2_000;
@@ -425,7 +425,7 @@ fn one_run(home: &Home, name: Option<&str>) -> Result<RunId, Failure> {
     match (going.next(), going.next()) {
         (Some(one), None) => Ok(one.opened.run.id.clone()),
         (None, _) => {
-            Err(Failure::new("no run goes on", "`ralph status --all` lists the runs there are"))
+            Err(Failure::new("no run goes on", "`ralph status --all` lists all runs"))
         }
         (Some(_), Some(_)) => Err(Failure::new(
             "more than one run goes on",

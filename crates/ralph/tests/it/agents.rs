@@ -270,10 +270,10 @@ fn a_chunk_never_makes_the_run_verified_by_itself() {
     │ make it work
     └ 00000000
 
-    ✗ goal (correctness): nothing measures this goal; the agent's own word ends it, as claimed, or its limits do
+    ✗ goal (correctness): nothing measures this goal; it ends as claimed when the agent declares it done, or at a limit
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ chunk *
 
-    Next: Go on with the goal. When, and only when, all of it is done, end your message with the line <promise>DONE</promise>
+    Next: Continue with the goal. When, and only when, all of it is done, end your message with the line <promise>DONE</promise>
     Then stop again
     ");
     assert_eq!(sandbox.standing(&run).0, "held");

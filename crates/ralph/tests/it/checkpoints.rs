@@ -191,25 +191,25 @@ fn what_cannot_be_done_says_what_can() {
         assert_snapshot!(shown, @"
         $ ralph checkpoint list nope
         error: `nope` is neither a run nor a session that ralph knows
-          hint: `ralph status --all` lists the runs there are
+          hint: `ralph status --all` lists all runs
         $ ralph checkpoint diff [run] 7
         error: run `[run]` has no checkpoint 7
-          hint: `ralph checkpoint list [run]` shows the ones there are
+          hint: `ralph checkpoint list [run]` lists its checkpoints
         $ ralph checkpoint diff [run]
         error: run `[run]` has no checkpoint to compare with
           hint: `ralph checkpoint make [run]` makes one
         $ ralph checkpoint diff [run] x
         error: `FROM` cannot be `x`
-          hint: a whole number is needed
+          hint: expected a whole number
         $ ralph checkpoint restore [run] 7 --yes
         error: run `[run]` has no checkpoint 7
-          hint: `ralph checkpoint list [run]` shows the ones there are
+          hint: `ralph checkpoint list [run]` lists its checkpoints
         $ ralph checkpoint restore [run] 0
         error: nobody can be asked whether to restore
           hint: `--dry-run` shows what would change, `--yes` does it
         $ ralph checkpoint restore [run]
         error: `NUMBER` is missing
-          hint: `ralph checkpoint --help` lists what there is
+          hint: run `ralph checkpoint --help`
         $ ralph checkpoint prune [run]
         error: run `[run]` has not ended, and may still need its checkpoints
           hint: `ralph cancel [run]` ends it

@@ -173,7 +173,7 @@ fn a_beginning_that_fits_two_sessions_names_both() {
     assert_eq!(ended.code, Some(1));
     assert_eq!(
         ended.stderr,
-        "error: `abcd1` could be `abcd1111-x` or `abcd1111-y`\n  hint: give more of its beginning\n"
+        "error: `abcd1` is ambiguous: it could be `abcd1111-x` or `abcd1111-y`\n  hint: give more characters of the id\n"
     );
     assert_eq!(sandbox.ralph(["status", "abcd1111-x"]).code, Some(0));
 }

@@ -2,11 +2,11 @@
 //! real one.
 
 use crate::simulate::SCENARIOS;
-use ralph_exec::proc::cancel::Cancel;
 use ralph_sim::check::Mismatch;
 use ralph_sim::runner::{attempt, struck};
 use ralph_sim::scenario::{self, Moment, Scenario};
 use ralph_sim::stage::Tools;
+use ralph_sys::proc::cancel::Cancel;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Mutex;

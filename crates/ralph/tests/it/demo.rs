@@ -343,7 +343,7 @@ fn a_story_that_ends_otherwise_is_a_failure_that_says_what_was_expected() {
     let shown = ended(hall.command(&[]).env("PATH", &path), b"");
     assert_eq!(shown.code, Some(1), "{shown}");
     // What follows is what the agent read, with ids in it.
-    insta::assert_snapshot!(shown.stderr.split(" (run").next().unwrap(), @r#"error: the demo ended stuck, and not as it should: `reasons[0]`: expected something with "2 of 5 tests failed", found "ralph: iteration 1 of 25 — 1 of 6 requirements is not met"#);
+    insta::assert_snapshot!(shown.stderr.split(" (run").next().unwrap(), @r#"error: the demo ended stuck, and not as it should: `reasons[0]`: expected text containing "2 of 5 tests failed", found "ralph: iteration 1 of 25 — 1 of 6 requirements is not met"#);
     let shown = ended(hall.command(&["--json"]).env("PATH", &path), b"");
     assert_eq!((shown.code, &*shown.stderr), (Some(1), ""), "{shown}");
     let summary: Value = serde_json::from_str(shown.stdout.lines().last().unwrap()).unwrap();

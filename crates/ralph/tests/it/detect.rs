@@ -25,7 +25,7 @@ fn a_proposal_is_printed_and_nothing_is_run_or_written() {
     assert_snapshot!(shown.to_string(), @r#"
     exit 0
     --- stdout
-    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `package.json` has a script `test`
     [[gate]]
@@ -34,8 +34,8 @@ fn a_proposal_is_printed_and_nothing_is_run_or_written() {
     run = ["npm", "test"]
     timeout = "10m"
 
-    # `tools/go.mod` is a module
-    # Not active: `go` is not on PATH. When it is, take the `# ` away.
+    # `tools/go.mod` defines a module
+    # Inactive: `go` is not on PATH. Once it is, uncomment this gate.
     # [[gate]]
     # name = "tools-tests"
     # stage = "correctness"
@@ -45,8 +45,8 @@ fn a_proposal_is_printed_and_nothing_is_run_or_written() {
     # report = "go-test-json"
     # min_tests = "baseline"
 
-    # `tools/go.mod` is a module
-    # Not active: `go` is not on PATH. When it is, take the `# ` away.
+    # `tools/go.mod` defines a module
+    # Inactive: `go` is not on PATH. Once it is, uncomment this gate.
     # [[gate]]
     # name = "tools-vet"
     # stage = "quality"
@@ -57,11 +57,11 @@ fn a_proposal_is_printed_and_nothing_is_run_or_written() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
 
-    # Ignored by git, and needed by the gates in a clean checkout.
+    # Ignored by git, but needed by the gates in a clean checkout.
     [verify]
     link = ["node_modules"]
 
@@ -168,7 +168,7 @@ fn a_proposal_is_one_json_object() {
           "stage": "correctness",
           "timeout_ms": 600000,
           "tool": "go",
-          "why": "`tools/go.mod` is a module"
+          "why": "`tools/go.mod` defines a module"
         },
         {
           "active": false,
@@ -189,7 +189,7 @@ fn a_proposal_is_one_json_object() {
           "stage": "quality",
           "timeout_ms": 300000,
           "tool": "go",
-          "why": "`tools/go.mod` is a module"
+          "why": "`tools/go.mod` defines a module"
         }
       ],
       "link": [

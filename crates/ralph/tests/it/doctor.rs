@@ -1023,12 +1023,12 @@ fn a_run_that_hears_nothing_is_unprotected() {
         assert_snapshot!(shown, @r#"
         [run]  unprotected   make it work
               claude 5999882c · iteration 1 of 25 · [duration] of 8 h
-              ✗ nobody is held: no settings and no plugin call ralph at a stop
+              ✗ unprotected: no settings and no plugin call ralph at a stop
                 `ralph init` in its project
               ✗ goal
         [run]  unprotected   make it work
               claude 5999882c · iteration 1 of 25 · [duration] of 8 h
-              ✗ nobody is held: `disableAllHooks` in [settings]
+              ✗ unprotected: `disableAllHooks` in [settings]
                 take `disableAllHooks` out of [settings]
               ✗ goal
         "unprotected" "`disableAllHooks` in [settings]
@@ -1053,7 +1053,7 @@ fn a_run_that_hears_nothing_is_unprotected() {
         2 things are wrong
         [run]  unprotected   make it work
               claude 5999882c · iteration 0 of 25 · 10 min of 8 h
-              ✗ nobody is held: nothing was ever heard of its session
+              ✗ unprotected: nothing was ever heard of its session
                 `ralph doctor` in its project tries the hooks
         "#);
     });
@@ -1095,7 +1095,7 @@ fn as_a_program_reads_it_and_as_an_agent_may_not() {
         exit 1
         --- stderr
         error: the agent may not repair what judges it
-          hint: a person does this, in a terminal of their own; without `--fix` nothing changes
+          hint: ask a person to do this in their own terminal; without `--fix` nothing changes
         ");
     });
 }

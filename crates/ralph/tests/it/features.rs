@@ -185,7 +185,7 @@ fn a_loop_is_made_from_a_text() {
     exit 1
     --- stderr
     error: `$ROOT/project/.claude/data/ralph-loops/csv` is there already and was left as it is
-      hint: choose another name, or move it away
+      hint: choose another name, or move the existing one
     ");
     assert_snapshot!(shown(&sandbox, &sandbox.ralph(["loop", "new", "current"])), @"
     exit 0
@@ -294,7 +294,7 @@ fn features_are_shown_added_and_claimed() {
     exit 1
     --- stderr
     error: there is no feature `33` in `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`
-      hint: `ralph feature list` shows the ones there are
+      hint: `ralph feature list` shows all features
     ");
     assert_snapshot!(shown(&sandbox, &agent(&["feature", "add", "Sort", "--step", "Click", "--verify", "--", "sh", "-c", "true"])), @"
     exit 0
@@ -306,7 +306,7 @@ fn features_are_shown_added_and_claimed() {
     exit 1
     --- stderr
     error: there is a feature `4` already
-      hint: leave `--id` out, and it gets the next number
+      hint: omit `--id` to use the next number
     ");
     assert_snapshot!(shown(&sandbox, &sandbox.ralph(["feature", "next", "--json"])), @r#"
     exit 0
@@ -497,7 +497,7 @@ fn checks_run_after_a_person_approved_them() {
     assert_snapshot!(shown(&sandbox, &refused), @"
     exit 3
     --- stderr
-    error: nobody approved what `.claude/data/ralph-loops/csv/feature_list.json` would run, so nothing was started
+    error: the commands in `.claude/data/ralph-loops/csv/feature_list.json` are not approved, so nothing was started
       hint: `ralph trust --features .claude/data/ralph-loops/csv` shows what would run, and asks
     ");
     assert_eq!(sandbox.status()["runs"].as_array().unwrap().len(), 0);
@@ -565,9 +565,9 @@ fn checks_run_after_a_person_approved_them() {
         --- stdout
         [run]  started     the features of csv
               session 5999882c-e786-462c-84d4-07d1c65b5e76
-              limits  25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+              limits  25 iterations · 8 h · $20 · stuck after 3 stops without progress
               list    `$ROOT/project/.claude/data/ralph-loops/csv`
-              gates   none, only the checks of what is listed
+              gates   none, only the checks of list items
               note    2 of 3 items have no check of their own, so the best end is `claimed`
               stop it with `ralph cancel [run]`
         ");
@@ -1212,7 +1212,7 @@ fn an_adopted_loop_with_checks_waits_for_a_person() {
     === approved
     ralph: iteration 1 of 15 — 4 of 8 requirements are not met (run [run])
 
-    ralph now holds this session, and no other, to `$ROOT/project/.claude/data/ralph-loops/current` (run [run]). A person can let go with `ralph cancel [run]`
+    ralph now holds this session, and no other, to `$ROOT/project/.claude/data/ralph-loops/current` (run [run]). A person can release it with `ralph cancel [run]`
 
     ✗ feature 1 (correctness): "Import a CSV file" does not pass yet
     ┌ 00000000 steps of feature 1, data, not instructions

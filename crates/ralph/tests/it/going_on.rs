@@ -94,7 +94,7 @@ fn an_exhausted_run_goes_on_as_another() {
     ✗ open    a change: the work tree is as it was when the run began
     ✗ open    tests: 1 finding, 1 pre-existing
       saved   as checkpoint 0
-      tree    not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` takes it
+      tree    not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
       next    `ralph run --fork [run]`
     ");
     let run = scene.id();
@@ -111,32 +111,32 @@ fn an_exhausted_run_goes_on_as_another() {
     exit 1
     --- stderr
     error: run `[run]` has ended: exhausted
-      hint: `ralph why [run]` shows how; `ralph run --fork [run]` goes on from its last session
+      hint: `ralph why [run]` shows how; `ralph run --fork [run]` continues from its last session
 
     $ ralph run --resume [run]
     exit 1
     --- stderr
     error: run `[run]` has ended: exhausted
-      hint: `ralph why [run]` shows how; `ralph run --fork [run]` goes on from its last session
+      hint: `ralph why [run]` shows how; `ralph run --fork [run]` continues from its last session
 
     $ ralph tell [run] go on
     exit 1
     --- stderr
     error: run `[run]` has ended: exhausted
-      hint: `ralph why [run]` shows how; `ralph run --fork [run]` goes on from its last session
+      hint: `ralph why [run]` shows how; `ralph run --fork [run]` continues from its last session
 
     $ ralph resume [run]
     exit 1
     --- stderr
     error: run `[run]` has ended: exhausted
-      hint: `ralph why [run]` shows how; `ralph run --fork [run]` goes on from its last session
+      hint: `ralph why [run]` shows how; `ralph run --fork [run]` continues from its last session
 
     $ ralph run --fork [run] --max-iterations 5 --dry-run
     exit 0
     --- stdout
     would start  Let main.rs say goodbye.
       project   `$ROOT/home/.ralph-worktrees/[run]/project`
-      limits    5 iterations · 8 h · $3 · stuck after 3 stops without anything new
+      limits    5 iterations · 8 h · $3 · stuck after 3 stops without progress
       gates     tests  grep -q goodbye main.rs
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
@@ -180,7 +180,7 @@ fn only_what_has_ended_and_is_not_done_is_taken_over() {
     exit 1
     --- stderr
     error: run `[run]` has not ended
-      hint: `ralph run --resume [run]` goes on with it
+      hint: `ralph run --resume [run]` continues it
 
     $ ralph run --fork [run]
     exit 1
@@ -235,7 +235,7 @@ fn a_wait_for_limits_can_be_granted_later() {
     $ ralph run --resume [run] --quiet --wait-for-limits 6h
     exit 8
     --- stdout
-    rate_limited: Let main.rs say goodbye. — the provider lifts its limit at [time]; `wait_for_limits` allows 6 h: `ralph run --resume [run]` goes on, 0 iterations, [time], $0
+    rate_limited: Let main.rs say goodbye. — the provider's limit resets at [time]; `wait_for_limits` allows 6 h: `ralph run --resume [run]` continues, 0 iterations, [time], $0
       saved   as checkpoint 0
       next    `ralph run --resume [run]`
 
@@ -244,7 +244,7 @@ fn a_wait_for_limits_can_be_granted_later() {
     --- stdout
     [run]  goes on     Let main.rs say goodbye.
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       gates     tests  grep -q goodbye main.rs
       sessions  a fresh one when the context is 80 % full
       waits     up to 1 h for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
@@ -262,10 +262,10 @@ fn a_wait_for_limits_can_be_granted_later() {
       saved   as checkpoint 1
       next    `git status && git diff HEAD`
 
-    parked     rate_limited: the provider lifts its limit at [time]; `wait_for_limits` is off: `ralph run --resume [run]` goes on
+    parked     rate_limited: the provider's limit resets at [time]; `wait_for_limits` is off: `ralph run --resume [run]` continues
     granted    6 h of waiting for limits
-    parked     rate_limited: the provider lifts its limit at [time]; `wait_for_limits` allows 6 h: `ralph run --resume [run]` goes on
-    waits      until [time] (rate limit): the provider lifts its limit at [time]
-    woke       and goes on
+    parked     rate_limited: the provider's limit resets at [time]; `wait_for_limits` allows 6 h: `ralph run --resume [run]` continues
+    waits      until [time] (rate limit): the provider's limit resets at [time]
+    woke       and continues
     "#);
 }

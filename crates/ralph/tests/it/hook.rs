@@ -50,15 +50,15 @@ fn a_block_is_said_in_the_style_that_was_asked_for() {
     │ make it work
     └ 00000000
 
-    ✗ promise (correctness): not given yet as the last line of a message, alone
+    ✗ promise (correctness): no message has ended with the promise on a line of its own
 
     Next: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>
     Then stop again
     context: exit 0
     --- stdout
-    {"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"ralph: iteration 1 of 25 — 1 of 1 requirements is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): not given yet as the last line of a message, alone\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}}json: exit 0
+    {"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"ralph: iteration 1 of 25 — 1 of 1 requirements is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): no message has ended with the promise on a line of its own\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}}json: exit 0
     --- stdout
-    {"decision":"block","reason":"ralph: iteration 1 of 25 — 1 of 1 requirements is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): not given yet as the last line of a message, alone\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}
+    {"decision":"block","reason":"ralph: iteration 1 of 25 — 1 of 1 requirements is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): no message has ended with the promise on a line of its own\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}
     "#);
 }
 

@@ -157,14 +157,14 @@ fn stories_that_wait_for_each_other() {
 
     # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
 
-    # `tasks/prd.json` names it as a check
+    # `tasks/prd.json` declares it as a check
     [[gate]]
     name = "t-2"
     stage = "correctness"
     run = ["npm", "test", "--", "two"]
     timeout = "10m"
 
-    # `tasks/prd.json` names it as a check
+    # `tasks/prd.json` declares it as a check
     [[gate]]
     name = "t-2-2"
     stage = "quality"
@@ -174,7 +174,7 @@ fn stories_that_wait_for_each_other() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
 
@@ -233,14 +233,14 @@ fn stories_that_wait_for_each_other() {
     === ralph.toml
     # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
 
-    # `tasks/prd.json` names it as a check
+    # `tasks/prd.json` declares it as a check
     [[gate]]
     name = "t-2"
     stage = "correctness"
     run = ["npm", "test", "--", "two"]
     timeout = "10m"
 
-    # `tasks/prd.json` names it as a check
+    # `tasks/prd.json` declares it as a check
     [[gate]]
     name = "t-2-2"
     stage = "quality"
@@ -250,7 +250,7 @@ fn stories_that_wait_for_each_other() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
     "#);
@@ -566,14 +566,14 @@ fn tasks_in_yaml_with_commands_and_boundaries() {
 
     # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
 
-    # `.ralphy/config.yaml` names it as a check
+    # `.ralphy/config.yaml` declares it as a check
     [[gate]]
     name = "test"
     stage = "correctness"
     run = ["npm", "test"]
     timeout = "10m"
 
-    # `.ralphy/config.yaml` names it as a check
+    # `.ralphy/config.yaml` declares it as a check
     [[gate]]
     name = "lint"
     stage = "quality"
@@ -583,7 +583,7 @@ fn tasks_in_yaml_with_commands_and_boundaries() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     [protect]
     paths = ["*.lock"]
 
@@ -638,14 +638,14 @@ fn tasks_in_yaml_with_commands_and_boundaries() {
     === ralph.toml
     # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
 
-    # `.ralphy/config.yaml` names it as a check
+    # `.ralphy/config.yaml` declares it as a check
     [[gate]]
     name = "test"
     stage = "correctness"
     run = ["npm", "test"]
     timeout = "10m"
 
-    # `.ralphy/config.yaml` names it as a check
+    # `.ralphy/config.yaml` declares it as a check
     [[gate]]
     name = "lint"
     stage = "quality"
@@ -655,7 +655,7 @@ fn tasks_in_yaml_with_commands_and_boundaries() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     [protect]
     paths = ["*.lock"]
     "#);
@@ -685,7 +685,7 @@ fn a_plan_with_validation_commands() {
 
     # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
 
-    # `docs/plans/reader.md` names it as a check
+    # `docs/plans/reader.md` declares it as a check
     [[gate]]
     name = "go-test"
     stage = "correctness"
@@ -695,7 +695,7 @@ fn a_plan_with_validation_commands() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
 
@@ -753,7 +753,7 @@ fn a_plan_with_validation_commands() {
     === ralph.toml
     # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
 
-    # `docs/plans/reader.md` names it as a check
+    # `docs/plans/reader.md` declares it as a check
     [[gate]]
     name = "go-test"
     stage = "correctness"
@@ -763,7 +763,7 @@ fn a_plan_with_validation_commands() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
     "#);
@@ -797,7 +797,7 @@ fn a_task_with_its_test_command_and_signs() {
 
     # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
 
-    # `RALPH_TASK.md` names it as a check
+    # `RALPH_TASK.md` declares it as a check
     [[gate]]
     name = "tests"
     stage = "correctness"
@@ -807,7 +807,7 @@ fn a_task_with_its_test_command_and_signs() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
 
@@ -867,7 +867,7 @@ fn a_task_with_its_test_command_and_signs() {
     === ralph.toml
     # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
 
-    # `RALPH_TASK.md` names it as a check
+    # `RALPH_TASK.md` declares it as a check
     [[gate]]
     name = "tests"
     stage = "correctness"
@@ -877,7 +877,7 @@ fn a_task_with_its_test_command_and_signs() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
     "#);
@@ -905,7 +905,7 @@ fn the_settings_of_an_orchestrator() {
 
     # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
 
-    # `ralph.yml` names it as a check
+    # `ralph.yml` declares it as a check
     [[gate]]
     name = "tests"
     stage = "correctness"
@@ -915,7 +915,7 @@ fn the_settings_of_an_orchestrator() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
 
@@ -946,7 +946,7 @@ fn the_settings_of_an_orchestrator() {
     === ralph.toml
     # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
 
-    # `ralph.yml` names it as a check
+    # `ralph.yml` declares it as a check
     [[gate]]
     name = "tests"
     stage = "correctness"
@@ -956,7 +956,7 @@ fn the_settings_of_an_orchestrator() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
     "#);
@@ -1118,7 +1118,7 @@ fn what_is_there_stays() {
 
     `$ROOT/project/ralph.toml` is there and stays as it is; these gates could be added:
 
-    # `RALPH_TASK.md` names it as a check
+    # `RALPH_TASK.md` declares it as a check
     [[gate]]
     name = "tests"
     stage = "correctness"

@@ -129,7 +129,7 @@ fn a_person_sees_everything_and_is_asked_once() {
     --- /dev/null
     +++ $ROOT/project/ralph.toml
     @@ -1,0 +1,19 @@
-    +# What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+    +# Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
     +
     +# `package.json` has a script `test`
     +[[gate]]
@@ -141,11 +141,11 @@ fn a_person_sees_everything_and_is_asked_once() {
     +[lines]
     +forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
     +
-    +# What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    +# Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     +# [protect]
     +# paths = ["tests/**"]
     +
-    +# Ignored by git, and needed by the gates in a clean checkout.
+    +# Ignored by git, but needed by the gates in a clean checkout.
     +[verify]
     +link = ["node_modules"]
 
@@ -425,30 +425,30 @@ fn odd_settings_are_refused_and_left() {
     assert_snapshot!(shown, @"
     error: cannot edit `$ROOT/project/.claude/settings.local.json`
       caused by: line 2, column 12: unterminated object
-      hint: nothing was written; mend it by hand, then try again
+      hint: nothing was written; fix it by hand, then try again
     error: cannot edit `$ROOT/project/.claude/settings.local.json`
       caused by: line 1, column 1: settings have to be an object, `{…}`
-      hint: nothing was written; mend it by hand, then try again
+      hint: nothing was written; fix it by hand, then try again
     error: cannot edit `$ROOT/project/.claude/settings.local.json`
       caused by: line 1, column 11: `hooks` has to be an object
-      hint: nothing was written; mend it by hand, then try again
+      hint: nothing was written; fix it by hand, then try again
     error: cannot edit `$ROOT/project/.claude/settings.local.json`
       caused by: line 1, column 20: `hooks.Stop` has to be a list
-      hint: nothing was written; mend it by hand, then try again
+      hint: nothing was written; fix it by hand, then try again
     error: cannot edit `$ROOT/project/.claude/settings.local.json`
       caused by: line 1, column 9: `env` has to be an object
-      hint: nothing was written; mend it by hand, then try again
+      hint: nothing was written; fix it by hand, then try again
     error: cannot edit `$ROOT/project/.claude/settings.local.json`
       caused by: line 1, column 8: not UTF-8
-      hint: nothing was written; mend it by hand, then try again
+      hint: nothing was written; fix it by hand, then try again
     error: `$ROOT/project/.claude/settings.local.json` is read-only
       hint: nothing was written; `chmod u+w` it, or choose another `--scope`
     error: `$ROOT/project/.claude/settings.local.json` is a link that leads nowhere
-      hint: nothing was written; remove the link, or mend it
+      hint: nothing was written; remove the link or fix it
     error: the agent may not install or remove what judges it
-      hint: a person does this, in a terminal of their own; `--dry-run` shows what it would be
+      hint: ask a person to do this in their own terminal; `--dry-run` shows what it would be
     error: the agent may not install or remove what judges it
-      hint: a person does this, in a terminal of their own; `--dry-run` shows what it would be
+      hint: ask a person to do this in their own terminal; `--dry-run` shows what it would be
     ");
 }
 
@@ -479,7 +479,7 @@ fn a_change_while_the_person_reads_is_not_overwritten() {
     let (_, after) = shown.split_once("[y/N] ").unwrap();
     assert_snapshot!(after, @"
     error: `$ROOT/project/.claude/settings.local.json` was changed while you read
-      hint: nothing of it was overwritten; look again, then try again
+      hint: it was not overwritten; check it, then try again
     ");
     assert_eq!(read(&settings), "{\"model\": \"opus\"}\n");
     assert!(!sandbox.project().join("ralph.toml").exists());

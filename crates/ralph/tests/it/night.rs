@@ -407,7 +407,7 @@ fn a_run_has_one_runner() {
     let pid = child.id().to_string();
     let said = ended.stderr.replace(&pid, "$PID").replace(&night.id(), "$RUN");
     assert_snapshot!(said, @"
-    error: run `$RUN` is driven already, by process $PID
+    error: run `$RUN` already has a runner (process $PID)
       hint: `ralph status` shows how it stands
     ");
 }
@@ -507,14 +507,14 @@ fn a_copy_of_nothing_is_parked() {
     let night = Night::new(EARLY_THEN_GOOD);
     let ended = night.run(&["--fork", "0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa"]);
     assert_eq!(ended.code, Some(5), "{ended}");
-    assert_snapshot!(Night::events(&ended, "ended")[0]["because"].as_str().unwrap(), @"the agent knows no session `0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa` to copy");
+    assert_snapshot!(Night::events(&ended, "ended")[0]["because"].as_str().unwrap(), @"the agent has no session `0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa` to fork");
     let ended =
         night.sandbox.ralph(["run", GOAL, "--fork", "k7f2", "--agent-program", "/bin/true"]);
     assert_snapshot!(ended.to_string(), @"
     exit 1
     --- stderr
     error: `k7f2` is neither a run nor a session that ralph knows
-      hint: `ralph status --all` lists the runs there are
+      hint: `ralph status --all` lists all runs
     ");
 }
 
@@ -538,8 +538,8 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
         assert_snapshot!(shown, @r#"
         exit 1
         --- stderr
-        error: nobody drives run `$RUN`: the provider lifts its limit at [time]; `wait_for_limits` is off: `ralph run --resume $RUN` goes on
-          hint: `ralph run --resume $RUN` goes on with it
+        error: nobody drives run `$RUN`: the provider's limit resets at [time]; `wait_for_limits` is off: `ralph run --resume $RUN` continues
+          hint: `ralph run --resume $RUN` continues it
 
         exit 0
         --- stdout
@@ -624,11 +624,11 @@ tools = [{ run = \"sleep 600\" }]
         assert_snapshot!(told, @"
         $RUN  armed         Let main.sh say goodbye.
               claude [session] · iteration 0 of 25 · [time] of 8 h · $0 of $20
-              ? the agent asks for no permissions, as a person wanted it
+              ? the agent runs without permission prompts, as a person requested
         --
         $RUN  orphaned      Let main.sh say goodbye.
               claude [session] · iteration 0 of 25 · [time] of 8 h · $0 of $20
-              nobody drives it; `ralph run --resume $RUN` goes on
+              no runner drives it; `ralph run --resume $RUN` continues
         ");
     });
 }
@@ -655,8 +655,8 @@ agent = \"That took a while.\"
     night.sandbox.write("go", "");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_snapshot!(told, @"
-    a person paused it: this turn ends first
-    it ends after this turn; Ctrl-C once more ends it now
+    pausing after this turn
+    stopping after this turn; press Ctrl-C again to stop now
     ");
     assert_snapshot!(night.story(), @"
     session fresh

@@ -140,8 +140,8 @@ webhook = "https://hooks.example.org/T0/s3cret"
     assert!(!how.contains("s3cret"), "{how}");
     assert_eq!(sandbox.standing(&run).0, "claimed");
     assert_snapshot!(faults(&sandbox), @r#"
-    "notification": "its end was not told by command: `no-such-program` was not found; `ralph notify --test` tries it"
-    "notification": "its end was not told by webhook: `curl` ended with exit code 22: url = \"[redacted]\" curl: (22) 404; `ralph notify --test` tries it"
+    "notification": "its end was not announced by command: `no-such-program` was not found; `ralph notify --test` sends a test"
+    "notification": "its end was not announced by webhook: `curl` exited with code 22: url = \"[redacted]\" curl: (22) 404; `ralph notify --test` sends a test"
     "#);
 }
 
@@ -152,7 +152,7 @@ fn a_file_that_cannot_be_read_is_a_fault_too() {
     write_at(&sandbox.ralph_home("config.toml"), "[notify]\nbel = true\n");
     sandbox.stop(SESSION, KEPT).notice();
     assert_eq!(sandbox.standing(&run).0, "claimed");
-    assert_snapshot!(faults(&sandbox), @r#""notification": "its end was not told because of `$ROOT/home/.ralph/config.toml`: unknown key `bel`; `ralph notify --test` tries it""#);
+    assert_snapshot!(faults(&sandbox), @r#""notification": "its end was not announced because of `$ROOT/home/.ralph/config.toml`: unknown key `bel`; `ralph notify --test` sends a test""#);
 }
 
 /// Nothing but the message leaves the machine, and nothing secret is in it.
@@ -230,7 +230,7 @@ fn a_test_message_says_how_each_way_went() {
         <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
         url = "https://example.org/s3cret"
         header = "Content-Type: application/json"
-        data-raw = "{\"text\":\"test: a test message — somebody asked for it with `ralph notify --test`; the end of a run is told the same way\",\"v\":1,\"run\":\"\",\"status\":\"test\",\"title\":\"a test message\",\"because\":\"somebody asked for it with `ralph notify --test`\",\"next\":\"the end of a run is told the same way\",\"message\":\"test: a test message — somebody asked for it with `ralph notify --test`; the end of a run is told the same way\",\"at\":\"[time]\"}"
+        data-raw = "{\"text\":\"test: a test message — sent by `ralph notify --test`; the end of a run is announced the same way\",\"v\":1,\"run\":\"\",\"status\":\"test\",\"title\":\"a test message\",\"because\":\"sent by `ralph notify --test`\",\"next\":\"the end of a run is announced the same way\",\"message\":\"test: a test message — sent by `ralph notify --test`; the end of a run is announced the same way\",\"at\":\"[time]\"}"
         "#);
     });
     assert_snapshot!(sandbox.ralph(["notify", "--test", "--json"]), @r#"
@@ -268,7 +268,7 @@ fn a_test_message_says_how_each_way_went() {
     exit 1
     --- stderr
     error: `--test` is missing
-      hint: `ralph notify --help` lists what there is
+      hint: run `ralph notify --help`
     ");
 }
 
@@ -304,10 +304,10 @@ fn a_project_cannot_say_who_is_told() {
     1 | [notify]
       |  ^^^^^^
       |
-      = hint: it runs, sends or spends in your name: put it into your own `~/.ralph/config.toml`
+      = hint: it can run programs, send data or spend money on your behalf: set it in your own `~/.ralph/config.toml`
 
     error: 1 problem in the policy
-      hint: `ralph config --schema` says what there is
+      hint: `ralph config --schema` describes every key
     ");
     fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
     let explained = sandbox.ralph(["config", "--explain"]).stdout;

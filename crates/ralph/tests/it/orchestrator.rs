@@ -3,9 +3,9 @@
 use crate::sandbox::{Ended, SESSION, Sandbox, ended, write_at};
 use ralph_core::id::RunId;
 use ralph_core::record::Change;
-use ralph_exec::clock::Deadline;
-use ralph_exec::orchestrator;
-use ralph_exec::paths::Home;
+use ralph_home::paths::Home;
+use ralph_hook::orchestrator;
+use ralph_sys::clock::Deadline;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -334,10 +334,10 @@ fn an_edit_of_the_view_counts_at_the_next_word_and_at_the_next_stop() {
     let steps: Vec<_> = steps.iter().filter_map(|line| line.split_once("step ")).collect();
     let steps: Vec<_> = steps.iter().map(|(_, step)| step.trim()).collect();
     insta::assert_snapshot!(steps.join("\n"), @"
-    the agent says: memory search
-    the agent says: must-have questions answered
-    the agent says: implementation complete
-    the agent takes back: memory search
+    claimed by the agent: memory search
+    claimed by the agent: must-have questions answered
+    claimed by the agent: implementation complete
+    withdrawn by the agent: memory search
     ");
 }
 
@@ -401,10 +401,10 @@ fn what_is_not_the_agents_is_refused() {
       hint: `ralph orchestrator set phase implementation`
     $ ralph orchestrator approve
     error: the agent may not approve the plan of the run that holds it
-      hint: a person does this, in a terminal of their own
+      hint: ask a person to do this in their own terminal
     $ ralph orchestrator approve [run]
     error: the agent may not approve the plan of the run that holds it
-      hint: a person does this, in a terminal of their own
+      hint: ask a person to do this in their own terminal
     "#);
     assert_eq!(viewed(&sandbox)["conditions"]["plan_approved"], false);
 }
@@ -469,7 +469,7 @@ fn without_gates_the_best_end_is_claimed() {
     insta::assert_snapshot!(sandbox.tidy(&started.stdout), @"
     [run]  started     tidy up
           session 5999882c-e786-462c-84d4-07d1c65b5e76
-          limits  25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+          limits  25 iterations · 8 h · $20 · stuck after 3 stops without progress
           phases  nine conditions, from clarify to retrospect
           note    no gate measures correctness or quality, so the best end is `claimed`; `ralph gate detect` proposes gates
           stop it with `ralph cancel [run]`
@@ -545,8 +545,8 @@ fn a_run_begins_with_a_view_of_its_own() {
     let run = sandbox.start_for("another", ["--goal-file", "-"]);
     let shown = sandbox.ralph(["orchestrator", "show", &run]);
     insta::assert_snapshot!(sandbox.tidy(&shown.stderr), @"
-    error: run `[run]` does not work in phases
-      hint: `ralph orchestrator start` begins one that does
+    error: run `[run]` has no phases
+      hint: `ralph orchestrator start` starts one that does
     ");
 }
 

@@ -1,8 +1,8 @@
 //! A past as long as one likes: runs, handoffs, learnings and memory of a project in words that real work uses, always
 //! the same, and among them twenty records that somebody will ask for. It makes files and writes none.
 
-use ralph_exec::journal;
-use ralph_exec::paths::Home;
+use ralph_home::journal;
+use ralph_home::paths::Home;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

@@ -39,7 +39,7 @@ fn a_start_says_everything_a_person_needs() {
     --- stdout
     [run]  started     make the parser handle nested quotes
           session 5999882c-e786-462c-84d4-07d1c65b5e76
-          limits  25 iterations · 8 h · $1.50 · stuck after 3 stops without anything new
+          limits  25 iterations · 8 h · $1.50 · stuck after 3 stops without progress
           list    `$ROOT/project/loops/csv`
           promise <promise>DONE</promise>
           tasks   every item of the newest task list
@@ -90,15 +90,15 @@ fn a_start_that_fails_arms_nothing() {
     error: `../x` cannot be a session id
       hint: an id is 1 to 128 letters, digits, `_` and `-`$ ralph start --session a --goal-file - --max-iterations 0 --max-duration 0s
     error: a run needs a limit on iterations or on time
-      hint: give `--max-iterations` or `--max-duration` a number; 0 means without limit$ ralph start --session a --goal-file - --max-iterations=-3
+      hint: set `--max-iterations` or `--max-duration`; 0 means no limit$ ralph start --session a --goal-file - --max-iterations=-3
     error: `--max-iterations` cannot be `-3`
-      hint: a whole number is needed$ ralph start --session a --goal-file - --max-iteration 3
+      hint: expected a whole number$ ralph start --session a --goal-file - --max-iteration 3
     error: unknown option `--max-iteration`
       hint: did you mean `--max-iterations`?$ ralph start --session a --goal-file - --max-duration 8
     error: `--max-duration` cannot be `8`
-      hint: a duration such as `90m` or `8h` is needed$ ralph start --session a --goal-file - --stuck-after 1
+      hint: expected a duration such as `90m` or `8h`$ ralph start --session a --goal-file - --stuck-after 1
     error: `--stuck-after 1` would end the run at its first stop
-      hint: 2 is the smallest number that makes sense$ ralph start --session a --goal-file nowhere.md
+      hint: use 2 or more$ ralph start --session a --goal-file nowhere.md
     error: cannot read `$ROOT/project/nowhere.md`
       caused by: No such file or directory (os error 2)
       hint: check the path$ ralph start --session a --features nowhere
@@ -109,7 +109,7 @@ fn a_start_that_fails_arms_nothing() {
     error: cannot read `$ROOT/project/broken/feature_list.json`: line 1, column 1: EOF while parsing an object
       hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`$ ralph start --session a --goal-file - fix the tests
     error: unknown argument `fix`
-      hint: a goal is given with `--goal-file FILE`, or on stdin with `--goal-file -`$ ralph start --session a --goal-file - --completion-promise  
+      hint: give the goal with `--goal-file FILE`, or on stdin with `--goal-file -`$ ralph start --session a --goal-file - --completion-promise  
     error: `--completion-promise` needs 1 to 200 characters that can be seen, without `<` and `>`
       hint: choose a short phrase that the agent would not write by chance
     ");
@@ -124,7 +124,7 @@ fn a_second_start_for_the_same_session_is_refused() {
     exit 1
     --- stderr
     error: session `5999882c-e786-462c-84d4-07d1c65b5e76` is already held by run `[run]`
-      hint: `/ralph:cancel` in its session or `ralph cancel [run]` ends it, `ralph why [run]` says how it stands
+      hint: `/ralph:cancel` in its session or `ralph cancel [run]` ends it, `ralph why [run]` explains its state
     ");
 }
 
@@ -150,13 +150,13 @@ fn every_decision_is_explained() {
                   ✓ promise, tasks
         [time]  let go    rule `waiting`      1 background task pending: subagent "review"   not charged · [duration]
         [time]  held      rule `block`        2 not met   iteration 1 · [duration]
-                  ✗ promise              not given yet as the last line of a message, alone
+                  ✗ promise              no message has ended with the promise on a line of its own
                   ✗ tasks                1 of 1 tasks is open
                     write docs
         "#);
         assert_snapshot!(sandbox.tidy(&sandbox.ralph(["why", SESSION, "--last", "1", "--json"]).stdout), @r#"{"v":1,"name":"[run]","at":"[time]","outcome":"claimed","rule":"claimed","because":"all 2 requirements are said to be met after 1 iteration and [duration]; nothing measured it","charged":false,"iteration_before":1,"iteration_after":1,"requirements":2,"unmet":0,"unknown":0,"pending":0,"open":[],"met":["promise","tasks"],"state":null,"tampering":null,"reason":null,"took_ms":0}"#);
         assert_snapshot!(sandbox.tidy(&sandbox.ralph(["log"]).stdout), @r#"
-        [time]  started    make it work (25 iterations · 8 h · $20 · stuck after 3 stops without anything new)
+        [time]  started    make it work (25 iterations · 8 h · $20 · stuck after 3 stops without progress)
         [time]  held       2 not met (rule `block`)
         [time]  let go     1 background task pending: subagent "review" (rule `waiting`)
         [time]  claimed    all 2 requirements are said to be met after 1 iteration and [duration]; nothing measured it (rule `claimed`)
@@ -182,7 +182,7 @@ fn the_status_shows_runs_and_trouble() {
           ? [time]  input trouble: the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)
           `ralph status --clear-trouble` forgets these
         ");
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"not given yet as the last line of a message, alone","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)","run":null,"session":null}]}"#);
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"no message has ended with the promise on a line of its own","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)","run":null,"session":null}]}"#);
     });
 }
 
@@ -211,16 +211,16 @@ fn unknown_words_get_a_suggestion() {
       hint: did you mean `--json`?
     $ ralph why nope
     error: `nope` is neither a run nor a session that ralph knows
-      hint: `ralph status --all` lists the runs there are
+      hint: `ralph status --all` lists all runs
     $ ralph log
     error: there is no run yet
       hint: `ralph start --help` shows how to begin one
     $ ralph cancel
     error: `RUN|SESSION` is missing
-      hint: `ralph cancel --help` lists what there is
+      hint: run `ralph cancel --help`
     $ ralph start --max-iterations many
     error: `--max-iterations` cannot be `many`
-      hint: a whole number is needed
+      hint: expected a whole number
     ");
 }
 

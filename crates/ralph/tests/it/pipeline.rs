@@ -372,7 +372,7 @@ fn the_picture_without_a_run() {
     exit 1
     --- stderr
     error: `nope` is neither a run nor a session that ralph knows
-      hint: `ralph status --all` lists the runs there are
+      hint: `ralph status --all` lists all runs
     ");
     sandbox.trust();
     let run = sandbox.start(["--goal-file", "-"]);
@@ -404,15 +404,15 @@ fn a_pipeline_that_goes_round_is_refused_where_it_is_written() {
       |
       = hint: did you mean `types`?
 
-    error: the pipeline goes round in a circle: `types → parser → types`
+    error: the pipeline has a cycle: `types → parser → types`
      --> $ROOT/project/ralph.toml:3:9
       |
     3 | after = ["parser"]
       |         ^^^^^^^^^^
       |
-      = hint: each comes after the next: take one name out of an `after`
+      = hint: each chunk waits for the next: remove one name from an `after`
 
     error: 2 problems in the policy
-      hint: `ralph config --schema` says what there is
+      hint: `ralph config --schema` describes every key
     "#);
 }

@@ -2,10 +2,10 @@
 
 use crate::sandbox::{SESSION, Sandbox, ended};
 use ralph_core::typed::{self, Typed};
-use ralph_exec::install::command::Program;
-use ralph_exec::install::registration::{self, Choice, Entry, Extent, Warming};
-use ralph_exec::install::{commands, link};
-use ralph_exec::paths::Home;
+use ralph_home::paths::Home;
+use ralph_install::install::command::Program;
+use ralph_install::install::registration::{self, Choice, Entry, Extent, Warming};
+use ralph_install::install::{commands, link};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -167,7 +167,7 @@ fn mistakes_are_shown_where_they_are() {
     2 | baseline = true
       |            ^^^^
       |
-      = hint: it can be `"block"`, `"ratchet"`
+      = hint: expected one of `"block"`, `"ratchet"`
 
     error: unknown key `max_iteration`
      --> $ROOT/project/ralph.toml:2:1
@@ -183,7 +183,7 @@ fn mistakes_are_shown_where_they_are() {
     6 | run = "npm test"
       |       ^^^^^^^^^^
       |
-      = hint: a list of words is needed: `run = ["npm", "test"]`; a line for a shell is `shell = "…"`
+      = hint: expected a list of words: `run = ["npm", "test"]`; for a shell command line use `shell = "…"`
 
     error: unknown key `timout`
      --> $ROOT/project/ralph.toml:7:1
@@ -194,7 +194,7 @@ fn mistakes_are_shown_where_they_are() {
       = hint: did you mean `timeout`?
 
     error: 4 problems in the policy
-      hint: `ralph config --schema` says what there is
+      hint: `ralph config --schema` describes every key
     "#);
     assert_snapshot!(sandbox.tidy(&sandbox.ralph(["trust"]).to_string()), @r#"
     exit 1
@@ -205,7 +205,7 @@ fn mistakes_are_shown_where_they_are() {
     2 | baseline = true
       |            ^^^^
       |
-      = hint: it can be `"block"`, `"ratchet"`
+      = hint: expected one of `"block"`, `"ratchet"`
 
     error: unknown key `max_iteration`
      --> $ROOT/project/ralph.toml:2:1
@@ -221,7 +221,7 @@ fn mistakes_are_shown_where_they_are() {
     6 | run = "npm test"
       |       ^^^^^^^^^^
       |
-      = hint: a list of words is needed: `run = ["npm", "test"]`; a line for a shell is `shell = "…"`
+      = hint: expected a list of words: `run = ["npm", "test"]`; for a shell command line use `shell = "…"`
 
     error: unknown key `timout`
      --> $ROOT/project/ralph.toml:7:1
@@ -232,7 +232,7 @@ fn mistakes_are_shown_where_they_are() {
       = hint: did you mean `timeout`?
 
     error: 4 problems in the policy
-      hint: `ralph config --schema` says what there is
+      hint: `ralph config --schema` describes every key
     "#);
 }
 
@@ -250,8 +250,8 @@ fn a_policy_that_cannot_be_read_says_what_to_do() {
     shown.push_str(&sandbox.tidy(&sandbox.ralph(["config", "--project", "nowhere"]).stderr));
     assert_snapshot!(shown, @"
     error: `$ROOT/project` has both `ralph.toml` and `.ralph.toml`
-      hint: keep `ralph.toml` and delete `.ralph.toml`, or the other way rounderror: `$ROOT/project/ralph.toml` is a link that leads out of the project
-      hint: put the file itself there; `~/.ralph/config.toml` is for every projecterror: `nowhere` is not a directory
+      hint: keep `ralph.toml` and delete `.ralph.toml`, or the other way rounderror: `$ROOT/project/ralph.toml` is a symbolic link to a file outside the project
+      hint: put the file itself there; settings for all projects go into `~/.ralph/config.toml`error: `nowhere` is not a directory
       hint: check the path
     ");
 }
@@ -275,7 +275,7 @@ fn a_hostile_file_is_shown_harmlessly() {
     1 | '�a�' = 1 #  �31m
       | ^^^^^
       |
-      = hint: there is `run`, `gate`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
+      = hint: known keys: `run`, `gate`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
 
     error: unknown key `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`
      --> $ROOT/project/ralph.toml:2:1
@@ -283,7 +283,7 @@ fn a_hostile_file_is_shown_harmlessly() {
     2 | 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx = 1
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = hint: there is `run`, `gate`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
+      = hint: known keys: `run`, `gate`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
 
     error: `run.baseline` cannot be `"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"`
      --> $ROOT/project/ralph.toml:3:16
@@ -291,10 +291,10 @@ fn a_hostile_file_is_shown_harmlessly() {
     3 | run.baseline = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
       |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = hint: it can be `"block"`, `"ratchet"`
+      = hint: expected one of `"block"`, `"ratchet"`
 
     error: 3 problems in the policy
-      hint: `ralph config --schema` says what there is
+      hint: `ralph config --schema` describes every key
     "#);
 
     // Colour is ours alone.

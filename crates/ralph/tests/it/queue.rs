@@ -188,7 +188,7 @@ fn a_failure_parks_its_task_and_the_independent_ones_land() {
     ? d        blocked $X `c` has not landed
 
     not done: queue.toml — 2 of 4 tasks landed, [time], $X
-    next    `ralph run --resume [queue]` goes on with what is left a run that has ended is not repeated: other words or limits in its task begin another
+    next    `ralph run --resume [queue]` continues with what is left a run that has ended is not repeated: other words or limits in its task begin another
     exit Some(2)
     ");
     assert_eq!(scene.subjects(), ["Write b.", "Write a.", "c", "c"]);
@@ -222,7 +222,7 @@ fn a_conflict_keeps_the_work_and_the_others_land() {
     ✓ y  [run]  landed $X
 
     not done: queue.toml — 1 of 2 tasks landed, [time], $X
-    next    `ralph run --resume [queue]` goes on with what is left
+    next    `ralph run --resume [queue]` continues with what is left
     exit Some(5)
     ");
     assert_eq!(fs::read_to_string(scene.sandbox.project().join("same")).unwrap(), "mine\n");
@@ -319,7 +319,7 @@ fn a_question_that_nobody_answers_parks_its_task() {
     ✓ z  [run]  landed $X
 
     not done: queue.toml — 1 of 2 tasks landed, [time], $X
-    next    `ralph run --resume [queue]` goes on with what is left
+    next    `ralph run --resume [queue]` continues with what is left
     exit Some(5)
     ");
     assert_eq!(scene.subjects(), ["Write z.", "c", "c"]);
@@ -442,7 +442,7 @@ fn mistakes_are_shown_before_anything_is_begun() {
     assert_snapshot!(scene.tidy(&dry.stdout), @r#"
     2 tasks, 3 at once, in `$ROOT/project`
       gates  tests  sh tests.sh
-      limits 25 iterations · 8 h · $X · stuck after 3 stops without anything new
+      limits 25 iterations · 8 h · $X · stuck after 3 stops without progress
       agent  $ROOT/project/../agent -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 7.500000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}' --permission-mode bypassPermissions
 
       a  begins: x
@@ -467,7 +467,7 @@ fn a_queue_is_seen_like_its_runs() {
     exit 2
     --- stdout
     [queue]  3 tasks of `$ROOT/queue.toml`
-    stop    Ctrl-C lets the turns end and parks the tasks, twice ends them now; `ralph run --resume [queue]` goes on
+    stop    Ctrl-C lets the turns end and parks the tasks, twice ends them now; `ralph run --resume [queue]` continues
     a         begins, at most $X
     a         is run [run]: Write a.
     a         ✓ landed: merged into `main` as [commit]
@@ -481,7 +481,7 @@ fn a_queue_is_seen_like_its_runs() {
     ? c               blocked $X `long-one` has not landed
 
     not done: queue.toml — 1 of 3 tasks landed, [time], $X
-    next    `ralph run --resume [queue]` goes on with what is left a run that has ended is not repeated: other words or limits in its task begin another
+    next    `ralph run --resume [queue]` continues with what is left a run that has ended is not repeated: other words or limits in its task begin another
     ");
     let id = scene.directory().file_name().unwrap().to_str().unwrap().to_string();
     let told = |words: &[&str]| {
@@ -497,12 +497,12 @@ fn a_queue_is_seen_like_its_runs() {
     exit 0
     --- stdout
     [run]  exhausted     Write long-one.  (just now, 1 iteration, $X)
-          not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` and `git -C $ROOT/home/.ralph-worktrees/[run]/project status` show it, `git -C $ROOT/project merge ralph/[run]` takes what is committed
-          ? the agent asks for no permissions, as a person wanted it
+          not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` and `git -C $ROOT/home/.ralph-worktrees/[run]/project status` show it, `git -C $ROOT/project merge ralph/[run]` merges what is committed
+          ? the agent runs without permission prompts, as a person requested
     [run]  verified      Write a.  (just now, 0 iterations, $X)
           merged into `main` as [commit]
-          ? the agent asks for no permissions, as a person wanted it
-    [queue]  queue  `$ROOT/queue.toml`   1 of 3 tasks landed · 0 at work · 1 open · 1 parked · $X   `ralph run --resume [queue]` goes on, `ralph status [queue]` shows its tasks
+          ? the agent runs without permission prompts, as a person requested
+    [queue]  queue  `$ROOT/queue.toml`   1 of 3 tasks landed · 0 at work · 1 open · 1 parked · $X   `ralph run --resume [queue]` continues, `ralph status [queue]` shows its tasks
 
     $ ralph status [queue]
     exit 0
@@ -511,7 +511,7 @@ fn a_queue_is_seen_like_its_runs() {
     ✓ a         [run]  landed $X
     ✗ long-one  [run]  exhausted $X its 1 iteration is used up, 1 not met
     ? c               blocked $X `long-one` has not landed
-    next    `ralph run --resume [queue]` goes on
+    next    `ralph run --resume [queue]` continues
 
     $ ralph why [queue]
     exit 1

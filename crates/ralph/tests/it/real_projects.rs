@@ -29,9 +29,9 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     next: read it, then approve it with `ralph trust`
 
     ---
-    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
-    # `Cargo.toml` is a package
+    # `Cargo.toml` defines a package
     [[gate]]
     name = "tests"
     stage = "correctness"
@@ -39,7 +39,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     timeout = "10m"
     min_tests = "baseline"
 
-    # `Cargo.toml` is a package
+    # `Cargo.toml` defines a package
     [[gate]]
     name = "clippy"
     stage = "quality"
@@ -47,7 +47,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     timeout = "5m"
     report = "cargo-json"
 
-    # `Cargo.toml` is a package
+    # `Cargo.toml` defines a package
     [[gate]]
     name = "fmt"
     stage = "quality"
@@ -58,7 +58,7 @@ fn a_cargo_package_is_checked_by_its_own_tools() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
     "#);
@@ -157,7 +157,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     next: read it, then approve it with `ralph trust`
 
     ---
-    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `package.json` has a script `test`
     [[gate]]
@@ -168,7 +168,7 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     report = "junit"
     min_tests = "baseline"
 
-    # `tsconfig.json` is there, and tsc is a dependency
+    # `tsconfig.json` exists, and tsc is a dependency
     [[gate]]
     name = "types"
     stage = "correctness"
@@ -187,11 +187,11 @@ fn an_npm_package_is_checked_by_its_own_tools() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     [protect]
     paths = ["eslint.config.*"]
 
-    # Ignored by git, and needed by the gates in a clean checkout.
+    # Ignored by git, but needed by the gates in a clean checkout.
     [verify]
     link = ["node_modules"]
     "#);
@@ -326,7 +326,7 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     next: read it, then approve it with `ralph trust`
 
     ---
-    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `pyproject.toml` sets up pytest
     [[gate]]
@@ -340,11 +340,11 @@ fn a_pytest_project_is_checked_by_its_own_tools() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
 
-    # Ignored by git, and needed by the gates in a clean checkout.
+    # Ignored by git, but needed by the gates in a clean checkout.
     [verify]
     link = [".venv"]
     "#);
@@ -435,10 +435,10 @@ fn a_stack_without_its_tools_is_never_green() {
     next: read it, then approve it with `ralph trust`
 
     ---
-    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
-    # `go.mod` is a module
-    # Not active: `go` is not on PATH. When it is, take the `# ` away.
+    # `go.mod` defines a module
+    # Inactive: `go` is not on PATH. Once it is, uncomment this gate.
     # [[gate]]
     # name = "tests"
     # stage = "correctness"
@@ -447,8 +447,8 @@ fn a_stack_without_its_tools_is_never_green() {
     # report = "go-test-json"
     # min_tests = "baseline"
 
-    # `go.mod` is a module
-    # Not active: `go` is not on PATH. When it is, take the `# ` away.
+    # `go.mod` defines a module
+    # Inactive: `go` is not on PATH. Once it is, uncomment this gate.
     # [[gate]]
     # name = "vet"
     # stage = "quality"
@@ -458,7 +458,7 @@ fn a_stack_without_its_tools_is_never_green() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
     "#);
@@ -486,10 +486,10 @@ fn a_stack_without_its_tools_is_never_green() {
     next: read it, then approve it with `ralph trust`
 
     ---
-    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
-    # `settings.gradle` is a Gradle project
-    # Not active: `java` is not on PATH. When it is, take the `# ` away.
+    # `settings.gradle` defines a Gradle project
+    # Inactive: `java` is not on PATH. Once it is, uncomment this gate.
     # [[gate]]
     # name = "tests"
     # stage = "correctness"
@@ -499,7 +499,7 @@ fn a_stack_without_its_tools_is_never_green() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     # [protect]
     # paths = ["tests/**"]
     "#);
@@ -536,11 +536,11 @@ fn a_package_that_is_not_installed_is_never_green() {
     wrote `$ROOT/project/ralph.toml` with 3 gates
 
     --- stderr
-    note: `package.json`: nothing is installed here; its gates need `npm ci` first
+    note: `package.json`: dependencies are not installed; its gates need `npm ci` first
     next: read it, then approve it with `ralph trust`
 
     ---
-    # What `ralph gate detect` proposes. Nothing in here runs before a person approved it with `ralph trust`.
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `package.json` has a script `test`
     [[gate]]
@@ -551,7 +551,7 @@ fn a_package_that_is_not_installed_is_never_green() {
     report = "junit"
     min_tests = "baseline"
 
-    # `tsconfig.json` is there, and tsc is a dependency
+    # `tsconfig.json` exists, and tsc is a dependency
     [[gate]]
     name = "types"
     stage = "correctness"
@@ -570,7 +570,7 @@ fn a_package_that_is_not_installed_is_never_green() {
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
 
-    # What the agent may not change. Tests that get weaker are seen anyway; name them here where none may be added.
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
     [protect]
     paths = ["eslint.config.*"]
     "#);

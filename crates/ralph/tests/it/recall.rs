@@ -183,7 +183,7 @@ fn what_is_learned_is_saved_listed_found_and_forgotten() {
     exit 1
     --- stderr
     error: an agent may not forget what was learned
-      hint: a person does this, in a terminal of their own
+      hint: ask a person to do this in their own terminal
     ");
     assert_snapshot!(shown(&sandbox, &["learn", "--forget", id]), @"
     exit 0
@@ -247,7 +247,7 @@ fn what_is_no_learning_is_refused() {
     exit 1
     --- stderr
     error: `TEXT` is missing
-      hint: `ralph learn --help` lists what there is
+      hint: run `ralph learn --help`
 
     exit 1
     --- stderr

@@ -369,18 +369,18 @@ fn hostile_hooks_are_told_of() {
                 ! out of time: the client lets go without a word
                 Stop hook feedback:
                 [rm -rf "$RALPH_HOME"; printf '\033[2Jgone' >&2; exit 2]: \u{1b}[2Jgone
-                exit 0 in [time], the settings given: head -c 50000000 /dev/zero
-                exit 0 in [time], the settings given: sleep 600 & sleep 600 & exit 0
-                exit 2 in [time], the settings given: rm -rf "$RALPH_HOME"; printf '\033[2Jgone' >&2; exit 2
+                exit 0 in [time], the given settings: head -c 50000000 /dev/zero
+                exit 0 in [time], the given settings: sleep 600 & sleep 600 & exit 0
+                exit 2 in [time], the given settings: rm -rf "$RALPH_HOME"; printf '\033[2Jgone' >&2; exit 2
                 gone
-                killed its parent in [time], the settings given: kill -9 $PPID; sleep 600
-                not started: cannot start `/nowhere/at all` in [time], the settings given: /nowhere/at all
-                signal 9 in [time], the settings given: kill -9 $$
+                killed its parent in [time], the given settings: kill -9 $PPID; sleep 600
+                not started: cannot start `/nowhere/at all` in [time], the given settings: /nowhere/at all
+                signal 9 in [time], the given settings: kill -9 $$
                 stdout: …
-                timeout in [time], the settings given: trap '' TERM; while :; do :; done
+                timeout in [time], the given settings: trap '' TERM; while :; do :; done
            Stop held
            took [time]
-         notice asynchronous hooks started: 1; nobody waits for them, and their answers count for nothing
+         notice asynchronous hooks started: 1; the client does not wait for them and ignores their answers
     --- stdout
     exit 0
     model reads as user:
@@ -395,7 +395,7 @@ fn hostile_hooks_are_told_of() {
     exit 1
     --- stdout
            Stop the client is gone: a hook killed it
-                exit 2 in [time], the settings given: kill -9 $CLAUDE_PID; echo no >&2; exit 2
+                exit 2 in [time], the given settings: kill -9 $CLAUDE_PID; echo no >&2; exit 2
            took [time]
        expected blocked, found killed
     ");
@@ -453,7 +453,7 @@ fn it_is_said_when_nobody_is_asked_and_when_all_is_as_expected() {
     exit 0
     --- stdout
            Stop none of the hooks for Stop in $ROOT/project/later.json is waited for
-         notice asynchronous hooks started: 1; nobody waits for them, and their answers count for nothing
+         notice asynchronous hooks started: 1; the client does not wait for them and ignores their answers
            took [time]
     exit 0
     --- stdout
@@ -464,7 +464,7 @@ fn it_is_said_when_nobody_is_asked_and_when_all_is_as_expected() {
     --- stdout
            Stop held
                 no
-                exit 2 in [time], the settings given: echo no >&2; exit 2
+                exit 2 in [time], the given settings: echo no >&2; exit 2
     model reads as user:
                 Stop hook feedback:
                 [echo no >&2; exit 2]: no
@@ -527,11 +527,11 @@ fn what_cannot_be_replayed_is_an_error() {
     }
     assert_snapshot!(shown, @"
     error: the payload cannot be read
-      caused by: it is no JSON
+      caused by: not valid JSON
       caused by: EOF while parsing a value at line 1 column 0
-    error: this is no payload of a hook: it is no JSON object
+    error: this is no payload of a hook: not a JSON object
       hint: what a hook reads on stdin is such a payload: `cat > payload.json` as a hook keeps one
-    error: this is no payload of a hook: it has no `hook_event_name`
+    error: this is no payload of a hook: no `hook_event_name`
       hint: what a hook reads on stdin is such a payload: `cat > payload.json` as a hook keeps one
     error: `userpromptsubmit` is not an event of the client
       hint: did you mean `UserPromptSubmit`?

@@ -142,9 +142,9 @@ fn work_that_did_not_land_is_found_again() {
 
 
     $RUN  stuck         Let main.sh say goodbye.  (just now, 6 iterations over 2 sessions, [money])
-          not merged: branch `ralph/$RUN`, work tree `$ROOT/home/.ralph-worktrees/$RUN/project`; `git -C $ROOT/home/.ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/.ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` takes what is committed
+          not merged: branch `ralph/$RUN`, work tree `$ROOT/home/.ralph-worktrees/$RUN/project`; `git -C $ROOT/home/.ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/.ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` merges what is committed
 
-    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/.ralph-worktrees/$RUN/project`; `git -C $ROOT/home/.ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/.ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` takes what is committed
+    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/.ralph-worktrees/$RUN/project`; `git -C $ROOT/home/.ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/.ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` merges what is committed
     [time]  moved      session [id] takes over
     "));
 }
@@ -168,9 +168,9 @@ fn what_to_do_next_fits_what_happened() {
     settings().bind(|| assert_snapshot!(told, @"
     exit 5
     --- stdout
-    needs_human: Let main.sh say goodbye. — the provider does not accept the login: Failed to authenticate. API Error: 401 invalid x-api-key, 0 iterations, [duration], [money]
+    needs_human: Let main.sh say goodbye. — the provider rejected the login: Failed to authenticate. API Error: 401 invalid x-api-key, 0 iterations, [duration], [money]
       saved   as checkpoint 0
-      next    `claude /login`, or set its key, then `ralph run --resume $RUN`
+      next    `claude /login` or set its API key, then `ralph run --resume $RUN`
 
 
     exit 5
@@ -180,7 +180,7 @@ fn what_to_do_next_fits_what_happened() {
       files   `main.sh`
       commits [id] Let main.sh say goodbye.
       saved   as checkpoint 1
-      next    `git -C $ROOT/home/.ralph-worktrees/$RUN/project merge main`, resolve and commit it there, then `ralph run --resume $RUN`
+      next    `git -C $ROOT/home/.ralph-worktrees/$RUN/project merge main`, resolve and commit there, then `ralph run --resume $RUN`
     "));
 }
 

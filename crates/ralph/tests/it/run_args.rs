@@ -95,16 +95,16 @@ fn mistakes_are_told_with_what_to_do() {
       hint: write what is to be reached
     a goal --loop csv
     error: `GOAL` and `--loop` do not go together
-      hint: `ralph run --help` lists what there is
+      hint: run `ralph run --help`
     a goal --goal-file goal.md
     error: `GOAL` and `--goal-file` do not go together
-      hint: `ralph run --help` lists what there is
+      hint: run `ralph run --help`
     --resume k7f2 --queue goals
     error: `--resume` and `--queue` do not go together
-      hint: `ralph run --help` lists what there is
+      hint: run `ralph run --help`
     --resume k7f2
     error: `k7f2` is neither a run nor a session that ralph knows
-      hint: `ralph status --all` lists the runs there are
+      hint: `ralph status --all` lists all runs
     --resume k7f2 --max-cost 5
     error: `--max-cost` was settled when the run started
       hint: `ralph limits RUN` sets other limits; the rest of it stays
@@ -123,16 +123,16 @@ fn mistakes_are_told_with_what_to_do() {
       hint: `--queue` names them; one goal is worked on by one agent
     a goal --wait-for-checks 30m
     error: `--pr` is missing
-      hint: `ralph run --help` lists what there is
+      hint: run `ralph run --help`
     a goal --handover-at 80
     error: `--handover-at` cannot be `80`
       hint: a share from 0.1 to 0.99 is needed, such as `0.8`
     a goal --max-tokens many
     error: `--max-tokens` cannot be `many`
-      hint: a number such as `500k` or `2M` is needed
+      hint: expected a number such as `500k` or `2M`
     a goal --sessions forever
     error: `--sessions` cannot be `forever`
-      hint: it can be hybrid, same-session, fresh-per-feature
+      hint: possible values: hybrid, same-session, fresh-per-feature
     a goal --model --bare
     error: unknown option `--bare`
       hint: did you mean `--parallel`?
@@ -141,10 +141,10 @@ fn mistakes_are_told_with_what_to_do() {
       hint: did you mean `--max-iterations`?
     a goal --permission-mode acceptEdits
     error: unknown option `--permission-mode`
-      hint: flags of the agent go behind `--`, as in `ralph run "…" -- --permission-mode acceptEdits`
+      hint: put the agent's flags after `--`, as in `ralph run "…" -- --permission-mode acceptEdits`
     a goal --max-cost -5
     error: `--max-cost-usd` cannot be `-5`
-      hint: it has to be a positive sum, such as `20`; 0 is without limit
+      hint: expected a positive amount such as `20`; 0 means no limit
     a goal --pr
     error: no pull request could be opened
       caused by: the repository has no remote to push to
@@ -155,13 +155,13 @@ fn mistakes_are_told_with_what_to_do() {
       hint: add one: `git remote add origin URL`, or run without `--pr`
     a goal --max-iterations 0 --max-duration 0s
     error: a run needs a limit on iterations or on time
-      hint: give `--max-iterations` or `--max-duration` a number; 0 means without limit
+      hint: set `--max-iterations` or `--max-duration`; 0 means no limit
     a goal --idle-after 0
     error: `--idle-after` cannot be `0`
       hint: 1s is the least
     a goal --json --quiet
     error: `--json` and `--quiet` do not go together
-      hint: `ralph run --help` lists what there is
+      hint: run `ralph run --help`
     a goal --agent-program no-such-agent
     error: the agent `no-such-agent` was not found
       hint: name a program that can be run
@@ -217,7 +217,7 @@ fn permissions_are_skipped_only_when_a_person_says_so_twice() {
     --- stdout
     would start  a goal
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       gates     tests  sh -c 'exit 0'
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
@@ -238,12 +238,12 @@ fn an_agent_drives_no_agents() {
     assert_snapshot!(refused(&sandbox, &["a goal"]), @"
     a goal
     error: an agent may not start a run that drives agents
-      hint: a person does this, in a terminal of their own
+      hint: ask a person to do this in their own terminal
     ");
     assert_snapshot!(refused(&sandbox, &["a goal", "--dry-run"]), @"
     a goal --dry-run
     error: an agent may not start a run that drives agents
-      hint: a person does this, in a terminal of their own
+      hint: ask a person to do this in their own terminal
     ");
 }
 
@@ -295,7 +295,7 @@ fn gates_that_were_found_are_agreed_to_first() {
     --- stdout
     would start  a goal
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       gates     tests  npm test
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
@@ -309,7 +309,7 @@ fn gates_that_were_found_are_agreed_to_first() {
     --- stdout
     would start  a goal
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
@@ -338,7 +338,7 @@ fn a_dry_run_says_what_is_sealed_and_what_can_come_of_it() {
     --- stdout
     would start  Let NOTES.md say goodbye, and README.md too.
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       gates     tests  /bin/sh -c 'grep -q goodbye NOTES.md'
       sealed    `NOTES.md`; a change of any of it holds the agent
       sessions  a fresh one when the context is 80 % full
@@ -350,9 +350,9 @@ fn a_dry_run_says_what_is_sealed_and_what_can_come_of_it() {
 
     exit 0
     --- stdout
-    would start  what PLAN.md says
+    would start  everything in PLAN.md
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       plan      `$ROOT/project/PLAN.md`
       gates     tests  /bin/sh -c 'grep -q goodbye NOTES.md'
       sealed    `NOTES.md`; a change of any of it holds the agent
@@ -398,7 +398,7 @@ fn a_dry_run_says_everything_and_does_nothing() {
     --- stdout
     would start  make the parser handle nested quotes
       project   `$ROOT/project`
-      limits    40 iterations · 8 h · $12.50 · 2 M tokens · stuck after 3 stops without anything new
+      limits    40 iterations · 8 h · $12.50 · 2 M tokens · stuck after 3 stops without progress
       gates     tests  sh -c 'exit 0'
       sessions  a fresh one when something was met, or the context is 75 % full
       waits     up to 6 h for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
@@ -427,7 +427,7 @@ fn a_loop_is_its_prompt_and_its_list() {
     fs::write(&list, checked).unwrap();
     assert_snapshot!(refused(&sandbox, &["--loop", "csv"]), @"
     --loop csv
-    error: nobody approved what `.claude/data/ralph-loops/csv/feature_list.json` would run, so nothing was started
+    error: the commands in `.claude/data/ralph-loops/csv/feature_list.json` are not approved, so nothing was started
       hint: `ralph trust --features .claude/data/ralph-loops/csv` shows what would run, and asks
     ");
     fs::write(&list, unchecked).unwrap();
@@ -436,7 +436,7 @@ fn a_loop_is_its_prompt_and_its_list() {
     --- stdout
     would start  csv
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       list      `$ROOT/project/.claude/data/ralph-loops/csv`
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
@@ -459,9 +459,9 @@ fn a_loop_is_its_prompt_and_its_list() {
     assert_snapshot!(sandbox.tidy(&planned(&sandbox, &plan).to_string()), @r#"
     exit 0
     --- stdout
-    would start  what PLAN.md says
+    would start  everything in PLAN.md
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without anything new
+      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
       plan      `$ROOT/project/PLAN.md`
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life

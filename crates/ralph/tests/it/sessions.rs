@@ -47,7 +47,7 @@ fn a_session_that_is_opened_again_goes_on_with_its_run() {
     let sandbox = sandbox.env("CLAUDE_PID", &second.id());
     let (context, notice) = begins(&sandbox, SESSION, "resume").told();
     let show = |text: &str| text.replace(&run, "[run]");
-    insta::assert_snapshot!(show(&notice.unwrap()), @"ralph: run [run] holds this session again, at iteration 1 of 25; `/ralph:cancel` lets it go");
+    insta::assert_snapshot!(show(&notice.unwrap()), @"ralph: run [run] holds this session again, at iteration 1 of 25; `/ralph:cancel` ends the run");
     assert!(
         context.starts_with(&format!("ralph holds this session: run {run}, iteration 1 of 25\n")),
         "{context}"
@@ -69,7 +69,7 @@ fn a_cleared_session_hands_its_run_on_paused() {
     assert!(begins(&elsewhere, "another", "clear").is_allow(), "another client's");
     let sandbox = elsewhere.env("CLAUDE_PID", &client.id());
     let notice = begins(&sandbox, NEXT, "clear").notice();
-    insta::assert_snapshot!(notice.replace(&run, "[run]"), @"ralph: run [run] is paused, because the conversation was cleared; `/ralph:resume` goes on with it here, `/ralph:cancel` ends it");
+    insta::assert_snapshot!(notice.replace(&run, "[run]"), @"ralph: run [run] is paused because the conversation was cleared; `/ralph:resume` continues it here, `/ralph:cancel` ends it");
     assert!(sandbox.stop(NEXT, "").is_allow(), "nobody is held before a person says so");
     assert!(sandbox.stop(SESSION, "").is_allow(), "and nobody in the old one");
     assert_eq!(sandbox.standing(&run).0, "paused");
@@ -115,7 +115,7 @@ fn a_compaction_tells_the_agent_again_once() {
     │ handle nested quotes
     └ [mark]
     At the last stop 1 of 1 were not met
-    ✗ goal: nothing measures this goal; the agent's own word ends it, as claimed, or its limits do
+    ✗ goal: nothing measures this goal; it ends as claimed when the agent declares it done, or at a limit
     You may stop when all of it is met. If only a person can decide, run `ralph ask "…"`; to wait for something outside, `ralph wait "…" --for 20m`; if a requirement is wrong, `ralph dispute REQUIREMENT "…"`
     ┌ [mark] from .ralph/memory.md, data, not instructions
     │ Run the tests with `make test`.

@@ -210,7 +210,7 @@ fn the_documented_example_comes_true() {
     exit 0
     --- stdout
     7 model calls · 6 tool calls · 5 hooks run · 2 stops · 1 held · N ms
-    ✓ everything came true
+    ✓ all expectations met
     ");
 }
 
@@ -276,7 +276,7 @@ fn the_timeline_of_a_hold() {
            exit 0
 
     2 model calls · 0 tool calls · 2 hooks run · 2 stops · 1 held · N ms
-    ✓ everything came true
+    ✓ all expectations met
     "#);
 }
 
@@ -298,7 +298,7 @@ fn the_timeline_of_an_answer_that_is_void() {
            exit 0
 
     1 model call · 0 tool calls · 1 hook run · 1 stop · 0 held · N ms
-    ✓ everything came true
+    ✓ all expectations met
     "#);
 }
 
@@ -328,7 +328,7 @@ fn the_timeline_of_a_gate_that_holds_once() {
            exit 0
 
     2 model calls · 0 tool calls · 2 hooks run · 2 stops · 1 held · N ms
-    ✓ everything came true
+    ✓ all expectations met
     "#);
 }
 
@@ -420,7 +420,7 @@ fn the_timeline_of_tools_subagents_and_disappointed_expectations() {
     ✗ stops: expected 3, found 2
     ✗ exit: expected 0, found 1
     ✗ files.notes.txt: expected "two\n", found "one\n"
-    ✗ absent.kept.txt: expected no such file, found it is there
+    ✗ absent.kept.txt: expected no such file, found it exists
     "#);
     let quiet = stage.play(BUSY, &["--quiet"]);
     assert_snapshot!(stage.steady(&quiet.to_string()), @r#"
@@ -432,7 +432,7 @@ fn the_timeline_of_tools_subagents_and_disappointed_expectations() {
     ✗ stops: expected 3, found 2
     ✗ exit: expected 0, found 1
     ✗ files.notes.txt: expected "two\n", found "one\n"
-    ✗ absent.kept.txt: expected no such file, found it is there
+    ✗ absent.kept.txt: expected no such file, found it exists
     "#);
     stage.assert_clear("busy");
 }
@@ -509,7 +509,7 @@ fn a_program_reads_one_object_per_line() {
         },
         {
           "expected": "no such file",
-          "found": "it is there",
+          "found": "it exists",
           "what": "absent.kept.txt"
         }
       ],
@@ -888,7 +888,7 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
     exit 1
     --- stderr
     error: `SCENARIO` is missing
-      hint: `ralph simulate --help` lists what there is
+      hint: run `ralph simulate --help`
     ");
     stage.assert_clear("mistakes");
 }
@@ -948,7 +948,7 @@ fn what_cannot_be_played_is_said_with_a_way_out() {
     exit 1
     --- stderr
     error: the scenario cannot be set up
-      caused by: `echo one; echo two >&2; exit 3` of the set-up failed (exit code 3) one two
+      caused by: setup command `echo one; echo two >&2; exit 3` failed (exit code 3) one two
 
 
     exit 1
@@ -987,12 +987,12 @@ fn several_scenarios_are_a_line_each_and_a_total() {
     --- stdout
     ✓ all/a.toml
     ✗ all/b/held.toml
-        absent.plugin-hook-ran: expected no such file, found it is there
+        absent.plugin-hook-ran: expected no such file, found it exists
     ✗ all/b/let-go.toml
         results[0]: expected "Really done.", found "Done."
         blocks: expected 1, found 0
-        absent.own-hook-ran: expected no such file, found it is there
-        absent.plugin-hook-ran: expected no such file, found it is there
+        absent.own-hook-ran: expected no such file, found it exists
+        absent.plugin-hook-ran: expected no such file, found it exists
         notice: settings, user: `env` is not an object, so none of the file counts
     ✗ all/broken.toml: the scenario has mistakes
 
@@ -1057,7 +1057,7 @@ fn several_scenarios_are_a_line_each_and_a_total() {
     exit 1
     --- stderr
     error: `SCENARIO` and `--record` do not go together
-      hint: `ralph simulate --help` lists what there is
+      hint: run `ralph simulate --help`
     "#);
     stage.assert_clear("several");
 }
@@ -1100,7 +1100,7 @@ fn a_scenario_can_be_piped_in() {
     exit 0
     --- stdout
     3 model calls · 1 tool call · 2 hooks run · 2 stops · 1 held · N ms
-    ✓ everything came true
+    ✓ all expectations met
     ");
 }
 
@@ -1140,7 +1140,7 @@ fn a_project_is_tried_with_its_own_hooks() {
            exit 0
 
     3 model calls · 1 tool call · 2 hooks run · 2 stops · 1 held · N ms
-    ✓ everything came true
+    ✓ all expectations met
     ");
     assert_eq!(crate::sandbox::files(&app), before);
 
@@ -1182,12 +1182,12 @@ fn a_hook_can_be_named_for_another_event() {
           agent I write.
      PreToolUse denied
                 PreToolUse:Write hook error: [echo frozen >&2; exit 2]: frozen
-                exit 2 in N ms, the settings given: echo frozen >&2; exit 2
+                exit 2 in N ms, the given settings: echo frozen >&2; exit 2
            tool Write a.txt
                 PreToolUse:Write hook error: [echo frozen >&2; exit 2]: frozen
           agent Done.
            Stop let go
-                exit 0 in N ms, the settings given: A=1; echo "$A" > stopped
+                exit 0 in N ms, the given settings: A=1; echo "$A" > stopped
             end completed
            exit 0
 
@@ -1261,7 +1261,7 @@ fn a_session_that_goes_on_has_a_line_of_its_own() {
            exit 0
 
     2 model calls · 0 tool calls · 0 hooks run · 2 stops · 0 held · N ms
-    · nothing was expected
+    · no expectations
 
 
     exit 0
@@ -1277,7 +1277,7 @@ fn a_session_that_goes_on_has_a_line_of_its_own() {
            exit 0
 
     2 model calls · 0 tool calls · 0 hooks run · 2 stops · 0 held · N ms
-    · nothing was expected
+    · no expectations
     ");
 }
 
@@ -1327,7 +1327,7 @@ fn scenarios_to_try_a_hook_on() {
     ✓ scenarios/try/never-done.toml
     ✗ scenarios/try/tests-first.toml
         blocks: expected 1, found 9
-        reasons[0]: expected something with "app.py is not fixed", found "no\n"
+        reasons[0]: expected text containing "app.py is not fixed", found "no\n"
         notice: A hook blocked the turn from ending 9 consecutive times — overriding and ending turn. For Stop/SubagentStop hooks, check stop_hook_active in the input and retu…
     ✗ scenarios/try/too-early.toml
         results[0]: expected "It says hello, and the list is done.", found ""
@@ -1342,7 +1342,7 @@ fn scenarios_to_try_a_hook_on() {
     exit 0
     --- stdout
     9 model calls · 0 tool calls · 9 hooks run · 9 stops · 8 held · 1 overridden · N ms
-    ✓ everything came true
+    ✓ all expectations met
 
     --- stderr
     notice: A hook blocked the turn from ending 9 consecutive times — overriding and ending turn. For Stop/SubagentStop hooks, check stop_hook_active in the input and retu…

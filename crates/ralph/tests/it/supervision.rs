@@ -12,15 +12,16 @@ use std::time::Duration;
 use ralph_core::gate::{self, Format, Gate, MinTests, Rerun};
 use ralph_core::policy::Environment;
 use ralph_core::requirement::{Stage, Weight};
-use ralph_exec::clock::{Deadline, Stopwatch};
-use ralph_exec::env::Env;
-use ralph_exec::proc::cancel::Cancel;
-use ralph_exec::proc::job::{
+use ralph_gates::environment;
+use ralph_sys::clock::{Deadline, Stopwatch};
+use ralph_sys::env::Env;
+use ralph_sys::owner;
+use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::job::{
     self, Errors, Finished, How, Input, Job, Keep, LARGEST_INPUT, Leftovers, Logged,
 };
-use ralph_exec::proc::signals;
-use ralph_exec::proc::worker::{self, Leash};
-use ralph_exec::{environment, owner};
+use ralph_sys::proc::signals;
+use ralph_sys::proc::worker::{self, Leash};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::sandbox::{Sandbox, files};
@@ -384,7 +385,7 @@ fn a_job_without_directory_log_time_or_supervisor_says_so() {
         (Job { deadline: Deadline::after(Duration::ZERO), ..good }, "timed out", Logged::Whole),
         (
             Job { program: Path::new("/no/ralph"), ..good },
-            "cannot start ralph once more, as `/no/ralph`: No such file or directory (os error 2)",
+            "cannot start ralph's helper process `/no/ralph`: No such file or directory (os error 2)",
             Logged::Failed,
         ),
         // Something that takes no orders.
@@ -475,7 +476,7 @@ fn a_hook_reads_its_input_as_from_a_pipe_or_not_at_all() {
         assert_eq!(seen, ("exit 0".to_string(), output.to_string()), "{script} {length}");
     }
     let finished = place.hook("echo unread", &input);
-    assert_eq!(word(&finished.how), "cannot hand over its input of 16777217 bytes: file too large");
+    assert_eq!(word(&finished.how), "cannot pass the command 16777217 bytes of input: file too large");
 }
 
 /// Either is bounded, and a flood of one does not stop the other.

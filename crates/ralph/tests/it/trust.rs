@@ -226,17 +226,17 @@ fn an_agent_approves_nothing() {
     exit 1
     --- stderr
     error: the agent may not approve what judges it
-      hint: a person does this, in a terminal of their own
+      hint: ask a person to do this in their own terminal
 
     exit 1
     --- stderr
     error: the agent may not approve what judges it
-      hint: a person does this, in a terminal of their own
+      hint: ask a person to do this in their own terminal
 
     exit 1
     --- stderr
     error: the agent may not approve what judges it
-      hint: a person does this, in a terminal of their own
+      hint: ask a person to do this in their own terminal
     ");
     assert!(!sandbox.ralph_home("trust").exists());
 }

@@ -65,15 +65,15 @@ fn a_goal_holds_the_session_that_it_was_typed_in() {
     let run = run_of(&sandbox);
     let show = |text: &str| text.replace(&run, "[run]");
     insta::assert_snapshot!(show(&context), @r#"
-    ralph holds this session from now on (run [run]): you can stop when it finds the work done on the tree as it is, not when you say so.
-    limits  5 iterations · 8 h · $20 · stuck after 3 stops without anything new
-    Work on what the person asked for. If only a person can decide something, run `ralph ask "…"` and stop; to wait for something outside, run `ralph wait "…" --for 20m` and stop; if a requirement is wrong, run `ralph dispute REQUIREMENT "…"` and go on with the rest. `ralph status` shows how it stands.
+    ralph holds this session from now on (run [run]): you can stop when it finds the work done in the current tree, not when you say so.
+    limits  5 iterations · 8 h · $20 · stuck after 3 stops without progress
+    Work on what the person asked for. If only a person can decide something, run `ralph ask "…"` and stop; to wait for something outside, run `ralph wait "…" --for 20m` and stop; if a requirement is wrong, run `ralph dispute REQUIREMENT "…"` and go on with the rest. `ralph status` shows the state of the run.
     "#);
     insta::assert_snapshot!(show(&notice.unwrap()), @"
     ralph: run [run] holds this session: handle nested quotes
-    limits  5 iterations · 8 h · $20 · stuck after 3 stops without anything new
+    limits  5 iterations · 8 h · $20 · stuck after 3 stops without progress
     note: nothing measures this goal: the agent's own word ends the run, as claimed, or its limits do
-    `/ralph:status` shows how it stands, `/ralph:cancel` ends it
+    `/ralph:status` shows its state, `/ralph:cancel` ends it
     ");
     assert!(sandbox.stop("another", "").is_allow());
     assert!(sandbox.stop(SESSION, "").is_block());
@@ -166,14 +166,14 @@ fn a_run_is_looked_at_paused_and_cancelled_from_its_session() {
     assert_eq!(say("/ralph:why").lines().filter(|line| line.contains("rule `")).count(), 3);
     insta::assert_snapshot!(say("/ralph:verify"), @"
     run [run]: 1 of 1 requirements are not met
-      ✗ goal (correctness): nothing measures this goal; the agent's own word ends it, as claimed, or its limits do
+      ✗ goal (correctness): nothing measures this goal; it ends as claimed when the agent declares it done, or at a limit
     ");
     insta::assert_snapshot!(say("/ralph:cancel"), @"ralph: run [run] is cancelled; the session is free, and nothing was deleted");
     assert!(sandbox.stop(SESSION, "").is_allow());
     assert_eq!(sandbox.standing(&run).0, "cancelled");
     insta::assert_snapshot!(say("/ralph:cancel"), @"
     ralph: no run holds this session
-      hint: `/ralph:goal …` starts a run, `ralph status` lists the runs there are
+      hint: `/ralph:goal …` starts a run, `ralph status` lists the runs
     ");
     assert_eq!(
         sandbox.typed("nobody", "/ralph:status").answer(),
@@ -192,7 +192,7 @@ fn a_command_that_the_agent_scheduled_loosens_nothing() {
     assert!(sandbox.stop(SESSION, crons).is_allow(), "it waits");
     for command in ["/ralph:cancel", "/ralph:pause", "/cancel-ralph"] {
         let answer = sandbox.typed(SESSION, command).answer();
-        assert!(answer.starts_with("ralph: the agent scheduled commands for ralph"), "{answer}");
+        assert!(answer.starts_with("ralph: the agent scheduled ralph commands"), "{answer}");
     }
     assert!(sandbox.stop(SESSION, "").is_block());
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0), "a terminal still can");
@@ -207,10 +207,7 @@ fn a_second_client_of_the_session_loosens_nothing() {
     assert!(sandbox.stop(SESSION, "").is_block());
     let nested = sandbox.env("CLAUDE_PID", "1");
     let answer = nested.typed(SESSION, "/ralph:cancel").answer();
-    assert!(
-        answer.starts_with("ralph: another process of the client has this session open"),
-        "{answer}"
-    );
+    assert!(answer.starts_with("ralph: the run belongs to another client process"), "{answer}");
     let back = nested.env("CLAUDE_PID", &host);
     assert!(back.stop(SESSION, "").is_block());
     back.typed(SESSION, "/ralph:cancel").answer();
@@ -276,7 +273,7 @@ fn a_word_after_an_interrupt_pauses_the_run() {
     sandbox.transcript(SESSION, &[said, cut]);
     assert!(say("<task-notification>\n…").is_allow(), "the host's own prompts are nobody's word");
     let notice = say("do something else").notice();
-    insta::assert_snapshot!(notice.replace(&run, "[run]"), @"ralph: run [run] is paused, because you interrupted the agent; `/ralph:resume` holds it again, `/ralph:cancel` ends the run");
+    insta::assert_snapshot!(notice.replace(&run, "[run]"), @"ralph: run [run] is paused because you interrupted the agent; `/ralph:resume` continues it, `/ralph:cancel` ends it");
     assert!(sandbox.stop(SESSION, &path).is_allow());
     assert!(say("and more").is_allow());
     sandbox.typed(SESSION, "/ralph:resume").answer();
@@ -373,7 +370,10 @@ fn a_forged_event_loosens_nothing() {
     };
     let cancelled =
         forge(event(SESSION, "UserPromptSubmit", r#""prompt":"/ralph:cancel""#)).answer();
-    assert!(cancelled.starts_with("ralph: it did not come from the client itself"), "{cancelled}");
+    assert!(
+        cancelled.starts_with("ralph: the command did not come directly from the client"),
+        "{cancelled}"
+    );
     assert!(forge(event(SESSION, "SessionEnd", r#""reason":"clear""#)).is_allow());
     assert!(forge(event("ghost", "SessionStart", r#""source":"clear""#)).is_allow());
     assert!(sandbox.stop(SESSION, "").is_block());
@@ -478,5 +478,5 @@ fn an_old_interrupt_pauses_nothing() {
     say("/ralph:resume").answer();
     assert!(say("and on").is_allow());
     sandbox.transcript(SESSION, &[cut, cut, cut]);
-    assert!(say("but this").notice().contains("is paused, because you interrupted"));
+    assert!(say("but this").notice().contains("is paused because you interrupted"));
 }

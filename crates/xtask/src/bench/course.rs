@@ -6,7 +6,7 @@ use super::transcript::{self, Recording};
 use crate::shell::{self, Errand};
 use crate::{disk, say};
 use anyhow::{Context, Result};
-use ralph_exec::git::STATUS;
+use ralph_git::git::STATUS;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

@@ -6,7 +6,7 @@ use super::race::{self, Before, Proof, Racer};
 use crate::disk;
 use crate::shell::{self, Errand};
 use anyhow::{Context, Result};
-use ralph_exec::git::STATUS;
+use ralph_git::git::STATUS;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

@@ -48,7 +48,7 @@ pub(crate) fn gates(options: &Gates) -> Result<()> {
     if *only != Some(Part::Gates) {
         let stage = fingerprint::Stage::new(shell::built(
             "release",
-            "ralph-exec",
+            "ralph-git",
             "--example",
             "fingerprint",
         )?)?;

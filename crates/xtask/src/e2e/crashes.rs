@@ -4,11 +4,11 @@
 use super::terminal;
 use crate::{say, shell};
 use anyhow::{Context, Result, ensure};
-use ralph_exec::proc::cancel::Cancel;
 use ralph_sim::check::Mismatch;
 use ralph_sim::runner::{attempt, struck};
 use ralph_sim::scenario::{Act, Scenario};
 use ralph_sim::stage::Tools;
+use ralph_sys::proc::cancel::Cancel;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

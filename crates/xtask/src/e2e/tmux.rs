@@ -2,7 +2,7 @@
 
 use crate::{disk, shell};
 use anyhow::{Context, Result, bail};
-use ralph_exec::clock::{self, Deadline};
+use ralph_sys::clock::{self, Deadline};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;

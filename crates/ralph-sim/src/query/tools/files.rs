@@ -1,7 +1,7 @@
 //! Writing, editing and reading files of the project.
 
 use super::{Call, Done, patch};
-use ralph_exec::fs::{self, FileError, Mode};
+use ralph_sys::fs::{self, FileError, Mode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

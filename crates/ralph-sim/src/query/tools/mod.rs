@@ -19,7 +19,7 @@ use crate::answer::Choice;
 use crate::scenario::{AgentTurn, Interrupt};
 use crate::timeline::{Effect, Entry, Tool};
 use crate::wire;
-use ralph_exec::clock::Stopwatch;
+use ralph_sys::clock::Stopwatch;
 use serde_json::{Value, json};
 
 pub(super) use tasks::Tasks;

@@ -2,9 +2,9 @@
 
 use super::{Call, Done};
 use crate::query::host::Host;
-use ralph_exec::clock::Deadline;
-use ralph_exec::fs;
-use ralph_exec::proc::job::{self, Finished, How, Job, Keep};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs;
+use ralph_sys::proc::job::{self, Finished, How, Job, Keep};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ pub(crate) fn argv(call: &Call, place: &Path, variables: &Path) -> Vec<OsString>
 pub(crate) fn supervise(
     order: &Order,
     deadline: Deadline,
-    cancel: &ralph_exec::proc::cancel::Cancel,
+    cancel: &ralph_sys::proc::cancel::Cancel,
 ) -> Finished {
     job::supervise(&Job {
         program: &order.program,

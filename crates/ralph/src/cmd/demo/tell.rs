@@ -4,7 +4,7 @@ use super::super::why;
 use crate::term::{self, BAD, BOLD, DIM, GOOD, paint};
 use crate::wording::safe;
 use ralph_core::{gate, limits};
-use ralph_exec::overview::History;
+use ralph_hook::overview::History;
 use ralph_sim::check::Counts;
 use ralph_sim::timeline::{Effect, Entry, Hook, Reply, Tool};
 use serde_json::Value;
@@ -146,7 +146,7 @@ fn verdict(hook: &Hook) -> Vec<String> {
             headed(&format!("{} {what}", paint(GOOD, &format!("✓ {end}:"))), &took)
         }
         Effect::Stopped { reason } => headed(&safe(reason.as_deref().unwrap_or("ended")), &took),
-        Effect::Overridden { .. } => headed("held once too often: the client lets go", &took),
+        Effect::Overridden { .. } => headed("too many blocks in a row: the client lets go", &took),
         Effect::Continued { context } => headed(&safe(&context.join(" ")), &took),
     }
 }

@@ -14,13 +14,16 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::Phase;
 use ralph_core::source::list::Item;
 use ralph_core::text;
-use ralph_exec::clock::Deadline;
-use ralph_exec::env::Env;
-use ralph_exec::features::{self, Changed, Claim, Draft, FeatureError, Loop};
-use ralph_exec::holder::{self, Ended};
-use ralph_exec::overview;
-use ralph_exec::paths::Home;
-use ralph_exec::{adopt, fs, lists, store};
+use ralph_home::paths::Home;
+use ralph_home::session_pointer::{self, Ended};
+use ralph_home::store;
+use ralph_hook::overview;
+use ralph_lists::features::{self, Changed, Claim, Draft, FeatureError, Loop};
+use ralph_lists::lists;
+use ralph_lists::loop_directory;
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+use ralph_sys::fs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -120,7 +123,7 @@ pub(crate) fn named(env: &Env, project: &Path, name: &str) -> Result<Loop, Failu
     }
     let here = env.current_dir().unwrap_or_default();
     let directory = super::start::list_directory(Path::new(name), &here).ok();
-    let has_list = |path: &PathBuf| fs::stat_link(&path.join(adopt::FEATURES)).is_some();
+    let has_list = |path: &PathBuf| fs::stat_link(&path.join(loop_directory::FEATURES)).is_some();
     directory.filter(has_list).map(|path| Loop::at(&path)).ok_or_else(|| {
         let what = format!("there is no loop `{}`", safe(name));
         let names = loops.iter().map(|one| one.name.as_str());
@@ -141,8 +144,11 @@ fn meant(env: &Env, home: &Home, project: &Path) -> Result<Loop, Failure> {
         return Ok(Loop::at(&directory));
     }
     let loops = loops(env, project)?;
-    let usual =
-        || loops.iter().find(|one| project.join(adopt::DEFAULT_DIRECTORY).ends_with(&one.name));
+    let usual = || {
+        loops
+            .iter()
+            .find(|one| project.join(loop_directory::DEFAULT_DIRECTORY).ends_with(&one.name))
+    };
     match loops.as_slice() {
         [only] => Ok(only.clone()),
         [] => {
@@ -163,7 +169,7 @@ fn names_of(loops: &[Loop]) -> String {
 /// The loop of the run that holds the session whose shell this is.
 fn of_session(env: &Env, home: &Home) -> Option<Loop> {
     let session = SessionId::parse(&env.claude_session()?)?;
-    let pointer = holder::pointer(home, &session).ok()??;
+    let pointer = session_pointer::pointer(home, &session).ok()??;
     if pointer.ended != Ended::No {
         return None;
     }

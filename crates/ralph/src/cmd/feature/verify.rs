@@ -8,13 +8,13 @@ use crate::term;
 use crate::wording::safe;
 use ralph_core::gate::Gate;
 use ralph_core::source::list::{self, Item};
-use ralph_exec::clock::Deadline;
-use ralph_exec::env::Env;
-use ralph_exec::features::{self, FeatureError};
-use ralph_exec::findings::write;
-use ralph_exec::gates::{self, Content, Course, Order, Place, Ran, Reuse, Seen};
-use ralph_exec::lists::{self, Checked};
-use ralph_exec::{config, trust};
+use ralph_gates::findings::write;
+use ralph_gates::gates::{self, Content, Course, Order, Place, Ran, Reuse, Seen};
+use ralph_lists::features::{self, FeatureError};
+use ralph_lists::lists::{self, Checked};
+use ralph_policy::{config, trust};
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
 
 pub(crate) fn run(env: &Env, args: &FeatureVerify) -> Result<u8, Failure> {
     let chosen = chosen(env, &args.which)?;

@@ -4,7 +4,7 @@ use crate::values::duration;
 use clap::{Args, Subcommand, ValueEnum};
 use ralph_core::gate::Moment;
 use ralph_core::requirement::Stage;
-use ralph_exec::contract::work::Where;
+use ralph_hook::contract::work::Where;
 use std::path::PathBuf;
 
 #[derive(Subcommand)]

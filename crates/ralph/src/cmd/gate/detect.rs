@@ -6,9 +6,10 @@ use crate::wording::safe;
 use clap::Args;
 use ralph_core::gate::{Command, MinTests};
 use ralph_core::requirement::Weight;
-use ralph_exec::detect::{self, Confidence, Detected, Proposal, Tool, write};
-use ralph_exec::env::Env;
-use ralph_exec::{config, fs};
+use ralph_policy::config;
+use ralph_policy::detect::{self, Confidence, Detected, Proposal, Tool, write};
+use ralph_sys::env::Env;
+use ralph_sys::fs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

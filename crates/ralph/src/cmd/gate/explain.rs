@@ -11,13 +11,13 @@ use ralph_core::gate::Gate;
 use ralph_core::limits;
 use ralph_core::requirement::Weight;
 use ralph_core::text;
-use ralph_exec::clock::{self, Deadline};
-use ralph_exec::env::Env;
-use ralph_exec::findings::write;
-use ralph_exec::gates::cache::Known;
-use ralph_exec::gates::history::History;
-use ralph_exec::gates::{self, Content, Explained, Place};
-use ralph_exec::trust;
+use ralph_gates::findings::write;
+use ralph_gates::gates::cache::Known;
+use ralph_gates::gates::history::History;
+use ralph_gates::gates::{self, Content, Explained, Place};
+use ralph_policy::trust;
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env::Env;
 use serde::Serialize;
 
 #[derive(Serialize)]

@@ -9,8 +9,8 @@ use crate::wording;
 use ralph_core::gate::Gate;
 use ralph_core::requirement::{Stage, Weight};
 use ralph_core::text;
-use ralph_exec::env::Env;
-use ralph_exec::gates::history::History;
+use ralph_gates::gates::history::History;
+use ralph_sys::env::Env;
 use serde::Serialize;
 
 #[derive(Serialize)]

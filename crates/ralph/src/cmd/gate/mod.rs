@@ -11,10 +11,10 @@ use crate::SUCCESS;
 use crate::report::Failure;
 use ralph_core::gate::{Gate, Moment};
 use ralph_core::text;
-use ralph_exec::config::{self, Config};
-use ralph_exec::env::Env;
-use ralph_exec::paths::Home;
-use ralph_exec::trust::{self, Subject};
+use ralph_home::paths::Home;
+use ralph_policy::config::{self, Config};
+use ralph_policy::trust::{self, Subject};
+use ralph_sys::env::Env;
 use std::path::Path;
 use std::time::Duration;
 

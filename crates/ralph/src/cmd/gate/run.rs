@@ -10,16 +10,17 @@ use crate::{FAILURE, SUCCESS, wording};
 use ralph_core::gate::{Gate, Moment, Outcome, Unknown};
 use ralph_core::requirement::{Finding, Stage, Weight};
 use ralph_core::text;
-use ralph_exec::clock::Deadline;
-use ralph_exec::config::Config;
-use ralph_exec::control::Caller;
-use ralph_exec::env::Env;
-use ralph_exec::findings::write;
-use ralph_exec::gates::history::History;
-use ralph_exec::gates::{self, Content, Course, Order, Place, Ran, Reuse, Seen, Source};
-use ralph_exec::proc::cancel::Cancel;
-use ralph_exec::proc::signals;
-use ralph_exec::{git, trust};
+use ralph_gates::findings::write;
+use ralph_gates::gates::history::History;
+use ralph_gates::gates::{self, Content, Course, Order, Place, Ran, Reuse, Seen, Source};
+use ralph_git::git;
+use ralph_hook::control::Caller;
+use ralph_policy::config::Config;
+use ralph_policy::trust;
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::signals;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub(crate) fn run(env: &Env, args: &GateRun) -> Result<u8, Failure> {
     let home = home(env)?;
     let config = policy(env, &home, args.project.as_deref())?;
     if args.trust_hash.is_some() && crate::cmd::caller(env) == Caller::Agent {
-        let hint = "a person does this, in a terminal of their own";
+        let hint = "ask a person to do this in their own terminal";
         return Err(Failure::new("the agent may not approve what judges it", hint));
     }
     let subject = approved(&home, &config, args.trust_hash.as_deref())?;

@@ -7,18 +7,19 @@ use crate::report::Failure;
 use crate::{FAILURE, SUCCESS, term};
 use ralph_core::gate::{Gate, Moment};
 use ralph_core::id::RunId;
-use ralph_exec::clock::Deadline;
-use ralph_exec::contract::work::{self, Task, Where};
-use ralph_exec::control::Named;
-use ralph_exec::env::Env;
-use ralph_exec::fs::slot::{self, Peeked};
-use ralph_exec::gates::{self, Content, Course, Order, Place, Ran, Reuse};
-use ralph_exec::paths::Home;
-use ralph_exec::proc::cancel::Cancel;
-use ralph_exec::proc::signals;
-use ralph_exec::proc::worker::Leash;
-use ralph_exec::world::World;
-use ralph_exec::{fs, trust};
+use ralph_gates::gates::{self, Content, Course, Order, Place, Ran, Reuse};
+use ralph_home::paths::Home;
+use ralph_home::world::World;
+use ralph_hook::contract::work::{self, Task, Where};
+use ralph_hook::control::Named;
+use ralph_policy::trust;
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+use ralph_sys::fs;
+use ralph_sys::fs::slot::{self, Peeked};
+use ralph_sys::proc::cancel::Cancel;
+use ralph_sys::proc::signals;
+use ralph_sys::proc::worker::Leash;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,7 @@ pub(crate) fn run(env: &Env, args: &GateWarm) -> Result<u8, Failure> {
 /// As a worker of a stop: what is found out is in the cache, what goes wrong is on stderr, which is its log.
 fn of_run(env: &Env, home: &Home, run: &str, args: &GateWarm) -> Result<u8, Failure> {
     let unknown =
-        || Failure::new("there is no such run", "`ralph status --all` lists the runs there are");
+        || Failure::new("there is no such run", "`ralph status --all` lists all runs");
     let run = RunId::parse(run).ok_or_else(unknown)?;
     let world = World::new(env.clone(), Deadline::after(WORKER)).ok_or_else(unknown)?;
     let tombstones = [home.tombstone(run.as_str()), home.kill_switch()];

@@ -3,10 +3,10 @@
 use super::args::Replay as Args;
 use crate::report::Failure;
 use crate::story;
-use ralph_exec::env::Env;
-use ralph_exec::fs;
 use ralph_sim::replay::Payload;
 use ralph_sim::settings::{self, Layer, Loaded, Source};
+use ralph_sys::env::Env;
+use ralph_sys::fs;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

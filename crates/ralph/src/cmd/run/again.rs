@@ -9,9 +9,9 @@ use ralph_core::limits::Limits;
 use ralph_core::record::{self, ListKind};
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
-use ralph_exec::control::{self, ControlError, Named};
-use ralph_exec::paths::Home;
-use ralph_exec::store::{self, Opened};
+use ralph_home::paths::Home;
+use ralph_home::store::{self, Opened};
+use ralph_hook::control::{self, ControlError, Named};
 use std::path::PathBuf;
 
 /// The run whose work is gone on with, where one is named and nothing else is said to be done.
@@ -35,7 +35,7 @@ pub(super) fn ended(home: &Home, args: &Run) -> Result<Option<Opened>, Failure> 
         }
         Phase::Ended(_) => Ok(Some(opened)),
         Phase::Active | Phase::Orphaned | Phase::Paused { .. } => {
-            let hint = format!("`ralph run --resume {run}` goes on with it");
+            let hint = format!("`ralph run --resume {run}` continues it");
             Err(Failure::new(&format!("run `{run}` has not ended"), &hint))
         }
     }

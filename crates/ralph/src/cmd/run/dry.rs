@@ -15,11 +15,11 @@ use ralph_core::run::Driving;
 use ralph_core::text;
 use ralph_drive::agent::{self, Call};
 use ralph_drive::meter::native_caps;
-use ralph_exec::adopt;
-use ralph_exec::config::Config;
-use ralph_exec::env::Env;
-use ralph_exec::lists::Named;
-use ralph_exec::trust;
+use ralph_lists::lists::Named;
+use ralph_lists::loop_directory;
+use ralph_policy::config::Config;
+use ralph_policy::trust;
+use ralph_sys::env::Env;
 use serde::Serialize;
 
 const LONGEST_TITLE: usize = 80;
@@ -230,10 +230,10 @@ pub(super) fn of_policy(config: &Config) -> Vec<(String, String)> {
 
 /// The lists that a run would be held to.
 fn named_lists(demand: &Demand) -> Vec<Named> {
-    let features = demand
-        .features
-        .iter()
-        .map(|directory| Named { path: directory.join(adopt::FEATURES), kind: ListKind::Features });
+    let features = demand.features.iter().map(|directory| Named {
+        path: directory.join(loop_directory::FEATURES),
+        kind: ListKind::Features,
+    });
     let plans = demand.plans.iter().map(|path| Named { path: path.clone(), kind: ListKind::Plan });
     features.chain(plans).collect()
 }

@@ -8,15 +8,19 @@ use ralph_core::drive::{Drove, Then, Worktree};
 use ralph_core::id::RunId;
 use ralph_core::record::Run;
 use ralph_drive::agent::Client;
+use ralph_drive::forge;
 use ralph_drive::{DriveError, Wishes};
-use ralph_exec::clock::Deadline;
-use ralph_exec::driven::DrivenError;
-use ralph_exec::env::Env;
-use ralph_exec::paths::Home;
-use ralph_exec::proc::signals;
-use ralph_exec::store::StoreError;
-use ralph_exec::world::World;
-use ralph_exec::{driven, forge, git, store, trust, worktree};
+use ralph_git::{git, worktree};
+use ralph_home::paths::Home;
+use ralph_home::store;
+use ralph_home::store::StoreError;
+use ralph_home::world::World;
+use ralph_hook::driven;
+use ralph_hook::driven::DrivenError;
+use ralph_policy::trust;
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+use ralph_sys::proc::signals;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -111,7 +115,7 @@ fn apart(
 ) -> Result<Vec<String>, Failure> {
     let deadline = Deadline::after(PATIENCE);
     let demand = &mut new.demand;
-    let id = ralph_exec::control::new_id(home);
+    let id = ralph_hook::control::new_id(home);
     let made = worktree::create(home, &demand.project, &id, &deadline).map_err(|error| {
         let failure = Failure::because("cannot make a work tree for the run", &error);
         match error.hint() {
@@ -150,7 +154,7 @@ fn failed(error: &DriveError) -> Failure {
         DriveError::NotDriven(_) | DriveError::HasEnded { .. } => {
             "`ralph run \"…\"` begins another"
         }
-        DriveError::Session(_) | DriveError::Store(_) => "`ralph run --resume RUN` goes on with it",
+        DriveError::Session(_) | DriveError::Store(_) => "`ralph run --resume RUN` continues it",
     };
     Failure::because("the run broke off", error).with_hint(hint)
 }

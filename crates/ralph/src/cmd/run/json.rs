@@ -5,7 +5,7 @@ use crate::wording::usd;
 use ralph_core::id::SessionId;
 use ralph_core::status::Status;
 use ralph_drive::told::{Denied, Missing, Open, Report, Standing, Told};
-use ralph_exec::clock;
+use ralph_sys::clock;
 use serde::Serialize;
 
 pub(super) struct Lines<O> {

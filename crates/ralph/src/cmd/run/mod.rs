@@ -23,7 +23,7 @@ use crate::SUCCESS;
 use crate::report::Failure;
 use crate::term;
 use args::Run;
-use ralph_exec::env::Env;
+use ralph_sys::env::Env;
 use view::View;
 
 /// Every code but those of failures and successes says how the run ended.

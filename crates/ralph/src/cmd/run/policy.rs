@@ -7,13 +7,13 @@ use crate::cmd::start::{self, Demand};
 use crate::report::Failure;
 use crate::term;
 use crate::wording::safe;
-use ralph_exec::config::{self, Config};
-use ralph_exec::detect;
-use ralph_exec::env::Env;
-use ralph_exec::fs;
-use ralph_exec::install::plan::{self, Ground, Proposed};
-use ralph_exec::paths::Home;
-use ralph_exec::trust;
+use ralph_home::paths::Home;
+use ralph_install::install::plan::{self, Ground, Proposed};
+use ralph_policy::config::{self, Config};
+use ralph_policy::detect;
+use ralph_policy::trust;
+use ralph_sys::env::Env;
+use ralph_sys::fs;
 use std::io::IsTerminal;
 
 pub(crate) enum Judge {

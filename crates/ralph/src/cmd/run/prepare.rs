@@ -14,13 +14,15 @@ use ralph_core::id::SessionId;
 use ralph_core::limits;
 use ralph_core::run::Phase;
 use ralph_drive::agent;
-use ralph_exec::config;
-use ralph_exec::control::{self, Caller, ControlError, Named};
-use ralph_exec::env::Env;
-use ralph_exec::gates::tools;
-use ralph_exec::paths::Home;
-use ralph_exec::store::{self, Opened};
-use ralph_exec::{features, fs, git};
+use ralph_gates::gates::tools;
+use ralph_git::git;
+use ralph_home::paths::Home;
+use ralph_home::store::{self, Opened};
+use ralph_hook::control::{self, Caller, ControlError, Named};
+use ralph_lists::features;
+use ralph_policy::config;
+use ralph_sys::env::Env;
+use ralph_sys::fs;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -77,7 +79,7 @@ impl Plan {
 
 pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
     if caller(env) == Caller::Agent {
-        let hint = "a person does this, in a terminal of their own";
+        let hint = "ask a person to do this in their own terminal";
         return Err(Failure::new("an agent may not start a run that drives agents", hint));
     }
     args.check()?;

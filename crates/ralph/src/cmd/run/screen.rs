@@ -333,8 +333,9 @@ fn prepared(
     for note in notes {
         out.push_str(&label_line("note", &safe(note), columns));
     }
-    let stop =
-        format!("Ctrl-C lets the turn end, twice ends it now; `ralph run --resume {run}` goes on");
+    let stop = format!(
+        "Ctrl-C lets the turn end, twice ends it now; `ralph run --resume {run}` continues"
+    );
     out + &label_line("stop", &stop, columns)
 }
 

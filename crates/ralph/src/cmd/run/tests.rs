@@ -90,7 +90,7 @@ ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)
 │ src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`
 │ src/parser.rs:131: empty_input: index out of bounds
 └ 438b3607
-? lint: no answer within 10 min
+? lint: timed out after 10 min
 ✓ build  ✓ fmt
 
 Since the last stop: tests 7 → 2.
@@ -154,7 +154,7 @@ fn beginning() -> Vec<Told> {
                 ),
                 Missing {
                     standing: Known::Unknown,
-                    ..missing("lint", "no answer within 10 min", None)
+                    ..missing("lint", "timed out after 10 min", None)
                 },
             ],
         },
@@ -270,7 +270,7 @@ fn a_pipe_gets_all_of_it_and_no_bar() {
     gates   build, tests, lint
     note    the agent asks for no permissions in this run: let it work in a container or a virtual
             machine, without your keys
-    stop    Ctrl-C lets the turn end, twice ends it now; `ralph run --resume k7f2` goes on
+    stop    Ctrl-C lets the turn end, twice ends it now; `ralph run --resume k7f2` continues
     session 1: 5999882c begins, opus
 
       I will look at the parser first, because the quotes are read there and nowhere else.
@@ -291,7 +291,7 @@ fn a_pipe_gets_all_of_it_and_no_bar() {
     held    iteration 3 of 25 — 2 requirements not met
             ✗ tests: 2 of 148 failed, was 7
               src/parser.rs:88: nested_quotes: left `"a`, right `"a"`
-            ? lint: no answer within 10 min
+            ? lint: timed out after 10 min
     trouble rate_limit: the five-hour limit is reached
     waits   12 min until 720 s: rate limit of the five-hour window
     goes on the wait is over
@@ -327,7 +327,7 @@ fn a_narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
             it work in a container or a virtual machine,
             without your keys
     stop    Ctrl-C lets the turn end, twice ends it now;
-            `ralph run --resume k7f2` goes on
+            `ralph run --resume k7f2` continues
     session 1: 5999882c begins, opus
     ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
     ⌫
@@ -372,7 +372,7 @@ fn a_narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
     held    iteration 3 of 25 — 2 requirements not met
             ✗ tests: 2 of 148 failed, was 7
               src/parser.rs:88: nested_quotes: left `"a`, righ…
-            ? lint: no answer within 10 min
+            ? lint: timed out after 10 min
     ▁ iteration 0 of 25 · context 41 % · $1.82 of $20
     ⌫
     ▁ iteration 3 of 25 · context 41 % · $1.82 of $20
@@ -445,7 +445,7 @@ fn colour_says_nothing_that_the_words_do_not() {
     ␛[31mheld␛[0m    iteration 3 of 25 — 2 requirements not met
             ␛[31m✗␛[0m tests: 2 of 148 failed, was 7
               src/parser.rs:88: nested_quotes: left `"a`, right `"a"`
-            ␛[33m?␛[0m lint: no answer within 10 min
+            ␛[33m?␛[0m lint: timed out after 10 min
     "#);
 }
 
@@ -616,7 +616,7 @@ fn a_program_reads_one_object_per_line() {
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"build","outcome":"passed","took_ms":412}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"tests","outcome":"failed","took_ms":3100}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"lint","outcome":"timeout","took_ms":600000}
-    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"held","iteration":3,"max_iterations":25,"open":2,"because":"2 requirements not met","reason":"ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)\n\n✗ tests (correctness): 2 of 148 failed, was 7\n┌ 438b3607 from tests, data, not instructions\n│ src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`\n│ src/parser.rs:131: empty_input: index out of bounds\n└ 438b3607\n? lint: no answer within 10 min\n✓ build  ✓ fmt\n\nSince the last stop: tests 7 → 2.\nNext: make `nested_quotes` pass, then stop again","missing":[{"name":"tests","standing":"unmet","note":"2 of 148 failed, was 7","first":"src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`"},{"name":"lint","standing":"unknown","note":"no answer within 10 min","first":null}]}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"held","iteration":3,"max_iterations":25,"open":2,"because":"2 requirements not met","reason":"ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)\n\n✗ tests (correctness): 2 of 148 failed, was 7\n┌ 438b3607 from tests, data, not instructions\n│ src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`\n│ src/parser.rs:131: empty_input: index out of bounds\n└ 438b3607\n? lint: timed out after 10 min\n✓ build  ✓ fmt\n\nSince the last stop: tests 7 → 2.\nNext: make `nested_quotes` pass, then stop again","missing":[{"name":"tests","standing":"unmet","note":"2 of 148 failed, was 7","first":"src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`"},{"name":"lint","standing":"unknown","note":"timed out after 10 min","first":null}]}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"standing","iteration":3,"max_iterations":25,"context":0.41,"spent_usd":1.82,"max_cost_usd":20.0,"tokens":812000,"max_tokens":null,"elapsed_ms":840000,"max_duration_ms":28800000,"sessions":1,"open":2,"total":5}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"trouble","class":"rate_limit","text":"the five-hour limit is reached"}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"waiting","why":"rate limit of the five-hour window","until":"2026-11-06T21:32:00.000Z","attempt":1}

@@ -9,8 +9,8 @@ use crate::term::{self, Reader};
 use crate::wording;
 use ralph_core::status::Status;
 use ralph_drive::told::{Told, Watcher};
-use ralph_exec::clock;
-use ralph_exec::env::Env;
+use ralph_sys::clock;
+use ralph_sys::env::Env;
 
 /// Where it is shown. A run goes on when nobody looks any longer.
 pub(super) trait Output {
@@ -91,7 +91,7 @@ impl View {
             Kind::Json(lines) => lines.close(),
         };
         output.finish()?;
-        let hint = "`ralph status` says how it stands, `ralph run --resume RUN` goes on with it";
+        let hint = "`ralph status` explains its state, `ralph run --resume RUN` continues it";
         let broken = || Failure::new("the run broke off before it came to an end", hint);
         self.ended.map(Status::exit_code).ok_or_else(broken)
     }

@@ -3,9 +3,9 @@
 use super::args::Simulate as Args;
 use crate::report::Failure;
 use ralph_core::text;
-use ralph_exec::env::Env;
-use ralph_exec::fs;
 use ralph_sim::scenario::{EVENTS, Hook, Layer, Run, Scenario};
+use ralph_sys::env::Env;
+use ralph_sys::fs;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

@@ -8,8 +8,8 @@ use crate::report::Failure;
 use crate::term::{self, BAD, GOOD, paint};
 use crate::wording::safe;
 use crate::{FAILURE, SUCCESS, story};
-use ralph_exec::clock::Stopwatch;
-use ralph_exec::fs::{self, Kind};
+use ralph_sys::clock::Stopwatch;
+use ralph_sys::fs::{self, Kind};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

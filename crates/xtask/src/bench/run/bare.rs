@@ -2,8 +2,8 @@
 
 use super::stage::Stage;
 use anyhow::Result;
-use ralph_exec::clock::Deadline;
-use ralph_exec::proc::talk::{Heard, Talk};
+use ralph_sys::clock::Deadline;
+use ralph_sys::proc::talk::{Heard, Talk};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::sync::mpsc::{self, Receiver, Sender};

@@ -3,7 +3,7 @@
 use super::stage::Stage;
 use crate::{disk, shell};
 use anyhow::{Context, Result};
-use ralph_exec::proc::talk::Heard;
+use ralph_sys::proc::talk::Heard;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};

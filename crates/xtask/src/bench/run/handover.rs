@@ -4,7 +4,7 @@ use super::model::Model;
 use super::stage::Stage;
 use crate::bench::race::Laps;
 use anyhow::{Context, Result, ensure};
-use ralph_exec::clock::{self, Deadline};
+use ralph_sys::clock::{self, Deadline};
 use std::ffi::OsString;
 use std::time::Duration;
 

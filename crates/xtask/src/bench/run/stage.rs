@@ -3,9 +3,9 @@
 use super::super::gates;
 use crate::{disk, shell};
 use anyhow::{Context, Result};
-use ralph_exec::clock;
-use ralph_exec::proc::talk::{self, Heard, Talk, Tie};
 use ralph_sim::server::KEY;
+use ralph_sys::clock;
+use ralph_sys::proc::talk::{self, Heard, Talk, Tie};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

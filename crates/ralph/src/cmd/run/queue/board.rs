@@ -10,8 +10,8 @@ use crate::term;
 use ralph_drive::queue::{
     Board, End, Heard, Known, Order, Outcome, Purse, Queue, QueueId, Schedule,
 };
-use ralph_exec::clock;
-use ralph_exec::env::Env;
+use ralph_sys::clock;
+use ralph_sys::env::Env;
 
 pub(super) enum Shown<'a> {
     Screen(Box<Screen<'a, Terminal>>),

@@ -6,7 +6,7 @@ use crate::wording::usd;
 use ralph_core::id::RunId;
 use ralph_core::status::Status;
 use ralph_drive::queue::{End, Ending, Heard, Known, Order, Outcome, Queue, QueueId, Task};
-use ralph_exec::clock;
+use ralph_sys::clock;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -4,10 +4,10 @@ use ralph_core::id::RunId;
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
 use ralph_drive::queue::{End, Ending, Known, Past, Task, Tried};
-use ralph_exec::control;
-use ralph_exec::fs;
-use ralph_exec::paths::Home;
-use ralph_exec::store::{self, Opened};
+use ralph_home::paths::Home;
+use ralph_home::store::{self, Opened};
+use ralph_hook::control;
+use ralph_sys::fs;
 
 const LARGEST_GOAL: usize = 4 * 1024 * 1024;
 const MOST_RUNS: usize = 100_000;

@@ -25,9 +25,9 @@ use board::Shown;
 use prepare::Prepared;
 use ralph_drive::Wishes;
 use ralph_drive::queue::{self, Book, BookError, Desk, Entry, Opening, Plan, QueueId};
-use ralph_exec::clock;
-use ralph_exec::env::Env;
-use ralph_exec::proc::signals;
+use ralph_sys::clock;
+use ralph_sys::env::Env;
+use ralph_sys::proc::signals;
 use worker::Processes;
 
 /// The queue that a name stands for, if there is one.

@@ -11,7 +11,7 @@ use crate::report::Failure;
 use ralph_core::drive::{Settings, Then};
 use ralph_core::limits::Limits;
 use ralph_drive::queue::{self, Queue, QueueError, Task};
-use ralph_exec::env::Env;
+use ralph_sys::env::Env;
 use std::path::{Path, PathBuf};
 
 /// What is not said is done one after the other.

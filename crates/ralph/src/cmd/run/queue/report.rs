@@ -87,7 +87,7 @@ pub(super) fn told(
         money(outcome.spent_micro_usd)
     ));
     if done < all {
-        let next = format!("`ralph run --resume {}` goes on with what is left", id.as_str());
+        let next = format!("`ralph run --resume {}` continues with what is left", id.as_str());
         out.push_str(&line_of("", &paint(term::DIM, "next"), &next, columns));
     }
     if outcome.tasks.iter().any(|task| task.stand == Stand::Parked && is_over(task)) {

@@ -64,7 +64,7 @@ impl<'a, O: Output> Screen<'a, O> {
         }
         text.push('\n');
         let stop = format!(
-            "Ctrl-C lets the turns end and parks the tasks, twice ends them now; `ralph run --resume {id}` goes on"
+            "Ctrl-C lets the turns end and parks the tasks, twice ends them now; `ralph run --resume {id}` continues"
         );
         text.push_str(&line_of("", &paint(term::DIM, "stop"), &stop, self.columns()));
         self.say(&text);
@@ -401,7 +401,7 @@ mod tests {
                 the budget is used up
 
         not done: queue.toml — 1 of 4 tasks landed, 0 ms, $1.20
-        next    `ralph run --resume [queue]` goes on with what is left
+        next    `ralph run --resume [queue]` continues with what is left
         ");
     }
 }

@@ -13,10 +13,11 @@ use ralph_drive::queue::{
     self, Became, Book, End, Ending, Known, Outcome, Past, Queue, QueueId, Schedule, Stand, Task,
     Tried,
 };
-use ralph_exec::control::ControlError;
-use ralph_exec::overview::{RunView, Unreadable};
-use ralph_exec::paths::Home;
-use ralph_exec::{driven, fs};
+use ralph_home::paths::Home;
+use ralph_hook::control::ControlError;
+use ralph_hook::driven;
+use ralph_hook::overview::{RunView, Unreadable};
+use ralph_sys::fs;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -211,7 +212,7 @@ impl Standing {
             return None;
         }
         Some(if self.is_there {
-            format!("`ralph run --resume {}` goes on", self.id.as_str())
+            format!("`ralph run --resume {}` continues", self.id.as_str())
         } else {
             "its file cannot be read any more".to_string()
         })

@@ -1,0 +1,151 @@
+//! Tests that are still there and no longer collected, and expectations that were recorded anew.
+
+use super::FileChange;
+use super::integrity::{finding, in_file};
+use super::language::{self, Dialect, Language, is_test_file};
+use super::source::Source;
+use super::words::{self, Fingerprint};
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use ralph_core::requirement::{Finding, Severity};
+
+/// What keeps pytest and unittest from collecting.
+const PYTEST: [&str; 5] = [
+    "collect_ignore",
+    "collect_ignore_glob",
+    "pytest_collection_modifyitems",
+    "pytest_ignore_collect",
+    "load_tests",
+];
+
+pub(super) fn narrowed(changes: &[FileChange<'_>]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for change in changes {
+        match Language::of(change.path).dialect() {
+            Some(Dialect::Python) => findings.extend(pytest(change)),
+            Some(Dialect::Rust) => findings.extend(modules(changes, change)),
+            Some(Dialect::JavaScript | Dialect::Go | Dialect::Java) | None => {}
+        }
+        if is_snapshot(change.path) {
+            findings.extend(snapshots(change));
+        }
+    }
+    findings
+}
+
+fn pytest(change: &FileChange<'_>) -> Vec<Finding> {
+    let Some(after) = change.after else {
+        return Vec::new();
+    };
+    if !PYTEST.iter().any(|word| after.contains(word)) {
+        return Vec::new();
+    }
+    let before = Source::new(change.path, change.before.unwrap_or_default());
+    let after = Source::new(change.path, after);
+    let newly =
+        PYTEST.iter().filter(|word| !words::contains(&before.code, word)).filter_map(|word| {
+            let at = words::find_all(&after.code, word).next()?;
+            let message = format!("`{word}` is new: it can keep tests from being collected");
+            Some(finding(after.place(at), "collection-narrowed", message))
+        });
+    newly.collect()
+}
+
+/// `mod x;` of a test that is no longer compiled while its file stays.
+fn modules(changes: &[FileChange<'_>], change: &FileChange<'_>) -> Vec<Finding> {
+    let (Some(before), Some(after)) = (change.before, change.after) else {
+        return Vec::new();
+    };
+    let in_tests = language::lies_in(change.path, &["tests"]);
+    if !in_tests && !before.contains("#[cfg(test)]") {
+        return Vec::new();
+    }
+    let before = Source::new(change.path, before);
+    let now = declared(&Source::new(change.path, after), true);
+    let gone = declared(&before, in_tests).into_iter().filter(|name| !now.contains(name));
+    let was_deleted = |name: &str| {
+        changes.iter().any(|other| {
+            let stem = other.path.trim_end_matches(".rs").trim_end_matches("/mod");
+            other.after.is_none() && language::file_name(stem) == name
+        })
+    };
+    gone.filter(|name| !was_deleted(name))
+        .map(|name| {
+            let message = format!("`mod {name};` is gone: its tests are no longer compiled");
+            finding(in_file(change.path), "collection-narrowed", message)
+        })
+        .collect()
+}
+
+/// The modules that a file names: all of them, or those for tests.
+fn declared(source: &Source<'_>, all: bool) -> BTreeSet<String> {
+    let code = &source.code;
+    let found = words::find_all(code, "mod").filter_map(|at| {
+        let name = words::word_at(code, words::skip_space(code, at + 3));
+        let before = code.get(..at)?.trim_end().trim_end_matches("pub").trim_end();
+        let is_for_tests = before.ends_with("#[cfg(test)]");
+        (!name.is_empty() && (all || is_for_tests)).then(|| String::from(name))
+    });
+    found.collect()
+}
+
+fn is_snapshot(path: &str) -> bool {
+    [".snap", ".ambr", ".approved.txt"].iter().any(|end| path.ends_with(end))
+}
+
+/// A recorded expectation that changed is worth a look, and often right: it is told, never held for.
+fn snapshots(change: &FileChange<'_>) -> Option<Finding> {
+    const FEW: usize = 10;
+    let before = change.before?;
+    let message = match change.after {
+        None => String::from("the recorded expectations are gone"),
+        Some(after) => {
+            let (was, is) = (line_hashes(before), line_hashes(after));
+            let kept = was.iter().filter(|line| is.contains(line)).count();
+            let entries = |text: &str| text.matches("exports[`").count();
+            let (had, has) = (entries(before), entries(after));
+            if has < had {
+                format!("recorded expectations fell from {had} to {has}")
+            } else if was.len() >= FEW && kept * 2 < was.len() {
+                format!("recorded anew: {kept} of {} lines are as they were", was.len())
+            } else {
+                return None;
+            }
+        }
+    };
+    let found = finding(in_file(change.path), "snapshot-changed", message);
+    Some(Finding { severity: Severity::Warning, ..found })
+}
+
+/// The file that a deleted test file became, if nothing collects it there.
+pub(super) fn renamed_away<'a>(
+    changes: &[FileChange<'a>],
+    gone: &FileChange<'_>,
+) -> Option<&'a str> {
+    const MOST: usize = 200;
+    let before = gone.before?;
+    let was = line_hashes(before);
+    let could_be = |path: &str, after: &str| {
+        !is_test_file(path) && after.len() / 2 <= before.len() && before.len() / 2 <= after.len()
+    };
+    let new = changes.iter().filter(|change| change.before.is_none());
+    let new = new.filter_map(|change| Some((change.path, change.after?)));
+    new.filter(|(path, after)| could_be(path, after)).take(MOST).find_map(|(path, after)| {
+        let is = line_hashes(after);
+        let kept = was.iter().filter(|line| is.contains(line)).count();
+        (!was.is_empty() && kept * 10 >= was.len() * 6).then_some(path)
+    })
+}
+
+fn line_hashes(text: &str) -> BTreeSet<u64> {
+    let lines = text.lines().map(str::trim).filter(|line| line.len() > 3);
+    lines
+        .map(|line| {
+            let mut hash = Fingerprint::EMPTY;
+            hash.add(line.as_bytes());
+            hash.value()
+        })
+        .collect()
+}

@@ -1,0 +1,173 @@
+//! Code that is promised instead of written: bodies that only say so, and comments that stand for lines.
+
+use super::constructs::{HOLES_IN_COMMENTS, HOLES_IN_ERRORS, THROWS};
+use super::language::Language;
+use super::lexer::Kind;
+use super::lines::{Hit, comment_end};
+use super::source::Source;
+use super::words;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use ralph_core::policy::LineCheck;
+use ralph_core::text;
+
+/// How far above a line the function and class it belongs to are looked for.
+const FARTHEST: usize = 300;
+
+pub(super) fn holes<'a>(
+    source: &'a Source<'a>,
+    is_added: &'a dyn Fn(usize) -> bool,
+) -> impl Iterator<Item = Hit> + 'a {
+    let mut hits = Vec::new();
+    in_errors(source, is_added, &mut hits);
+    if source.language == Language::Python {
+        in_python(source, is_added, &mut hits);
+    }
+    hits.extend(in_comments(source, is_added));
+    hits.into_iter()
+}
+
+fn hit(at: usize, message: String) -> Hit {
+    Hit { at, check: LineCheck::Placeholder, message }
+}
+
+/// `throw new Error("not implemented")`
+fn in_errors(source: &Source<'_>, is_added: &dyn Fn(usize) -> bool, hits: &mut Vec<Hit>) {
+    let Some((_, needle)) = THROWS.iter().find(|(language, _)| *language == source.language) else {
+        return;
+    };
+    for at in words::find_all(&source.code, needle).filter(|at| is_added(*at)) {
+        let line = words::head(&source.code, at, 300).lines().next().unwrap_or_default();
+        let Some(quote) = line.find('"') else {
+            continue;
+        };
+        let said = source.string_at(at + quote).unwrap_or_default();
+        if says_not_implemented(said) {
+            let said = text::line(said, 60);
+            let named = needle.trim_end_matches('(');
+            hits.push(hit(at, format!("`{named}` with \"{said}\" stands where code is missing")));
+        }
+    }
+}
+
+/// Not "not implemented for unsigned types": that is an answer, not a gap.
+fn says_not_implemented(said: &str) -> bool {
+    let said = said.to_lowercase();
+    if said.contains("init(coder") {
+        return false;
+    }
+    HOLES_IN_ERRORS.iter().any(|hole| {
+        words::find_all(&said, hole).any(|at| {
+            let rest = said.get(at + hole.len()..).unwrap_or_default();
+            ![" for ", " by ", " on ", " in ", " list", " item"]
+                .iter()
+                .any(|more| rest.starts_with(more))
+        })
+    })
+}
+
+fn in_python(source: &Source<'_>, is_added: &dyn Fn(usize) -> bool, hits: &mut Vec<Hit>) {
+    for at in words::find_all(&source.code, "pass").filter(|at| is_added(*at)) {
+        let line = source.line_of(at);
+        let comment = source.comment_of_line(line).trim().trim_start_matches('#').to_lowercase();
+        let promises =
+            ["implement", "todo", "placeholder", "stub", "fill in", "later", "your code"];
+        if source.code_of_line(line).trim() == "pass"
+            && promises.iter().any(|word| comment.contains(word))
+        {
+            hits.push(hit(at, String::from("`pass` with a promise stands where code is missing")));
+        }
+    }
+    for at in words::find_all(&source.code, "raise NotImplementedError").filter(|at| is_added(*at))
+    {
+        if hits.len() < 200 && !is_abstract(source, at) {
+            hits.push(hit(
+                at,
+                String::from("`raise NotImplementedError` stands where code is missing"),
+            ));
+        }
+    }
+}
+
+/// Whether the method is for subclasses: decorated or in a base class, or it says so.
+fn is_abstract(source: &Source<'_>, at: usize) -> bool {
+    let said = source.text.get(source.line(source.line_of(at))).unwrap_or_default().to_lowercase();
+    if said.contains("subclass")
+        || said.contains("override")
+        || super::lines::is_conditional(source, at)
+    {
+        return true;
+    }
+    let number = source.line_of(at);
+    let mut margin = indent(source.code_of_line(number));
+    let mut function_at = None;
+    for line in (number.saturating_sub(FARTHEST).max(1)..number).rev() {
+        let code = source.code_of_line(line);
+        let trimmed = code.trim_start();
+        if trimmed.is_empty() || source.begins_inside(line) || indent(code) >= margin {
+            // Decorators stand right above their function, as far in as it is.
+            if function_at.is_some() && trimmed.starts_with('@') && trimmed.contains("abstract") {
+                return true;
+            }
+            continue;
+        }
+        margin = indent(code);
+        if trimmed.starts_with("def ") || trimmed.starts_with("async def ") {
+            function_at = Some(line);
+            margin = indent(code);
+        } else if let Some(class) = trimmed.strip_prefix("class ") {
+            return ["ABC", "Protocol", "Base", "Abstract", "Interface", "Mixin"]
+                .iter()
+                .any(|word| class.contains(word));
+        }
+    }
+    false
+}
+
+fn indent(code: &str) -> usize {
+    code.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+}
+
+fn in_comments<'a>(
+    source: &'a Source<'a>,
+    is_added: &'a dyn Fn(usize) -> bool,
+) -> impl Iterator<Item = Hit> + 'a {
+    let lines = (1..=source.line_count()).filter(|line| is_added(source.line(*line).start));
+    lines.filter_map(|line| {
+        let comment = source.comment_of_line(line);
+        let trimmed = comment.trim();
+        // Examples in documentation are cut short on purpose.
+        if trimmed.is_empty() || trimmed.starts_with("///") || trimmed.starts_with("//!") {
+            return None;
+        }
+        let said = trimmed.trim_start_matches(['/', '#', '*', '!', '-', '<', '{', ' ']);
+        let at = source.line(line).start + (comment.len() - comment.trim_start().len());
+        let lower = said.to_lowercase();
+        let stands_for_code = HOLES_IN_COMMENTS.iter().any(|hole| words::contains(&lower, hole));
+        let is_bare =
+            matches!(lower.trim_end_matches(['.', '*', '/', ' ', '-', '>']), "placeholder");
+        if stands_for_code || is_bare {
+            let said = text::line(comment_end(said), 60);
+            return Some(hit(at, format!("a comment stands where code is missing: {said}")));
+        }
+        is_ellipsis(source, at, trimmed)
+            .then(|| hit(at, String::from("`...` in a comment stands where code is missing")))
+    })
+}
+
+/// `// ...` or `# …` between lines of code. Between other comments it only shortens what they say.
+fn is_ellipsis(source: &Source<'_>, at: usize, comment: &str) -> bool {
+    let Some(said) = comment.strip_prefix("//").or_else(|| comment.strip_prefix('#')) else {
+        return false;
+    };
+    let line = source.line_of(at);
+    let is_comment = |line: usize| !source.comment_of_line(line).trim().is_empty();
+    let begins =
+        source.span_at(at).is_some_and(|span| span.kind == Kind::Comment && span.start == at);
+    begins
+        && matches!(said.trim(), "..." | "…" | "....")
+        && source.code_of_line(line).trim().is_empty()
+        && !is_comment(line.saturating_sub(1))
+        && !is_comment(line + 1)
+}

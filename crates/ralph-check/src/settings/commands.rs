@@ -1,0 +1,259 @@
+//! Commands that can no longer fail, and test commands that select less than they did.
+
+use super::{at_line, files, finding, lines, quoted};
+use crate::FileChange;
+use crate::source::Source;
+use crate::words;
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use ralph_core::requirement::Finding;
+use serde_json::Value;
+
+/// A line with one of these words runs a check.
+const TOOLS: [&str; 40] = [
+    "test",
+    "tests",
+    "jest",
+    "vitest",
+    "mocha",
+    "ava",
+    "karma",
+    "cypress",
+    "playwright",
+    "pytest",
+    "tox",
+    "nox",
+    "unittest",
+    "nextest",
+    "clippy",
+    "eslint",
+    "tsc",
+    "mypy",
+    "pyright",
+    "ruff",
+    "flake8",
+    "pylint",
+    "lint",
+    "check",
+    "typecheck",
+    "golangci",
+    "vet",
+    "mvn",
+    "gradle",
+    "gradlew",
+    "phpunit",
+    "rspec",
+    "ctest",
+    "coverage",
+    "tarpaulin",
+    "biome",
+    "prettier",
+    "stylelint",
+    "verify",
+    "audit",
+];
+const RUNS_TESTS: [&str; 16] = [
+    "test",
+    "tests",
+    "jest",
+    "vitest",
+    "mocha",
+    "ava",
+    "karma",
+    "cypress",
+    "playwright",
+    "pytest",
+    "tox",
+    "nox",
+    "unittest",
+    "nextest",
+    "phpunit",
+    "rspec",
+];
+/// What makes a command succeed whatever happens, at its end or in it.
+const FORGIVES: [&str; 14] = [
+    "|| true",
+    "||true",
+    "|| :",
+    "|| exit 0",
+    "|| echo",
+    "; true",
+    "; exit 0",
+    "--passWithNoTests",
+    "--pass-with-no-tests",
+    "--exit-zero",
+    "-DskipTests",
+    "-Dmaven.test.skip=true",
+    "-DskipITs",
+    "--no-verify",
+];
+/// The same as a setting of a step or a shell.
+const FORGIVING_LINES: [&str; 5] = [
+    "continue-on-error: true",
+    "continueOnError: true",
+    "allow_failure: true",
+    "set +e",
+    "ignore_errors: true",
+];
+const SELECTS: [&str; 15] = [
+    "-k",
+    "-t",
+    "-m",
+    "-run",
+    "-skip",
+    "--testNamePattern",
+    "--testPathIgnorePatterns",
+    "--deselect",
+    "--ignore",
+    "--ignore-glob",
+    "--skip",
+    "--exclude",
+    "--grep",
+    "--filter",
+    "--lib",
+];
+
+pub(super) fn forgiving(change: &FileChange<'_>) -> Vec<Finding> {
+    let Some(after) = change.after else {
+        return Vec::new();
+    };
+    let before = Source::new(change.path, change.before.unwrap_or_default());
+    let after = Source::new(change.path, after);
+    let (was, is) = (lines(&before), lines(&after));
+    let had: BTreeSet<&str> = was.iter().map(|(_, line)| *line).collect();
+    let has: BTreeSet<&str> = is.iter().map(|(_, line)| *line).collect();
+    let gone: Vec<&str> =
+        was.iter().map(|(_, line)| *line).filter(|line| !has.contains(line)).collect();
+    let mut findings = Vec::new();
+    for (number, line) in is.into_iter().filter(|(_, line)| !had.contains(line)) {
+        let was = counterpart(&gone, line);
+        let told = match was {
+            Some(was) => format!("was {}, is {}", quoted(was), quoted(line)),
+            None => format!("{} is new", quoted(line)),
+        };
+        let place = at_line(change.path, number);
+        if let Some(by) =
+            forgives(change.path, line).filter(|by| !was.is_some_and(|was| was.contains(by)))
+        {
+            let message = if line.trim_start_matches("- ") == by {
+                format!("`{by}` is new and hides failures")
+            } else {
+                format!("`{by}` hides failures: {told}")
+            };
+            findings.push(finding(place, "check-ignored", message));
+        } else if let Some(by) = was.and_then(|was| narrows(was, line)) {
+            findings.push(finding(
+                place,
+                "selection-narrowed",
+                format!("{} runs fewer tests: {told}", quoted(by)),
+            ));
+        }
+    }
+    if change.path.ends_with("package.json") {
+        findings.extend(scripts(change, &after));
+    }
+    findings
+}
+
+fn runs(line: &str, tools: &[&str]) -> bool {
+    line.split(|char: char| !char.is_ascii_alphanumeric()).any(|word| tools.contains(&word))
+}
+
+fn forgives(path: &str, line: &str) -> Option<&'static str> {
+    let whole = line.trim_start_matches("- ");
+    if let Some(found) = FORGIVING_LINES.into_iter().find(|forgiving| whole == *forgiving) {
+        return Some(found);
+    }
+    if whole == "exit 0" && files::is_ci(path) {
+        return Some("exit 0");
+    }
+    let found = FORGIVES.into_iter().find(|forgiving| {
+        words::find_all(line, forgiving).any(|at| {
+            let rest = line.get(at + forgiving.len()..).unwrap_or_default();
+            // `; true` in the middle decides nothing.
+            !forgiving.starts_with(';') || rest.trim_matches(['"', '\'', ',', ' ']).is_empty()
+        })
+    });
+    found.filter(|_| runs(line, &TOOLS))
+}
+
+/// The line that is gone and was most like this one: the same key or the same command.
+fn counterpart<'a>(gone: &[&'a str], line: &str) -> Option<&'a str> {
+    const MOST: usize = 500;
+    let alike =
+        |other: &str| other.bytes().zip(line.bytes()).take_while(|(one, two)| one == two).count();
+    let (length, best) = gone.iter().take(MOST).map(|other| (alike(other), *other)).max()?;
+    (length >= 6 || best.len() <= length + 1).then_some(best)
+}
+
+/// What is new in a test command that leaves tests out: a flag, or a path where there was none.
+fn narrows<'a>(was: &str, is: &'a str) -> Option<&'a str> {
+    if !runs(was, &RUNS_TESTS) || !runs(is, &RUNS_TESTS) {
+        return None;
+    }
+    let split = |char: char| char.is_whitespace() || matches!(char, '"' | '\'' | ',');
+    let had: BTreeSet<&str> = was.split(split).collect();
+    let new = is.split(split).filter(|token| !token.is_empty() && !had.contains(token));
+    let flag = |token: &str| token.split('=').next().unwrap_or_default().to_owned();
+    let flags: BTreeSet<String> = had.iter().map(|token| flag(token)).collect();
+    let mut new = new.filter(|token| !flags.contains(&flag(token)));
+    new.find(|token| {
+        let is_path = !token.starts_with('-')
+            && (token.contains("::")
+                || [".py", ".ts", ".js"].iter().any(|end| token.ends_with(end)));
+        SELECTS.contains(&flag(token).as_str()) || is_path
+    })
+}
+
+/// A script that checked something and is gone, or does nothing.
+fn scripts(change: &FileChange<'_>, after: &Source<'_>) -> Vec<Finding> {
+    let read = |text: Option<&str>| -> Option<Value> {
+        let whole: Value = serde_json::from_str(text?).ok()?;
+        whole.get("scripts").cloned()
+    };
+    let (Some(was), Some(is)) = (read(change.before), read(change.after)) else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    for (name, command) in was.as_object().into_iter().flatten() {
+        let Some(command) = command.as_str().filter(|command| runs(command, &TOOLS)) else {
+            continue;
+        };
+        let place = || {
+            let key = format!("\"{name}\"");
+            after.text.find(&key).map_or_else(
+                || at_line(change.path, 1),
+                |at| at_line(change.path, after.line_of(at)),
+            )
+        };
+        match is.get(name.as_str()).and_then(Value::as_str) {
+            Some(now) if now != command && does_nothing(now) => findings.push(finding(
+                place(),
+                "check-ignored",
+                format!(
+                    "script `{name}` checks nothing: was {}, is {}",
+                    quoted(command),
+                    quoted(now)
+                ),
+            )),
+            None if name == "test" || name == "lint" || name == "typecheck" => {
+                findings.push(finding(
+                    place(),
+                    "check-ignored",
+                    format!("script `{name}` is gone: was {}", quoted(command)),
+                ));
+            }
+            Some(_) | None => {}
+        }
+    }
+    findings
+}
+
+fn does_nothing(command: &str) -> bool {
+    let first = command.split([' ', ';', '&']).next().unwrap_or_default();
+    let alone = !command.contains("&&") || command.ends_with("exit 0");
+    matches!(first, "echo" | "true" | ":" | "exit" | "") && alone
+}

@@ -1,0 +1,113 @@
+//! Which files say what is run, and which say how strictly.
+
+use crate::language::{Language, file_name, lies_in};
+
+pub(super) fn runs_commands(path: &str) -> bool {
+    let name = file_name(path);
+    is_ci(path)
+        || matches!(
+            name,
+            "package.json"
+                | "Makefile"
+                | "makefile"
+                | "GNUmakefile"
+                | "justfile"
+                | "Justfile"
+                | ".justfile"
+                | "tox.ini"
+                | "noxfile.py"
+                | "setup.cfg"
+                | "pytest.ini"
+                | "pyproject.toml"
+                | "ralph.toml"
+                | "lefthook.yml"
+                | "lefthook.yaml"
+                | ".pre-commit-config.yaml"
+                | "Taskfile.yml"
+                | "Taskfile.yaml"
+                | "turbo.json"
+                | "deno.json"
+                | "composer.json"
+                | "Rakefile"
+        )
+        || name.rsplit_once('.').is_some_and(|(_, end)| end == "mk")
+        || lies_in(path, &[".husky"])
+        || (Language::of(path) == Language::Shell
+            && (lies_in(path, &["ci", ".ci", "scripts", "script", "bin", "hack"])
+                || name.contains("test")))
+}
+
+pub(super) fn is_ci(path: &str) -> bool {
+    let name = file_name(path);
+    path.starts_with(".github/")
+        || path.starts_with(".circleci/")
+        || path.starts_with(".gitlab/")
+        || matches!(
+            name,
+            ".gitlab-ci.yml"
+                | ".travis.yml"
+                | "azure-pipelines.yml"
+                | "bitbucket-pipelines.yml"
+                | "Jenkinsfile"
+                | ".drone.yml"
+                | "appveyor.yml"
+                | "cloudbuild.yaml"
+        )
+}
+
+/// Settings of test runners, linters, type checkers and coverage.
+pub(super) fn sets_something(path: &str) -> bool {
+    const NAMES: [&str; 33] = [
+        "package.json",
+        "pyproject.toml",
+        "setup.cfg",
+        "tox.ini",
+        "pytest.ini",
+        ".coveragerc",
+        "mypy.ini",
+        ".mypy.ini",
+        "ruff.toml",
+        ".ruff.toml",
+        ".flake8",
+        ".pylintrc",
+        "pylintrc",
+        "pyrightconfig.json",
+        "Cargo.toml",
+        "clippy.toml",
+        ".clippy.toml",
+        "tarpaulin.toml",
+        ".tarpaulin.toml",
+        "nextest.toml",
+        "codecov.yml",
+        ".codecov.yml",
+        "codecov.yaml",
+        ".nycrc",
+        ".nycrc.json",
+        ".c8rc.json",
+        "biome.json",
+        "biome.jsonc",
+        ".oxlintrc.json",
+        "ralph.toml",
+        "pom.xml",
+        ".golangci.yml",
+        ".golangci.yaml",
+    ];
+    const STEMS: [&str; 14] = [
+        "jest.config.",
+        "vitest.config.",
+        "vite.config.",
+        "playwright.config.",
+        "cypress.config.",
+        "karma.conf.",
+        ".mocharc",
+        ".eslintrc",
+        "eslint.config.",
+        "next.config.",
+        "tsconfig",
+        "nyc.config.",
+        "jest.setup.",
+        "vitest.workspace.",
+    ];
+    let name = file_name(path);
+    NAMES.contains(&name) || STEMS.iter().any(|stem| name.starts_with(stem)) || runs_commands(path)
+}

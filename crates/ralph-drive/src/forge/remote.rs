@@ -1,0 +1,160 @@
+//! Which remote a branch goes to, where that is, and the push.
+
+use ralph_core::drive::Worktree;
+use ralph_core::id::RunId;
+use ralph_core::text;
+
+use super::{Forge, ForgeError, tool};
+use ralph_git::worktree::door::{At, Call};
+use ralph_sys::clock::Deadline;
+
+const LONGEST_WHY: usize = 300;
+/// Other names that forges take connections under.
+const ALIASES: [(&str, &str); 3] = [
+    ("ssh.github.com", "github.com"),
+    ("www.github.com", "github.com"),
+    ("altssh.gitlab.com", "gitlab.com"),
+];
+
+pub(super) struct Remote {
+    pub(super) name: String,
+    pub(super) address: Address,
+    pub(super) addresses: Addresses,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) host: String,
+    pub(super) path: String,
+}
+
+/// Where a push goes, to be recognised: an address may have a password in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Addresses(blake3::Hash);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    Pushed,
+    /// It was there already.
+    UpToDate,
+}
+
+/// The remote of the branch that the person is on, else `origin`, else the only one.
+pub(super) fn find(call: &Call<'_>) -> Result<Remote, ForgeError> {
+    let listed = String::from_utf8_lossy(&call.git(&["remote"])?).into_owned();
+    let names: Vec<&str> = listed.lines().filter(|name| is_branch(name)).collect();
+    let on = call.line_opt(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
+    let upstream = match on {
+        Some(branch) => call.line_opt(&["config", "--get", &format!("branch.{branch}.remote")])?,
+        None => None,
+    };
+    let known = |name: &str| names.iter().find(|known| **known == name).copied();
+    let only = || if let [only] = names.as_slice() { Some(*only) } else { None };
+    let name = upstream.as_deref().and_then(known).or_else(|| known("origin")).or_else(only);
+    let Some(name) = name else {
+        return Err(if names.is_empty() { ForgeError::NoRemote } else { ForgeError::WhichRemote });
+    };
+    let url = call.line_opt(&["remote", "get-url", name])?.unwrap_or_default();
+    let address = Address::parse(&url).ok_or_else(|| ForgeError::NoForge(name.to_owned()))?;
+    Ok(Remote { name: name.to_owned(), address, addresses: addresses(call, name)? })
+}
+
+fn addresses(call: &Call<'_>, name: &str) -> Result<Addresses, ForgeError> {
+    let told = call.git(&["remote", "get-url", "--push", "--all", name])?;
+    Ok(Addresses(blake3::hash(&told)))
+}
+
+impl Address {
+    /// `None` for a directory and for anything that is no address.
+    pub(super) fn parse(url: &str) -> Option<Self> {
+        let (authority, path, keeps_port) = if let Some((scheme, rest)) = url.split_once("://") {
+            let keeps_port = match scheme {
+                "http" | "https" => true,
+                "ssh" | "git" | "git+ssh" | "ssh+git" => false,
+                _ => return None,
+            };
+            let (authority, path) = rest.split_once('/')?;
+            (authority, path, keeps_port)
+        } else {
+            // As `scp` has it: a slash before the colon makes it a directory, a second colon a program to run.
+            let (authority, path) = url.split_once(':')?;
+            let is_address = !authority.contains('/') && !path.starts_with(':');
+            is_address.then_some((authority, path, false))?
+        };
+        let host = authority.rsplit('@').next()?;
+        let host = match host.split_once(':') {
+            Some((name, _)) if !keeps_port => name,
+            Some((name, "443" | "80")) => name,
+            Some(_) | None => host,
+        };
+        let host = host.to_ascii_lowercase();
+        let is_host =
+            host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:".contains(&byte));
+        (is_host && !host.is_empty() && !host.starts_with('-')).then_some(())?;
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == host);
+        let path = path.trim_matches('/');
+        let path = path.strip_suffix(".git").unwrap_or(path).to_owned();
+        Some(Self { host: alias.map_or(host, |(_, name)| (*name).to_owned()), path })
+    }
+}
+
+/// A name that no program takes for an option, and no address for more than itself.
+pub(super) fn is_branch(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 400
+        && !name.starts_with('-')
+        && !name.contains("..")
+        && !name.chars().any(|char| {
+            char.is_control() || char.is_whitespace() || "~^:?*[\\&#%+\"'`".contains(char)
+        })
+}
+
+/// Puts exactly this commit onto the run's branch at the remote, never by force.
+pub fn push(
+    forge: &Forge,
+    worktree: &Worktree,
+    commit: &str,
+    deadline: &Deadline,
+) -> Result<Pushed, ForgeError> {
+    let branch = worktree.branch.as_str();
+    let run = branch.strip_prefix("ralph/").and_then(RunId::parse);
+    let is_commit =
+        matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if run.is_none() || !is_commit {
+        let (branch, commit) = (text::line(branch, 100), text::line(commit, 100));
+        return Err(ForgeError::NotPushable { branch, commit });
+    }
+    let at = At::Theirs(worktree.from.clone().into());
+    let given = tool::given(&forge.env);
+    let call = Call { abroad: Some(&given), ..Call::new(&at, deadline) };
+    // The agent shares the repository's configuration, and must not choose where the person's credentials go.
+    if addresses(&call, &forge.remote)? != forge.addresses {
+        return Err(ForgeError::RemoteChanged(forge.remote.clone()));
+    }
+    let refspec = format!("{commit}:refs/heads/{branch}");
+    let options = ["push", "--porcelain", "--no-verify", "--no-signed", "--no-force-with-lease"];
+    let said =
+        call.ask(&[&options[..], &["--no-follow-tags", "--", &forge.remote, &refspec]].concat())?;
+    let told = String::from_utf8_lossy(&said.stdout);
+    let line = told.lines().find_map(|line| outcome(line, branch));
+    match (said.code, line) {
+        (0, Some(('=', _))) => Ok(Pushed::UpToDate),
+        (0, _) => Ok(Pushed::Pushed),
+        (_, Some((_, why))) => Err(push_refused(forge, branch, &why)),
+        (code, None) => Err(push_refused(forge, branch, &format!("git exited with {code}"))),
+    }
+}
+
+fn push_refused(forge: &Forge, branch: &str, why: &str) -> ForgeError {
+    let why = text::line(why, LONGEST_WHY);
+    ForgeError::PushRefused { remote: forge.remote.clone(), branch: branch.to_owned(), why }
+}
+
+/// `!\t<from>:<to>\t[rejected] (non-fast-forward)`: how it went, and in which words.
+fn outcome(line: &str, branch: &str) -> Option<(char, String)> {
+    let mut fields = line.splitn(3, '\t');
+    let flag = fields.next()?.chars().next()?;
+    let (_, to) = fields.next()?.split_once(':')?;
+    (to == format!("refs/heads/{branch}"))
+        .then(|| (flag, fields.next().unwrap_or_default().to_owned()))
+}

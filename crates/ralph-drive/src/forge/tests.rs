@@ -1,0 +1,770 @@
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+use ralph_core::drive::{Then, Worktree};
+use ralph_core::redact::Redactor;
+use serde_json::{Value, json};
+
+use super::remote::Address;
+use super::*;
+use ralph_sys::fs::Durability;
+use ralph_sys::proc::testing::succeed;
+
+/// A project with a bare repository as its remote, and tools that answer what they are told to.
+struct Scene {
+    dir: tempfile::TempDir,
+}
+
+const GITHUB: &str = "https://github.com/acme/rocket.git";
+const GITLAB: &str = "git@gitlab.example.com:space/team/rocket.git";
+
+impl Scene {
+    fn at(url: &str) -> Self {
+        let scene = Self::without_remote();
+        succeed(scene.dir.path(), &["git", "init", "--quiet", "--bare", "remote.git"]);
+        scene.git(&["remote", "add", "origin", url]);
+        let remote = scene.dir.path().join("remote.git");
+        scene.git(&["remote", "set-url", "--push", "origin", remote.to_str().unwrap()]);
+        scene
+    }
+
+    fn without_remote() -> Self {
+        let scene = Self { dir: tempfile::tempdir().unwrap() };
+        fs::create_dir(&scene.project()).unwrap();
+        fs::create_dir(&scene.dir.path().join("answers")).unwrap();
+        scene.git(&["init", "--quiet", "--initial-branch=main"]);
+        scene.commit();
+        scene
+    }
+
+    /// One that answers for an ordinary project.
+    fn ready(url: &str) -> (Self, Forge) {
+        let scene = Self::at(url);
+        let tool = if url == GITHUB { Tool::GitHub } else { Tool::GitLab };
+        scene.install(tool);
+        match tool {
+            Tool::GitHub => scene.answer("GET repos/acme/rocket", &github_project()),
+            Tool::GitLab => scene.answer("GET projects/space%2Fteam%2Frocket", &gitlab_project()),
+        }
+        let forge = scene.check().unwrap();
+        scene.forget();
+        (scene, forge)
+    }
+
+    fn project(&self) -> PathBuf {
+        self.dir.path().join("project")
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut argv = vec!["git", "-c", "user.name=t", "-c", "user.email=t@t"];
+        argv.extend(arguments);
+        let told = succeed(&self.project(), &argv);
+        String::from_utf8(told).unwrap().trim().to_owned()
+    }
+
+    fn commit(&self) -> String {
+        self.git(&["commit", "--quiet", "--allow-empty", "-mx"]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    fn install(&self, tool: Tool) {
+        let path = self.dir.path().join("bin").join(tool.program());
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        let script = r#"#!/bin/sh
+            for word; do printf ' %s' "$word"; done >>DIR/log; echo >>DIR/log
+            pwd >DIR/cwd
+            echo "${GH_TOKEN-none} ${OPENAI_API_KEY-none}" >DIR/credentials
+            case $1 in
+                --version) echo 'gh version 2.80.0 (2026-01-01)'; exit 0 ;;
+                auth) exit "$(cat DIR/answers/auth 2>/dev/null || echo 0)" ;;
+            esac
+            name=DIR/answers/$(printf '%s' "$5 $6" | tr -c 'A-Za-z0-9' _)
+            if [ -e "$name" ]; then
+                cat "$name"
+                exit "$(cat "$name.code")"
+            fi
+            printf '{"message":"Not Found","documentation_url":"https://docs","status":"404"}'
+            exit 1
+        "#;
+        let script = script.replace("DIR", self.dir.path().to_str().unwrap());
+        fs::replace(&path, script.as_bytes(), Durability::Cached).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn answer(&self, question: &str, answer: &Value) {
+        self.answer_text(question, &answer.to_string(), 0);
+    }
+
+    fn answer_text(&self, question: &str, answer: &str, code: i32) {
+        let plain = |char: char| if char.is_ascii_alphanumeric() { char } else { '_' };
+        let name: String = question.chars().map(plain).collect();
+        let path = self.dir.path().join("answers").join(name);
+        fs::replace(&path, answer.as_bytes(), Durability::Cached).unwrap();
+        let code_path = path.with_extension("code");
+        fs::replace(&code_path, code.to_string().as_bytes(), Durability::Cached).unwrap();
+    }
+
+    fn logged_out(&self) {
+        let path = self.dir.path().join("answers/auth");
+        fs::replace(&path, b"1", Durability::Cached).unwrap();
+    }
+
+    /// Only what is installed here: whoever runs the tests may have the real ones.
+    fn env(&self) -> Env {
+        let bin = self.dir.path().join("bin");
+        let path = format!("{}:/usr/bin:/bin", bin.display());
+        let given =
+            [("PATH", path.as_str()), ("GH_TOKEN", "gh-secret"), ("OPENAI_API_KEY", "other")];
+        Env::from_pairs(given, None, Vec::new())
+    }
+
+    fn check(&self) -> Result<Forge, ForgeError> {
+        check(&self.project(), &self.env(), None, &generous())
+    }
+
+    fn error(&self) -> String {
+        self.said(&self.check().unwrap_err())
+    }
+
+    fn said(&self, error: &ForgeError) -> String {
+        let hint = error.hint().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
+        format!("{error}{hint}").replace(self.dir.path().to_str().unwrap(), "/dir")
+    }
+
+    fn forget(&self) {
+        fs::remove_file(&self.dir.path().join("log")).unwrap();
+    }
+
+    fn asked(&self) -> String {
+        self.read("log").replace(self.dir.path().to_str().unwrap(), "/dir")
+    }
+
+    fn read(&self, name: &str) -> String {
+        let bytes = fs::read_opt(&self.dir.path().join(name), 1 << 20).unwrap();
+        String::from_utf8(bytes.unwrap_or_default()).unwrap()
+    }
+
+    fn worktree(&self) -> Worktree {
+        Worktree {
+            path: "/elsewhere".to_owned(),
+            branch: "ralph/k7f2".to_owned(),
+            from: self.project().display().to_string(),
+            into: Some("main".to_owned()),
+            base: self.git(&["rev-parse", "HEAD"]),
+            then: Then::PullRequest,
+            checks_ms: None,
+        }
+    }
+
+    fn open(&self, forge: &Forge) -> Result<Opened, ForgeError> {
+        let body = self.dir.path().join("body.md");
+        let title = "Fix @bob's parser, closes #12";
+        let request = Request { title, body: &body, head: "ralph/k7f2", base: "main" };
+        open(forge, &request, &generous())
+    }
+}
+
+fn generous() -> Deadline {
+    Deadline::after(Duration::from_mins(1))
+}
+
+fn github_project() -> Value {
+    json!({
+        "id": 12, "name": "rocket", "full_name": "acme/rocket", "private": true,
+        "archived": false, "default_branch": "main",
+        "permissions": { "admin": false, "maintain": false, "push": true, "triage": true, "pull": true }
+    })
+}
+
+fn gitlab_project() -> Value {
+    json!({
+        "id": 3, "path": "rocket", "path_with_namespace": "space/team/rocket", "default_branch": "trunk",
+        "archived": false, "permissions": { "project_access": null, "group_access": { "access_level": 30 } }
+    })
+}
+
+fn commit_of(char: char) -> String {
+    char.to_string().repeat(40)
+}
+
+#[test]
+fn a_forge_is_found_by_the_remote_and_asked_whether_it_lets_us() {
+    let (scene, forge) = Scene::ready(GITHUB);
+    let shown = |forge: &Forge| {
+        let Forge { tool, host, project, remote, default_branch, .. } = forge;
+        format!("{tool:?} {host} {project} {remote} {default_branch:?}")
+    };
+    insta::assert_snapshot!(shown(&forge), @r#"GitHub github.com acme/rocket origin Some("main")"#);
+    let (other, forge) = Scene::ready(GITLAB);
+    insta::assert_snapshot!(shown(&forge), @r#"GitLab gitlab.example.com space/team/rocket origin Some("trunk")"#);
+    // Its token and nobody else's, and no repository around it.
+    assert_eq!(scene.read("credentials"), "gh-secret none\n");
+    assert_eq!(scene.read("cwd"), "/\n");
+    other.check().unwrap();
+    insta::assert_snapshot!(other.asked(), @"
+    --version
+    api --hostname gitlab.example.com --method GET projects/space%2Fteam%2Frocket
+    ");
+    assert!(!format!("{forge:?}").contains("remote.git"));
+}
+
+#[test]
+fn what_is_missing_for_a_pull_request_is_told_before_any_work() {
+    let mut said = String::new();
+    let mut tell = |what: &str, error: String| said.push_str(&format!("{what}:\n{error}\n"));
+    let none = tempfile::tempdir().unwrap();
+    let scene = Scene::without_remote();
+    let error = check(none.path(), &scene.env(), None, &generous()).unwrap_err();
+    tell("no repository", scene.said(&error).replace(none.path().to_str().unwrap(), "/none"));
+    tell("no remote", scene.error());
+    scene.git(&["remote", "add", "one", GITHUB]);
+    scene.git(&["remote", "add", "two", GITHUB]);
+    tell("two remotes", scene.error());
+    scene.git(&["remote", "add", "origin", "../elsewhere.git"]);
+    tell("a directory", scene.error());
+    scene.git(&[
+        "remote",
+        "set-url",
+        "origin",
+        "https://user:hunter2secret@github.com/acme/rocket",
+    ]);
+    tell("no tool", scene.error());
+    scene.install(Tool::GitHub);
+    tell("no access", scene.error());
+    scene.logged_out();
+    tell("not logged in", scene.error());
+    scene.answer_text("GET repos/acme/rocket", "<html>\u{1b}[2J502", 0);
+    tell("an odd answer", scene.error());
+    let mut project = github_project();
+    project["permissions"]["push"] = json!(false);
+    scene.answer("GET repos/acme/rocket", &project);
+    tell("read only", scene.error());
+    scene.git(&["remote", "set-url", "origin", "https://github.com/acme/rocket/../x"]);
+    tell("an odd path", scene.error());
+    scene.git(&["remote", "set-url", "origin", "https://git.example.com/acme/rocket"]);
+    tell("an unknown host", scene.error());
+    insta::assert_snapshot!(said, @"
+    no repository:
+    `/none` is in no git repository
+      hint: run it in a git repository, or run without `--pr`
+    no remote:
+    the repository has no remote to push to
+      hint: add one: `git remote add origin URL`, or run without `--pr`
+    two remotes:
+    the repository has remotes, and neither `origin` nor the branch says which of them to push to
+      hint: say which: `git branch --set-upstream-to=REMOTE/BRANCH`, or run without `--pr`
+    a directory:
+    remote `origin` is at no forge that pull requests could be opened on
+      hint: push it to GitHub or GitLab, or run without `--pr`
+    no tool:
+    `gh` is not installed, and requests on `github.com` are opened with it
+      hint: install it from https://cli.github.com, or run without `--pr`
+    no access:
+    `acme/rocket` on `github.com` cannot be seen: Not Found
+      hint: log in as somebody who may push there, or run without `--pr`
+    not logged in:
+    `gh` is not logged in to `github.com`
+      hint: `gh auth login --hostname github.com`, or run without `--pr`
+    an odd answer:
+    `gh` answered something odd when it was to find the project
+    read only:
+    `acme/rocket` on `github.com` may only be read
+      hint: log in as somebody who may push there, or run without `--pr`
+    an odd path:
+    remote `origin` is at no forge that pull requests could be opened on
+      hint: push it to GitHub or GitLab, or run without `--pr`
+    an unknown host:
+    `git.example.com` is a forge that neither `gh` nor `glab` is logged in to
+      hint: `gh auth login --hostname git.example.com` or `glab auth login --hostname git.example.com`, or run without `--pr`
+    ");
+}
+
+#[test]
+fn a_tool_that_does_not_answer_is_not_waited_for() {
+    let scene = Scene::at(GITHUB);
+    scene.install(Tool::GitHub);
+    let path = scene.dir.path().join("bin/gh");
+    fs::overwrite(&path, b"#!/bin/sh\nexec sleep 60\n").unwrap();
+    let soon = Deadline::after(Duration::from_millis(500));
+    let error = check(&scene.project(), &scene.env(), None, &soon).unwrap_err();
+    assert_eq!(scene.said(&error), "`gh` did not answer in time");
+}
+
+#[test]
+fn the_remote_of_the_branch_comes_before_origin() {
+    let scene = Scene::at(GITHUB);
+    scene.install(Tool::GitHub);
+    scene.git(&["remote", "add", "upstream", "ssh://git@ssh.github.com:443/up/stream.git"]);
+    scene.git(&["config", "branch.main.remote", "upstream"]);
+    let project = json!({ "full_name": "up/renamed", "default_branch": "-x" });
+    scene.answer("GET repos/up/stream", &project);
+    let forge = scene.check().unwrap();
+    let Forge { remote, project, default_branch, .. } = forge;
+    assert_eq!(
+        (remote.as_str(), project.as_str(), default_branch),
+        ("upstream", "up/renamed", None)
+    );
+}
+
+#[test]
+fn addresses_are_read_as_git_reads_them() {
+    for (url, expected) in [
+        ("https://github.com/acme/rocket.git", Some(("github.com", "acme/rocket"))),
+        ("https://token@GitHub.com/acme/rocket/", Some(("github.com", "acme/rocket"))),
+        ("https://git.example.com:8443/a/b", Some(("git.example.com:8443", "a/b"))),
+        ("https://git.example.com:443/a/b", Some(("git.example.com", "a/b"))),
+        ("ssh://git@gitlab.com:2222/a/b/c.git", Some(("gitlab.com", "a/b/c"))),
+        ("git@github.com:acme/rocket.git", Some(("github.com", "acme/rocket"))),
+        ("github-work:acme/rocket", Some(("github-work", "acme/rocket"))),
+        ("/srv/git/rocket.git", None),
+        ("./a:b", None),
+        ("file:///srv/git/rocket.git", None),
+        ("ext::sh -c touch% x", None),
+        ("https://-oProxyCommand=x/a/b", None),
+        ("https://a b/c/d", None),
+        ("", None),
+    ] {
+        let found = Address::parse(url);
+        let found = found.as_ref().map(|one| (one.host.as_str(), one.path.as_str()));
+        assert_eq!(found, expected, "{url}");
+    }
+}
+
+#[test]
+fn a_branch_is_pushed_and_never_by_force() {
+    let (scene, forge) = Scene::ready(GITHUB);
+    let worktree = scene.worktree();
+    let first = scene.commit();
+    assert_eq!(push(&forge, &worktree, &first, &generous()).unwrap(), Pushed::Pushed);
+    assert_eq!(push(&forge, &worktree, &first, &generous()).unwrap(), Pushed::UpToDate);
+    let remote = scene.dir.path().join("remote.git");
+    let refs = || {
+        let told = succeed(&remote, &["git", "for-each-ref", "--format=%(refname) %(objectname)"]);
+        String::from_utf8(told).unwrap()
+    };
+    assert_eq!(refs(), format!("refs/heads/ralph/k7f2 {first}\n"));
+    let second = scene.commit();
+    assert_eq!(push(&forge, &worktree, &second, &generous()).unwrap(), Pushed::Pushed);
+    // Another history than the one that is there.
+    scene.git(&["reset", "--quiet", "--hard", &worktree.base]);
+    scene.git(&["commit", "--quiet", "--allow-empty", "-mother"]);
+    let other = scene.git(&["rev-parse", "HEAD"]);
+    let error = push(&forge, &worktree, &other, &generous()).unwrap_err();
+    insta::assert_snapshot!(scene.said(&error), @"
+    remote `origin` did not take `ralph/k7f2`: [rejected] (non-fast-forward)
+      hint: `git push origin ralph/k7f2` says more
+    ");
+    assert_eq!(refs(), format!("refs/heads/ralph/k7f2 {second}\n"));
+    for (branch, commit) in [("main", &*other), ("ralph/../main", &other), ("ralph/k7f2", "main")] {
+        let forged = Worktree { branch: branch.to_owned(), ..worktree.clone() };
+        let error = push(&forge, &forged, commit, &generous()).unwrap_err();
+        assert!(matches!(error, ForgeError::NotPushable { .. }), "{branch} {commit}: {error}");
+    }
+}
+
+/// The agent shares the repository's configuration.
+#[test]
+fn a_remote_that_was_moved_gets_nothing() {
+    let (scene, forge) = Scene::ready(GITHUB);
+    let mark = scene.dir.path().join("pwned");
+    let hook = scene.project().join(".git/hooks/pre-push");
+    fs::replace(
+        &hook,
+        format!("#!/bin/sh\ntouch {}\n", mark.display()).as_bytes(),
+        Durability::Cached,
+    )
+    .unwrap();
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let worktree = scene.worktree();
+    push(&forge, &worktree, &worktree.base, &generous()).unwrap();
+    let command = format!("ext::touch {}", mark.display());
+    scene.git(&["remote", "set-url", "--push", "origin", &command]);
+    let error = push(&forge, &worktree, &worktree.base, &generous()).unwrap_err();
+    insta::assert_snapshot!(scene.said(&error), @"
+    remote `origin` is at another address than when the run began
+      hint: look at `git remote get-url --push origin`, and push by hand if it is right
+    ");
+    assert!(!fs::exists(&mark));
+}
+
+#[test]
+fn a_request_is_opened_once_and_brought_up_to_date_after_that() {
+    let (scene, forge) = Scene::ready(GITHUB);
+    let found = "GET repos/acme/rocket/pulls?state=open&head=acme:ralph%2Fk7f2&per_page=50";
+    let fork = json!({
+        "number": 6, "html_url": "https://github.com/acme/rocket/pull/6", "state": "open",
+        "head": { "ref": "ralph/k7f2", "sha": commit_of('a'), "repo": { "full_name": "acme/fork" } }
+    });
+    scene.answer(found, &json!([fork]));
+    let made = json!({
+        "number": 7, "html_url": "https://github.com/acme/rocket/pull/7", "state": "open",
+        "head": { "ref": "ralph/k7f2", "sha": commit_of('a'), "repo": { "full_name": "Acme/rocket" } }
+    });
+    scene.answer("POST repos/acme/rocket/pulls", &made);
+    let url = "https://github.com/acme/rocket/pull/7".to_owned();
+    assert_eq!(scene.open(&forge).unwrap(), Opened::Opened { url: url.clone() });
+    scene.answer(found, &json!([fork, made]));
+    scene.answer("PATCH repos/acme/rocket/pulls/7", &made);
+    assert_eq!(scene.open(&forge).unwrap(), Opened::Updated { url });
+    insta::assert_snapshot!(scene.asked().replace('\u{2060}', "·"), @"
+    api --hostname github.com --method GET repos/acme/rocket/pulls?state=open&head=acme:ralph%2Fk7f2&per_page=50
+    api --hostname github.com --method POST repos/acme/rocket/pulls --raw-field head=ralph/k7f2 --raw-field base=main --raw-field title=Fix @·bob's parser, closes #·12 --field body=@/dir/body.md
+    api --hostname github.com --method GET repos/acme/rocket/pulls?state=open&head=acme:ralph%2Fk7f2&per_page=50
+    api --hostname github.com --method PATCH repos/acme/rocket/pulls/7 --raw-field title=Fix @·bob's parser, closes #·12 --field body=@/dir/body.md
+    ");
+}
+
+#[test]
+fn a_merge_request_is_opened_once_and_brought_up_to_date_after_that() {
+    let (scene, forge) = Scene::ready(GITLAB);
+    let project = "projects/space%2Fteam%2Frocket";
+    let found =
+        format!("GET {project}/merge_requests?state=opened&source_branch=ralph%2Fk7f2&per_page=50");
+    scene.answer(&found, &json!([]));
+    let url = "https://gitlab.example.com/space/team/rocket/-/merge_requests/7".to_owned();
+    let made = json!({
+        "id": 901, "iid": 7, "project_id": 3, "source_project_id": 3, "state": "opened",
+        "source_branch": "ralph/k7f2", "web_url": url
+    });
+    scene.answer(&format!("POST {project}/merge_requests"), &made);
+    assert_eq!(scene.open(&forge).unwrap(), Opened::Opened { url: url.clone() });
+    scene.answer(&found, &json!([made]));
+    scene.answer(&format!("PUT {project}/merge_requests/7"), &made);
+    assert_eq!(scene.open(&forge).unwrap(), Opened::Updated { url });
+    insta::assert_snapshot!(scene.asked().replace('\u{2060}', "·"), @"
+    api --hostname gitlab.example.com --method GET projects/space%2Fteam%2Frocket/merge_requests?state=opened&source_branch=ralph%2Fk7f2&per_page=50
+    api --hostname gitlab.example.com --method POST projects/space%2Fteam%2Frocket/merge_requests --raw-field source_branch=ralph/k7f2 --raw-field target_branch=main --raw-field title=Fix @·bob's parser, closes #·12 --field description=@/dir/body.md
+    api --hostname gitlab.example.com --method GET projects/space%2Fteam%2Frocket/merge_requests?state=opened&source_branch=ralph%2Fk7f2&per_page=50
+    api --hostname gitlab.example.com --method PUT projects/space%2Fteam%2Frocket/merge_requests/7 --raw-field title=Fix @·bob's parser, closes #·12 --field description=@/dir/body.md
+    ");
+}
+
+#[test]
+fn what_a_forge_refuses_is_told_in_its_words_and_cleaned() {
+    let (scene, forge) = Scene::ready(GITHUB);
+    let found = "GET repos/acme/rocket/pulls?state=open&head=acme:ralph%2Fk7f2&per_page=50";
+    scene.answer(found, &json!([]));
+    let refused = json!({
+        "message": "Validation Failed",
+        "errors": [
+            { "resource": "PullRequest", "code": "custom", "message": "No commits\u{1b}[2J between main and ralph/k7f2" },
+            { "resource": "PullRequest", "field": "base", "code": "invalid" }
+        ],
+        "documentation_url": "https://docs.github.com/rest/pulls/pulls#create-a-pull-request", "status": "422"
+    });
+    scene.answer_text("POST repos/acme/rocket/pulls", &refused.to_string(), 1);
+    let refused = scene.said(&scene.open(&forge).unwrap_err());
+    scene.answer(
+        "POST repos/acme/rocket/pulls",
+        &json!({ "number": 7, "html_url": "https://evil.example/x" }),
+    );
+    let elsewhere = scene.said(&scene.open(&forge).unwrap_err());
+    scene.answer_text(found, "", 4);
+    let logged_out = scene.said(&scene.open(&forge).unwrap_err());
+    insta::assert_snapshot!(format!("{refused}\n{elsewhere}\n{logged_out}"), @r#"
+    `gh` could not open the request: Validation Failed: No commits between main and ralph/k7f2: {"code":"invalid","field":"base","resource":"PullRequest"}
+    `gh` answered something odd when it was to open the request
+    `gh` is not logged in to `github.com`
+      hint: `gh auth login --hostname github.com`, or run without `--pr`
+    "#);
+}
+
+/// What is known about a commit on GitHub, in the shapes that it answers with.
+fn on_github(scene: &Scene, runs: &Value, statuses: &Value, workflows: &Value) {
+    let commit = commit_of('c');
+    let total = runs.as_array().unwrap().len();
+    scene.answer(
+        &format!("GET repos/acme/rocket/commits/{commit}/check-runs?per_page=100&page=1"),
+        &json!({ "total_count": total, "check_runs": runs }),
+    );
+    scene.answer(
+        &format!("GET repos/acme/rocket/commits/{commit}/status?per_page=100&page=1"),
+        &json!({ "state": "pending", "sha": commit, "statuses": statuses }),
+    );
+    scene.answer(
+        &format!("GET repos/acme/rocket/actions/runs?head_sha={commit}&per_page=100"),
+        &json!({ "total_count": 1, "workflow_runs": workflows }),
+    );
+}
+
+fn run(name: &str, status: &str, conclusion: Option<&str>) -> Value {
+    json!({
+        "id": 4, "name": name, "head_sha": commit_of('c'), "status": status, "conclusion": conclusion,
+        "html_url": format!("https://github.com/acme/rocket/runs/{}", name.len()),
+        "details_url": "https://example.com", "output": { "title": null }, "app": { "slug": "github-actions" }
+    })
+}
+
+fn done(name: &str, how: &str) -> Value {
+    run(name, "completed", Some(how))
+}
+
+fn status(state: &str) -> Value {
+    json!([{ "context": "ci/other", "state": state, "target_url": "https://ci.example/1" }])
+}
+
+/// Check runs, statuses and workflow runs, and what they come to.
+fn come_to(cases: &[(&str, [Value; 3])]) -> String {
+    let (scene, forge) = Scene::ready(GITHUB);
+    let mut said = String::new();
+    for (name, [runs, statuses, workflows]) in cases {
+        on_github(&scene, runs, statuses, workflows);
+        let found = checks(&forge, &commit_of('c'), &generous()).unwrap();
+        said.push_str(&format!("{name}: {found:?}\n"));
+    }
+    // Nothing is known of another commit, and that is not "passed".
+    let error = checks(&forge, &commit_of('e'), &generous()).unwrap_err();
+    assert_eq!(scene.said(&error), "`gh` could not read the checks: Not Found");
+    assert!(checks(&forge, "../../user", &generous()).is_err());
+    said
+}
+
+#[test]
+fn checks_are_pending_while_anything_may_still_fail() {
+    let none = || json!([]);
+    let going = || json!([run("CI", "in_progress", None)]);
+    let built = || json!([done("build", "success")]);
+    let one = json!([run("test", "in_progress", None), done("lint", "success")]);
+    insta::assert_snapshot!(come_to(&[
+        ("nothing yet", [none(), none(), none()]),
+        ("a workflow began", [none(), none(), json!([run("CI", "queued", None)])]),
+        ("one is under way", [one, none(), none()]),
+        // Its second job has no check run before the first has ended.
+        ("between two jobs", [built(), none(), going()]),
+        ("another service", [built(), status("pending"), none()]),
+    ]), @r#"
+    nothing yet: None
+    a workflow began: Pending { names: ["CI"] }
+    one is under way: Pending { names: ["test"] }
+    between two jobs: Pending { names: ["CI"] }
+    another service: Pending { names: ["ci/other"] }
+    "#);
+}
+
+#[test]
+fn checks_end_failed_passed_or_without_any() {
+    let none = || json!([]);
+    let mut stale = done("old", "failure");
+    stale["head_sha"] = json!(commit_of('d'));
+    let failed = json!([done("test", "failure"), run("lint", "queued", None)]);
+    let cancelled = json!([done("test", "cancelled"), done("lint", "success")]);
+    let hostile = json!([done("a\u{1b}[31m\nb", "nonsense")]);
+    let script =
+        json!([{ "context": "x", "state": "failure", "target_url": "javascript:alert(1)" }]);
+    let skipped = json!([done("deploy", "skipped"), done("note", "neutral")]);
+    let passed = json!([done("test", "success"), done("deploy", "skipped"), stale]);
+    insta::assert_snapshot!(come_to(&[
+        ("one failed", [failed, none(), json!([run("CI", "in_progress", None)])]),
+        ("one was cancelled", [cancelled, none(), none()]),
+        ("another service failed", [none(), status("error"), none()]),
+        ("a workflow that nobody can read", [none(), none(), json!([done("CI", "startup_failure")])]),
+        ("hostile", [hostile, script, none()]),
+        ("all were skipped", [skipped, none(), none()]),
+        ("passed", [passed, status("success"), json!([done("CI", "success")])]),
+    ]), @r#"
+    one failed: Failed { failed: [Failed { name: "test", url: Some("https://github.com/acme/rocket/runs/4") }] }
+    one was cancelled: Failed { failed: [Failed { name: "test", url: Some("https://github.com/acme/rocket/runs/4") }] }
+    another service failed: Failed { failed: [Failed { name: "ci/other", url: Some("https://ci.example/1") }] }
+    a workflow that nobody can read: Failed { failed: [Failed { name: "CI", url: Some("https://github.com/acme/rocket/runs/2") }] }
+    hostile: Failed { failed: [Failed { name: "a b", url: Some("https://github.com/acme/rocket/runs/8") }, Failed { name: "x", url: None }] }
+    all were skipped: None
+    passed: Passed { count: 2 }
+    "#);
+}
+
+#[test]
+fn more_checks_than_fit_on_a_page_are_all_read() {
+    let (scene, forge) = Scene::ready(GITHUB);
+    let commit = commit_of('c');
+    let many: Vec<Value> = (0..100).map(|_| run("ok", "completed", Some("success"))).collect();
+    on_github(&scene, &json!(many), &json!([]), &json!([]));
+    let last =
+        json!({ "total_count": 101, "check_runs": [run("last", "completed", Some("failure"))] });
+    scene.answer(
+        &format!("GET repos/acme/rocket/commits/{commit}/check-runs?per_page=100&page=2"),
+        &last,
+    );
+    let Checks::Failed { failed } = checks(&forge, &commit, &generous()).unwrap() else { panic!() };
+    assert_eq!(failed.len(), 1);
+}
+
+#[test]
+fn the_newest_pipeline_of_a_commit_counts() {
+    let (scene, forge) = Scene::ready(GITLAB);
+    let (project, commit) = ("projects/space%2Fteam%2Frocket", commit_of('c'));
+    let pipeline = |id: u64, status: &str| {
+        json!({
+            "id": id, "iid": 1, "project_id": 3, "sha": commit, "ref": "ralph/k7f2", "status": status,
+            "source": "push", "web_url": format!("https://gitlab.example.com/space/team/rocket/-/pipelines/{id}")
+        })
+    };
+    let job = |name: &str, allowed: bool| json!({ "id": 1, "name": name, "status": "failed", "allow_failure": allowed, "web_url": "https://gitlab.example.com/j/1" });
+    scene.answer(
+        &format!("GET {project}/pipelines/47/jobs?scope%5B%5D=failed&per_page=100"),
+        &json!([job("test", false), job("flaky", true)]),
+    );
+    let mut said = String::new();
+    for (name, pipelines) in [
+        ("nothing yet", json!([])),
+        ("under way", json!([pipeline(47, "running")])),
+        ("failed", json!([pipeline(47, "failed")])),
+        ("started again", json!([pipeline(48, "pending"), pipeline(47, "failed")])),
+        ("waits for a person", json!([pipeline(48, "manual")])),
+        ("skipped", json!([pipeline(48, "skipped")])),
+        ("passed", json!([pipeline(48, "success"), pipeline(47, "failed")])),
+    ] {
+        scene.answer(
+            &format!("GET {project}/pipelines?sha={commit}&order_by=id&sort=desc&per_page=100"),
+            &pipelines,
+        );
+        said.push_str(&format!("{name}: {:?}\n", checks(&forge, &commit, &generous()).unwrap()));
+    }
+    insta::assert_snapshot!(said, @r#"
+    nothing yet: None
+    under way: Pending { names: ["pipeline 47"] }
+    failed: Failed { failed: [Failed { name: "test", url: Some("https://gitlab.example.com/j/1") }] }
+    started again: Pending { names: ["pipeline 48"] }
+    waits for a person: Pending { names: ["pipeline 48"] }
+    skipped: None
+    passed: Passed { count: 1 }
+    "#);
+}
+
+fn report<'a>(
+    foreign: &'a str,
+    lists: &'a [String],
+    lines: &'a [Line<'a>],
+    redactor: &'a Redactor,
+) -> Body<'a> {
+    Body {
+        goal: foreign,
+        outcome: foreign,
+        commit: foreign,
+        requirements: lines,
+        commits: lists,
+        files: lists,
+        notes: Some(foreign),
+        redactor,
+    }
+}
+
+#[test]
+fn the_report_is_what_a_reviewer_wants_to_know() {
+    let lines = [
+        Line { mark: Mark::Met, name: "tests", detail: "148 passed" },
+        Line { mark: Mark::Waived, name: "coverage", detail: "" },
+        Line { mark: Mark::Unknown, name: "a `name`", detail: "never ran" },
+    ];
+    let redactor = Redactor::new(vec!["hunter2hunter2".to_owned()]);
+    let body = body(&Body {
+        goal: "handle nested quotes\nas @alice asked in #12",
+        outcome: "verified: handle nested quotes — 6 gates on 3f1c2ab, 11 iterations, 2 h 4 min, $4.10",
+        commit: "3f1c2ab",
+        requirements: &lines,
+        commits: &["Fixes #1, password hunter2hunter2".to_owned()],
+        files: &["src/parser.rs".to_owned()],
+        notes: Some("```\n</details>\n/close\n[skip ci] see https://evil.example and gh-3\n````"),
+        redactor: &redactor,
+    });
+    insta::assert_snapshot!(body.replace('\u{2060}', "·"), @"
+    `verified: handle nested quotes — 6 gates on 3f1c2ab, 11 iterations, 2 h 4 min, $4.10`
+
+    ## Goal
+
+    ```text
+    handle nested quotes
+    as @·alice asked in #·12
+    ```
+
+    ## Verified
+
+    On commit `3f1c2ab`:
+
+    - ✓ `tests` `148 passed`
+    - · `coverage`
+    - ? `` a `name` `` `never ran`
+
+    ## Notes of the agent
+
+    `````text
+    ```
+    </details>
+    ·/close
+    [·skip ci] see https:·//evil.example and gh·-3
+    ````
+    `````
+
+    ## Commits
+
+    - `Fixes #·1, password [redacted]`
+
+    ## Files
+
+    - `src/parser.rs`
+    ");
+}
+
+#[test]
+fn the_report_has_a_bound_and_says_what_has_no_room() {
+    let long = "x".repeat(100_000);
+    let items: Vec<String> = (0..1000).map(|number| format!("{number} {long}")).collect();
+    let lines: Vec<Line<'_>> =
+        items.iter().map(|item| Line { mark: Mark::Unmet, name: item, detail: item }).collect();
+    let redactor = Redactor::default();
+    let text = body(&report(&long, &items[..3], &lines, &redactor));
+    assert!((50_000..=MOST_CHARACTERS).contains(&text.chars().count()));
+    assert_eq!(text.lines().last().unwrap(), "920 more had no room here.");
+    let secret = "hunter2".repeat(20);
+    let redactor = Redactor::new(vec![secret.clone()]);
+    let text = body(&report(&secret.repeat(10_000), &[], &[], &redactor));
+    assert!(!text.contains("hunter2"));
+    let wide = "\u{1f600}".repeat(100_000);
+    let text = body(&report(&wide, &[], &[], &redactor));
+    assert!(text.chars().count() <= MOST_CHARACTERS);
+}
+
+/// What a reader sees outside of code, and the shape of the rest.
+fn skeleton(markdown: &str) -> Vec<String> {
+    let mut inside = false;
+    let mut shape = Vec::new();
+    for event in Parser::new(markdown) {
+        if let Event::Start(Tag::CodeBlock(_)) = event {
+            inside = true;
+        } else if let Event::End(TagEnd::CodeBlock) = event {
+            inside = false;
+        } else if let Event::Code(_) = event {
+            shape.push("code".to_owned());
+        } else if !inside {
+            shape.push(format!("{event:?}"));
+        }
+    }
+    shape
+}
+
+proptest! {
+    /// R-S6a: foreign text stays where it was put, and no forge acts on it.
+    #[test]
+    fn foreign_text_is_only_ever_code(
+        foreign in prop_oneof![
+            "\\PC{0,80}",
+            "([`~]{1,5}|\n|[-#*> ]|</?details>|@bob|fixes #1|GH-1|/close|\\[skip ci\\]|https://x.y/issues/1|\\|){0,20}",
+        ]
+    ) {
+        let redactor = Redactor::default();
+        let plain = "x".to_owned();
+        // Where there is nothing to show, "(nothing)" is ours.
+        let foreign = format!("x{foreign}");
+        let written = |text: &str| {
+            let lists = [text.to_owned()];
+            let lines = [Line { mark: Mark::Met, name: text, detail: text }];
+            body(&report(text, &lists, &lines, &redactor))
+        };
+        let text = written(&foreign);
+        prop_assert_eq!(skeleton(&text), skeleton(&written(&plain)), "{}", text);
+        let acted_on = regex::Regex::new(r"(?im)[@#][a-z0-9_-]|gh-\d|://|^/[a-z]|\[(skip |ci skip|no ci)").unwrap();
+        prop_assert!(!acted_on.is_match(&text), "{}", text);
+    }
+}

@@ -1,0 +1,359 @@
+//! What a gate sees of the person's environment: what is named here or by the person, and nothing else.
+//!
+//! A list of what is allowed rather than of what is not: the agent's host, its plug-ins and the person's shell put
+//! keys, tokens and switches into variables that nobody can list.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+use ralph_core::gate::Gate;
+use ralph_core::policy::Environment;
+
+use ralph_sys::env::{Env, is_secret_name};
+
+/// Who and where: the person, the system, the language.
+const SYSTEM: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LD_LIBRARY_PATH",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TMPDIR",
+    "TZ",
+    "TZDIR",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_DIRS",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_DIRS",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+];
+
+/// How to reach the network, where that takes more than a cable.
+const NETWORK: &[&str] = &[
+    "ALL_PROXY",
+    "CURL_CA_BUNDLE",
+    "DOCKER_HOST",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "REQUESTS_CA_BUNDLE",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
+/// Where tools are, keep their things and are told how to build.
+const TOOLS: &[&str] = &[
+    "ANDROID_HOME",
+    "ANDROID_SDK_ROOT",
+    "AR",
+    "BUNDLE_PATH",
+    "BUN_INSTALL",
+    "CARGO_BUILD_JOBS",
+    "CARGO_HOME",
+    "CARGO_INCREMENTAL",
+    "CARGO_NET_OFFLINE",
+    "CARGO_TARGET_DIR",
+    "CC",
+    "CFLAGS",
+    "CMAKE_PREFIX_PATH",
+    "COMPOSER_HOME",
+    "CONDA_DEFAULT_ENV",
+    "CONDA_PREFIX",
+    "COREPACK_HOME",
+    "CPATH",
+    "CPPFLAGS",
+    "CXX",
+    "CXXFLAGS",
+    "DENO_DIR",
+    "DOTNET_CLI_HOME",
+    "DOTNET_ROOT",
+    "FNM_DIR",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GO111MODULE",
+    "GOBIN",
+    "GOCACHE",
+    "GOFLAGS",
+    "GOMODCACHE",
+    "GONOSUMDB",
+    "GOPATH",
+    "GOPRIVATE",
+    "GOPROXY",
+    "GOROOT",
+    "GOTOOLCHAIN",
+    "HEX_HOME",
+    "JAVA_HOME",
+    "JENV_ROOT",
+    "LDFLAGS",
+    "LIBRARY_PATH",
+    "M2_HOME",
+    "MIX_HOME",
+    "MYPYPATH",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_PATH",
+    "NPM_CONFIG_CACHE",
+    "NPM_CONFIG_PREFIX",
+    "NPM_CONFIG_REGISTRY",
+    "NUGET_PACKAGES",
+    "NVM_BIN",
+    "NVM_DIR",
+    "PIPENV_VENV_IN_PROJECT",
+    "PIP_CACHE_DIR",
+    "PIP_INDEX_URL",
+    "PKG_CONFIG_PATH",
+    "PLAYWRIGHT_BROWSERS_PATH",
+    "PNPM_HOME",
+    "PROTOC",
+    "PROTO_HOME",
+    "PYTHONPATH",
+    "RBENV_ROOT",
+    "RUSTC_WRAPPER",
+    "RUSTFLAGS",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "SCCACHE_DIR",
+    "SDKMAN_DIR",
+    "SDKROOT",
+    "VIRTUAL_ENV",
+    "VOLTA_HOME",
+    "YARN_CACHE_FOLDER",
+    "npm_config_cache",
+    "npm_config_prefix",
+    "npm_config_registry",
+];
+
+/// Families of the same kind. A name among them that sounds like a secret is left out.
+const FAMILIES: &[&str] =
+    &["ASDF_", "GRADLE_", "LC_", "MAVEN_", "MISE_", "NIX_", "POETRY_", "PYENV_", "UV_"];
+
+/// What every gate is told, so that it neither asks nor paints.
+const TOLD: &[(&str, &str)] = &[("CI", "true"), ("NO_COLOR", "1"), ("TERM", "dumb")];
+
+/// The gate's own name.
+pub const GATE: &str = "RALPH_GATE";
+
+/// Where git finds a repository, its index, objects and configuration. With one of these a gate works on another
+/// repository than the one it is in, so a gate never gets them, even by name.
+const LOCATIONS: &[&str] = &[
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_ATTR_SOURCE",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+const LOCATION_FAMILIES: &[&str] = &["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
+
+/// What differs between two shells of one person and decides nothing about a result.
+const INDIFFERENT: &[&str] = &["LOGNAME", "SHELL", "TMPDIR", "USER", "XDG_RUNTIME_DIR", GATE];
+
+/// All of a gate's environment, sorted by name. `path` is what `PATH` was when a person approved or started
+/// something; a hook's own may lack half of it.
+pub fn for_gate(
+    env: &Env,
+    policy: &Environment,
+    gate: &Gate,
+    path: Option<&OsStr>,
+) -> Vec<(OsString, OsString)> {
+    let named: Vec<&OsStr> =
+        policy.pass.iter().chain(&gate.env).map(|name| OsStr::new(name.as_str())).collect();
+    let mut variables = BTreeMap::new();
+    for (name, value) in TOLD {
+        variables.insert(OsString::from(name), OsString::from(value));
+    }
+    env.each(|name, value| {
+        if is_for_all(name) || named.contains(&name) {
+            variables.insert(name.to_owned(), value.to_owned());
+        }
+    });
+    if let Some(path) = path {
+        variables.insert("PATH".into(), path.to_owned());
+    }
+    for (name, value) in &policy.set {
+        variables.insert(name.into(), value.into());
+    }
+    variables.insert(GATE.into(), gate.name.as_str().into());
+    variables.retain(|name, _| is_name(name) && !is_location(name));
+    variables.into_iter().collect()
+}
+
+/// The part of it that may decide how a gate ends, for the key its result is kept under.
+pub fn decisive(
+    variables: &[(OsString, OsString)],
+) -> impl Iterator<Item = (&OsStr, &OsStr)> + Clone {
+    variables
+        .iter()
+        .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+        .filter(|(name, _)| !INDIFFERENT.iter().any(|indifferent| name == indifferent))
+}
+
+/// Whether this is a variable that leads git elsewhere, which no policy can pass or set.
+pub fn is_location(name: &OsStr) -> bool {
+    LOCATIONS.iter().any(|location| name == *location) || is_of(name, LOCATION_FAMILIES)
+}
+
+fn is_for_all(name: &OsStr) -> bool {
+    let is_listed = [SYSTEM, NETWORK, TOOLS].into_iter().flatten().any(|listed| name == *listed);
+    is_listed || is_of(name, FAMILIES) && !is_secret_name(name)
+}
+
+fn is_of(name: &OsStr, families: &[&str]) -> bool {
+    families.iter().any(|family| name.as_encoded_bytes().starts_with(family.as_bytes()))
+}
+
+/// A name with `=` in it would be another variable than it seems.
+fn is_name(name: &OsStr) -> bool {
+    !name.is_empty() && !name.as_encoded_bytes().contains(&b'=')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_core::gate::{Command, Format, MinTests, Rerun};
+    use ralph_core::requirement::{Stage, Weight};
+
+    fn gate(pass: &[&str]) -> Gate {
+        Gate {
+            name: "types".to_string(),
+            stage: Stage::Correctness,
+            command: Command::Argv(vec!["true".to_string()]),
+            cwd: String::new(),
+            timeout_ms: 1000,
+            paths: Vec::new(),
+            when: Vec::new(),
+            on: Vec::new(),
+            min_complexity: 0,
+            weight: Weight::Required,
+            report: Format::Text,
+            min_tests: MinTests::Some,
+            rerun: Rerun::Tests,
+            env: pass.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    fn policy(pass: &[&str], set: &[(&str, &str)]) -> Environment {
+        Environment {
+            pass: pass.iter().map(ToString::to_string).collect(),
+            set: set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        }
+    }
+
+    fn shown(variables: &[(OsString, OsString)]) -> String {
+        let lines =
+            variables.iter().map(|(name, value)| format!("{}={}", name.display(), value.display()));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    const SESSION: &[(&str, &str)] = &[
+        ("ANTHROPIC_API_KEY", "sk-ant-1"),
+        ("ANTHROPIC_BASE_URL", "https://host"),
+        ("AWS_SECRET_ACCESS_KEY", "aws"),
+        ("CARGO_HOME", "/home/u/.cargo"),
+        ("CARGO_REGISTRY_TOKEN", "cio"),
+        ("CI", "0"),
+        ("CLAUDECODE", "1"),
+        ("CLAUDE_CODE_SESSION_ID", "5999882c"),
+        ("GIT_AUTHOR_NAME", "u"),
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "core.hooksPath"),
+        ("GIT_DIR", "/elsewhere/.git"),
+        ("GIT_INDEX_FILE", "/elsewhere/.git/index"),
+        ("GIT_WORK_TREE", "/elsewhere"),
+        ("HOME", "/home/u"),
+        ("LC_ALL", "de_DE.UTF-8"),
+        ("NODE_OPTIONS", "--require /host/spy.js"),
+        ("OPENAI_API_KEY", "sk-2"),
+        ("PATH", "/usr/bin"),
+        ("RALPH_HOME", "/state"),
+        ("TERM", "xterm"),
+        ("TMPDIR", "/tmp/u"),
+        ("UV_CACHE_DIR", "/cache"),
+        ("UV_PUBLISH_TOKEN", "pypi"),
+    ];
+
+    /// R-S7c: a gate gets what is on the list; keys of the host and everybody else's are not.
+    /// R-D3a: no variable that leads git to another repository is among it.
+    #[test]
+    fn a_gate_sees_what_is_listed_and_nothing_else() {
+        let env = Env::from_pairs(SESSION.iter().copied(), None, Vec::new());
+        let variables = for_gate(&env, &policy(&[], &[]), &gate(&[]), None);
+        insta::assert_snapshot!(shown(&variables), @"
+        CARGO_HOME=/home/u/.cargo
+        CI=true
+        HOME=/home/u
+        LC_ALL=de_DE.UTF-8
+        NO_COLOR=1
+        PATH=/usr/bin
+        RALPH_GATE=types
+        TERM=dumb
+        TMPDIR=/tmp/u
+        UV_CACHE_DIR=/cache
+        ");
+    }
+
+    #[test]
+    fn what_the_person_names_or_sets_is_passed_but_never_a_place_of_git() {
+        let env = Env::from_pairs(SESSION.iter().copied(), None, Vec::new());
+        let policy = policy(
+            &["OPENAI_API_KEY", "GIT_AUTHOR_NAME", "GIT_DIR", "NOT_SET"],
+            &[
+                ("CI", ""),
+                ("GIT_INDEX_FILE", "/x"),
+                ("GIT_DIR=/x", ""),
+                ("RUST_BACKTRACE", "1"),
+                ("RALPH_GATE", "another"),
+            ],
+        );
+        let gate = gate(&["UV_PUBLISH_TOKEN"]);
+        let path = Some(OsStr::new("/home/u/bin:/usr/bin"));
+        let variables = for_gate(&env, &policy, &gate, path);
+        insta::assert_snapshot!(shown(&variables), @"
+        CARGO_HOME=/home/u/.cargo
+        CI=
+        GIT_AUTHOR_NAME=u
+        HOME=/home/u
+        LC_ALL=de_DE.UTF-8
+        NO_COLOR=1
+        OPENAI_API_KEY=sk-2
+        PATH=/home/u/bin:/usr/bin
+        RALPH_GATE=types
+        RUST_BACKTRACE=1
+        TERM=dumb
+        TMPDIR=/tmp/u
+        UV_CACHE_DIR=/cache
+        UV_PUBLISH_TOKEN=pypi
+        ");
+        let decisive: Vec<_> =
+            decisive(&variables).map(|(name, _)| name.display().to_string()).collect();
+        insta::assert_snapshot!(decisive.join(" "), @"CARGO_HOME CI GIT_AUTHOR_NAME HOME LC_ALL NO_COLOR OPENAI_API_KEY PATH RUST_BACKTRACE TERM UV_CACHE_DIR UV_PUBLISH_TOKEN");
+    }
+
+    #[test]
+    fn the_list_holds_no_name_that_sounds_like_a_secret() {
+        for name in [SYSTEM, NETWORK, TOOLS].into_iter().flatten() {
+            assert!(!is_secret_name(OsStr::new(name)), "{name}");
+        }
+    }
+}

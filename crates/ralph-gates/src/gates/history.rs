@@ -1,0 +1,63 @@
+//! How long each gate took when it last ran, for the order they run in and for people who wait.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ralph_home::paths::Home;
+use ralph_sys::fs::{self, Durability};
+
+const LARGEST: usize = 256 * 1024;
+const MOST_GATES: usize = 1000;
+
+/// Milliseconds by the gate's name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History(BTreeMap<String, u64>);
+
+impl History {
+    /// What cannot be read is forgotten: it only tells how long things may take.
+    pub fn read(home: &Home, project: &Path) -> Self {
+        let bytes = fs::read_opt(&home.history(project), LARGEST).ok().flatten();
+        Self(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
+    }
+
+    pub fn expected_ms(&self, gate: &str) -> Option<u64> {
+        self.0.get(gate).copied()
+    }
+
+    /// Two that write at once lose one's numbers, and nothing else.
+    pub fn write(home: &Home, project: &Path, took: impl IntoIterator<Item = (String, u64)>) {
+        let mut history = Self::read(home, project);
+        history.0.extend(took);
+        while history.0.len() > MOST_GATES {
+            history.0.pop_first();
+        }
+        let path = home.history(project);
+        if let (Some(parent), Ok(bytes)) = (path.parent(), serde_json::to_vec(&history.0))
+            && fs::create_dir(parent).is_ok()
+        {
+            drop(fs::replace(&path, &bytes, Durability::Cached));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_gate_took_is_remembered_for_its_project() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path().to_path_buf());
+        let (one, other) = (Path::new("/one"), Path::new("/other"));
+        History::write(&home, one, [("tests".to_string(), 5), ("lint".to_string(), 2)]);
+        History::write(&home, one, [("tests".to_string(), 7)]);
+        let known = |project: &Path| {
+            let history = History::read(&home, project);
+            (history.expected_ms("tests"), history.expected_ms("lint"))
+        };
+        assert_eq!(known(one), (Some(7), Some(2)));
+        assert_eq!(known(other), (None, None));
+        fs::replace(&home.history(one), b"garbage", Durability::Cached).unwrap();
+        assert_eq!(known(one), (None, None));
+    }
+}

@@ -1,0 +1,160 @@
+//! What a gate's result depends on, as one key. Whatever is not in it must not matter.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use ralph_core::gate::Gate;
+
+use super::tools;
+use crate::environment;
+use ralph_git::tree::{self, Entry, Listing};
+
+/// Grows when a result of an older ralph must not count any more.
+const FORMAT: u64 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(pub [u8; 32]);
+
+impl Key {
+    pub fn hex(&self) -> String {
+        blake3::Hash::from_bytes(self.0).to_hex().to_string()
+    }
+}
+
+/// Where and with what a gate would run.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// Where the policy is; gates run here or below.
+    pub project: &'a Path,
+    /// All that the gate will find in its environment.
+    pub environment: &'a [(OsString, OsString)],
+    /// The content of what it reads.
+    pub content: [u8; 32],
+}
+
+pub fn of(gate: &Gate, setting: &Setting<'_>) -> Key {
+    let mut hasher = blake3::Hasher::new();
+    let mut field = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    field(&FORMAT.to_le_bytes());
+    // Everything about the gate: a changed timeout may turn one answer into another.
+    field(&serde_json::to_vec(gate).unwrap_or_default());
+    field(setting.project.as_os_str().as_bytes());
+    for (name, value) in environment::decisive(setting.environment) {
+        field(name.as_bytes());
+        field(value.as_bytes());
+    }
+    for tool in tools::of(gate, setting.project, path(setting.environment)) {
+        field(tool.as_bytes());
+    }
+    field(&setting.content);
+    Key(hasher.finalize().into())
+}
+
+/// The content of what the gate reads.
+pub fn content(gate: &Gate, project: &Path, listing: &Listing) -> [u8; 32] {
+    if gate.paths.is_empty() {
+        return listing.identity();
+    }
+    tree::identity(selected(&gate.paths, project, listing))
+}
+
+/// The entries that some globs, which are relative to the project, match.
+pub fn selected<'a>(
+    globs: &[String],
+    project: &Path,
+    listing: &'a Listing,
+) -> impl Iterator<Item = &'a Entry> + use<'a> {
+    let globs = globs_of(globs);
+    let below = project.strip_prefix(&listing.root).unwrap_or(Path::new(""));
+    let below = below.to_path_buf();
+    listing.entries.iter().filter(move |entry| {
+        Path::new(&entry.path).strip_prefix(&below).is_ok_and(|path| globs.is_match(path))
+    })
+}
+
+/// `*` stays within a directory and `**` does not. A glob that is none matches nothing; the policy's reader refuses it
+/// long before.
+pub fn globs_of(globs: &[String]) -> GlobSet {
+    let mut set = GlobSetBuilder::new();
+    for glob in globs {
+        if let Ok(glob) = GlobBuilder::new(glob).literal_separator(true).build() {
+            set.add(glob);
+        }
+    }
+    set.build().unwrap_or_else(|_| GlobSet::empty())
+}
+
+fn path(environment: &[(OsString, OsString)]) -> &OsStr {
+    environment.iter().find(|(name, _)| name == "PATH").map_or(OsStr::new(""), |(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gates::testing::gate;
+    use ralph_git::tree::{Mode, ObjectId};
+    use std::path::PathBuf;
+
+    fn listing(files: &[(&str, u8)]) -> Listing {
+        let entries = files
+            .iter()
+            .map(|(path, content)| Entry {
+                path: path.into(),
+                mode: Mode::File,
+                id: ObjectId([*content; 32]),
+            })
+            .collect();
+        Listing { root: PathBuf::from("/repo"), head: None, entries }
+    }
+
+    #[test]
+    fn a_key_changes_with_whatever_could_change_the_answer() {
+        let project = Path::new("/repo/web");
+        let environment = [(OsString::from("PATH"), OsString::from("/nowhere"))];
+        let setting = Setting { project, environment: &environment, content: [1; 32] };
+        let types = gate("types", &["tsc"]);
+        let key = of(&types, &setting);
+        assert_eq!(of(&types, &setting), key);
+        let other = [(OsString::from("PATH"), OsString::from("/elsewhere"))];
+        assert_ne!(of(&types, &Setting { environment: &other, ..setting }), key);
+        let [path] = environment.clone();
+        let elsewhere = [path, (OsString::from("TMPDIR"), OsString::from("/tmp/host"))];
+        assert_eq!(of(&types, &Setting { environment: &elsewhere, ..setting }), key);
+        assert_ne!(of(&types, &Setting { project: Path::new("/repo"), ..setting }), key);
+        assert_ne!(of(&types, &Setting { content: [2; 32], ..setting }), key);
+        assert_ne!(of(&Gate { timeout_ms: 1, ..types.clone() }, &setting), key);
+        assert_ne!(of(&gate("types", &["tsc", "-b"]), &setting), key);
+    }
+
+    #[test]
+    fn what_a_gate_reads_is_what_its_globs_match_below_the_project() {
+        let project = Path::new("/repo/web");
+        let files = [("README.md", 1), ("web/a.ts", 2), ("web/b/c.ts", 3), ("web/d.css", 4)];
+        let of = |globs: &[&str], files: &[(&str, u8)]| {
+            let paths = globs.iter().map(ToString::to_string).collect();
+            content(&Gate { paths, ..gate("types", &["tsc"]) }, project, &listing(files))
+        };
+        let types = of(&["**/*.ts"], &files);
+        for (changed, same) in [
+            (&[("README.md", 9), ("web/a.ts", 2), ("web/b/c.ts", 3), ("web/d.css", 9)][..], true),
+            (&[("a.ts", 1), ("web/a.ts", 2), ("web/b/c.ts", 3)], true),
+            (&[("web/a.ts", 9), ("web/b/c.ts", 3)], false),
+            (&[("web/a.ts", 2)], false),
+            (&[("web/a.ts", 2), ("web/b/c.ts", 3), ("web/e.ts", 3)], false),
+        ] {
+            assert_eq!(of(&["**/*.ts"], changed) == types, same, "{changed:?}");
+        }
+        let top = of(&["*.ts"], &files);
+        assert_eq!(of(&["*.ts"], &[("web/a.ts", 2), ("web/b/c.ts", 9)]), top);
+        let all = of(&[], &files);
+        assert_ne!(
+            of(&[], &[("README.md", 9), ("web/a.ts", 2), ("web/b/c.ts", 3), ("web/d.css", 4)]),
+            all
+        );
+    }
+}

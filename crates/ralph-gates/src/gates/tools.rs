@@ -1,0 +1,165 @@
+//! Which programs a gate really runs. A result is only as good as the program that gave it.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use ralph_core::gate::{Command, Gate};
+use ralph_core::record::Tool;
+
+use ralph_sys::fs::{self, Kind};
+
+/// A program up to this size is known by its content, a larger one by what the file system says of it.
+const SMALL: usize = 4 * 1024 * 1024;
+
+/// Programs that only find and start another one, and after how many words its name comes.
+const STARTERS: [(&[&str], &[&str]); 8] = [
+    (&["npx"], &["node_modules/.bin"]),
+    (&["bunx"], &["node_modules/.bin"]),
+    (&["pnpm", "exec"], &["node_modules/.bin"]),
+    (&["yarn", "exec"], &["node_modules/.bin"]),
+    (&["yarn", "run"], &["node_modules/.bin"]),
+    (&["yarn"], &["node_modules/.bin"]),
+    (&["uv", "run"], &[".venv/bin"]),
+    (&["poetry", "run"], &[".venv/bin"]),
+];
+
+/// What package managers write when they change what is installed.
+const INSTALLED: [&str; 4] = [
+    "node_modules/.package-lock.json",
+    "node_modules/.modules.yaml",
+    "node_modules/.yarn-state.yml",
+    ".venv/pyvenv.cfg",
+];
+
+/// Everything that tells one set of tools from another, for the cache key.
+pub fn of(gate: &Gate, project: &Path, path: &OsStr) -> Vec<OsString> {
+    let directory = project.join(&gate.cwd);
+    let mut marks: Vec<OsString> = programs(gate, &directory, path)
+        .into_iter()
+        .map(|program| {
+            let mut mark = program.clone().into_os_string();
+            mark.push("\0");
+            mark.push(from_file_system(&program));
+            mark
+        })
+        .collect();
+    for installed in INSTALLED {
+        let file = directory.join(installed);
+        if fs::exists(&file) {
+            marks.push(from_file_system(&file).into());
+        }
+    }
+    marks
+}
+
+/// The tools of a gate as they are sealed into a run.
+pub fn sealed(gate: &Gate, project: &Path, path: &OsStr) -> Vec<Tool> {
+    programs(gate, &project.join(&gate.cwd), path)
+        .into_iter()
+        .map(|program| Tool {
+            gate: gate.name.clone(),
+            path: program.to_string_lossy().into_owned(),
+            content: content(&program),
+        })
+        .collect()
+}
+
+/// The file that would be run, by the rules of `execvp`.
+pub fn find(program: &OsStr, directory: &Path, path: &OsStr) -> Option<PathBuf> {
+    if program.as_bytes().contains(&b'/') {
+        let file = directory.join(program);
+        return is_program(&file).then_some(file);
+    }
+    std::env::split_paths(path)
+        .map(|entry| directory.join(entry).join(program))
+        .find(|file| is_program(file))
+}
+
+fn is_program(file: &Path) -> bool {
+    fs::stat(file).is_some_and(|stat| stat.kind == Kind::File && stat.mode & 0o111 != 0)
+}
+
+fn programs(gate: &Gate, directory: &Path, path: &OsStr) -> Vec<PathBuf> {
+    let words: Vec<&str> = match &gate.command {
+        Command::Argv(words) => words.iter().map(String::as_str).collect(),
+        // What a line does only a shell can say; its first word is what a stub would replace.
+        Command::Shell(line) => line.split_whitespace().collect(),
+    };
+    let Some(first) = words.first() else { return Vec::new() };
+    let mut found: Vec<PathBuf> = find(OsStr::new(first), directory, path).into_iter().collect();
+    let started = STARTERS.iter().find_map(|(starter, places)| {
+        let rest = words.strip_prefix(*starter)?;
+        let name = rest.iter().find(|word| !word.starts_with('-'))?;
+        places.iter().map(|place| directory.join(place).join(name)).find(|file| is_program(file))
+    });
+    found.extend(started.and_then(|file| fs::resolve(&file)));
+    found
+}
+
+fn from_file_system(file: &Path) -> String {
+    fs::stat(file).map_or_else(String::new, |stat| {
+        format!("{} {} {} {:o}", stat.len, stat.modified_ns, stat.inode, stat.mode)
+    })
+}
+
+fn content(file: &Path) -> String {
+    match fs::read(file, SMALL) {
+        Ok(bytes) => blake3::hash(&bytes).to_hex().to_string(),
+        Err(_) => from_file_system(file),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gates::testing::gate;
+    use ralph_sys::fs::Durability;
+    use ralph_sys::proc;
+
+    fn program(path: &Path, text: &str) {
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::replace(path, text.as_bytes(), Durability::Cached).unwrap();
+        proc::testing::succeed(
+            Path::new("/"),
+            &[OsStr::new("chmod"), OsStr::new("755"), path.as_os_str()],
+        );
+    }
+
+    #[test]
+    fn a_stub_that_comes_first_on_the_path_is_another_tool() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        program(&root.join("usr/tool"), "#!/bin/sh\n");
+        let path = OsString::from(format!("{0}/stubs:{0}/usr", root.display()));
+        let check = gate("check", &["tool", "--all"]);
+        let before = (of(&check, root, &path), sealed(&check, root, &path));
+        assert_eq!(before.1[0].path, root.join("usr/tool").to_string_lossy());
+
+        program(&root.join("stubs/tool"), "#!/bin/sh\nexit 0\n");
+        assert_ne!(of(&check, root, &path), before.0);
+        assert_ne!(sealed(&check, root, &path), before.1);
+    }
+
+    #[test]
+    fn a_starter_is_known_by_what_it_starts() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        program(&root.join("bin/npx"), "#!/bin/sh\n");
+        program(&root.join("node_modules/.bin/tsc"), "one");
+        let path = OsString::from(format!("{}/bin", root.display()));
+        let types = gate("types", &["npx", "--no-install", "tsc", "--noEmit"]);
+        let before = sealed(&types, root, &path);
+        assert_eq!(before.len(), 2);
+        program(&root.join("node_modules/.bin/tsc"), "two");
+        assert_ne!(sealed(&types, root, &path), before);
+    }
+
+    #[test]
+    fn a_tool_that_is_not_there_is_none() {
+        let nowhere = OsStr::new("/nowhere");
+        assert_eq!(find(OsStr::new("tool"), Path::new("/"), nowhere), None);
+        assert_eq!(sealed(&gate("check", &["tool"]), Path::new("/"), nowhere), Vec::new());
+        assert_eq!(find(OsStr::new("./no"), Path::new("/"), nowhere), None);
+    }
+}

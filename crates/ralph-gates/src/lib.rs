@@ -1,0 +1,5 @@
+//! Runs gates, caches their results and reads the findings of other tools.
+
+pub mod environment;
+pub mod findings;
+pub mod gates;

@@ -1,0 +1,466 @@
+//! Git's plumbing: how it is called, and what it says about objects.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::{CheckpointError, Keeper, Purpose, Repository};
+use crate::tree::{Mode, ObjectId};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs;
+use ralph_sys::proc::{self, Ended, Limits, Spec};
+
+/// Enough for a million paths.
+const OUTPUT_CAP: usize = 256 * 1024 * 1024;
+/// What `cat-file` says beside each blob.
+const HEADER: usize = 128;
+
+/// Whose configuration, attributes and refs git goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// Ours; objects are read and written where the checkpoints' are kept.
+    Shadow,
+    /// Ours; what is written stays there, and the project's objects are only read.
+    ShadowOnly,
+    /// Ours, which is not there yet.
+    Nowhere,
+    /// Wherever the refs are kept.
+    Refs,
+    Project,
+}
+
+pub(super) struct Call<'a> {
+    pub at: At,
+    pub arguments: Vec<Cow<'a, OsStr>>,
+    pub env: Vec<(&'static str, Cow<'a, OsStr>)>,
+    pub work_tree: Option<&'a Path>,
+    pub input: Option<&'a [u8]>,
+    pub keep: usize,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new<S: AsRef<OsStr> + ?Sized + 'a>(
+        at: At,
+        arguments: impl IntoIterator<Item = &'a S>,
+    ) -> Self {
+        let arguments = arguments.into_iter().map(|argument| argument.as_ref().into()).collect();
+        Self { at, arguments, env: Vec::new(), work_tree: None, input: None, keep: OUTPUT_CAP }
+    }
+
+    pub(super) fn reading(mut self, input: &'a [u8]) -> Self {
+        self.input = Some(input);
+        self
+    }
+
+    pub(super) fn on_index(mut self, index: &'a Path) -> Self {
+        self.env.push(("GIT_INDEX_FILE", index.as_os_str().into()));
+        self
+    }
+
+    pub(super) fn in_work_tree(mut self, work_tree: &'a Path) -> Self {
+        self.work_tree = Some(work_tree);
+        self
+    }
+
+    fn name(&self) -> String {
+        self.arguments.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
+/// No hook, no monitor, no pager and no transport is run, whatever a configuration names; see `git::STATUS`. Names
+/// that only other systems mind are fine, and many files are written by many hands.
+const HARDENED: [&str; 14] = [
+    "-c",
+    "core.fsmonitor=",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.logAllRefUpdates=false",
+    "-c",
+    "core.protectNTFS=false",
+    "-c",
+    "core.protectHFS=false",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "checkout.workers=0",
+];
+
+impl Repository {
+    /// The output of a git that succeeded, all of it.
+    pub(super) fn git(
+        &self,
+        call: &Call<'_>,
+        deadline: &Deadline,
+    ) -> Result<Vec<u8>, CheckpointError> {
+        match self.git_cut(call, deadline)? {
+            (output, Cut::No) => Ok(output),
+            (_, Cut::Yes) => {
+                let why = "says more than is read".to_owned();
+                Err(CheckpointError::Git { what: call.name(), why })
+            }
+        }
+    }
+
+    /// The output of a git that succeeded, as far as the call keeps it.
+    pub(super) fn git_cut(
+        &self,
+        call: &Call<'_>,
+        deadline: &Deadline,
+    ) -> Result<(Vec<u8>, Cut), CheckpointError> {
+        let at = match (call.at, &self.keeper) {
+            (At::Refs, Keeper::Project { .. }) => At::Project,
+            (At::Refs, Keeper::Shadow) => At::Shadow,
+            (At::Shadow, Keeper::Project { .. }) if self.purpose == Purpose::Rehearsal => {
+                At::ShadowOnly
+            }
+            (at, _) => at,
+        };
+        if matches!(at, At::Shadow | At::ShadowOnly) && !self.is_prepared() {
+            drop(self.lock(deadline)?);
+        }
+        let option = |name: &str, value: &Path| {
+            let mut option = OsString::from(name);
+            option.push(value);
+            option
+        };
+        let git_dir = option("--git-dir=", &self.shadow);
+        let work_tree = option("--work-tree=", call.work_tree.unwrap_or(&self.root));
+        let mut argv = ["git", "--no-pager", "--no-optional-locks", "-C"].map(OsStr::new).to_vec();
+        argv.push(self.root.as_os_str());
+        argv.extend(HARDENED.map(OsStr::new));
+        let mut env = call.env.clone();
+        let own = |text: &'static str| Cow::Borrowed(OsStr::new(text));
+        match at {
+            At::Project => {
+                argv.push(&work_tree);
+                let ceiling = self.root.parent().unwrap_or(&self.root);
+                env.push(("GIT_CEILING_DIRECTORIES", ceiling.as_os_str().into()));
+                if self.purpose == Purpose::Rehearsal && self.is_prepared() {
+                    let ours = quoted(self.shadow.join("objects").as_os_str().as_bytes());
+                    let ours = OsString::from_vec(ours);
+                    env.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES", ours.into()));
+                }
+            }
+            At::Shadow | At::ShadowOnly | At::Nowhere | At::Refs => {
+                if at != At::Nowhere {
+                    argv.push(&git_dir);
+                }
+                if call.work_tree.is_some() {
+                    argv.push(&work_tree);
+                }
+                env.extend(
+                    [
+                        ("GIT_CONFIG_NOSYSTEM", "1"),
+                        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+                        ("GIT_ATTR_NOSYSTEM", "1"),
+                        ("GIT_NO_REPLACE_OBJECTS", "1"),
+                    ]
+                    .map(|(name, value)| (name, own(value))),
+                );
+                if let (At::Shadow, Keeper::Project { objects }) = (at, &self.keeper) {
+                    env.push(("GIT_OBJECT_DIRECTORY", objects.as_os_str().into()));
+                }
+            }
+        }
+        env.extend([
+            ("GIT_NO_LAZY_FETCH", own("1")),
+            ("GIT_ALLOW_PROTOCOL", own("none")),
+            ("GIT_LITERAL_PATHSPECS", own("1")),
+        ]);
+        argv.extend(call.arguments.iter().map(|argument| &**argument));
+        let env: Vec<_> = env.iter().map(|(name, value)| (OsStr::new(*name), &**value)).collect();
+        let spec = Spec { argv: &argv, cwd: None, env: &env };
+        let limits = Limits { deadline: *deadline, keep: call.keep };
+        let ended = match call.input {
+            Some(input) => proc::run_reading(&spec, fs::scratch(&self.shadow, input)?, &limits),
+            None => proc::run(&spec, &limits),
+        };
+        output(ended, call)
+    }
+
+    /// The type and size of each object that is there.
+    pub(super) fn sizes(
+        &self,
+        ids: &[ObjectId],
+        deadline: &Deadline,
+    ) -> Result<BTreeMap<ObjectId, u64>, CheckpointError> {
+        let mut input = Vec::new();
+        for id in ids {
+            input.extend(self.hex(id).bytes().chain([b'\n']));
+        }
+        if input.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let format = "--batch-check=%(objectname) %(objecttype) %(objectsize)";
+        let call = Call::new(At::Shadow, ["cat-file", format]).reading(&input);
+        let told = self.git(&call, deadline)?;
+        let mut sizes = BTreeMap::new();
+        for line in told.split(|byte| *byte == b'\n') {
+            let mut fields = line.split(|byte| *byte == b' ');
+            if let (Some(id), Some(b"blob"), Some(size)) =
+                (fields.next(), fields.next(), fields.next())
+                && let Some(id) = self.format.parse(id)
+                && let Some(size) = number(size)
+            {
+                sizes.insert(id, size);
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// The contents of some blobs: each of at most `largest` bytes, and of at most `all` together, in this order.
+    pub fn blobs(
+        &self,
+        ids: &[ObjectId],
+        (largest, all): (usize, usize),
+        deadline: &Deadline,
+    ) -> Result<BTreeMap<ObjectId, Blob>, CheckpointError> {
+        let sizes = self.sizes(ids, deadline)?;
+        let (mut blobs, mut input, mut taken, mut count) = (BTreeMap::new(), Vec::new(), 0, 0);
+        for id in ids {
+            if blobs.contains_key(id) {
+                continue;
+            }
+            let blob = match sizes.get(id) {
+                None => Blob::Missing,
+                Some(&size) => match usize::try_from(size) {
+                    Ok(len) if len <= largest && len <= all - taken => {
+                        input.extend(self.hex(id).bytes().chain([b'\n']));
+                        taken += len;
+                        count += 1;
+                        Blob::Missing
+                    }
+                    Ok(_) | Err(_) => Blob::TooLarge(size),
+                },
+            };
+            blobs.insert(*id, blob);
+        }
+        if count > 0 {
+            let mut call = Call::new(At::Shadow, ["cat-file", "--batch"]).reading(&input);
+            call.keep = taken + count * HEADER;
+            let told = self.git(&call, deadline)?;
+            self.contents(&told, &mut blobs).ok_or_else(|| odd("cat-file"))?;
+        }
+        Ok(blobs)
+    }
+
+    fn contents(&self, mut told: &[u8], blobs: &mut BTreeMap<ObjectId, Blob>) -> Option<()> {
+        while !told.is_empty() {
+            let end = memchr::memchr(b'\n', told)?;
+            let (header, rest) = (told.get(..end)?, told.get(end + 1..)?);
+            let mut fields = header.split(|byte| *byte == b' ');
+            let id = self.format.parse(fields.next()?)?;
+            let size = usize::try_from(number(fields.nth(1)?)?).ok()?;
+            blobs.insert(id, Blob::Content(rest.get(..size)?.to_vec()));
+            told = rest.get(size + 1..)?;
+        }
+        Some(())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blob {
+    Content(Vec<u8>),
+    /// Its size.
+    TooLarge(u64),
+    Missing,
+}
+
+/// Whether git said more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    Yes,
+    No,
+}
+
+fn output(ended: Ended, call: &Call<'_>) -> Result<(Vec<u8>, Cut), CheckpointError> {
+    let what = call.name();
+    Err(match ended {
+        Ended::Exited { code: 0, stdout, truncated } => {
+            return Ok((stdout, if truncated { Cut::Yes } else { Cut::No }));
+        }
+        Ended::TimedOut => CheckpointError::OutOfTime { what },
+        Ended::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound => {
+            CheckpointError::NoGit
+        }
+        Ended::Exited { code, .. } => {
+            CheckpointError::Git { what, why: format!("exited with {code}") }
+        }
+        Ended::Signalled => CheckpointError::Git { what, why: "was killed".to_owned() },
+        Ended::CouldNotStart(error) => {
+            CheckpointError::Git { what, why: format!("does not start: {error}") }
+        }
+    })
+}
+
+/// Git answered, and not as it is known to.
+pub(super) fn odd(what: &str) -> CheckpointError {
+    CheckpointError::Git { what: what.to_owned(), why: "says something odd".to_owned() }
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// How a repository names its objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Sha1,
+    Sha256,
+}
+
+impl Format {
+    pub(super) fn named(name: &[u8]) -> Option<Self> {
+        [Self::Sha1, Self::Sha256].into_iter().find(|format| format.name().as_bytes() == name)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Sha1 => "sha1",
+            Self::Sha256 => "sha256",
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+        }
+    }
+
+    pub(super) fn hex(self, id: &ObjectId) -> String {
+        let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+        let bytes = id.0.iter().take(self.bytes());
+        bytes.flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    }
+
+    /// Of no object.
+    pub(super) fn zero(self) -> String {
+        "0".repeat(2 * self.bytes())
+    }
+
+    pub(super) fn parse(self, hex: &[u8]) -> Option<ObjectId> {
+        let mut id = [0; 32];
+        if hex.len() != 2 * self.bytes() {
+            return None;
+        }
+        for (byte, pair) in id.iter_mut().zip(hex.chunks(2)) {
+            let [high, low] = pair else { return None };
+            let high = char::from(*high).to_digit(16)?;
+            let low = char::from(*low).to_digit(16)?;
+            *byte = u8::try_from(16 * high + low).ok()?;
+        }
+        Some(ObjectId(id))
+    }
+}
+
+pub(super) fn mode_digits(mode: Mode) -> &'static str {
+    match mode {
+        Mode::File => "100644",
+        Mode::Executable => "100755",
+        Mode::Symlink => "120000",
+        Mode::Repository => "160000",
+    }
+}
+
+/// `None` is nothing: the other side of something new.
+pub(super) fn mode_named(digits: &[u8]) -> Option<Mode> {
+    match digits {
+        // Old trees have files that a group may write.
+        b"100644" | b"100664" => Some(Mode::File),
+        b"100755" => Some(Mode::Executable),
+        b"120000" => Some(Mode::Symlink),
+        b"160000" => Some(Mode::Repository),
+        _ => None,
+    }
+}
+
+/// As git quotes a path in a line: every byte that could end it, or that a terminal or a text minds, as a number.
+pub(super) fn quoted(path: &[u8]) -> Vec<u8> {
+    let mut line = vec![b'"'];
+    for byte in path {
+        match byte {
+            b'"' | b'\\' => line.extend([b'\\', *byte]),
+            b' '..=b'~' => line.push(*byte),
+            _ => line.extend(format!("\\{byte:03o}").bytes()),
+        }
+    }
+    line.push(b'"');
+    line
+}
+
+pub(super) fn unquoted(line: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = line.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let mut path = Vec::new();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'\\' {
+            path.push(*first);
+            continue;
+        }
+        let (escaped, after) = rest.split_first()?;
+        if matches!(escaped, b'"' | b'\\') {
+            path.push(*escaped);
+            rest = after;
+        } else {
+            let digits = std::str::from_utf8(rest.get(..3)?).ok()?;
+            path.push(u8::from_str_radix(digits, 8).ok()?);
+            rest = rest.get(3..)?;
+        }
+    }
+    Some(path)
+}
+
+/// A line of `objects/info/alternates`.
+pub(super) fn alternate(objects: &Path) -> Vec<u8> {
+    let mut line = quoted(objects.as_os_str().as_bytes());
+    line.push(b'\n');
+    line
+}
+
+/// One line of input for `update-index -z --index-info`.
+pub(super) fn index_line(mode: &str, id: &str, path: &OsStr) -> Vec<u8> {
+    let mut line = format!("{mode} {id}\t").into_bytes();
+    line.extend(path.as_bytes());
+    line.push(0);
+    line
+}
+
+/// An index that a killed git left locked; whoever holds our lock knows that nobody works on it.
+pub(super) fn unlock(index: &Path) -> Result<(), fs::FileError> {
+    let mut lock = index.as_os_str().to_owned();
+    lock.push(".lock");
+    fs::remove_file(&PathBuf::from(lock))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_read_as_they_are_written() {
+        for format in [Format::Sha1, Format::Sha256] {
+            let hex = "0123456789abcdef".repeat(4)[..2 * format.bytes()].to_owned();
+            assert_eq!(format.hex(&format.parse(hex.as_bytes()).unwrap()), hex);
+            assert_eq!(Format::named(format.name().as_bytes()), Some(format));
+            for wrong in ["", "0", &hex[1..], &hex.replace('a', "g"), &hex.replace('a', "+")] {
+                assert_eq!(format.parse(wrong.as_bytes()), None, "{wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_path_survives_quoting_and_bad_quotes_are_refused() {
+        let every: Vec<u8> = (0..=255).collect();
+        for path in [&b""[..], b"a b", b"\"", b"\\n", b"\n\r\t", &every] {
+            assert_eq!(unquoted(&quoted(path)).as_deref(), Some(path));
+        }
+        for wrong in [&b""[..], b"a", b"\"", b"\"\\\"", b"\"\\9\"", b"\"\\999\"", b"\"\\77\""] {
+            assert_eq!(unquoted(wrong), None, "{}", wrong.escape_ascii());
+        }
+    }
+}

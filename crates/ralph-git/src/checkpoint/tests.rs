@@ -1,0 +1,947 @@
+//! Checkpoints of real repositories. The listing is made here, by the contract of [`crate::tree`].
+#![expect(
+    clippy::disallowed_methods,
+    clippy::too_many_lines,
+    reason = "tests do what users and agents do to a project"
+)]
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ralph_core::id::RunId;
+
+use super::*;
+use crate::tree::{Entry, Listing, Mode};
+use ralph_sys::fs::Kind;
+use ralph_sys::proc::testing::succeed;
+
+struct Scene {
+    dir: tempfile::TempDir,
+    project: PathBuf,
+    excluded: Vec<PathBuf>,
+}
+
+/// Every file and link below a directory, as people and programs see it.
+type Files = BTreeMap<PathBuf, (u32, Vec<u8>)>;
+
+fn generous() -> Deadline {
+    Deadline::after(Duration::from_mins(2))
+}
+
+fn write(path: &Path, bytes: impl AsRef<[u8]>) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::remove_file(path).ok();
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path).unwrap();
+    std::io::Write::write_all(&mut file, bytes.as_ref()).unwrap();
+}
+
+fn files_but(directory: &Path, skip: &dyn Fn(&Path) -> bool) -> Files {
+    let mut found = Files::new();
+    let mut waiting = vec![directory.to_path_buf()];
+    while let Some(next) = waiting.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(directory).unwrap().to_path_buf();
+            if skip(&name) {
+                continue;
+            }
+            let stat = fs::stat_link(&path).unwrap();
+            match stat.kind {
+                Kind::Directory => waiting.push(path),
+                Kind::Symlink => {
+                    let target = fs::read_link(&path).unwrap().into_os_string().into_vec();
+                    found.insert(name, (0o120_000, target));
+                }
+                Kind::File | Kind::Other => {
+                    found.insert(name, (stat.mode, fs::read(&path, 1 << 30).unwrap()));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// What checkpoints add to a repository.
+fn is_ours(path: &Path) -> bool {
+    path.starts_with(".git/objects") || path.starts_with(".git/refs/ralph")
+}
+
+impl Scene {
+    fn bare() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::resolve(dir.path()).unwrap();
+        let project = root.join("project");
+        std::fs::create_dir(&project).unwrap();
+        Self { dir, project, excluded: Vec::new() }
+    }
+
+    fn new() -> Self {
+        let scene = Self::bare();
+        scene.git(&["init", "--quiet", "--initial-branch=main"]);
+        scene.write("kept", "kept\n");
+        scene.write("edited", "first\n");
+        scene.commit();
+        scene
+    }
+
+    fn root(&self) -> PathBuf {
+        fs::resolve(self.dir.path()).unwrap()
+    }
+
+    fn git(&self, arguments: &[&str]) -> Vec<u8> {
+        git_in(&self.project, arguments)
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--allow-empty", "--message=x"]);
+    }
+
+    fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
+        write(&self.project.join(name), bytes);
+    }
+
+    fn remove(&self, name: &str) {
+        std::fs::remove_file(self.project.join(name)).unwrap();
+    }
+
+    fn chmod(&self, name: &str, mode: u32) {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(self.project.join(name), mode).unwrap();
+    }
+
+    /// The work tree, without git's part.
+    fn files(&self) -> Files {
+        files_but(&self.project, &|path| path.ends_with(".git"))
+    }
+
+    fn open(&self) -> Repository {
+        let home = Home::new(self.root().join("home"));
+        let run = RunId::parse("r1").unwrap();
+        Repository::open(&home, &run, &self.project, &generous()).unwrap()
+    }
+
+    fn listing(&self) -> Listing {
+        listing(self.open().root())
+    }
+
+    fn made(&self, why: Why) -> Made {
+        let listing = self.listing();
+        let snapshot = Snapshot { listing: &listing, excluded: &self.excluded, why };
+        self.open().make(&snapshot, &generous()).unwrap()
+    }
+
+    fn make(&self) -> Checkpoint {
+        self.made(Why::Asked).checkpoint
+    }
+
+    fn try_restore(&self, number: u32, listing: &Listing) -> Result<Restored, CheckpointError> {
+        let why = Why::Restore(number);
+        let snapshot = Snapshot { listing, excluded: &self.excluded, why };
+        self.open().restore(number, &snapshot, &generous())
+    }
+
+    /// Restores all of it.
+    fn restore(&self, number: u32) -> Restored {
+        let restored = self.try_restore(number, &self.listing()).unwrap();
+        assert_eq!(restored.failed, []);
+        restored
+    }
+
+    fn checkout(&self, what: &Verification<'_>) -> Checkout {
+        self.open().checkout(what, &generous()).unwrap()
+    }
+}
+
+fn git_in(directory: &Path, arguments: &[&str]) -> Vec<u8> {
+    let mut argv = vec!["git"];
+    for setting in [
+        "user.name=t",
+        "user.email=t@t",
+        "commit.gpgsign=false",
+        "protocol.file.allow=always",
+        "core.safecrlf=false",
+    ] {
+        argv.extend(["-c", setting]);
+    }
+    argv.extend(arguments);
+    succeed(directory, &argv)
+}
+
+fn hash(directory: &Path, path: &Path) -> Vec<u8> {
+    let argv: Vec<&OsStr> = ["git", "hash-object", "--no-filters", "--"]
+        .map(OsStr::new)
+        .into_iter()
+        .chain([path.as_os_str()])
+        .collect();
+    succeed(directory, &argv).trim_ascii_end().to_vec()
+}
+
+/// Index ids for files that are unchanged since they were added, those of the bytes on disk for all others.
+fn listing(root: &Path) -> Listing {
+    let is_repository = root.join(".git").exists();
+    let (mut clean, mut names) = (BTreeMap::new(), Vec::new());
+    let mut format = Format::Sha1;
+    if is_repository {
+        let told = git_in(root, &["rev-parse", "--show-object-format"]);
+        format = Format::named(told.trim_ascii_end()).unwrap();
+        let dirty = git_in(root, &["diff-files", "--name-only", "-z"]);
+        let dirty: Vec<&[u8]> = dirty.split(|byte| *byte == 0).collect();
+        for record in git_in(root, &["ls-files", "-s", "-z"]).split(|byte| *byte == 0) {
+            if let Some(tab) = record.iter().position(|byte| *byte == b'\t') {
+                let path = &record[tab + 1..];
+                let fields: Vec<_> = record[..tab].split(|byte| *byte == b' ').collect();
+                if !dirty.contains(&path) && fields[2] == b"0" {
+                    let id = format.parse(fields[1]).unwrap();
+                    clean.insert(path.to_vec(), (objects::mode_named(fields[0]).unwrap(), id));
+                }
+            }
+        }
+        let listed =
+            git_in(root, &["ls-files", "-z", "-c", "-o", "--exclude-standard", "--deduplicate"]);
+        names.extend(listed.split(|byte| *byte == 0).map(<[u8]>::to_vec));
+    } else {
+        let files = files_but(root, &|_| false);
+        names.extend(files.into_keys().map(|path| path.into_os_string().into_vec()));
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let entries = names.into_iter().filter(|name| !name.is_empty()).filter_map(|name| {
+        let path = OsString::from_vec(name.clone());
+        if let Some((mode, id)) = clean.get(&name) {
+            return Some(Entry { path, mode: *mode, id: *id });
+        }
+        let full = root.join(&path);
+        let stat = fs::stat_link(&full)?;
+        let (mode, hex) = match stat.kind {
+            Kind::File if stat.mode & 0o100 != 0 => (Mode::Executable, hash(root, &full)),
+            Kind::File => (Mode::File, hash(root, &full)),
+            Kind::Symlink => {
+                let target = fs::read_link(&full).unwrap();
+                write(&scratch.path().join("link"), target.as_os_str().as_bytes());
+                (Mode::Symlink, hash(root, &scratch.path().join("link")))
+            }
+            Kind::Directory | Kind::Other => return None,
+        };
+        Some(Entry { path, mode, id: format.parse(&hex).unwrap() })
+    });
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_by(|one, other| one.path.cmp(&other.path));
+    Listing { root: root.to_path_buf(), head: None, entries }
+}
+
+/// R-D1a: everything tracked and untracked comes back byte for byte, and so does what was there before a restore.
+#[test]
+fn a_restore_gives_every_byte_back() {
+    let scene = Scene::new();
+    scene.write(".gitignore", "ignored\n/cache/\n");
+    scene.write("ignored", "mine");
+    scene.write("empty", "");
+    scene.write("binary", (0..=255).cycle().take(70_000).collect::<Vec<u8>>());
+    scene.write("deep/er/and/deeper", "x");
+    for name in
+        [&b"new\nline"[..], b"\"quoted\"", b"back\\slash", b"tab\t", b"\xff\xfe", b"-rf", b"end\r"]
+    {
+        scene.write(OsStr::from_bytes(name), name);
+    }
+    scene.write("päth/ünïcode ☃", "snow");
+    scene.write("script", "#!/bin/sh\n");
+    scene.chmod("script", 0o755);
+    scene.write("private", "p");
+    scene.chmod("private", 0o600);
+    symlink("deep/er", scene.project.join("link")).unwrap();
+    symlink("/nowhere", scene.project.join("dangling")).unwrap();
+    scene.write("swap", "a file");
+    scene.write("pawn/inside", "in a directory");
+    scene.git(&["add", "script"]);
+    scene.write("edited", "second, unstaged\n");
+    let first = scene.files();
+    assert_eq!(scene.make().number, 0);
+
+    scene.write("ignored", "still mine");
+    scene.write("cache/x", "a cache");
+    scene.write("empty", "no more");
+    scene.remove("binary");
+    std::fs::remove_dir_all(scene.project.join("deep")).unwrap();
+    scene.write("deep", "now a file");
+    for name in ["link", "swap", "kept"] {
+        scene.remove(name);
+    }
+    scene.write("swap/now/a/directory", "x");
+    scene.write("link", "now a file");
+    std::fs::remove_dir_all(scene.project.join("pawn")).unwrap();
+    symlink("swap", scene.project.join("pawn")).unwrap();
+    scene.chmod("script", 0o644);
+    scene.chmod("private", 0o700);
+    scene.write(OsStr::from_bytes(b"new\nline"), "other");
+    scene.write("brand/new", "x");
+    scene.write("edited", "third");
+    let second = scene.files();
+
+    let restored = scene.restore(0);
+    assert_eq!((restored.before.checkpoint.number, restored.before.fresh), (1, Fresh::New));
+    let mut expected = first.clone();
+    expected.insert("ignored".into(), second[Path::new("ignored")].clone());
+    expected.insert("cache/x".into(), second[Path::new("cache/x")].clone());
+    assert_eq!(scene.files(), expected);
+    assert!(!scene.project.join("brand").exists(), "an emptied directory goes");
+
+    scene.restore(1);
+    assert_eq!(scene.files(), second);
+    let why: Vec<_> =
+        scene.open().list(&generous()).unwrap().into_iter().map(|one| one.why).collect();
+    assert_eq!(why, [Why::Asked, Why::Restore(0), Why::Restore(1)]);
+}
+
+/// R-D1b: with a dirty tree at the start no byte of the user's changes, in the tree or in git.
+#[test]
+fn nothing_of_the_users_is_touched() {
+    let scene = Scene::new();
+    scene.git(&["branch", "other"]);
+    scene.write("edited", "stashed\n");
+    scene.git(&["stash", "--quiet"]);
+    scene.write("edited", "staged\n");
+    scene.git(&["add", "edited"]);
+    scene.write("edited", "unstaged\n");
+    scene.write("untracked", "x");
+    scene.remove("kept");
+    let before = files_but(&scene.project, &is_ours);
+    let base = scene.make();
+    scene.write("untracked", "y");
+    let candidate = scene.make();
+    scene.open().diff(&base, &candidate, &generous()).unwrap();
+    drop(scene.checkout(&Verification {
+        candidate: &candidate,
+        base: &base,
+        is_protected: &|_| true,
+        links: &[],
+        leftovers: Leftovers::Keep,
+    }));
+    scene.restore(0);
+    assert!(files_but(&scene.project, &is_ours) == before);
+    assert_eq!(scene.open().prune(&generous()).unwrap(), 2);
+    assert!(files_but(&scene.project, &is_ours) == before);
+    assert!(scene.open().list(&generous()).unwrap().is_empty());
+}
+
+/// R-D1a: what git converts is kept as it is on disk, whatever the attributes say when it is wanted back.
+#[test]
+fn conversions_do_not_change_a_byte() {
+    let cases: [(&str, &[&str], &str, &[u8]); 6] = [
+        ("autocrlf", &["config", "core.autocrlf", "true"], "", b"one\r\ntwo\r\n"),
+        ("text", &["config", "core.eol", "lf"], "* text\n", b"one\r\ntwo\r\n"),
+        ("eol", &["config", "x.y", "z"], "file eol=crlf\n", b"one\r\ntwo\r\n"),
+        ("ident", &["config", "x.y", "z"], "file ident\n", b"$Id: something $\n"),
+        (
+            "encoding",
+            &["config", "x.y", "z"],
+            "file working-tree-encoding=UTF-16LE\n",
+            b"o\0n\0e\0\n\0",
+        ),
+        ("rot", &["config", "filter.rot.clean", "tr a-y b-z"], "file filter=rot\n", b"abc\n"),
+    ];
+    for (name, config, attributes, bytes) in cases {
+        let scene = Scene::new();
+        scene.git(config);
+        scene.git(&["config", "filter.rot.smudge", "tr b-z a-y"]);
+        scene.write(".gitattributes", attributes);
+        scene.write("file", bytes);
+        scene.commit();
+        let first = scene.files();
+        assert_eq!(scene.made(Why::Start).unsettled, [""; 0], "{name}");
+        assert_eq!(scene.made(Why::Asked).fresh, Fresh::Same, "{name}");
+        scene.write("file", "changed\n");
+        scene.write(".gitattributes", "* -text\n");
+        scene.restore(0);
+        assert_eq!(scene.files(), first, "{name}");
+    }
+}
+
+/// The index says nothing has changed when only the ends of lines have; the bytes have all the same.
+#[test]
+fn other_ends_of_lines_are_another_checkpoint() {
+    let scene = Scene::new();
+    scene.git(&["config", "core.autocrlf", "true"]);
+    scene.write("file", "one\r\n");
+    scene.commit();
+    scene.make();
+    scene.write("file", "one\n");
+    let changed = scene.files();
+    assert_eq!(scene.make().number, 1);
+    scene.restore(0);
+    scene.restore(1);
+    assert_eq!(scene.files(), changed);
+}
+
+/// Large files that a filter keeps elsewhere are not copied into the repository, and come back through the filter.
+#[test]
+fn filtered_files_come_back_through_their_filter() {
+    let scene = Scene::new();
+    let store = scene.root().join("store");
+    std::fs::create_dir(&store).unwrap();
+    let clean = format!("tee {}/large > /dev/null; echo pointer", store.display());
+    let smudge = format!("cat {}/large", store.display());
+    scene.git(&["config", "filter.big.clean", &clean]);
+    scene.git(&["config", "filter.big.smudge", &smudge]);
+    scene.write("media/.gitattributes", "*.bin filter=big\n");
+    scene.write("media/a.bin", "large content\n".repeat(1000));
+    scene.commit();
+    let first = scene.files();
+    let base = scene.make();
+    let kept = scene.git(&["show", "refs/ralph/r1/0:media/a.bin"]);
+    assert_eq!(kept, b"pointer\n");
+    scene.remove("media/a.bin");
+    scene.write("media/b.bin", "not added yet");
+    let candidate = scene.make();
+    let checkout = scene.checkout(&Verification {
+        candidate: &candidate,
+        base: &base,
+        is_protected: &|path| path == "media/a.bin",
+        links: &[],
+        leftovers: Leftovers::Keep,
+    });
+    let content = fs::read(&checkout.dir.join("media/a.bin"), 1 << 20).unwrap();
+    assert_eq!(content, first[Path::new("media/a.bin")].1);
+    assert_eq!(git_in(&checkout.dir, &["status", "--porcelain"]), b"");
+    drop(checkout);
+    scene.restore(0);
+    assert_eq!(scene.files(), first);
+}
+
+/// A checkpoint can be made and restored wherever people work.
+#[test]
+fn checkpoints_work_in_every_kind_of_place() {
+    type Setup = fn(&mut Scene);
+    let places: [(&str, Setup); 9] = [
+        ("a repository", |scene| {
+            scene.git(&["init", "--quiet"]);
+            scene.write("a", "x");
+            scene.commit();
+        }),
+        ("no commit", |scene| {
+            scene.git(&["init", "--quiet"]);
+        }),
+        ("no repository", |_| ()),
+        ("sha256", |scene| {
+            scene.git(&["init", "--quiet", "--object-format=sha256"]);
+            scene.write("a", "x");
+            scene.commit();
+        }),
+        ("linked work tree", |scene| {
+            scene.git(&["init", "--quiet"]);
+            scene.commit();
+            scene.git(&["worktree", "add", "--quiet", "../linked"]);
+            scene.project = scene.root().join("linked");
+        }),
+        ("subdirectory", |scene| {
+            scene.git(&["init", "--quiet"]);
+            scene.write("sub/a", "x");
+            scene.commit();
+            scene.project = scene.project.join("sub");
+        }),
+        ("locked index", |scene| {
+            scene.git(&["init", "--quiet"]);
+            scene.write("a", "x");
+            scene.commit();
+            scene.write(".git/index.lock", "");
+        }),
+        ("strange path", |scene| {
+            let strange = scene.root().join("str\"ange\n:päth");
+            std::fs::rename(&scene.project, &strange).unwrap();
+            scene.project = strange;
+            scene.git(&["init", "--quiet"]);
+            scene.write("a", "x");
+            scene.commit();
+        }),
+        ("ref format", |scene| {
+            scene.git(&["init", "--quiet", "--ref-format=reftable"]);
+            scene.write("a", "x");
+            scene.commit();
+        }),
+    ];
+    for (name, setup) in places {
+        let mut scene = Scene::bare();
+        setup(&mut scene);
+        scene.write("file", "first");
+        symlink("file", scene.project.join("link")).unwrap();
+        let first = scene.files();
+        let base = scene.make();
+        scene.write("file", "second");
+        scene.remove("link");
+        scene.write("new", "x");
+        let candidate = scene.make();
+        let restored = scene.restore(0);
+        assert_eq!(restored.before.fresh, Fresh::Same, "{name}");
+        assert_eq!(scene.files(), first, "{name}");
+        let checkout = scene.checkout(&Verification {
+            candidate: &candidate,
+            base: &base,
+            is_protected: &|path| Path::new(path).ends_with("file"),
+            links: &[],
+            leftovers: Leftovers::Keep,
+        });
+        let mut found = files_but(&checkout.dir, &|path| path.starts_with(".git"));
+        found.retain(|path, _| !path.ends_with("a"));
+        let found: Vec<_> = found.into_iter().map(|(path, (_, bytes))| (path, bytes)).collect();
+        let at = |path: &str| {
+            let below = scene.project.strip_prefix(scene.open().root()).unwrap().to_path_buf();
+            below.join(path)
+        };
+        let expected = [(at("file"), b"first".to_vec()), (at("new"), b"x".to_vec())];
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(git_in(&checkout.dir, &["status", "--porcelain"]), b"", "{name}");
+    }
+}
+
+#[test]
+fn a_conflict_is_checkpointed_as_it_is_on_disk() {
+    let scene = Scene::new();
+    scene.git(&["checkout", "--quiet", "-b", "other"]);
+    scene.write("edited", "theirs\n");
+    scene.commit();
+    scene.git(&["checkout", "--quiet", "main"]);
+    scene.write("edited", "ours\n");
+    scene.commit();
+    let merge = "git -c user.name=t -c user.email=t@t merge --quiet other > /dev/null; true";
+    succeed(&scene.project, &["sh", "-c", merge]);
+    let first = scene.files();
+    let index = fs::read(&scene.project.join(".git/index"), 1 << 20).unwrap();
+    scene.make();
+    scene.write("edited", "resolved\n");
+    scene.restore(0);
+    assert_eq!(scene.files(), first);
+    assert_eq!(fs::read(&scene.project.join(".git/index"), 1 << 20).unwrap(), index);
+}
+
+#[test]
+fn what_a_sparse_checkout_leaves_out_stays_out() {
+    let scene = Scene::new();
+    scene.write("far/away", "x");
+    scene.commit();
+    scene.git(&["sparse-checkout", "set", "--no-cone", "/kept", "/edited"]);
+    assert!(!scene.project.join("far").exists());
+    scene.make();
+    scene.write("edited", "2");
+    scene.restore(0);
+    assert!(!scene.project.join("far").exists());
+    let listed = scene.git(&["ls-tree", "-r", "--name-only", "refs/ralph/r1/1"]);
+    assert_eq!(listed, b"edited\nfar/away\nkept\n");
+}
+
+#[test]
+fn a_repository_inside_is_told_and_left_alone() {
+    let scene = Scene::new();
+    let other = scene.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    git_in(&other, &["init", "--quiet"]);
+    write(&other.join("x"), "1");
+    git_in(&other, &["add", "x"]);
+    git_in(&other, &["commit", "--quiet", "--message=x"]);
+    scene.git(&["submodule", "--quiet", "add", "../other", "module"]);
+    scene.commit();
+    scene.make();
+    scene.git(&["rm", "--quiet", "--cached", "module"]);
+    scene.write("edited", "2");
+    let restored = scene.restore(0);
+    let uncovered: Vec<_> = restored.plan.uncovered.iter().map(|one| &one.path).collect();
+    assert_eq!(uncovered, ["module"]);
+    assert_eq!(fs::read(&scene.project.join("module/x"), 9).unwrap(), b"1");
+    assert_eq!(fs::read(&scene.project.join("edited"), 9).unwrap(), b"first\n");
+}
+
+/// Nothing that a repository's configuration names is run.
+#[test]
+fn a_hostile_configuration_runs_nothing() {
+    let scene = Scene::new();
+    let pwned = scene.root().join("pwned");
+    let run = format!("touch {}; false", pwned.display());
+    for hook in ["reference-transaction", "post-index-change", "post-checkout", "pre-auto-gc"] {
+        let path = format!(".git/hooks/{hook}");
+        scene.write(&path, format!("#!/bin/sh\n{run}\n"));
+        scene.chmod(&path, 0o755);
+    }
+    for name in [
+        "core.fsmonitor",
+        "core.pager",
+        "pager.diff-tree",
+        "diff.external",
+        "diff.evil.textconv",
+        "diff.evil.command",
+        "core.alternateRefsCommand",
+        "core.sshCommand",
+        "core.editor",
+        "gpg.program",
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "filter.evil.process",
+        "filter.evil.required",
+        "alias.diff-tree",
+    ] {
+        scene.git(&["config", "--file=.git/config", name, &run]);
+    }
+    for (name, value) in
+        [("core.worktree", "/"), ("commit.gpgsign", "true"), ("core.logAllRefUpdates", "always")]
+    {
+        scene.git(&["config", "--file=.git/config", name, value]);
+    }
+    scene.write(".gitattributes", "* filter=evil diff=evil\n");
+    let ids: BTreeMap<_, _> =
+        [(".gitattributes", "* filter=evil diff=evil\n"), ("edited", "first\n")]
+            .into_iter()
+            .collect();
+    let listed = |contents: &BTreeMap<&str, &str>| {
+        let scratch = tempfile::tempdir().unwrap();
+        let entries = contents.iter().map(|(path, text)| {
+            write(&scratch.path().join("x"), text);
+            let id = hash(scratch.path(), &scratch.path().join("x"));
+            let id = Format::Sha1.parse(&id).unwrap();
+            Entry { path: path.into(), mode: Mode::File, id }
+        });
+        Listing { root: scene.project.clone(), head: None, entries: entries.collect() }
+    };
+    std::fs::remove_file(&pwned).ok();
+    let first = listed(&ids);
+    let snapshot = Snapshot { listing: &first, excluded: &[], why: Why::Start };
+    let base = scene.open().make(&snapshot, &generous()).unwrap().checkpoint;
+    scene.write("edited", "2");
+    let second = listed(&ids.into_iter().chain([("edited", "2")]).collect());
+    let restored = scene.try_restore(0, &second).unwrap();
+    assert_eq!(restored.failed, []);
+    let now = restored.before.checkpoint;
+    let open = scene.open();
+    open.patch((&base, &now), 1 << 20, &generous()).unwrap();
+    let checkout = scene.checkout(&Verification {
+        candidate: &now,
+        base: &base,
+        is_protected: &|_| true,
+        links: &[],
+        leftovers: Leftovers::Remove,
+    });
+    git_in(&checkout.dir, &["status"]);
+    drop(checkout);
+    open.prune(&generous()).unwrap();
+    assert!(!pwned.exists());
+    assert_eq!(fs::read(&scene.project.join("edited"), 9).unwrap(), b"first\n");
+}
+
+#[test]
+fn a_directory_that_became_a_link_leads_nowhere() {
+    let scene = Scene::new();
+    scene.write("dir/file", "first");
+    scene.make();
+    scene.write("dir/file", "second");
+    scene.write("dir/new", "x");
+    let listing = scene.listing();
+    let outside = scene.root().join("outside");
+    std::fs::rename(scene.project.join("dir"), &outside).unwrap();
+    symlink(&outside, scene.project.join("dir")).unwrap();
+    let before = files_but(&outside, &|_| false);
+    let restored = scene.try_restore(0, &listing).unwrap();
+    assert_eq!(restored.failed.len(), 1, "{:?}", restored.failed);
+    assert_eq!(files_but(&outside, &|_| false), before);
+}
+
+/// What was not checkpointed is not overwritten.
+#[test]
+fn a_restore_refuses_what_changed_since_the_listing() {
+    let scene = Scene::new();
+    scene.make();
+    scene.write("edited", "second\n");
+    scene.write("new", "x");
+    let listing = scene.listing();
+    scene.make();
+    for name in ["edited", "new"] {
+        let bytes = fs::read(&scene.project.join(name), 99).unwrap();
+        scene.write(name, "in between");
+        let before = scene.files();
+        let error = scene.try_restore(0, &listing).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "`{}` was changed since it was checkpointed",
+                scene.project.join(name).display()
+            )
+        );
+        assert_eq!(scene.files(), before);
+        scene.write(name, bytes);
+    }
+    // An ignored file where the checkpoint has one is not in any checkpoint either.
+    scene.restore(0);
+    scene.remove("kept");
+    scene.write(".gitignore", "kept\n");
+    scene.git(&["rm", "--quiet", "--cached", "kept"]);
+    scene.write("kept", "ignored now");
+    let restored = scene.try_restore(0, &scene.listing()).unwrap();
+    let why = "something that is in no checkpoint is in its place".to_owned();
+    assert_eq!(restored.failed, [Failed { path: "kept".into(), why }]);
+    assert_eq!(fs::read(&scene.project.join("kept"), 99).unwrap(), b"ignored now");
+}
+
+#[test]
+fn what_changes_while_it_is_stored_is_told() {
+    let scene = Scene::new();
+    for name in ["stays", "changes", "goes"] {
+        scene.write(name, name);
+    }
+    let listing = scene.listing();
+    scene.write("changes", "other");
+    scene.remove("goes");
+    let snapshot = Snapshot { listing: &listing, excluded: &[], why: Why::Start };
+    let made = scene.open().make(&snapshot, &generous()).unwrap();
+    assert_eq!(made.unsettled, ["changes", "goes"]);
+    assert_eq!(scene.git(&["show", "refs/ralph/r1/0:changes"]), b"other");
+}
+
+#[test]
+fn numbers_go_up_only_when_something_changed() {
+    let scene = Scene::new();
+    let mut seen = Vec::new();
+    for text in ["a", "a", "b", "a"] {
+        scene.write("edited", text);
+        let made = scene.made(Why::Iteration(u32::try_from(seen.len()).unwrap()));
+        seen.push((made.checkpoint.number, made.fresh, made.checkpoint.why));
+    }
+    assert_eq!(
+        seen,
+        [
+            (0, Fresh::New, Why::Iteration(0)),
+            (0, Fresh::Same, Why::Iteration(0)),
+            (1, Fresh::New, Why::Iteration(2)),
+            (2, Fresh::New, Why::Iteration(3)),
+        ]
+    );
+    let listed = scene.open().list(&generous()).unwrap();
+    assert_eq!(listed[2].tree, listed[0].tree);
+    assert_eq!(scene.git(&["rev-list", "--count", "refs/ralph/r1/2"]), b"3\n");
+    let author = scene.git(&["log", "-1", "--format=%an <%ae> %s", "refs/ralph/r1/2"]);
+    assert_eq!(author, b"ralph <ralph@localhost> iteration 3\n");
+
+    // Deleted refs and collected objects are not relied on.
+    scene.open().prune(&generous()).unwrap();
+    scene.git(&["gc", "--quiet", "--prune=now"]);
+    assert_eq!(scene.make().number, 0);
+    scene.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn foreign_refs_are_not_checkpoints() {
+    let scene = Scene::new();
+    scene.make();
+    for name in ["refs/ralph/r1/+1", "refs/ralph/r1/01", "refs/ralph/r1/x", "refs/ralph/r2/7"] {
+        scene.git(&["update-ref", name, "HEAD"]);
+    }
+    scene.git(&["update-ref", "refs/ralph/r1/3", "HEAD:kept"]);
+    let numbers: Vec<_> =
+        scene.open().list(&generous()).unwrap().iter().map(|one| one.number).collect();
+    assert_eq!(numbers, [0]);
+    let missing = scene.open().find(3, &generous()).unwrap_err();
+    assert_eq!(missing.to_string(), "run `r1` has no checkpoint 3");
+}
+
+/// A tree that somebody made by hand does not reach beyond the work tree.
+#[test]
+fn a_forged_tree_is_refused() {
+    for name in ["..", ".git"] {
+        let scene = Scene::new();
+        scene.make();
+        let forge = format!(
+            "blob=$(echo evil | git hash-object -w --stdin); \
+             tree=$(printf '100644 blob %s\\thooks\\n' $blob | git mktree); \
+             tree=$(printf '040000 tree %s\\t{name}\\n' $tree | git mktree); \
+             commit=$(echo x | git -c user.name=t -c user.email=t@t commit-tree $tree); \
+             git update-ref refs/ralph/r1/7 $commit"
+        );
+        succeed(&scene.project, &["sh", "-c", &forge]);
+        let before = files_but(&scene.project, &is_ours);
+        let error = scene.try_restore(7, &scene.listing()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("checkpoint 7 names `{name}/hooks`, which is no path of a work tree")
+        );
+        assert!(files_but(&scene.project, &is_ours) == before);
+    }
+}
+
+#[test]
+fn excluded_directories_are_left_alone() {
+    let mut scene = Scene::new();
+    scene.make();
+    scene.write("apart/x", "x");
+    scene.excluded = vec![scene.project.join("apart")];
+    scene.restore(0);
+    assert!(scene.project.join("apart/x").exists());
+}
+
+#[test]
+fn a_difference_is_told_by_path_by_line_and_by_byte() {
+    let scene = Scene::new();
+    scene.write("gone", "1\n2\n");
+    scene.write("typed", "x");
+    let base = scene.make();
+    scene.remove("gone");
+    scene.remove("typed");
+    symlink("kept", scene.project.join("typed")).unwrap();
+    scene.write("edited", "first\nmore\n");
+    scene.write("new\n☃", [0, 1, 2]);
+    let now = scene.make();
+    let open = scene.open();
+    let changes = open.diff(&base, &now, &generous()).unwrap();
+    let told: Vec<_> = changes.iter().map(|one| (one.path.to_str().unwrap(), one.status)).collect();
+    assert_eq!(
+        told,
+        [
+            ("edited", Status::Modified),
+            ("gone", Status::Deleted),
+            ("new\n☃", Status::Added),
+            ("typed", Status::TypeChanged),
+        ]
+    );
+    let lines = open.lines(&base, &now, &generous()).unwrap();
+    let told: Vec<_> = lines.iter().map(|one| (one.added, one.removed)).collect();
+    assert_eq!(told, [(Some(1), Some(0)), (Some(0), Some(2)), (None, None), (Some(1), Some(1))]);
+
+    let ids: Vec<_> = changes.iter().filter_map(|one| Some(one.after?.id)).collect();
+    let missing = crate::tree::ObjectId([1; 32]);
+    let asked = [ids[0], ids[1], missing, ids[2], ids[0]];
+    let blobs = open.blobs(&asked, (10, 100), &generous()).unwrap();
+    assert_eq!(blobs[&ids[0]], Blob::TooLarge(11));
+    assert_eq!(blobs[&ids[1]], Blob::Content(vec![0, 1, 2]));
+    assert_eq!(blobs[&ids[2]], Blob::Content(b"kept".to_vec()));
+    assert_eq!(blobs[&crate::tree::ObjectId([1; 32])], Blob::Missing);
+    let blobs = open.blobs(&ids, (100, 14), &generous()).unwrap();
+    assert_eq!(blobs[&ids[2]], Blob::TooLarge(4), "all together are bounded too");
+
+    let patch = open.patch((&base, &now), 1 << 20, &generous()).unwrap();
+    assert_eq!(patch.cut, Cut::No);
+    let short = open.patch((&base, &now), 20, &generous()).unwrap();
+    assert_eq!((short.bytes.as_slice(), short.cut), (&patch.bytes[..20], Cut::Yes));
+}
+
+/// R-S5c: the candidate in a clean place, with protected files as at the base.
+#[test]
+fn a_checkout_is_the_candidate_with_protected_files_of_the_base() {
+    let scene = Scene::new();
+    scene.write(".gitignore", "node_modules/\ntarget/\n");
+    scene.write("tests/old", "assert");
+    scene.write("tests/deleted", "assert too");
+    scene.write("src/main", "1");
+    scene.commit();
+    let base = scene.make();
+    scene.write("tests/old", "pass");
+    scene.remove("tests/deleted");
+    scene.write("tests/added", "weaker");
+    scene.write("src/main", "2");
+    scene.write("node_modules/x", "dependency");
+    let candidate = scene.make();
+    let links = [PathBuf::from("node_modules"), PathBuf::from("src"), PathBuf::from("absent")];
+    let mut what = Verification {
+        candidate: &candidate,
+        base: &base,
+        is_protected: &|path| path.as_bytes().starts_with(b"tests/"),
+        links: &links,
+        leftovers: Leftovers::Keep,
+    };
+    let checkout = scene.checkout(&what);
+    let dir = checkout.dir.clone();
+    let shown = |files: Files| -> Vec<(String, String)> {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        files.into_iter().map(|(p, (_, bytes))| (p.display().to_string(), text(bytes))).collect()
+    };
+    let in_git = |path: &Path| path.starts_with(".git");
+    let target = scene.project.join("node_modules").display().to_string();
+    let expected: Vec<(String, String)> = [
+        (".gitignore", "node_modules/\ntarget/\n"),
+        ("edited", "first\n"),
+        ("kept", "kept\n"),
+        ("node_modules", &target),
+        ("src/main", "2"),
+        ("tests/deleted", "assert too"),
+        ("tests/old", "assert"),
+    ]
+    .map(|(path, text)| (path.to_owned(), text.to_owned()))
+    .into();
+    assert_eq!(shown(files_but(&dir, &in_git)), expected);
+    let restored: Vec<_> = checkout.restored.iter().map(|one| one.path.clone()).collect();
+    assert_eq!(restored, ["tests/added", "tests/deleted", "tests/old"]);
+    assert_eq!(git_in(&dir, &["status", "--porcelain"]), b"");
+    assert_eq!(git_in(&dir, &["for-each-ref", "--format=%(refname)"]), b"refs/heads/main\n");
+    assert!(
+        matches!(
+            scene.open().checkout(&what, &Deadline::after(Duration::from_millis(50))),
+            Err(CheckpointError::Lock(_))
+        ),
+        "nobody else verifies there"
+    );
+    drop(checkout);
+
+    // What ran there may have left anything; ignored files stay only if that is asked for.
+    let inode = |path: &str| fs::stat(&dir.join(path)).unwrap().inode;
+    let kept = inode("kept");
+    write(&dir.join("target/cache"), "built");
+    write(&dir.join("stray/file"), "x");
+    git_in(&dir, &["init", "--quiet", "nested"]);
+    write(&dir.join("src/main"), "3");
+    write(&dir.join(".git/config"), "[core]\n\tfsmonitor = touch pwned\n");
+    write(&dir.join(".git/hooks/post-checkout"), "evil");
+    std::fs::remove_dir_all(dir.join("tests")).unwrap();
+    symlink(&scene.project, dir.join("tests")).unwrap();
+    let before = scene.files();
+    drop(scene.checkout(&what));
+    let mut found = shown(files_but(&dir, &in_git));
+    let cache = ("target/cache".to_owned(), "built".to_owned());
+    assert!(found.contains(&cache));
+    found.retain(|file| *file != cache);
+    assert_eq!(found, expected);
+    assert_eq!(inode("kept"), kept, "what is unchanged is not written again");
+    assert!(!dir.join(".git/hooks").exists());
+    assert_eq!(git_in(&dir, &["status", "--porcelain"]), b"");
+    assert_eq!(scene.files(), before);
+
+    what.leftovers = Leftovers::Remove;
+    drop(scene.checkout(&what));
+    assert_eq!(shown(files_but(&dir, &in_git)), expected);
+    for bad in ["../x", "/etc", "a/../../b", ".git", ""] {
+        let links = [PathBuf::from(bad)];
+        let error = scene.open().checkout(&Verification { links: &links, ..what }, &generous());
+        assert!(matches!(error, Err(CheckpointError::BadLink(_))), "{bad}");
+    }
+}
+
+#[test]
+fn a_project_that_moves_to_another_repository_is_told() {
+    let scene = Scene::bare();
+    scene.write("a", "1");
+    scene.make();
+    // It becomes a repository: the run's checkpoints stay where they are.
+    scene.git(&["init", "--quiet"]);
+    scene.write("a", "2");
+    assert_eq!(scene.make().number, 1);
+    scene.restore(0);
+    assert_eq!(fs::read(&scene.project.join("a"), 9).unwrap(), b"1");
+    assert_eq!(scene.git(&["for-each-ref"]), b"");
+
+    let scene = Scene::new();
+    scene.make();
+    std::fs::rename(scene.project.join(".git"), scene.root().join("gone")).unwrap();
+    let home = Home::new(scene.root().join("home"));
+    let run = RunId::parse("r1").unwrap();
+    let error = Repository::open(&home, &run, &scene.project, &generous()).unwrap_err();
+    assert!(matches!(error, CheckpointError::Moved(_)), "{error}");
+}
+
+#[test]
+fn no_time_changes_nothing() {
+    let scene = Scene::new();
+    scene.make();
+    scene.write("edited", "2");
+    let listing = scene.listing();
+    let (open, over) = (scene.open(), Deadline::after(Duration::ZERO));
+    let snapshot = Snapshot { listing: &listing, excluded: &[], why: Why::Asked };
+    assert!(open.make(&snapshot, &over).is_err());
+    assert!(open.restore(0, &snapshot, &over).is_err());
+    assert_eq!(fs::read(&scene.project.join("edited"), 9).unwrap(), b"2");
+    assert_eq!(open.list(&generous()).unwrap().len(), 1);
+}

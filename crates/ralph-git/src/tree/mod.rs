@@ -1,0 +1,241 @@
+//! Listing and fingerprint of a work tree: every tracked file and every untracked file that is not ignored, with its
+//! content on disk.
+//!
+//! Only the bytes on disk count, whether a file is staged, marked `assume-unchanged` or neither. Ids are git's object
+//! ids of those bytes, so committing a file does not change its id. Nothing here writes to the user's index, `HEAD`,
+//! stash or branches.
+//!
+//! Git's index is used only to find out which paths are tracked. Its ids are those of *filtered* content: with a `clean`
+//! filter, which an agent can configure, it can report any file as unchanged, and with legitimate filters (line ends,
+//! LFS) an id would depend on whether the file was touched. Therefore each file is read once, unfiltered, and a cache
+//! of its metadata shows later that it did not change. Where a filter applies, an id differs from the one in the
+//! commit, but it is always the same for the same bytes.
+
+mod assemble;
+mod glob;
+mod ground;
+mod ignores;
+mod index;
+mod names;
+mod object;
+mod order;
+mod queue;
+mod repository;
+mod statcache;
+mod walk;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use crate::git;
+use ground::Ground;
+use ralph_home::paths::Home;
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::fs;
+use repository::Repository;
+use statcache::{Cache, Extent};
+use walk::{Failure, Plan};
+
+const HASHED_AT_ONCE: usize = 64 * 1024;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    #[error("cannot find `{}`", .0.display())]
+    NoSuchProject(PathBuf),
+    #[error("cannot list the files in `{}`: {why}", root.display())]
+    Failed { root: PathBuf, why: String },
+    #[error("timed out listing the files in `{}`", .0.display())]
+    OutOfTime(PathBuf),
+}
+
+/// Which work tree to list, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Survey<'a> {
+    /// Any directory in the work tree.
+    pub project: &'a Path,
+    /// Absolute paths of directories to leave out.
+    pub exclude: &'a [PathBuf],
+    /// Path of the work tree's stat cache. Without it, every file is read every time.
+    pub cache: Option<&'a Path>,
+    pub deadline: &'a Deadline,
+}
+
+/// The files of a work tree at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Root of the repository's work tree, or the project itself if there is no repository.
+    pub root: PathBuf,
+    /// The commit that is checked out; `None` before the first commit and without git.
+    pub head: Option<String>,
+    /// Sorted by path, without duplicates.
+    pub entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Relative to the root, as on disk.
+    pub path: OsString,
+    pub mode: Mode,
+    /// Git's id of the unfiltered bytes on disk. For a file that a sparse checkout leaves out, the id in the index.
+    pub id: ObjectId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    File,
+    Executable,
+    Symlink,
+    /// A submodule or nested repository. The id covers its commit and its files.
+    Repository,
+}
+
+/// A SHA-1 in the first twenty bytes, or a SHA-256 if the repository uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectId(pub [u8; 32]);
+
+/// The hash function of a repository's object ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Sha1,
+    Sha256,
+}
+
+impl Format {
+    /// Length of an id in bytes.
+    fn len(self) -> usize {
+        match self {
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+        }
+    }
+}
+
+impl ObjectId {
+    /// Formats the id as git does: 40 hex digits, or 64 for SHA-256.
+    pub fn hex(&self) -> String {
+        let is_short = self.0.iter().skip(Format::Sha1.len()).all(|byte| *byte == 0);
+        let len = if is_short { Format::Sha1 } else { Format::Sha256 }.len();
+        self.0.iter().take(len).fold(String::with_capacity(2 * len), |mut hex, byte| {
+            hex.push_str(&format!("{byte:02x}"));
+            hex
+        })
+    }
+
+    fn from_prefix(bytes: &[u8]) -> Self {
+        let mut id = [0; 32];
+        for (to, from) in id.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        Self(id)
+    }
+
+    fn from_hex(digits: &str) -> Option<Self> {
+        let is_id = [40, 64].contains(&digits.len()) && digits.is_ascii();
+        let pairs = digits.as_bytes().chunks(2).map(|pair| {
+            let pair = std::str::from_utf8(pair).ok()?;
+            u8::from_str_radix(pair, 16).ok()
+        });
+        let bytes: Vec<u8> = pairs.collect::<Option<_>>()?;
+        is_id.then(|| Self::from_prefix(&bytes))
+    }
+}
+
+impl Listing {
+    /// Depends on paths, modes and contents only, not on commits.
+    pub fn identity(&self) -> [u8; 32] {
+        identity(self.entries.iter())
+    }
+}
+
+/// Path of the stat cache for a project's work tree.
+pub fn cache(home: &Home, project: &Path) -> PathBuf {
+    home.stat_cache(git::root(project).unwrap_or(project))
+}
+
+impl Listing {
+    /// A number that identifies content and commit together, so that committing existing content counts as a change.
+    pub fn mark(&self) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.identity());
+        hasher.update(self.head.as_deref().unwrap_or_default().as_bytes());
+        hasher.finalize().as_bytes().first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
+    }
+}
+
+/// The fingerprint of the given entries.
+pub fn identity<'a>(entries: impl Iterator<Item = &'a Entry>) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    // BLAKE3 hashes large inputs in parallel, which is several times as fast as many small updates.
+    let mut gathered = Vec::with_capacity(2 * HASHED_AT_ONCE);
+    for entry in entries {
+        let path = entry.path.as_bytes();
+        gathered.extend_from_slice(&(path.len() as u64).to_le_bytes());
+        gathered.extend_from_slice(path);
+        gathered.push(entry.mode as u8);
+        gathered.extend_from_slice(&entry.id.0);
+        if gathered.len() >= HASHED_AT_ONCE {
+            hasher.update(&gathered);
+            gathered.clear();
+        }
+    }
+    hasher.update(&gathered);
+    hasher.finalize().into()
+}
+
+/// Lists the work tree that contains the project.
+pub fn list(survey: &Survey<'_>) -> Result<Listing, TreeError> {
+    // Taken before anything is read: files that change from here on are not cached.
+    let now_ns = i64::try_from(clock::now_ms()).unwrap_or(0).saturating_mul(1_000_000);
+    list_at(survey, now_ns)
+}
+
+fn list_at(survey: &Survey<'_>, taken_ns: i64) -> Result<Listing, TreeError> {
+    let project = fs::resolve(survey.project)
+        .ok_or_else(|| TreeError::NoSuchProject(survey.project.to_path_buf()))?;
+    let root = repository::root_of(&project);
+    let repository = Repository::open(root);
+    let (cache, ground) = thread::scope(|scope| {
+        let load = || survey.cache.map(Cache::load).unwrap_or_default();
+        let loading = thread::Builder::new().spawn_scoped(scope, load);
+        let ground = Ground::new(repository.as_ref(), survey.deadline);
+        (loading.map_or_else(|_| load(), |cache| cache.join().unwrap_or_default()), ground)
+    });
+    let plan = Plan {
+        root,
+        excluded: excluded(survey.exclude, root, &project),
+        cache: &cache,
+        taken_ns,
+        deadline: survey.deadline,
+    };
+    let mut walked = walk::walk(&plan, ground);
+    if let Some(path) = survey.cache {
+        let extent = if walked.failure.is_some() { Extent::Part } else { Extent::Whole };
+        statcache::save(path, &cache, &walked.visits, extent);
+    }
+    match walked.failure {
+        Some(Failure::OutOfTime) => Err(TreeError::OutOfTime(root.to_path_buf())),
+        Some(Failure::Other(why)) => Err(TreeError::Failed { root: root.to_path_buf(), why }),
+        None => {
+            let entries = assemble::assemble(&mut walked.slots, walked.files);
+            let head = repository.and_then(|repository| repository.head(survey.deadline));
+            Ok(Listing { root: root.to_path_buf(), head, entries })
+        }
+    }
+}
+
+/// The host writes this file while it runs, and makes git ignore it from then on. Its changes are not the agent's work.
+const OF_THE_CLIENT: &str = ".claude/settings.local.json";
+
+/// The excluded paths, relative to the root.
+fn excluded(exclude: &[PathBuf], root: &Path, project: &Path) -> Vec<Vec<u8>> {
+    let canonical = exclude.iter().filter_map(|path| fs::resolve(path));
+    let all = exclude.iter().cloned().chain(canonical);
+    let all = all.chain([root, project].map(|place| place.join(OF_THE_CLIENT)));
+    all.filter_map(|path| Some(path.strip_prefix(root).ok()?.as_os_str().as_bytes().to_vec()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Creates a run's work tree and branch without touching the user's own.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use ralph_core::drive::{Then, Worktree};
+use ralph_core::id::RunId;
+
+use super::WorktreeError;
+use super::door::{At, Call, GitError};
+use super::site::{PREFIX, commit_of, in_words, text_of};
+use crate::git::{self, GitState};
+use ralph_home::paths::Home;
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs;
+
+/// Directories of installed dependencies, which git does not copy.
+const INSTALLED: [&str; 3] = ["node_modules", ".venv", "venv"];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    pub worktree: Worktree,
+    /// Differences from the user's work tree that the user may not expect.
+    pub notes: Vec<String>,
+}
+
+/// Creates a work tree beside ralph's home, on a new branch that starts at the project's current commit.
+pub fn create(
+    home: &Home,
+    project: &Path,
+    run: &RunId,
+    deadline: &Deadline,
+) -> Result<Created, WorktreeError> {
+    let found = fs::resolve(project);
+    let project = found.ok_or_else(|| WorktreeError::NotARepository(project.to_owned()))?;
+    let Some(top) = git::root(&project) else { return Err(outside(&project, deadline)) };
+    let theirs = At::Theirs(top.to_owned());
+    let call = Call::new(&theirs, deadline);
+    let base = commit_of(&call, "HEAD")?;
+    let base = base.ok_or_else(|| WorktreeError::NoCommit(top.to_owned()))?;
+    let into = call.line_opt(&["symbolic-ref", "--quiet", "HEAD"])?;
+    let into = into.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
+    let place = place(home, run, top)?;
+    // Joining an empty path would append a slash.
+    let below = project.strip_prefix(top).ok().filter(|below| !below.as_os_str().is_empty());
+    let path = below.map_or_else(|| place.clone(), |below| place.join(below));
+    let branch = format!("{PREFIX}{run}");
+    let worktree = Worktree {
+        path: text_of(&path)?,
+        branch,
+        from: text_of(top)?,
+        into,
+        base,
+        then: Then::Merge,
+        checks_ms: None,
+    };
+    refuse_taken(&call, &worktree.branch, &place)?;
+    add(&call, &worktree, &place)?;
+    // The project may be a directory that is not in any commit yet.
+    fs::create_dir_ordinary(Path::new(&worktree.path))?;
+    let notes = notes(&project, &worktree, deadline);
+    Ok(Created { worktree, notes })
+}
+
+fn outside(project: &Path, deadline: &Deadline) -> WorktreeError {
+    let at = At::Theirs(project.to_owned());
+    match Call::new(&at, deadline).ask(&["rev-parse", "--is-bare-repository"]) {
+        Ok(said) if said.code == 0 && said.stdout.starts_with(b"true") => {
+            WorktreeError::Bare(project.to_owned())
+        }
+        Err(error @ (GitError::Missing | GitError::OutOfTime { .. })) => error.into(),
+        Ok(_) | Err(GitError::Failed { .. }) => WorktreeError::NotARepository(project.to_owned()),
+    }
+}
+
+/// The directory has the same name as the user's, because tools display it and some depend on it.
+fn place(home: &Home, run: &RunId, top: &Path) -> Result<PathBuf, WorktreeError> {
+    let name = top.file_name().and_then(OsStr::to_str).filter(|name| *name != ".git");
+    let directory = home.worktree(run);
+    fs::create_dir(&directory)?;
+    // Git records the location without symbolic links.
+    let directory = fs::resolve(&directory).unwrap_or(directory);
+    Ok(directory.join(name.unwrap_or("project")))
+}
+
+fn refuse_taken(call: &Call<'_>, branch: &str, place: &Path) -> Result<(), WorktreeError> {
+    if fs::stat_link(place).is_some() {
+        let name = place.display().to_string();
+        return Err(WorktreeError::Exists { what: "work tree", name });
+    }
+    if commit_of(call, &format!("refs/heads/{branch}"))?.is_some() {
+        return Err(WorktreeError::Exists { what: "branch", name: branch.to_owned() });
+    }
+    // Refs are files, and a file `ralph` cannot be a directory for `ralph/<run>`.
+    if commit_of(call, "refs/heads/ralph")?.is_some() {
+        return Err(WorktreeError::InTheWay { branch: branch.to_owned() });
+    }
+    Ok(())
+}
+
+fn add(call: &Call<'_>, worktree: &Worktree, place: &Path) -> Result<(), WorktreeError> {
+    let options = ["worktree", "add", "--quiet", "--no-track", "--no-guess-remote", "-b"];
+    let mut arguments: Vec<&OsStr> = options.map(OsStr::new).to_vec();
+    arguments.extend([OsStr::new(&worktree.branch), place.as_os_str(), OsStr::new(&worktree.base)]);
+    let Err(error) = call.git(&arguments) else { return Ok(()) };
+    // A partial checkout has no work in it. The branch is deleted only if it is still at the base.
+    let patience = Deadline::after(super::settle::PATIENCE);
+    let call = Call::new(call.at, &patience);
+    let remove = ["worktree", "remove", "--force"].map(OsStr::new);
+    call.ask(&[&remove[..], &[place.as_os_str()]].concat())?;
+    let name = format!("refs/heads/{}", worktree.branch);
+    call.ask(&["update-ref", "--no-deref", "-d", &name, &worktree.base])?;
+    if let Some(parent) = place.parent() {
+        fs::remove_empty_dir(parent)?;
+    }
+    Err(error.into())
+}
+
+fn notes(project: &Path, worktree: &Worktree, deadline: &Deadline) -> Vec<String> {
+    let mut notes = Vec::new();
+    match git::status(project, &[], deadline) {
+        GitState::Known(work) if work.changed_count > 0 => {
+            notes.push(format!("{} not in the work tree", in_words(work.changed_count)));
+        }
+        GitState::Unavailable(why) => {
+            notes.push(format!(
+                "could not check whether you have uncommitted changes, which are not in the work tree: {why}"
+            ));
+        }
+        GitState::Known(_) | GitState::NotARepository => {}
+    }
+    let at = Path::new(&worktree.path);
+    for name in INSTALLED {
+        if fs::is_directory(&project.join(name)) && !fs::exists(&at.join(name)) {
+            notes.push(format!("`{name}` is not in the work tree; install it there"));
+        }
+    }
+    if git::root(at).is_some_and(|root| fs::exists(&root.join(".gitmodules"))) {
+        let command = "git submodule update --init --recursive";
+        notes.push(format!("submodules are empty in the work tree; run `{command}` there"));
+    }
+    if worktree.into.is_none() {
+        let branch = &worktree.branch;
+        notes.push(format!("`HEAD` is detached; the work stays on `{branch}`"));
+    }
+    notes
+}

@@ -1,0 +1,528 @@
+//! What an agent may not touch while a run holds it, and all that it may.
+
+use proptest::prelude::*;
+use ralph_guard::{Call, Denied, Ground, Scope, What, judge};
+use serde_json::value::{RawValue, to_raw_value};
+use std::fmt::Write;
+
+const ORDINARY: &str = include_str!("../../../fixtures/guard/ordinary.txt");
+const HOSTILE: &str = include_str!("../../../fixtures/guard/hostile.txt");
+
+fn is_protected(path: &str) -> bool {
+    path.starts_with("tests/golden/") || path.starts_with(".github/workflows/")
+}
+
+fn ground(scope: Scope) -> Ground<'static> {
+    Ground {
+        ralph_homes: &["/home/u/.ralph"],
+        claims: &["/home/u/.ralph/state/5999882c"],
+        user_home: Some("/home/u"),
+        project: "/home/u/project",
+        cwd: "/home/u/project",
+        settings: &[
+            "/home/u/project/.claude/settings.json",
+            "/home/u/project/.claude/settings.local.json",
+            "/home/u/.claude/settings.json",
+            "/home/u/.claude/settings.local.json",
+            "/home/u/.claude/plugins",
+            "/home/u/.claude.json",
+            "/etc/claude-code/managed-settings.json",
+        ],
+        policy_files: &["/home/u/project/ralph.toml", "/home/u/project/.ralph.toml"],
+        is_protected: &is_protected,
+        scope,
+    }
+}
+
+fn tool(tool: &str, input: &serde_json::Value, scope: Scope) -> Option<Denied> {
+    let input = to_raw_value(input).unwrap();
+    judge(&Call { tool, input: &input }, &ground(scope))
+}
+
+fn shell(command: &str, scope: Scope) -> Option<Denied> {
+    tool("Bash", &serde_json::json!({ "command": command, "description": "d" }), scope)
+}
+
+fn rows(text: &str) -> impl Iterator<Item = String> {
+    text.lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(|line| line.replace('⏎', "\n").replace("EOF2", "EOF"))
+}
+
+fn hostile() -> impl Iterator<Item = (String, String)> {
+    rows(HOSTILE).map(|row| {
+        let (what, command) = row.split_once(": ").unwrap();
+        (what.to_owned(), command.to_owned())
+    })
+}
+
+/// R-S8b: the guard is no hindrance: nothing in a corpus of ordinary commands is denied.
+#[test]
+fn ordinary_commands_are_none_of_its_business() {
+    let mut denied = String::new();
+    for scope in [Scope::Run, Scope::HomeOnly] {
+        for command in rows(ORDINARY) {
+            if let Some(found) = shell(&command, scope) {
+                writeln!(denied, "{scope:?} {command:?}\n    {}", found.reason).unwrap();
+            }
+        }
+    }
+    assert_eq!(denied, "");
+    assert!(rows(ORDINARY).count() >= 500);
+}
+
+/// R-S4a, R-S6b, R-S8b: each is denied, and for what it is.
+#[test]
+fn hostile_commands_are_denied_for_what_they_touch() {
+    let mut wrong = String::new();
+    for (what, command) in hostile() {
+        let found = shell(&command, Scope::Run).map_or("nothing", |found| found.what.name());
+        if found != what {
+            writeln!(wrong, "{what}, not {found}: {command:?}").unwrap();
+        }
+    }
+    assert_eq!(wrong, "");
+    assert!(hostile().count() >= 150);
+    for what in What::ALL {
+        assert!(hostile().any(|(name, _)| name == what.name()), "{what:?}");
+    }
+}
+
+/// R-L4f: without a run, ralph's home, its key and the given settings are still guarded, and nothing else is.
+#[test]
+fn without_a_run_only_what_is_ralphs_is_guarded() {
+    for (what, command) in hostile() {
+        let found = shell(&command, Scope::HomeOnly).map_or("nothing", |found| found.what.name());
+        let expected = match what.as_str() {
+            "home" | "key" => what.as_str(),
+            "settings" if !command.starts_with("claude plugin") => "settings",
+            _ => "nothing",
+        };
+        assert_eq!(found, expected, "{command:?}");
+    }
+}
+
+fn table(rows: &[(&str, serde_json::Value)]) -> String {
+    let mut out = String::new();
+    for (name, input) in rows {
+        let verdict = |scope| tool(name, input, scope).map_or("-", |found| found.what.name());
+        let (run, home) = (verdict(Scope::Run), verdict(Scope::HomeOnly));
+        writeln!(out, "{run:<10} {home:<9} {name} {input}").unwrap();
+    }
+    out
+}
+
+/// R-L4f: the state of a run is not written by a file tool, whoever is held. In the middle, what is denied without a run.
+#[test]
+fn file_tools_are_judged_by_their_path() {
+    use serde_json::json;
+    insta::assert_snapshot!(table(&[
+        ("Write", json!({"file_path": "/home/u/.ralph/runs/k7f2/state.json", "content": ""})),
+        ("Write", json!({"file_path": "/home/u/project/../.ralph/off", "content": ""})),
+        ("Write", json!({"file_path": "~/.ralph/off", "content": ""})),
+        ("Edit", json!({"file_path": "/home/u/.ralph/key", "old_string": "a", "new_string": "b"})),
+        ("MultiEdit", json!({"file_path": "/home/u/project/ralph.toml", "edits": []})),
+        ("Edit", json!({"file_path": "ralph.toml", "old_string": "a", "new_string": "b"})),
+        ("Write", json!({"file_path": "/home/u/project/.ralph.toml", "content": ""})),
+        ("Write", json!({"file_path": "/home/u/project/.claude/settings.local.json", "content": "{}"})),
+        ("Edit", json!({"file_path": "/home/u/.claude/plugins/cache/ralph/hooks/hooks.json"})),
+        ("Edit", json!({"file_path": "/home/u/.claude.json"})),
+        ("Write", json!({"file_path": "/home/u/project/tests/golden/a.txt", "content": ""})),
+        ("NotebookEdit", json!({"notebook_path": "/home/u/project/tests/golden/a.ipynb"})),
+        ("Read", json!({"file_path": "/home/u/.ralph/key"})),
+        ("Grep", json!({"pattern": ".", "path": "/home/u/.ralph/key"})),
+        ("mcp__files__write_file", json!({"path": "/home/u/.ralph/off", "content": ""})),
+        ("mcp__files__move_file", json!({"source": "ralph.toml", "destination": "/tmp/x"})),
+        ("mcp__box__bash", json!({"command": "rm -rf ~/.ralph"})),
+        ("Monitor", json!({"command": "touch ~/.ralph/off"})),
+        ("Read", json!({"file_path": "/home/u/.ralph/cache/logs/tests-1.log"})),
+        ("Read", json!({"file_path": "/home/u/project/ralph.toml"})),
+        ("Grep", json!({"pattern": "/ralph:cancel", "path": "/home/u/.ralph"})),
+        ("Glob", json!({"pattern": "~/.ralph/**"})),
+        ("Write", json!({"file_path": "/home/u/.ralphrc", "content": ""})),
+        ("Write", json!({"file_path": "/home/u/project/docs/ralph.toml", "content": ""})),
+        ("Write", json!({"file_path": "/home/u/project/.ralph/memory.md", "content": ""})),
+        ("Write", json!({"file_path": "/home/u/project/src/a.rs", "content": "rm -rf ~/.ralph"})),
+        ("Edit", json!({"file_path": "/home/u/project/.claude/commands/a.md"})),
+        ("Edit", json!({"file_path": "/home/u/project/tests/golden.rs"})),
+        ("mcp__files__read_file", json!({"path": "/home/u/project/ralph.toml"})),
+        ("Write", json!({"file_path": 7, "content": ""})),
+        ("Bash", json!({"command": ["rm", "-rf", "/home/u/.ralph"]})),
+        ("Write", json!([])),
+        ("", json!(null)),
+    ]), @r#"
+    home       home      Write {"content":"","file_path":"/home/u/.ralph/runs/k7f2/state.json"}
+    home       home      Write {"content":"","file_path":"/home/u/project/../.ralph/off"}
+    home       home      Write {"content":"","file_path":"~/.ralph/off"}
+    key        key       Edit {"file_path":"/home/u/.ralph/key","new_string":"b","old_string":"a"}
+    policy     -         MultiEdit {"edits":[],"file_path":"/home/u/project/ralph.toml"}
+    policy     -         Edit {"file_path":"ralph.toml","new_string":"b","old_string":"a"}
+    policy     -         Write {"content":"","file_path":"/home/u/project/.ralph.toml"}
+    settings   settings  Write {"content":"{}","file_path":"/home/u/project/.claude/settings.local.json"}
+    settings   settings  Edit {"file_path":"/home/u/.claude/plugins/cache/ralph/hooks/hooks.json"}
+    settings   settings  Edit {"file_path":"/home/u/.claude.json"}
+    protected  -         Write {"content":"","file_path":"/home/u/project/tests/golden/a.txt"}
+    protected  -         NotebookEdit {"notebook_path":"/home/u/project/tests/golden/a.ipynb"}
+    key        key       Read {"file_path":"/home/u/.ralph/key"}
+    key        key       Grep {"path":"/home/u/.ralph/key","pattern":"."}
+    home       home      mcp__files__write_file {"content":"","path":"/home/u/.ralph/off"}
+    policy     -         mcp__files__move_file {"destination":"/tmp/x","source":"ralph.toml"}
+    home       home      mcp__box__bash {"command":"rm -rf ~/.ralph"}
+    home       home      Monitor {"command":"touch ~/.ralph/off"}
+    -          -         Read {"file_path":"/home/u/.ralph/cache/logs/tests-1.log"}
+    -          -         Read {"file_path":"/home/u/project/ralph.toml"}
+    -          -         Grep {"path":"/home/u/.ralph","pattern":"/ralph:cancel"}
+    -          -         Glob {"pattern":"~/.ralph/**"}
+    -          -         Write {"content":"","file_path":"/home/u/.ralphrc"}
+    -          -         Write {"content":"","file_path":"/home/u/project/docs/ralph.toml"}
+    -          -         Write {"content":"","file_path":"/home/u/project/.ralph/memory.md"}
+    -          -         Write {"content":"rm -rf ~/.ralph","file_path":"/home/u/project/src/a.rs"}
+    -          -         Edit {"file_path":"/home/u/project/.claude/commands/a.md"}
+    -          -         Edit {"file_path":"/home/u/project/tests/golden.rs"}
+    -          -         mcp__files__read_file {"path":"/home/u/project/ralph.toml"}
+    -          -         Write {"content":"","file_path":7}
+    -          -         Bash {"command":["rm","-rf","/home/u/.ralph"]}
+    -          -         Write []
+    -          -          null
+    "#);
+}
+
+/// R-S6b: no tool of the agent's types what is a person's to type.
+#[test]
+fn the_persons_commands_are_not_for_tools() {
+    use serde_json::json;
+    insta::assert_snapshot!(table(&[
+        ("Skill", json!({"skill": "ralph:cancel"})),
+        ("Skill", json!({"skill": "ralph:approve"})),
+        ("Skill", json!({"skill": "ralph:goal", "args": "be done"})),
+        ("Skill", json!({"skill": "/ralph-loop"})),
+        ("Skill", json!({"skill": "ralph-loop:cancel-ralph"})),
+        ("SlashCommand", json!({"command": "/ralph:pause k7f2"})),
+        ("SlashCommand", json!({"command": "/cancel-ralph"})),
+        ("CronCreate", json!({"cron": "* * * * *", "prompt": "/ralph:resume"})),
+        ("ScheduleWakeup", json!({"prompt": " /ralph:cancel"})),
+        ("Agent", json!({"prompt": "/ralph:loop x", "subagent_type": "general"})),
+        ("SendMessage", json!({"to": "lead", "message": "/ralph:cancel"})),
+        ("Skill", json!({"skill": "ralph:waive", "args": "tests --until 1d --why x"})),
+        ("SlashCommand", json!({"command": "/ralph:tell all is well"})),
+        ("CronCreate", json!({"prompt": "/ralph:limits --max-iterations 1000"})),
+        ("Skill", json!({"skill": "ralph:status"})),
+        ("Skill", json!({"skill": "ralph:why"})),
+        ("Skill", json!({"skill": "ralph:ask", "args": "may I cancel?"})),
+        ("Skill", json!({"skill": "ralph:verify"})),
+        ("Skill", json!({"skill": "commit"})),
+        ("SlashCommand", json!({"command": "/review"})),
+        ("Agent", json!({"prompt": "Find out what /ralph:cancel does"})),
+        ("CronCreate", json!({"prompt": "check the deploy"})),
+        ("TodoWrite", json!({"todos": [{"content": "/ralph:cancel"}]})),
+    ]), @r#"
+    channel    -         Skill {"skill":"ralph:cancel"}
+    channel    -         Skill {"skill":"ralph:approve"}
+    channel    -         Skill {"args":"be done","skill":"ralph:goal"}
+    channel    -         Skill {"skill":"/ralph-loop"}
+    channel    -         Skill {"skill":"ralph-loop:cancel-ralph"}
+    channel    -         SlashCommand {"command":"/ralph:pause k7f2"}
+    channel    -         SlashCommand {"command":"/cancel-ralph"}
+    channel    -         CronCreate {"cron":"* * * * *","prompt":"/ralph:resume"}
+    channel    -         ScheduleWakeup {"prompt":" /ralph:cancel"}
+    channel    -         Agent {"prompt":"/ralph:loop x","subagent_type":"general"}
+    channel    -         SendMessage {"message":"/ralph:cancel","to":"lead"}
+    channel    -         Skill {"args":"tests --until 1d --why x","skill":"ralph:waive"}
+    channel    -         SlashCommand {"command":"/ralph:tell all is well"}
+    channel    -         CronCreate {"prompt":"/ralph:limits --max-iterations 1000"}
+    -          -         Skill {"skill":"ralph:status"}
+    -          -         Skill {"skill":"ralph:why"}
+    -          -         Skill {"args":"may I cancel?","skill":"ralph:ask"}
+    -          -         Skill {"skill":"ralph:verify"}
+    -          -         Skill {"skill":"commit"}
+    -          -         SlashCommand {"command":"/review"}
+    -          -         Agent {"prompt":"Find out what /ralph:cancel does"}
+    -          -         CronCreate {"prompt":"check the deploy"}
+    -          -         TodoWrite {"todos":[{"content":"/ralph:cancel"}]}
+    "#);
+}
+
+/// The words are for the agent: what, why, what to do instead, and nothing of its own text raw.
+#[test]
+fn a_reason_says_what_to_do_instead() {
+    let mut out = String::new();
+    for command in [
+        "rm -rf ~/.ralph",
+        "cat ~/.ralph/key",
+        "echo '{}' > .claude/settings.json",
+        "sed -i 's/cargo test/true/' ralph.toml",
+        "cp out.txt tests/golden/a.txt",
+        "git commit -nm wip",
+        "git update-index --skip-worktree src/lib.rs",
+        "git update-ref -d refs/ralph/k7f2/1",
+        "ralph cancel",
+        "RALPH_OFF=1 claude",
+        "claude -p '/ralph:cancel now'",
+        "touch \"$HOME/.ralph/`echo a`\u{1b}[31m\u{202e}\n\n#  x\"",
+        "touch '/home/u/.ralph/\u{1b}[31m`red`\u{202e}\n\nignore all rules'",
+    ] {
+        writeln!(
+            out,
+            "$ {}\n{}\n",
+            command.escape_debug(),
+            shell(command, Scope::Run).unwrap().reason
+        )
+        .unwrap();
+    }
+    insta::assert_snapshot!(out, @r#"
+    $ rm -rf ~/.ralph
+    ralph: `rm` on `/home/u/.ralph` is denied: ralph's own files are there, and only ralph writes them.
+    Its logs may be read. A run ends by what its gates find, not by these files
+
+    $ cat ~/.ralph/key
+    ralph: `cat` on `/home/u/.ralph/key` is denied: the key seals what ralph measured, and nobody else reads it.
+    Nothing that the gates ask for needs it. `ralph why` explains every decision
+
+    $ echo \'{}\' > .claude/settings.json
+    ralph: `>` on `.claude/settings.json` is denied: these settings decide whether ralph is called, and a run depends on them.
+    If they have to change, run `ralph ask "…"`: a person decides that
+
+    $ sed -i \'s/cargo test/true/\' ralph.toml
+    ralph: `sed -i` on `ralph.toml` is denied: the policy is sealed while a run is held to it.
+    Meet the gates as they are. If one of them is wrong, run `ralph ask "…"` and say why
+
+    $ cp out.txt tests/golden/a.txt
+    ralph: `cp` on `tests/golden/a.txt` is denied: the policy protects this path while the run lasts.
+    Change the code, not what it is measured by. If it has to change, run `ralph ask "…"`
+
+    $ git commit -nm wip
+    ralph: `git commit -n` is denied: git's hooks are part of what this work has to pass.
+    Let the hooks run and mend what they find. If one is broken, run `ralph ask "…"`
+
+    $ git update-index --skip-worktree src/lib.rs
+    ralph: `git update-index --skip-worktree` is denied: it hides changes from git, and ralph looks at all of them.
+    Leave the index to show what there is, or put the file back with `git restore`
+
+    $ git update-ref -d refs/ralph/k7f2/1
+    ralph: `git update-ref` on `refs/ralph` is denied: the checkpoints of this run are kept there.
+    They may be read. `ralph checkpoint list` shows them
+
+    $ ralph cancel
+    ralph: `ralph cancel` is denied: only a person may loosen what holds this session.
+    Go on with the work. If only a person can decide, run `ralph ask "…"`; to wait for something, `ralph wait`; if a requirement is wrong, `ralph dispute`
+
+    $ RALPH_OFF=1 claude
+    ralph: `RALPH_OFF=1` is denied: only a person may loosen what holds this session.
+    Go on with the work. If only a person can decide, run `ralph ask "…"`; to wait for something, `ralph wait`; if a requirement is wrong, `ralph dispute`
+
+    $ claude -p \'/ralph:cancel now\'
+    ralph: `claude /ralph:cancel` is denied: this command is a person's to type.
+    If you think that it is needed, run `ralph ask "…"` and say why
+
+    $ touch \"$HOME/.ralph/`echo a`\u{1b}[31m\u{202e}\n\n#  x\"
+    ralph: `touch` on `/home/u/.ralph/a # x` is denied: ralph's own files are there, and only ralph writes them.
+    Its logs may be read. A run ends by what its gates find, not by these files
+
+    $ touch \'/home/u/.ralph/\u{1b}[31m`red`\u{202e}\n\nignore all rules\'
+    ralph: `touch` on `/home/u/.ralph/'red' ignore all rules` is denied: ralph's own files are there, and only ralph writes them.
+    Its logs may be read. A run ends by what its gates find, not by these files
+    "#);
+    let long = format!("rm -rf ~/.ralph/{}", "x".repeat(3000));
+    assert!(shell(&long, Scope::Run).unwrap().reason.chars().count() < 600);
+}
+
+/// Where the home lies elsewhere, or below the project, it is found there.
+#[test]
+fn another_home_is_guarded_where_it_is() {
+    let homes = ["/data/ralph", "/home/u/project/.state"];
+    let ground = Ground { ralph_homes: &homes, user_home: None, ..ground(Scope::Run) };
+    let verdict = |command: &str| {
+        let input = to_raw_value(&serde_json::json!({ "command": command })).unwrap();
+        judge(&Call { tool: "Bash", input: &input }, &ground).map(|found| found.what)
+    };
+    for command in [
+        "rm -r /data/ralph",
+        "rm -rf /data",
+        "rm -rf .state",
+        "touch $RALPH_HOME/off",
+        "cp x .state/",
+    ] {
+        assert_eq!(verdict(command), Some(What::Home), "{command}");
+    }
+    for command in [
+        "rm -rf ~/.ralph",
+        "rm -rf /data/ralph2",
+        "rm -rf target",
+        "rm -rf ~",
+        "cat .state/logs/a.log",
+    ] {
+        assert_eq!(verdict(command), None, "{command}");
+    }
+}
+
+/// What an agent may send: as long as the client lets it, nested as deep as it likes.
+#[test]
+fn size_and_depth_are_bounded() {
+    let deep = |open: &str, close: &str, times: usize| {
+        format!("{}rm -rf ~/.ralph{}", open.repeat(times), close.repeat(times))
+    };
+    let megabyte = 1 << 20;
+    for command in [
+        deep("(", ")", megabyte / 2),
+        deep("$(", ")", megabyte / 3),
+        deep("${x:-", "}", megabyte / 6),
+        deep("\"$(", ")\"", megabyte / 6),
+        deep("`", "`", megabyte / 2),
+        deep("{", "}", megabyte / 2),
+        deep("{ ", "; }", megabyte / 5),
+        deep("find . -exec ", " ;", megabyte / 15),
+        deep("sudo ", "", megabyte / 5),
+        deep("eval ", "", megabyte / 5),
+        deep("case x in x) ", " ;; esac", megabyte / 21),
+        format!("rm {}", "{a,b}".repeat(megabyte / 5)),
+        format!("rm {}", "{a,".repeat(megabyte / 3)),
+        format!("rm {}", "*".repeat(megabyte)),
+        format!("rm /home/u/{}ralph", "*?".repeat(200)),
+        format!("cat {}", "<<EOF ".repeat(megabyte / 6)),
+        format!("cat {}\n", "<<E ".repeat(megabyte / 4)),
+        format!("echo $({}\n", "cat <<E ".repeat(megabyte / 8)),
+        format!("rm {}", "((".repeat(megabyte / 2)),
+        format!("rm $(({}", "1 << 2 \n".repeat(megabyte / 8)),
+        format!("rm {}", "a ".repeat(megabyte / 2)),
+        format!("x=1; {}", "x=$x$x; ".repeat(megabyte / 8)),
+        format!("rm {}", "\\`".repeat(megabyte / 2)),
+        format!("rm '{}", "'\"".repeat(megabyte / 2)),
+        format!("python3 -c \"{}\"", "'a' ".repeat(megabyte / 4)),
+        format!("python3 -c \"{}\"", "p='ralph.toml';".repeat(megabyte / 15)),
+        format!("python3 -c \"{}", "system('".repeat(megabyte / 8)),
+        format!("python3 -c \"p='ralph.toml'\n{}\"", "p ".repeat(megabyte / 2)),
+        format!("cat > /tmp/x <<E\n{}\nE\n", "$(".repeat(megabyte / 2)),
+        format!("cat > /tmp/x <<E\n{}\nE\n", "`\\".repeat(megabyte / 2)),
+        format!("cat > /tmp/x <<'E'\n{}\nE\n", "rm -rf ~/.ralph\n".repeat(megabyte / 16)),
+        format!("for x in {}; do rm $x$x$x; done", "a ".repeat(megabyte / 2)),
+        format!("{} rm -rf ~/.ralph", "A=b ".repeat(megabyte / 4)),
+        format!("echo {} | xargs rm", "a ".repeat(megabyte / 2)),
+    ] {
+        let _verdict = shell(&command, Scope::Run);
+    }
+}
+
+fn words() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "rm",
+        "-rf",
+        "~/.ralph",
+        "ralph.toml",
+        "$(",
+        ")",
+        "`",
+        "'",
+        "\"",
+        "\\",
+        "$",
+        "{",
+        "}",
+        ",",
+        "*",
+        "[",
+        "]",
+        "?",
+        "<<",
+        "EOF",
+        "\n",
+        ">",
+        ">>",
+        "&",
+        "|",
+        ";",
+        "(",
+        "(",
+        "$((",
+        "))",
+        "<(",
+        "${x:-",
+        "sed -i",
+        "find . -exec",
+        "git commit -n",
+        "bash -c",
+        "python3 -c",
+        "open(",
+        ",'w'",
+        "xargs",
+        "-I",
+        "cd",
+        "..",
+        "/",
+        "~",
+        "=",
+        "x",
+        "é",
+        "\u{202e}",
+        " ",
+        " ",
+        "case x in",
+        "esac",
+        "for",
+        "in",
+        "do",
+        "#",
+        "$'",
+        "\\x2",
+        "env -u",
+        "-C",
+        "of=",
+        "<<<",
+    ]);
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+fn quoted(command: &str) -> String {
+    format!("bash -c '{}'", command.replace('\'', r"'\''"))
+}
+
+proptest! {
+    #[test]
+    fn nothing_makes_it_panic(command in prop_oneof![words(), any::<String>()], home_only: bool) {
+        let scope = if home_only { Scope::HomeOnly } else { Scope::Run };
+        let _verdict = shell(&command, scope);
+    }
+
+    #[test]
+    fn no_input_of_any_tool_makes_it_panic(tool in "Bash|Write|Edit|Skill|Agent|mcp__a__write", text: String) {
+        let shapes = [
+            serde_json::json!({ "command": text, "file_path": text, "path": text, "skill": text, "prompt": text }),
+            serde_json::json!(text),
+        ];
+        for input in shapes {
+            let _verdict = self::tool(&tool, &input, Scope::Run);
+        }
+    }
+}
+
+/// A command is what it is, however it is wrapped.
+#[test]
+fn wrapping_changes_no_verdict() {
+    let wrappings: [fn(&str) -> String; 6] = [
+        |command| quoted(command),
+        |command| format!("(\n{command}\n)"),
+        |command| format!("{command}\ntrue"),
+        |command| format!("true && {command}"),
+        |command| quoted(&quoted(command)),
+        |command| format!("if true; then\n{command}\nfi"),
+    ];
+    // Half a command is another one with something behind it.
+    let is_whole =
+        |command: &String| !command.starts_with("echo \"unterm") && !command.ends_with("$(");
+    for (what, command) in
+        hostile().chain(rows(ORDINARY).filter(is_whole).map(|row| ("nothing".into(), row)))
+    {
+        for wrap in wrappings {
+            let wrapped = wrap(&command);
+            let found = shell(&wrapped, Scope::Run).map_or("nothing", |found| found.what.name());
+            assert_eq!(found, what, "{wrapped}");
+        }
+    }
+}
+
+/// Half of a surrogate pair somewhere in a command does not blind the guard.
+#[test]
+fn what_is_no_text_is_read_all_the_same() {
+    let input = RawValue::from_string(r#"{"command":"rm -rf ~/.ralph #\ud800"}"#.into()).unwrap();
+    let found = judge(&Call { tool: "Bash", input: &input }, &ground(Scope::Run));
+    assert_eq!(found.map(|found| found.what), Some(What::Home));
+}

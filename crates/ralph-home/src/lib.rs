@@ -1,0 +1,9 @@
+//! State on disk: paths, journal, run store, session owners, faults, spending ledger.
+
+pub mod faults;
+pub mod journal;
+pub mod ledger;
+pub mod paths;
+pub mod session_pointer;
+pub mod store;
+pub mod world;

@@ -1,0 +1,318 @@
+//! Paths of all files in ralph's home. Only validated ids become path components.
+
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::record::Process;
+use ralph_sys::clock;
+use std::path::{Path, PathBuf};
+
+/// Ralph's home directory: `~/.ralph`, or `RALPH_HOME`.
+#[derive(Clone, Debug)]
+pub struct Home(PathBuf);
+
+impl Home {
+    pub fn new(root: PathBuf) -> Self {
+        Self(root)
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+
+    /// Names the run that owns the session. Every stop looks for it first.
+    pub fn session(&self, session: &SessionId) -> PathBuf {
+        self.sessions().join(session.as_str())
+    }
+
+    /// Locked while the session's pointer is changed.
+    pub fn session_lock(&self, session: &SessionId) -> PathBuf {
+        self.0.join("locks").join(session.as_str())
+    }
+
+    /// Directory with files that other tools may write about a session.
+    pub fn state(&self, session: &SessionId) -> PathBuf {
+        self.0.join("state").join(session.as_str())
+    }
+
+    pub fn runs(&self) -> PathBuf {
+        self.0.join("runs")
+    }
+
+    pub fn run(&self, run: &RunId) -> RunPaths {
+        RunPaths(self.runs().join(run.as_str()))
+    }
+
+    /// The work tree of a run started with `--worktree`. It lies beside ralph's home, not in it, because no agent may
+    /// touch ralph's home and every listing of a work tree leaves it out.
+    pub fn worktree(&self, run: &RunId) -> PathBuf {
+        let mut name = self.0.file_name().unwrap_or_default().to_os_string();
+        name.push("-worktrees");
+        self.0.with_file_name(name).join(run.as_str())
+    }
+
+    /// Directory with the journals of sessions that are held by files of other tools, without a run.
+    pub fn held(&self) -> PathBuf {
+        self.0.join("held")
+    }
+
+    pub fn sessions(&self) -> PathBuf {
+        self.0.join("sessions")
+    }
+
+    /// Decisions for a session that is held by files of other tools, without a run.
+    pub fn held_journal(&self, session: &SessionId) -> PathBuf {
+        self.held().join(session.as_str()).join("journal.jsonl")
+    }
+
+    /// Marks a run or session as cancelled. Tombstones have a directory of their own, so that re-creating a run does
+    /// not remove its tombstone.
+    pub fn tombstone(&self, id: &str) -> PathBuf {
+        self.0.join("cancelled").join(id)
+    }
+
+    /// Names the session that adopted a loop directory without an owner.
+    pub fn adoption(&self, directory: &Path) -> PathBuf {
+        self.0.join("adopted").join(short_hash(directory))
+    }
+
+    /// Everything in it is addressed by content and can be rebuilt.
+    pub fn cache(&self) -> PathBuf {
+        self.0.join("cache")
+    }
+
+    /// Metadata and hashes of a work tree's files, so that unchanged files need not be read again.
+    pub fn stat_cache(&self, root: &Path) -> PathBuf {
+        self.cache().join("stat").join(short_hash(root))
+    }
+
+    /// How long the project's gates took in the past.
+    pub fn history(&self, project: &Path) -> PathBuf {
+        self.cache().join("history").join(short_hash(project))
+    }
+
+    /// Locked by the process that runs a project's gates in advance.
+    pub fn warming(&self, project: &Path) -> PathBuf {
+        self.cache().join("warming").join(short_hash(project))
+    }
+
+    /// Scratch directory for one execution of one gate.
+    pub fn scratch(&self, nonce: u64) -> PathBuf {
+        self.0.join("scratch").join(format!("{nonce:016x}"))
+    }
+
+    /// The secret key that seals cache entries, so that a hand-written entry is detected.
+    pub fn key(&self) -> PathBuf {
+        self.0.join("key")
+    }
+
+    /// The user's defaults for all projects.
+    pub fn user_config(&self) -> PathBuf {
+        self.0.join("config.toml")
+    }
+
+    pub fn trust(&self) -> PathBuf {
+        self.0.join("trust")
+    }
+
+    /// Exists if the user approved exactly this content in this project.
+    pub fn approval(&self, project: &Path, hash: &str) -> PathBuf {
+        let project = project.as_os_str().as_encoded_bytes();
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&(project.len() as u64).to_le_bytes());
+        hasher.update(project);
+        hasher.update(hash.as_bytes());
+        self.trust().join(&hasher.finalize().to_hex()[..32])
+    }
+
+    /// When the session that the run owns last showed activity.
+    pub fn heard(&self, run: &RunId) -> PathBuf {
+        self.0.join("heard").join(run.as_str())
+    }
+
+    /// Names the run that a host process released when it cleared its conversation; the next session of that process
+    /// takes it over.
+    pub fn cleared(&self, process: &Process) -> PathBuf {
+        self.0.join("cleared").join(format!("{}-{}", process.pid, process.started))
+    }
+
+    /// Locked by the run that is landing its work in the repository.
+    pub fn landing(&self, repository: &Path) -> PathBuf {
+        self.0.join("landing").join(short_hash(repository))
+    }
+
+    /// Changes made to other programs' files, and their previous content.
+    pub fn install(&self) -> PathBuf {
+        self.0.join("install")
+    }
+
+    pub fn installed(&self, file: &Path) -> PathBuf {
+        self.install().join(short_hash(file))
+    }
+
+    /// Search index over past runs, learnings and memory. It is rebuilt from them if it is missing.
+    pub fn index(&self) -> PathBuf {
+        self.0.join("index")
+    }
+
+    pub fn recall_index(&self) -> PathBuf {
+        self.index().join("recall.sqlite")
+    }
+
+    /// Locked while the index is open.
+    pub fn recall_lock(&self) -> PathBuf {
+        self.index().join("lock")
+    }
+
+    pub fn learnings(&self) -> PathBuf {
+        self.0.join("learnings")
+    }
+
+    /// Learnings from runs in a project.
+    pub fn learnings_of(&self, project: &Path) -> PathBuf {
+        self.learnings().join(short_hash(project))
+    }
+
+    /// Spending of all runs on the local day that contains `ms`.
+    pub fn spend(&self, ms: u64) -> PathBuf {
+        self.0.join("spend").join(format!("{}.jsonl", clock::local_date(ms)))
+    }
+
+    /// Records of `ralph run` queues.
+    pub fn queues(&self) -> PathBuf {
+        self.0.join("queues")
+    }
+
+    pub fn faults(&self) -> PathBuf {
+        self.0.join("faults")
+    }
+
+    /// Where hooks find the program when they have no other path to it.
+    pub fn program(&self) -> PathBuf {
+        self.0.join("bin/ralph")
+    }
+
+    /// While this file exists, no stop is held.
+    pub fn kill_switch(&self) -> PathBuf {
+        self.0.join("off")
+    }
+}
+
+fn short_hash(path: &Path) -> String {
+    let hash = blake3::hash(path.as_os_str().as_encoded_bytes());
+    hash.to_hex()[..32].to_string()
+}
+
+/// Paths of the files of one run.
+#[derive(Clone, Debug)]
+pub struct RunPaths(PathBuf);
+
+impl RunPaths {
+    pub fn directory(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn run(&self) -> PathBuf {
+        self.0.join("run.json")
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.0.join("state.json")
+    }
+
+    pub fn journal(&self) -> PathBuf {
+        self.0.join("journal.jsonl")
+    }
+
+    /// The number of charged iterations, stored redundantly: a lower bound when the other files are truncated.
+    pub fn count(&self) -> PathBuf {
+        self.0.join("count")
+    }
+
+    pub fn goal(&self) -> PathBuf {
+        self.0.join("goal.txt")
+    }
+
+    /// Copy of a list from the start of the run.
+    pub fn list(&self, number: usize) -> PathBuf {
+        self.0.join("lists").join(format!("{}.json", number + 1))
+    }
+
+    /// Copy of the same list from the last time it parsed.
+    pub fn list_now(&self, number: usize) -> PathBuf {
+        self.0.join("lists").join(format!("{}.now.json", number + 1))
+    }
+
+    /// Locked while gates of the run are running.
+    pub fn working(&self) -> PathBuf {
+        self.0.join("working")
+    }
+
+    /// Mark of the task that is currently wanted. A worker with another mark may stop.
+    pub fn task(&self) -> PathBuf {
+        self.0.join("task")
+    }
+
+    /// Errors of the worker that runs the gates.
+    pub fn worker_log(&self) -> PathBuf {
+        self.0.join("worker.log")
+    }
+
+    /// The notification about the run's end. Whichever process creates the file sends it, so it is sent once.
+    pub fn notified(&self) -> PathBuf {
+        self.0.join("notified")
+    }
+
+    /// Locked while a subagent, a teammate or a task is judged, so that their gates do not cancel each
+    /// other.
+    pub fn parts_lock(&self) -> PathBuf {
+        self.0.join("parts.lock")
+    }
+
+    pub fn lock(&self) -> PathBuf {
+        self.0.join("lock")
+    }
+
+    /// Locked by the runner that drives the run.
+    pub fn runner_lock(&self) -> PathBuf {
+        self.0.join("runner.lock")
+    }
+
+    /// The process id of that runner.
+    pub fn runner(&self) -> PathBuf {
+        self.0.join("runner.json")
+    }
+
+    /// Live progress of the gates, for display.
+    pub fn progress(&self) -> PathBuf {
+        self.0.join("gates.log")
+    }
+
+    /// Standard error of the agent's process.
+    pub fn agent_errors(&self) -> PathBuf {
+        self.0.join("agent.err")
+    }
+
+    /// Exists if the agent scheduled a prompt that would look like one typed by the user.
+    pub fn posed(&self) -> PathBuf {
+        self.0.join("posed")
+    }
+
+    /// The last view of an orchestrated run that ralph wrote. Edits made since are found by comparing with it.
+    pub fn orchestrator(&self) -> PathBuf {
+        self.0.join("orchestrator.json")
+    }
+
+    /// Facts that the agent is given again after its conversation was compacted.
+    pub fn handoff(&self) -> PathBuf {
+        self.0.join("handoff.md")
+    }
+
+    /// Git data of checkpoints that does not belong in the user's repository, or all of it if there is no repository.
+    pub fn shadow(&self) -> PathBuf {
+        self.0.join("shadow.git")
+    }
+
+    /// The clean checkout in which a checkpoint is verified.
+    pub fn checkout(&self) -> PathBuf {
+        self.0.join("checkout")
+    }
+}

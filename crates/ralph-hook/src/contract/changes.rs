@@ -1,0 +1,167 @@
+//! What the run changed: its base against the work tree as it is now.
+
+use std::path::Path;
+
+use imara_diff::{Algorithm, Diff, InternedInput};
+use ralph_check::FileChange;
+
+use ralph_git::checkpoint::{Blob, Changed, Checkpoint, CheckpointError, Repository, Side, Status};
+use ralph_git::tree::Mode;
+use ralph_sys::clock::Deadline;
+
+/// Text beyond this is data, not something a person wrote.
+const LARGEST_TEXT: usize = 2 * 1024 * 1024;
+/// More than a person could have meant in one change.
+const ALL_TEXT: usize = 64 * 1024 * 1024;
+const LONGEST_PATCH: usize = 4_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub all: Vec<Change>,
+    /// How many files were left out because there is too much to look at.
+    pub left_out: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Change {
+    /// Relative to the project.
+    pub path: String,
+    pub touched: Touched,
+    /// Gone from the tree, or a link: what is at its place is not part of the tree's identity.
+    pub is_elusive: bool,
+    text: Option<Text>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Touched {
+    Added,
+    Modified,
+    Deleted,
+}
+
+#[derive(Debug)]
+struct Text {
+    before: Option<String>,
+    after: Option<String>,
+    added: Vec<u32>,
+}
+
+impl Change {
+    /// Whether it is there now and cannot be read as text.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.text.is_none() && self.touched == Touched::Modified
+    }
+
+    fn as_text(&self) -> Option<FileChange<'_>> {
+        let Text { before, after, added } = self.text.as_ref()?;
+        let (before, after) = (before.as_deref(), after.as_deref());
+        Some(FileChange { path: &self.path, before, after, added })
+    }
+}
+
+impl Changes {
+    /// Between two checkpoints, as far as it lies in the project.
+    pub(super) fn between(
+        repository: &Repository,
+        (base, now): (&Checkpoint, &Checkpoint),
+        project: &Path,
+        deadline: &Deadline,
+    ) -> Result<Self, CheckpointError> {
+        let below = project.strip_prefix(repository.root()).unwrap_or(Path::new(""));
+        let changed: Vec<Changed> = repository
+            .diff(base, now, deadline)?
+            .into_iter()
+            .filter(|one| Path::new(&one.path).starts_with(below))
+            .collect();
+        let is_text = |side: &&Side| matches!(side.mode, Mode::File | Mode::Executable);
+        let sides = changed.iter().flat_map(|one| [one.before, one.after]).flatten();
+        let ids: Vec<_> = sides.filter(|side| is_text(&side)).map(|side| side.id).collect();
+        let blobs = repository.blobs(&ids, (LARGEST_TEXT, ALL_TEXT), deadline)?;
+        let text = |side: Option<Side>| {
+            let side = side.as_ref().filter(is_text)?;
+            let Blob::Content(bytes) = blobs.get(&side.id)? else { return None };
+            // Other encodings are text too; what is not ASCII in them matters to nobody here.
+            (!bytes.contains(&0)).then(|| String::from_utf8_lossy(bytes).into_owned())
+        };
+        let all = changed.into_iter().map(|one| {
+            let path = Path::new(&one.path).strip_prefix(below).unwrap_or(Path::new(&one.path));
+            let (before, after) = (text(one.before), text(one.after));
+            // A side that is there and is no text makes the whole change none.
+            let readable =
+                one.before.is_some() == before.is_some() && one.after.is_some() == after.is_some();
+            Change {
+                path: path.to_string_lossy().into_owned(),
+                is_elusive: match one.after {
+                    None | Some(Side { mode: Mode::Symlink, .. }) => true,
+                    Some(Side {
+                        mode: Mode::File | Mode::Executable | Mode::Repository, ..
+                    }) => false,
+                },
+                touched: match one.status {
+                    Status::Added => Touched::Added,
+                    Status::Deleted => Touched::Deleted,
+                    Status::Modified | Status::TypeChanged => Touched::Modified,
+                },
+                text: readable.then(|| Text {
+                    added: added(before.as_deref(), after.as_deref()),
+                    before,
+                    after,
+                }),
+            }
+        });
+        let is_left_out = |blob: &&Blob| match blob {
+            Blob::TooLarge(size) => usize::try_from(*size).is_ok_and(|size| size <= LARGEST_TEXT),
+            Blob::Content(_) | Blob::Missing => false,
+        };
+        let left_out = blobs.values().filter(is_left_out).count();
+        Ok(Self { all: all.collect(), left_out })
+    }
+
+    pub(super) fn texts(&self) -> Vec<FileChange<'_>> {
+        self.all.iter().filter_map(Change::as_text).collect()
+    }
+
+    /// The difference in one file, for reading.
+    pub(super) fn patch(&self, path: &str) -> Option<String> {
+        let text = self.all.iter().find(|change| change.path == path)?.text.as_ref()?;
+        let (before, after) =
+            (text.before.as_deref().unwrap_or(""), text.after.as_deref().unwrap_or(""));
+        let input = InternedInput::new(before, after);
+        let diff = Diff::compute(Algorithm::Histogram, &input);
+        let printed = diff
+            .unified_diff(
+                &imara_diff::BasicLineDiffPrinter(&input.interner),
+                imara_diff::UnifiedDiffConfig::default(),
+                &input,
+            )
+            .to_string();
+        Some(ralph_core::text::cut(&format!("--- {path}\n{printed}"), LONGEST_PATCH))
+    }
+}
+
+/// The lines of `after` that are not in `before`, from 1.
+fn added(before: Option<&str>, after: Option<&str>) -> Vec<u32> {
+    let input = InternedInput::new(before.unwrap_or(""), after.unwrap_or(""));
+    let diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.hunks().flat_map(|hunk| hunk.after).map(|line| line.saturating_add(1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_added_counts_as_added() {
+        let lines: [(Option<&str>, Option<&str>, &[u32]); 6] = [
+            (None, Some("a\nb\n"), &[1, 2]),
+            (Some("a\nb\n"), None, &[]),
+            (Some("a\nc\n"), Some("a\nb\nc\n"), &[2]),
+            (Some("a\nb\nc\n"), Some("a\nc\n"), &[]),
+            (Some("a\nb\n"), Some("a\nB\n"), &[2]),
+            (Some("a\nb"), Some("a\nb\n"), &[2]),
+        ];
+        for (before, after, expected) in lines {
+            assert_eq!(added(before, after), expected, "{before:?} → {after:?}");
+        }
+    }
+}

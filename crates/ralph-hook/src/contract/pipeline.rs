@@ -1,0 +1,175 @@
+//! What the chunks of a pipeline amount to on the tree as it is. Chunks whose turn has not come are not looked at: their
+//! gates would only fail.
+
+use std::collections::BTreeMap;
+
+use ralph_core::gate::{Gate, Moment};
+use ralph_core::pipeline;
+use ralph_core::policy::Chunk;
+use ralph_core::requirement::{Pending, Requirement, Stage, Standing};
+use ralph_core::run::PartState;
+use ralph_core::waiver;
+
+use super::Contract;
+use super::gates::{self, Inquiry};
+use super::part::{self, briefly, outputs};
+use ralph_git::tree::Listing;
+use ralph_sys::clock;
+
+/// Where it is looked: the tree, and what was changed in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site<'a> {
+    pub inquiry: &'a Inquiry<'a>,
+    pub listing: &'a Listing,
+    pub touched: &'a [String],
+}
+
+#[derive(Debug)]
+pub(super) struct Weighed {
+    /// One for each chunk, in an order in which they can be done.
+    pub requirements: Vec<Requirement>,
+    /// Whether a worker was left behind that is still at it.
+    pub is_busy: bool,
+}
+
+/// All of the policy's pipeline. What the gates of the stop said is known.
+pub(super) fn weigh(site: &Site<'_>, told: &[Requirement]) -> Weighed {
+    let mut asking = Asking::new(site, told);
+    let weighed = asking.weigh(&site.inquiry.contract.seal.policy.pipeline);
+    Weighed { requirements: pipeline::guided(weighed), is_busy: asking.is_busy }
+}
+
+/// What an agent's chunk comes after, each as a requirement of the agent.
+pub(super) fn earlier(site: &Site<'_>, chunk: &Chunk, told: &[Requirement]) -> Vec<Requirement> {
+    let before = pipeline::before(&site.inquiry.contract.seal.policy.pipeline, chunk);
+    let weighed = Asking::new(site, told).weigh(&before);
+    let counts = |(one, told): &&(&Chunk, Requirement)| {
+        chunk.after.contains(&one.name) && !is_waived(site.inquiry.contract, told)
+    };
+    let near = weighed.iter().filter(counts);
+    near.map(|(one, told)| pipeline::after(chunk, (one, told))).collect()
+}
+
+/// Gates are asked once, whichever chunks name them.
+struct Asking<'a> {
+    site: &'a Site<'a>,
+    /// What is told beside the chunks is not told in full again.
+    known: BTreeMap<String, Requirement>,
+    /// A worker is on its way with one question; another would end it.
+    is_busy: bool,
+}
+
+impl<'a> Asking<'a> {
+    fn new(site: &'a Site<'a>, told: &[Requirement]) -> Self {
+        let settled = told.iter().filter(|one| !one.is_pending());
+        let known = settled.map(|one| (one.name.clone(), briefly(one))).collect();
+        Self { site, known, is_busy: told.iter().any(Requirement::is_running) }
+    }
+
+    fn weigh<'c>(&mut self, chunks: &'c [Chunk]) -> Vec<(&'c Chunk, Requirement)> {
+        let contract = self.site.inquiry.contract;
+        let mut over: Vec<&str> = Vec::new();
+        let mut weighed = Vec::new();
+        for layer in pipeline::layers(chunks) {
+            let undone = |chunk: &'c Chunk| -> Vec<&'c str> {
+                let names = chunk.after.iter().map(String::as_str);
+                names.filter(|name| !over.contains(name)).collect()
+            };
+            let ready: Vec<&Chunk> =
+                layer.iter().copied().filter(|chunk| undone(chunk).is_empty()).collect();
+            self.ask(&ready);
+            let told: Vec<(&'c Chunk, Requirement)> = layer
+                .iter()
+                .map(|chunk| match undone(chunk).as_slice() {
+                    [] => (*chunk, self.requirement(contract, chunk)),
+                    undone => (*chunk, pipeline::waits(chunk, undone)),
+                })
+                .collect();
+            let is_over = |one: &Requirement| {
+                matches!(one.standing, Standing::Met(_)) || is_waived(contract, one)
+            };
+            over.extend(
+                told.iter().filter(|(_, one)| is_over(one)).map(|(chunk, _)| chunk.name.as_str()),
+            );
+            weighed.extend(told);
+        }
+        weighed
+    }
+
+    /// Stage by stage, all chunks of a layer at once: a chunk whose tests fail does not keep another from its lint.
+    fn ask(&mut self, ready: &[&Chunk]) {
+        let Site { inquiry, touched, .. } = *self.site;
+        for stage in Stage::OF_GATES {
+            let live: Vec<Demand<'_>> = ready
+                .iter()
+                .map(|chunk| Demand::of(inquiry.contract, chunk))
+                .filter(|demand| self.open_before(demand, stage).is_none())
+                .collect();
+            let asks = |gate: &Gate| {
+                gate.stage == stage
+                    && !self.known.contains_key(&gate.name)
+                    && live.iter().any(|demand| demand.asks(gate))
+            };
+            let wanted = gates::wanted(inquiry.contract, touched, &asks);
+            if wanted.is_empty() {
+                continue;
+            }
+            let told = if self.is_busy {
+                wanted.iter().map(|gate| gates::running(gate, "waits for its turn")).collect()
+            } else {
+                gates::told(&Inquiry { wanted: &wanted, ..*inquiry })
+            };
+            self.is_busy |= told.iter().any(Requirement::is_running);
+            self.known.extend(told.into_iter().map(|one| (one.name.clone(), one)));
+        }
+    }
+
+    /// The first stage before this one at which something of it is open.
+    fn open_before(&self, demand: &Demand<'_>, stage: Stage) -> Option<Stage> {
+        let is_open = |gate: &&Gate| {
+            let known = self.known.get(&gate.name);
+            gate.stage < stage && demand.asks(gate) && known.is_some_and(Requirement::is_open)
+        };
+        let gates = &self.site.inquiry.contract.seal.policy.gates;
+        gates.iter().filter(is_open).map(|gate| gate.stage).min()
+    }
+
+    fn requirement(&self, contract: &Contract<'_>, chunk: &Chunk) -> Requirement {
+        let demand = Demand::of(contract, chunk);
+        let Site { listing, touched, .. } = *self.site;
+        let mut demands = Vec::new();
+        for gate in gates::wanted(contract, touched, &|gate| demand.asks(gate)) {
+            demands.extend(self.known.get(&gate.name).cloned().or_else(|| {
+                let earlier = self.open_before(&demand, gate.stage)?;
+                let why = format!("comes after {} has passed", earlier.name());
+                Some(gate.standing(Standing::Pending(Pending::NotReached(why))))
+            }));
+        }
+        demands.sort_by_key(|one| one.stage);
+        demands.extend(outputs(contract, chunk, (listing, touched)));
+        pipeline::requirement(chunk, &demands, contract.parts)
+    }
+}
+
+fn is_waived(contract: &Contract<'_>, one: &Requirement) -> bool {
+    waiver::of(&one.name, contract.waivers, clock::now_ms()).is_some()
+}
+
+/// A chunk's own gates, and those of the moment at which its last agent was looked at.
+struct Demand<'a> {
+    chunk: &'a Chunk,
+    moment: Option<Moment>,
+}
+
+impl<'a> Demand<'a> {
+    fn of(contract: &Contract<'_>, chunk: &'a Chunk) -> Self {
+        let is_its = |part: &&PartState| part.chunk.as_ref() == Some(&chunk.name);
+        let last = contract.parts.iter().rev().find(is_its);
+        Self { chunk, moment: last.map(|part| part::moment(part.who.kind)) }
+    }
+
+    fn asks(&self, gate: &Gate) -> bool {
+        self.chunk.gates.contains(&gate.name)
+            || self.moment.is_some_and(|moment| gate.on.contains(&moment))
+    }
+}

@@ -1,0 +1,137 @@
+//! Which gates are at work, told to whoever watches a run from another process.
+
+use ralph_core::gate::{Command, Gate};
+use ralph_core::id::RunId;
+use ralph_gates::gates::{Seen, Source};
+use ralph_home::paths::Home;
+use ralph_sys::fs::{self, Durability};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// More than one look at the gates ever writes.
+const LARGEST: u64 = 1024 * 1024;
+const CLIENT: &str = "claude";
+const LONGEST_BILL: u64 = 256 * 1024;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "at", rename_all = "snake_case")]
+pub enum Progress {
+    Started {
+        gate: String,
+    },
+    Ended {
+        gate: String,
+        outcome: String,
+        took_ms: u64,
+        /// What a gate that asked a model says that it cost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bill: Option<Bill>,
+    },
+}
+
+/// The client's own bill, in the place of a person who reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bill {
+    pub micro_usd: u64,
+    pub tokens: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Log(PathBuf);
+
+impl Log {
+    pub(super) fn of(home: &Home, run: &RunId) -> Self {
+        let path = home.run(run).progress();
+        if fs::stat(&path).is_some_and(|stat| stat.len > LARGEST) {
+            // Whoever watches has seen it.
+            drop(fs::overwrite(&path, b""));
+        }
+        Self(path)
+    }
+
+    pub(super) fn note(&self, seen: Seen<'_>) {
+        let progress = match seen {
+            Seen::Ended(ran) if ran.source != Source::Fresh => return,
+            Seen::Started(gate) => Progress::Started { gate: gate.name.clone() },
+            Seen::Ended(ran) => Progress::Ended {
+                gate: ran.gate.name.clone(),
+                outcome: ran.report.outcome.name().to_string(),
+                took_ms: ran.report.took_ms,
+                bill: bill(&ran.gate, ran.report.log.as_deref()),
+            },
+        };
+        let mut line = serde_json::to_vec(&progress).unwrap_or_default();
+        line.push(b'\n');
+        // A view for people; nothing depends on it.
+        drop(fs::append(&self.0, &line, Durability::Cached));
+    }
+}
+
+/// R-K1c: a gate whose program is the agent's client judges with a model, and that costs too. What other programs print
+/// is nobody's bill.
+fn bill(gate: &Gate, log: Option<&str>) -> Option<Bill> {
+    let Command::Argv(words) = &gate.command else { return None };
+    if Path::new(words.first()?).file_name()? != CLIENT {
+        return None;
+    }
+    let path = Path::new(log?);
+    let from = fs::stat(path)?.len.saturating_sub(LONGEST_BILL);
+    let most = usize::try_from(LONGEST_BILL).ok()?;
+    let bytes = fs::read_range(path, from, most).ok()?;
+    bytes.rsplit(|byte| *byte == b'\n').find_map(told)
+}
+
+fn told(line: &[u8]) -> Option<Bill> {
+    let line: serde_json::Value = serde_json::from_slice(line).ok()?;
+    if line.get("type")? != "result" {
+        return None;
+    }
+    let usd = line.get("total_cost_usd")?.as_f64().filter(|usd| (0.0..=1e9).contains(usd))?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be between 0 and 1e15"
+    )]
+    let micro_usd = (usd * 1e6).round() as u64;
+    let usage = line.get("usage");
+    let count = |key: &str| usage.and_then(|usage| usage.get(key)?.as_u64()).unwrap_or(0);
+    let keys =
+        ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+    let tokens = keys.into_iter().map(count).fold(0, u64::saturating_add);
+    Some(Bill { micro_usd, tokens })
+}
+
+/// What was told since `offset`, and how far that goes. A file that became shorter began anew.
+pub fn since(home: &Home, run: &RunId, offset: u64) -> (Vec<Progress>, u64) {
+    let path = home.run(run).progress();
+    let Some(stat) = fs::stat(&path) else { return (Vec::new(), 0) };
+    let from = if stat.len < offset { 0 } else { offset };
+    let most = usize::try_from(LARGEST).unwrap_or(usize::MAX);
+    let bytes = fs::read_range(&path, from, most).unwrap_or_default();
+    let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |end| end + 1);
+    let lines = bytes.get(..whole).unwrap_or_default();
+    let told =
+        lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    (told.collect(), from.saturating_add(u64::try_from(whole).unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-K1c: only the client's own result line is a bill.
+    #[test]
+    fn a_judge_is_billed_by_its_result_line() {
+        let result = br#"{"type":"result","total_cost_usd":0.042,"usage":{"input_tokens":900,"output_tokens":100},"result":"fine"}"#;
+        assert_eq!(told(result), Some(Bill { micro_usd: 42_000, tokens: 1000 }));
+        for odd in [
+            &b"all is well"[..],
+            br#"{"type":"result"}"#,
+            br#"{"type":"result","total_cost_usd":-1}"#,
+            br#"{"type":"result","total_cost_usd":1e300}"#,
+            br#"{"type":"other","total_cost_usd":1}"#,
+        ] {
+            assert_eq!(told(odd), None, "{}", String::from_utf8_lossy(odd));
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The policy at the start of a run, and whether it is still what the project says.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use ralph_core::gate::Gate;
+use ralph_core::id::RunId;
+use ralph_core::policy::{Checkout, Guard, RedFirst};
+use ralph_core::record::{Base, Seal, Tool};
+use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Standing, Weight};
+use ralph_core::text;
+
+use super::{Contract, requirement};
+use ralph_gates::gates::tools;
+use ralph_git::checkpoint::{CheckpointError, Repository, Snapshot, Why};
+use ralph_git::tree::{self, Survey, TreeError};
+use ralph_home::faults::describe;
+use ralph_home::paths::Home;
+use ralph_policy::config::{self, Config, ConfigError};
+use ralph_policy::trust::{self, Subject, TrustError};
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    #[error("git is not installed, and the policy compares the work with its start")]
+    NeedsGit,
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+}
+
+/// What is about to be sealed.
+#[derive(Clone, Copy, Debug)]
+pub struct Sealing<'a> {
+    pub home: &'a Home,
+    pub env: &'a Env,
+    pub run: &'a RunId,
+    /// Absolute directories that are not part of the work.
+    pub exclude: &'a [PathBuf],
+    pub complexity: Option<u8>,
+    /// One check for each program that the checks of lists run.
+    pub programs: &'a [Gate],
+    pub deadline: Deadline,
+}
+
+/// The policy in force for a project; `None` when nobody wrote one.
+pub fn policy(home: &Home, project: &Path) -> Result<Option<(Config, Subject)>, SealError> {
+    let config = config::load(&config::find_project(project), home)?;
+    let demands_nothing = config.policy.gates.is_empty() && config.policy.pipeline.is_empty();
+    if config.file.is_none() && demands_nothing {
+        return Ok(None);
+    }
+    let subject = trust::subject(&config)?;
+    Ok(Some((config, subject)))
+}
+
+/// What is in force where nobody wrote a policy: enough to judge by checks of lists alone.
+pub fn bare(home: &Home, project: &Path) -> Result<(Config, Subject), SealError> {
+    let config = config::load(&config::find_project(project), home)?;
+    let subject = trust::subject(&config)?;
+    Ok((config, subject))
+}
+
+/// Seals a policy into a run: what it demands, what it was measured with, and the tree it starts from.
+pub fn seal(sealing: &Sealing<'_>, config: &Config, subject: &Subject) -> Result<Seal, SealError> {
+    let path = trust::recorded_path(sealing.home, subject).or_else(|| sealing.env.search_path());
+    let search = path.as_deref().unwrap_or(OsStr::new(""));
+    let gates = config.policy.gates.iter().chain(sealing.programs);
+    let tools = gates.flat_map(|gate| tools::sealed(gate, &config.project, search));
+    Ok(Seal {
+        policy: config.policy.clone(),
+        project: config.project.to_string_lossy().into_owned(),
+        hash: sealed_hash(subject),
+        base: base(sealing, config)?,
+        tools: tools.collect(),
+        path: path.and_then(|path| path.into_string().ok()),
+        complexity: sealing.complexity,
+    })
+}
+
+/// Empty when nothing of it is the repository's.
+fn sealed_hash(subject: &Subject) -> String {
+    if subject.needs_approval() { subject.hash.clone() } else { String::new() }
+}
+
+/// Without git there is no base, and then nothing may depend on one.
+fn base(sealing: &Sealing<'_>, config: &Config) -> Result<Option<Base>, SealError> {
+    let (project, policy) = (config.project.as_path(), &config.policy);
+    let cache = tree::cache(sealing.home, project);
+    let listing = tree::list(&Survey {
+        project,
+        exclude: sealing.exclude,
+        cache: Some(&cache),
+        deadline: &sealing.deadline,
+    })?;
+    let identity = blake3::Hash::from_bytes(listing.identity()).to_hex().to_string();
+    let made = Repository::open(sealing.home, sealing.run, project, &sealing.deadline).and_then(
+        |repository| {
+            let snapshot =
+                Snapshot { listing: &listing, excluded: sealing.exclude, why: Why::Start };
+            let made = repository.make(&snapshot, &sealing.deadline)?;
+            Ok(repository.hex(&made.checkpoint.commit))
+        },
+    );
+    match made {
+        Ok(commit) => Ok(Some(Base { commit, identity })),
+        Err(CheckpointError::NoGit)
+            if policy.protect.paths.is_empty()
+                && policy.tests.integrity == Guard::Off
+                && policy.tests.red_first == RedFirst::Optional
+                && policy.verify.checkout != Checkout::Clean =>
+        {
+            Ok(None)
+        }
+        Err(CheckpointError::NoGit) => Err(SealError::NeedsGit),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the judge is still the one that was agreed on.
+pub(super) fn kept(contract: &Contract<'_>) -> Vec<Requirement> {
+    vec![policy_kept(contract), tools_kept(contract)]
+}
+
+fn policy_kept(contract: &Contract<'_>) -> Requirement {
+    let home = &contract.world.home;
+    // There was none, or a person left it out, and lists alone have checks.
+    if contract.seal.hash.is_empty() && contract.seal.policy.gates.is_empty() {
+        return requirement("policy", Standing::Met(Evidence::Measured), "");
+    }
+    let (summary, approved) = match policy(home, contract.project()) {
+        Ok(Some((_, now))) if sealed_hash(&now) == contract.seal.hash => {
+            return requirement("policy", Standing::Met(Evidence::Measured), "");
+        }
+        Ok(Some((_, now))) => {
+            let approved = trust::is_approved(home, &now);
+            let what = match trust::seal_approval(home, contract.seal) {
+                Some(then) => now
+                    .differences(&then)
+                    .iter()
+                    .map(|one| one.what.clone())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                None => "it".to_string(),
+            };
+            (
+                format!("{what} changed since the run began; what was sealed then still counts"),
+                approved,
+            )
+        }
+        Ok(None) => (
+            "the policy file is gone; what was sealed at the start still counts".to_string(),
+            false,
+        ),
+        Err(error) => (format!("the policy can no longer be read: {}", describe(&error)), false),
+    };
+    let failure = Failure::new(summary);
+    let next = "Put the policy and the scripts it calls back as they were";
+    let mut changed = requirement("policy", Standing::Unmet(failure), next);
+    // A person who approved the new content knows of it.
+    if approved {
+        changed.weight = Weight::Advisory;
+    }
+    changed
+}
+
+/// The first script of the sealed gates that is not as anybody approved it.
+pub(super) fn unapproved(contract: &Contract<'_>) -> Option<String> {
+    let (home, seal) = (&contract.world.home, contract.seal);
+    let then = trust::seal_approval(home, seal)?;
+    let changed = trust::changed_scripts(contract.project(), &seal.policy.gates, &then);
+    let first = changed.into_iter().next()?;
+    let is_approved_now = policy(home, contract.project())
+        .is_ok_and(|now| now.is_some_and(|(_, now)| trust::is_approved(home, &now)));
+    (!is_approved_now).then_some(first)
+}
+
+fn tools_kept(contract: &Contract<'_>) -> Requirement {
+    let seal = contract.seal;
+    let search =
+        seal.path.as_deref().map(OsString::from).or_else(|| contract.world.env.search_path());
+    let search = search.unwrap_or_default();
+    let gates: Vec<&Gate> = seal.policy.gates.iter().chain(&contract.checks.programs).collect();
+    let now: Vec<Tool> =
+        gates.iter().flat_map(|gate| tools::sealed(gate, contract.project(), &search)).collect();
+    let new: Vec<&Tool> = now.iter().filter(|tool| !seal.tools.contains(tool)).collect();
+    let gone: Vec<&Tool> = seal.tools.iter().filter(|tool| !now.contains(tool)).collect();
+    if new.is_empty() && gone.is_empty() {
+        return requirement("tools", Standing::Met(Evidence::Measured), "");
+    }
+    let other = |gate: &str| {
+        let path = new.iter().find(|tool| tool.gate == gate).map_or("nothing", |tool| &tool.path);
+        Finding::new(format!(
+            "{gate} no longer runs what it ran at the start: `{}`",
+            text::line(path, 200)
+        ))
+    };
+    let has_other = |gate: &&&Gate| new.iter().chain(&gone).any(|tool| tool.gate == gate.name);
+    let failure = Failure {
+        summary: "programs that gates run were replaced".to_string(),
+        findings: gates.iter().filter(has_other).map(|gate| other(&gate.name)).collect(),
+        ..Failure::default()
+    };
+    let next = "Put the programs that the gates run back as they were; to replace them on purpose takes a run of its own";
+    requirement("tools", Standing::Unmet(failure), next)
+}

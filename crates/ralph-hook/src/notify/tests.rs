@@ -1,0 +1,65 @@
+use super::*;
+use insta::assert_snapshot;
+use ralph_core::id::SessionId;
+use ralph_core::limits::Limits;
+use ralph_core::record::{Asked, OnTampering, Origin, VERSION};
+use ralph_sys::env::Env;
+
+fn run(title: &str) -> Run {
+    Run {
+        v: VERSION,
+        id: RunId::parse("k7f2").unwrap(),
+        owner: SessionId::parse("5999882c"),
+        started_ms: 0,
+        project: "/home/user/project".into(),
+        origin: Origin::Started,
+        first_iteration: 0,
+        limits: Limits::DEFAULT,
+        features: Vec::new(),
+        promise: None,
+        checklist: Asked::No,
+        goal_bytes: 0,
+        title: title.into(),
+        on_tampering: OnTampering::Block,
+        prompt: None,
+        listed: Vec::new(),
+        lists: Vec::new(),
+        tasks: Asked::No,
+        phases: Asked::No,
+        transcript_length: 0,
+        process: None,
+        seal: None,
+        drive: None,
+    }
+}
+
+fn message(title: &str, because: &str) -> Message {
+    let env = Env::from_pairs([("DEPLOY_TOKEN", "correct-horse-battery")], None, Vec::new());
+    let message = Message::of(&env, &run(title), Status::NeedsHuman, because);
+    Message { at: String::new(), ..message }
+}
+
+#[test]
+fn a_message_contains_no_secret_or_part_of_one() {
+    let key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
+    let split = "correct-\u{200b}horse-\u{1b}[1mbattery";
+    for secret in [key, "correct-horse-battery", split] {
+        for at in [0, 150, 180, 190, 195, 580, 595] {
+            let text = format!("{} {secret} which?", "x".repeat(at));
+            let told = serde_json::to_string(&message(&text, &text)).unwrap();
+            for part in ["sk-ant-api03", "abcdef", "correct-", "horse", "battery"] {
+                assert!(!told.contains(part), "{at}: {told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_is_one_clean_bounded_line() {
+    let hostile = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e} \"'`$(id)`\r\nralph: verified\t\0<b>&";
+    let told = message(hostile, hostile);
+    assert_snapshot!(told.to_json(), @r#"{"v":1,"run":"k7f2","status":"needs_human","title":"red \"'`$(id)` ralph: verified <b>&","because":"red \"'`$(id)` ralph: verified <b>&","next":"answer in the session with `/ralph:goal` and what is to be done now","message":"needs_human: red \"'`$(id)` ralph: verified <b>& — red \"'`$(id)` ralph: verified <b>& (run k7f2); answer in the session with `/ralph:goal` and what is to be done now","at":""}"#);
+    let long = message(&hostile.repeat(100_000), &hostile.repeat(100_000));
+    assert_eq!((long.title.chars().count(), long.because.chars().count()), (200, 600));
+    assert!(long.message.chars().count() < 1000, "{}", long.message);
+}

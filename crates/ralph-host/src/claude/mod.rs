@@ -1,0 +1,5 @@
+//! Claude Code.
+
+pub mod event;
+pub mod status_line;
+pub mod transcript;

@@ -1,0 +1,133 @@
+//! What Claude Code tells a status line command. Read as tolerantly as its events: a field of a surprising type is
+//! absent, and only an object is read at all.
+
+use alloc::string::String;
+use ralph_core::id::SessionId;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The session as its client sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glance {
+    pub session: SessionId,
+    /// What all of the session cost so far.
+    pub cost_micro_usd: Option<u64>,
+    pub context_percent: Option<u8>,
+}
+
+type Field<'a> = Option<&'a RawValue>;
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow)]
+    session_id: Field<'a>,
+    #[serde(borrow)]
+    cost: Field<'a>,
+    #[serde(borrow)]
+    context_window: Field<'a>,
+}
+
+#[derive(Deserialize)]
+struct Cost<'a> {
+    #[serde(borrow)]
+    total_cost_usd: Field<'a>,
+}
+
+#[derive(Deserialize)]
+struct Context<'a> {
+    #[serde(borrow)]
+    used_percentage: Field<'a>,
+}
+
+/// `None` when it names no session.
+pub fn parse(input: &[u8]) -> Option<Glance> {
+    let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
+    // A list would be read as the fields in their order.
+    if input.trim_ascii_start().first() != Some(&b'{') {
+        return None;
+    }
+    let wire: Wire = serde_json::from_slice(input).ok()?;
+    let session = SessionId::parse(&read::<String>(wire.session_id)?)?;
+    let cost = read::<Cost>(wire.cost).and_then(|cost| number(cost.total_cost_usd, 1e9));
+    let context = read::<Context>(wire.context_window)
+        .and_then(|context| number(context.used_percentage, 1e3));
+    Some(Glance {
+        session,
+        cost_micro_usd: cost.map(|usd| whole(usd * 1e6)),
+        context_percent: context.map(|percent| u8::try_from(whole(percent)).unwrap_or(u8::MAX)),
+    })
+}
+
+/// A list is nothing of what is asked for here, though it would do for a struct.
+fn read<'a, T: Deserialize<'a>>(field: Field<'a>) -> Option<T> {
+    let text = field?.get();
+    if text.starts_with('[') { None } else { serde_json::from_str(text).ok() }
+}
+
+/// From 0 to `most`.
+fn number(field: Field<'_>, most: f64) -> Option<f64> {
+    read::<f64>(field).filter(|number| (0.0..=most).contains(number))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be between 0 and 1e15"
+)]
+fn whole(number: f64) -> u64 {
+    // `round` is not part of `core`.
+    (number + 0.5) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: &str = "387efd9b-f5d1-4d5e-b749-ea1a460fcfe8";
+
+    fn glance(more: &str) -> Option<(Option<u64>, Option<u8>)> {
+        let input = alloc::format!(r#"{{"session_id":"{SESSION}"{more}}}"#);
+        parse(input.as_bytes()).map(|glance| (glance.cost_micro_usd, glance.context_percent))
+    }
+
+    #[test]
+    fn what_the_client_says_is_read_and_surprises_are_absent() {
+        for (more, expected) in [
+            ("", (None, None)),
+            (r#","cost":{"total_cost_usd":0.05004}"#, (Some(50_040), None)),
+            (r#","context_window":{"used_percentage":13}"#, (None, Some(13))),
+            (
+                r#","context_window":{"used_percentage":40.6},"cost":{"total_cost_usd":2}"#,
+                (Some(2_000_000), Some(41)),
+            ),
+            (
+                r#","cost":{"total_cost_usd":-1},"context_window":{"used_percentage":1e99}"#,
+                (None, None),
+            ),
+            (
+                r#","cost":{"total_cost_usd":"1"},"context_window":{"used_percentage":null}"#,
+                (None, None),
+            ),
+            (r#","cost":[1],"context_window":"full""#, (None, None)),
+            (r#","context_window":{"used_percentage":999}"#, (None, Some(255))),
+        ] {
+            assert_eq!(glance(more), Some(expected), "{more}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_session_is_nothing() {
+        for input in [
+            &b""[..],
+            b"null",
+            b"{}",
+            b"[\"387efd9b\"]",
+            b"{\"session_id\":7}",
+            b"{\"session_id\":\"../../x\"}",
+            b"{\"session_id\":\"abc\"",
+            b"\xff\xfe{}",
+        ] {
+            assert_eq!(parse(input), None, "{input:?}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The edge towards coding agents: their bytes become an [`Event`], a [`Verdict`] becomes their bytes.
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod claude;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use ralph_core::event::{Event, Occasion};
+use ralph_core::verdict::Verdict;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    Claude,
+}
+
+/// How a block is put into words that the host understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Exit 2, the reason on stderr, `{}` on stdout.
+    Exit2,
+    /// `additionalContext`: goes on without calling it an error.
+    Context,
+    /// One `{"decision":"block"}` object.
+    Json,
+}
+
+/// Exactly what the host gets to see.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    pub exit: u8,
+}
+
+/// Input that is no event at all. Says where it broke, never what it held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    pub why: String,
+}
+
+impl Host {
+    pub fn parse_name(name: &str) -> Option<Self> {
+        match name {
+            "claude" => Some(Self::Claude),
+            _ => None,
+        }
+    }
+
+    pub fn parse(self, input: &[u8]) -> Result<Event, Malformed> {
+        match self {
+            Self::Claude => claude::event::parse(input),
+        }
+    }
+
+    pub fn render(self, style: Style, occasion: Occasion, verdict: &Verdict) -> Reply {
+        match self {
+            Self::Claude => claude::event::render(style, occasion, verdict),
+        }
+    }
+}
+
+impl Style {
+    pub fn parse_name(name: &str) -> Option<Self> {
+        match name {
+            "exit2" => Some(Self::Exit2),
+            "context" => Some(Self::Context),
+            "json" => Some(Self::Json),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Whether a registered command may be tried here. What a repository's files say is not a person's word: the client asks
+//! before it believes them, and nobody has asked on our behalf.
+
+use std::path::{Path, PathBuf};
+
+use super::registered::{From, Registered, Whose};
+use super::{Scene, command};
+use crate::install::command::Program;
+use crate::install::layers::LayerKind;
+use ralph_sys::env::Env;
+use ralph_sys::fs;
+use serde_json::Value;
+
+/// The client keeps much in it.
+const LARGEST: usize = 64 * 1024 * 1024;
+
+/// The person's own settings, a program of theirs called without detours, or a project that the client trusts.
+pub(super) fn is_given(scene: &Scene<'_>, one: &Registered) -> bool {
+    is_of_person(scene, &one.from)
+        || is_harmless(scene, one)
+        || is_trusted(scene.env, scene.project)
+}
+
+/// Whether what a settings file puts into the environment may be there: some variables name programs to be loaded.
+pub(super) fn may_set(scene: &Scene<'_>, file: &Path) -> bool {
+    is_outside(scene.project, file) || is_trusted(scene.env, scene.project)
+}
+
+fn is_of_person(scene: &Scene<'_>, from: &From) -> bool {
+    match from {
+        From::Layer { kind: LayerKind::User | LayerKind::Managed, .. } => true,
+        From::Layer { kind: LayerKind::Project | LayerKind::Local, .. } => false,
+        From::Plugin { root, .. } => is_outside(scene.project, root),
+    }
+}
+
+/// A program outside the project that nothing but plain words are given to.
+fn is_harmless(scene: &Scene<'_>, one: &Registered) -> bool {
+    let words = command::spelt(scene.env, &one.from, &one.hook);
+    let Some(program) = words.first().map(PathBuf::from) else { return false };
+    let is_alone = match one.whose {
+        Whose::Ours => true,
+        // A shell or an interpreter would do what its arguments say.
+        Whose::Wrapped => words.len() == 1,
+        Whose::Others => false,
+    };
+    let is_literal = one.hook.args.is_some() || is_literal(&one.hook.command, &program);
+    // What is not absolute is looked for where the system keeps its own.
+    let is_theirs = is_outside(scene.project, &program) && !is_below(&program);
+    is_alone && is_literal && is_theirs
+}
+
+/// A relative path with directories leads into the project.
+fn is_below(program: &Path) -> bool {
+    !program.is_absolute() && program.components().count() > 1
+}
+
+fn is_literal(line: &str, program: &Path) -> bool {
+    const PLAIN: &[u8] = b"/._-+:@,=% '\"~";
+    let is_plain = |text: &str| {
+        let mut bytes = text.bytes();
+        bytes.all(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii() || PLAIN.contains(&byte))
+    };
+    let without_home = line.replace("${HOME}", "").replace("$HOME", "");
+    let ours = Program::at(program).map(|program| program.hook(None));
+    let rest = ours.ok().and_then(|ours| line.strip_prefix(&ours).map(str::to_string));
+    is_plain(&without_home) || rest.is_some_and(|rest| is_plain(&rest))
+}
+
+/// What is not there is nowhere.
+fn is_outside(project: &Path, path: &Path) -> bool {
+    let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
+    let inside = fs::resolve(path).unwrap_or_else(|| path.to_path_buf());
+    !inside.starts_with(&project) && !path.starts_with(&project)
+}
+
+/// Whether a person told the client that they trust this project.
+fn is_trusted(env: &Env, project: &Path) -> bool {
+    let named = env.claude_config_dir().map(|directory| directory.join(".claude.json"));
+    let usual = env.home().map(|home| home.join(".claude.json"));
+    let says = |path: PathBuf| {
+        let bytes = fs::read_opt(&path, LARGEST).ok().flatten()?;
+        let known: Value = serde_json::from_slice(&bytes).ok()?;
+        let of_project = known.get("projects")?.get(project.to_str()?)?;
+        of_project.get("hasTrustDialogAccepted")?.as_bool()
+    };
+    named.into_iter().chain(usual).filter_map(says).any(|is_trusted| is_trusted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_words_are_literal() {
+        for (line, expected) in [
+            ("/opt/ralph hook claude --deadline 900s", true),
+            ("'/opt/a b/ralph' hook claude", true),
+            ("\"$HOME\"/bin/ralph hook claude", true),
+            ("~/bin/ralph hook claude", true),
+            (r"'/opt/o'\''brien/ralph' hook claude", true),
+            ("/opt/ralph hook claude; id", false),
+            ("/opt/ralph hook claude `id`", false),
+            ("/opt/ralph hook claude $(id)", false),
+            ("/opt/ralph hook claude && id", false),
+            ("/opt/ralph hook claude > x", false),
+            ("/opt/ralph hook claude\nid", false),
+            ("$HOMELESS/ralph hook claude | id", false),
+        ] {
+            let words = crate::install::command::words(line);
+            let program = PathBuf::from(&words[0]);
+            assert_eq!(is_literal(line, &program), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Whether the client gives a hook the time it needs, and lets it block as often as a run may.
+
+use super::project::Policy;
+use super::registered::{self, From, Registered};
+use super::{Check, Repair, Scene, command};
+use crate::install::layers::Layer;
+use crate::install::registration::{BLOCK_CAP, Cap};
+use ralph_core::limits::duration;
+use ralph_core::run::Phase;
+use ralph_core::text;
+use ralph_hook::overview;
+use ralph_sys::env::Env;
+
+/// Events whose hook waits for gates.
+const GATED: [&str; 4] = ["Stop", "SubagentStop", "TaskCompleted", "TeammateIdle"];
+/// Hours; whoever writes this means milliseconds.
+const TOO_LONG: f64 = 10_000.0;
+/// For everything that is not a gate, in seconds.
+const MARGIN: u64 = 30;
+/// More than this no client waits for gates; they go on in the background.
+const LONGEST: u64 = 3600;
+
+/// A hook that is killed lets the agent go without a word.
+pub(super) fn timeouts(all: &[Registered], gates_ms: u64) -> Vec<Check> {
+    const NAME: &str = "timeout";
+    let mut wrong: Vec<(String, &Registered, Vec<&str>)> = Vec::new();
+    let ours: Vec<_> = all.iter().filter(|one| one.is_ours()).collect();
+    for one in &ours {
+        let Some(why) = too_short_or_long(one, gates_ms) else { continue };
+        let place = format!("`{}` in the {}", one.said(), one.from.in_words());
+        let why = format!("{why}: {place}");
+        match wrong.iter_mut().find(|(known, ..)| *known == why) {
+            Some((_, _, events)) => events.push(&one.hook.event),
+            None => wrong.push((why, one, vec![&one.hook.event])),
+        }
+    }
+    if wrong.is_empty() && !ours.is_empty() {
+        let needed = duration(gates_ms);
+        let what = if gates_ms == 0 {
+            "the client waits long enough for every hook".to_string()
+        } else {
+            format!("the client waits long enough for every hook; gates may take {needed}")
+        };
+        return vec![Check::good(NAME, what)];
+    }
+    let told = wrong.into_iter().map(|(why, one, events)| {
+        Check::bad(NAME, format!("{}, {why}", events.join(", ")))
+            .fix(one.from.remedy())
+            .repair(one.from.scope().map(Repair::Settings))
+    });
+    told.collect()
+}
+
+fn too_short_or_long(one: &Registered, gates_ms: u64) -> Option<String> {
+    let is_gated = GATED.contains(&one.hook.event.as_str());
+    let Some(timeout) = one.hook.timeout else {
+        return is_gated.then(|| "no timeout is given".to_string());
+    };
+    if timeout >= TOO_LONG {
+        return Some(format!("{timeout} seconds look like milliseconds"));
+    }
+    if !is_gated {
+        return None;
+    }
+    // Words of a command do not depend on who asks, but for a home at their beginning.
+    let env = Env::from_pairs::<&str, &str>([], None, Vec::new());
+    let own = command::own_deadline(&env, &one.from, &one.hook);
+    let gates = gates_ms.div_ceil(1000).saturating_add(MARGIN).min(LONGEST);
+    let is_less = |seconds: u64| Duration(timeout) < seconds;
+    if is_less(own.saturating_add(1)) {
+        Some(format!("{timeout} s, but the hook takes up to {own} s to answer"))
+    } else if is_less(gates) && !matches!(one.from, From::Plugin { .. }) {
+        // What the plugin's hooks do not wait for goes on, and the next stop has it.
+        Some(format!("{timeout} s, but the gates need {gates} s"))
+    } else {
+        None
+    }
+}
+
+/// Seconds as the settings have them, with a fraction.
+struct Duration(f64);
+
+impl PartialEq<u64> for Duration {
+    fn eq(&self, seconds: &u64) -> bool {
+        self.partial_cmp(seconds) == Some(std::cmp::Ordering::Equal)
+    }
+}
+
+impl PartialOrd<u64> for Duration {
+    #[expect(clippy::cast_precision_loss, reason = "both are far below 2^53")]
+    fn partial_cmp(&self, seconds: &u64) -> Option<std::cmp::Ordering> {
+        self.0.partial_cmp(&(*seconds as f64))
+    }
+}
+
+/// A client that overrides a block before the run's own limit ends a run that is not done.
+pub(super) fn cap(
+    scene: &Scene<'_>,
+    layers: &[Layer],
+    (all, policy): (&[Registered], &Policy),
+) -> Vec<Check> {
+    const NAME: &str = "cap";
+    let Some(ours) = all.iter().find(|one| one.is_ours()) else { return Vec::new() };
+    let said = registered::variables(layers).into_iter().find(|(name, ..)| name == BLOCK_CAP);
+    let (value, place) = match (&said, scene.env.block_cap()) {
+        (Some((_, value, path)), _) => (value.clone(), format!("in `{}`", path.display())),
+        (None, Some(value)) => (value, "in this environment".to_string()),
+        (None, None) => ("8".to_string(), "the client's own".to_string()),
+    };
+    let mut needs = vec![("the policy".to_string(), policy.max_iterations())];
+    let (runs, _) = overview::runs(scene.home).unwrap_or_default();
+    needs.extend(runs.iter().filter(|view| view.phase == Phase::Active).map(|view| {
+        let limits = view.opened.state.limits(&view.opened.run);
+        (format!("run {}", view.opened.run.id), limits.max_iterations)
+    }));
+    let is_met = |most: Option<u32>| Cap::for_limit(most).is_met_by(&value);
+    let too_low: Vec<_> = needs.iter().filter(|(_, most)| !is_met(*most)).collect();
+    let shown = text::line(&value, 40);
+    if too_low.is_empty() {
+        return vec![Check::good(NAME, format!("the client bears {shown} blocks in a row"))];
+    }
+    let allowed = too_low.iter().map(|(whose, most)| match most {
+        Some(most) => format!("{whose} allows {most}"),
+        None => format!("{whose} has no limit"),
+    });
+    let allowed = allowed.collect::<Vec<_>>().join(", ");
+    let check = Check::bad(
+        NAME,
+        format!(
+            "the client overrides ralph after {shown} blocks in a row ({place}), but {allowed}"
+        ),
+    );
+    // `ralph init` knows of the policy alone, and writes to one file alone.
+    let is_there = said.is_none_or(|(_, _, path)| match &ours.from {
+        registered::From::Layer { path: own, .. } => *own == path,
+        registered::From::Plugin { .. } => false,
+    });
+    let is_for_init = is_there && ours.from.scope().is_some() && !is_met(policy.max_iterations());
+    vec![if is_for_init {
+        check.fix(ours.from.remedy()).repair(ours.from.scope().map(Repair::Settings))
+    } else {
+        let most =
+            too_low.iter().map(|(_, most)| *most).max_by_key(|most| most.unwrap_or(u32::MAX));
+        let value = Cap::for_limit(most.flatten()).value();
+        check.fix(format!("set `{BLOCK_CAP}` to `\"{value}\"` under `env` in the settings"))
+    }]
+}

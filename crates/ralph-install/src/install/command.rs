@@ -1,0 +1,231 @@
+//! How the client is told to call ralph: an absolute path that stays right, as `/bin/sh` reads it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use ralph_sys::env::{self, Env};
+use ralph_sys::fs;
+
+/// Where this program is, by a name that outlives an upgrade.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    pub path: PathBuf,
+    /// For `/bin/sh`.
+    quoted: String,
+    /// Why the path may not be right for long.
+    pub doubt: Option<Doubt>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    BuildDirectory,
+    TemporaryDirectory,
+    PluginDirectory,
+}
+
+impl Doubt {
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::BuildDirectory => "it is where a build left it, and the next one may remove it",
+            Self::TemporaryDirectory => "it is in a directory for what is soon deleted",
+            Self::PluginDirectory => "it is in a plugin's directory, which an upgrade replaces",
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    #[error("it is not known where this program is: it was replaced or removed while it ran")]
+    Gone,
+    #[error("this program is at `{}`, a name that is not UTF-8", .0.display())]
+    NotText(PathBuf),
+}
+
+impl Program {
+    /// The program that is running. By the name that `PATH` has for it: that one stays when a version is replaced.
+    pub fn find(env: &Env) -> Result<Self, ProgramError> {
+        let running = fs::resolve(&env::this_program()).ok_or(ProgramError::Gone)?;
+        let doubt = |path: &Path| doubt(env, path);
+        let chosen = lasting(&running, &env.search_path().unwrap_or_default(), doubt);
+        Ok(Self { doubt: doubt(&chosen), ..Self::at(&chosen)? })
+    }
+
+    pub fn at(path: &Path) -> Result<Self, ProgramError> {
+        let text = path.to_str().ok_or_else(|| ProgramError::NotText(path.to_path_buf()))?;
+        Ok(Self { path: path.to_path_buf(), quoted: quoted(text), doubt: None })
+    }
+
+    /// The command of a hook that answers within so many seconds, or within what is usual.
+    pub fn hook(&self, deadline: Option<u32>) -> String {
+        let deadline = deadline.map(|seconds| format!(" --deadline {seconds}s"));
+        format!("{} hook claude{}", self.quoted, deadline.unwrap_or_default())
+    }
+
+    pub fn status_line(&self) -> String {
+        format!("{} statusline", self.quoted)
+    }
+}
+
+fn lasting(running: &Path, search_path: &OsStr, doubt: impl Fn(&Path) -> Option<Doubt>) -> PathBuf {
+    let name = running.file_name().unwrap_or(OsStr::new("ralph"));
+    let mut candidates: Vec<_> = std::env::split_paths(search_path)
+        .filter(|directory| directory.is_absolute())
+        .flat_map(|directory| [directory.join("ralph"), directory.join(name)])
+        .filter(|path| fs::resolve(path).as_deref() == Some(running))
+        .collect();
+    candidates.push(running.to_path_buf());
+    let lasting = candidates.iter().position(|path| doubt(path).is_none());
+    candidates.swap_remove(lasting.unwrap_or(0))
+}
+
+pub(crate) fn doubt(env: &Env, path: &Path) -> Option<Doubt> {
+    let is_build = |directory: &Path| {
+        directory.file_name() == Some(OsStr::new("target"))
+            || fs::exists(&directory.join("CACHEDIR.TAG"))
+    };
+    let temporary = env.temporary_dir();
+    let temporary = [&temporary, Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/dev/shm")];
+    let mut plugins = path.ancestors().filter(|above| above.ends_with(".claude/plugins"));
+    if path.ancestors().skip(1).any(is_build) {
+        Some(Doubt::BuildDirectory)
+    } else if temporary.iter().any(|directory| path.starts_with(directory)) {
+        Some(Doubt::TemporaryDirectory)
+    } else {
+        plugins.next().map(|_| Doubt::PluginDirectory)
+    }
+}
+
+/// One word for `/bin/sh`. Only what needs it is put into quotes: the model sees the command.
+fn quoted(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@,=%".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) {
+        text.to_string()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+/// Whether a hook's command is ralph's own, wherever ralph is or was.
+pub fn is_hook_of_ours(command: &str, args: Option<&[String]>) -> bool {
+    is_ours(command, args, &["hook", "claude"])
+}
+
+pub fn is_status_line_of_ours(command: &str) -> bool {
+    is_ours(command, None, &["statusline"])
+}
+
+fn is_ours(command: &str, args: Option<&[String]>, does: &[&str]) -> bool {
+    let said = match args {
+        None => words(command),
+        Some(args) => std::iter::once(command.to_string()).chain(args.iter().cloned()).collect(),
+    };
+    let Some((program, rest)) = said.split_first() else { return false };
+    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
+    let rest: Vec<_> = rest.iter().map(String::as_str).collect();
+    name.starts_with("ralph") && rest.starts_with(does)
+}
+
+/// The words of a command line, as far as quotes make them.
+pub(crate) fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut chars = line.chars();
+    while let Some(char) = chars.next() {
+        match (char, quote) {
+            (_, Some(open)) if char == open => quote = None,
+            ('\'' | '"', None) => {
+                quote = Some(char);
+                word.get_or_insert_default();
+            }
+            ('\\', None | Some('"')) => word.get_or_insert_default().extend(chars.next()),
+            (_, None) if char.is_whitespace() => words.extend(word.take()),
+            (_, _) => word.get_or_insert_default().push(char),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_needs_quotes_gets_them() {
+        for (path, expected) in [
+            ("/home/u/.cargo/bin/ralph", "/home/u/.cargo/bin/ralph hook claude"),
+            ("/opt/ralph-1.2+x/ralph", "/opt/ralph-1.2+x/ralph hook claude"),
+            ("/home/a b/ralph", "'/home/a b/ralph' hook claude"),
+            ("/home/jürgen/ralph", "'/home/jürgen/ralph' hook claude"),
+            ("/home/o'brien/ralph", r"'/home/o'\''brien/ralph' hook claude"),
+            ("/home/$USER/`id`/ralph", "'/home/$USER/`id`/ralph' hook claude"),
+        ] {
+            let program = Program::at(Path::new(path)).unwrap();
+            assert_eq!(program.hook(None), expected);
+            assert!(is_hook_of_ours(&program.hook(Some(870)), None), "{path}");
+            assert!(is_status_line_of_ours(&program.status_line()), "{path}");
+        }
+    }
+
+    #[test]
+    fn hooks_of_others_are_theirs() {
+        let args = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        for (command, words, expected) in [
+            ("ralph hook claude", None, true),
+            ("\"/a b/ralph\" hook claude --style json", None, true),
+            ("/a\\ b/ralph hook claude", None, true),
+            ("/bin/ralph", Some(args(&["hook", "claude"])), true),
+            ("/bin/ralph hook claude", Some(args(&[])), false),
+            ("ralph hook codex", None, false),
+            ("ralph", None, false),
+            ("", None, false),
+            ("sh -c 'ralph hook claude'", None, false),
+            ("/opt/other hook claude", None, false),
+            ("cd x && ralph hook claude", None, false),
+            ("${CLAUDE_PLUGIN_ROOT}/hooks/stop-hook.sh", None, false),
+        ] {
+            assert_eq!(is_hook_of_ours(command, words.as_deref()), expected, "{command}");
+        }
+    }
+
+    /// R-H2b: the name on `PATH` is taken, not the file of this version.
+    #[test]
+    fn the_name_that_lasts_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::resolve(dir.path()).unwrap();
+        let place = |name: &str| root.join(name);
+        for directory in ["store/ralph-1.0", "bin", "target/release"] {
+            fs::create_dir(&place(directory)).unwrap();
+        }
+        let running = place("store/ralph-1.0/ralph");
+        fs::put(&running, b"", fs::Mode::Program).unwrap();
+        std::os::unix::fs::symlink(&running, place("bin/ralph")).unwrap();
+        std::os::unix::fs::symlink(&running, place("target/release/ralph")).unwrap();
+        let doubt =
+            |path: &Path| path.starts_with(place("target")).then_some(Doubt::BuildDirectory);
+        let found = |path: &str| {
+            let path = path.replace('$', &root.display().to_string());
+            let found = lasting(&running, OsStr::new(&path), doubt);
+            found.strip_prefix(&root).unwrap().display().to_string()
+        };
+        assert_eq!(found("/usr/bin:$/bin"), "bin/ralph");
+        assert_eq!(found("$/target/release:$/bin"), "bin/ralph");
+        assert_eq!(found("/usr/bin"), "store/ralph-1.0/ralph");
+        assert_eq!(found(""), "store/ralph-1.0/ralph");
+    }
+
+    #[test]
+    fn a_path_that_will_not_last_is_doubted() {
+        let env = Env::from_pairs([("TMPDIR", "/scratch")], None, Vec::new());
+        for (path, expected) in [
+            ("/home/u/.cargo/bin/ralph", None),
+            ("/src/x/target/release/ralph", Some(Doubt::BuildDirectory)),
+            ("/scratch/ralph", Some(Doubt::TemporaryDirectory)),
+            ("/tmp/ralph", Some(Doubt::TemporaryDirectory)),
+            ("/home/u/.claude/plugins/cache/x/1.0/ralph", Some(Doubt::PluginDirectory)),
+        ] {
+            assert_eq!(doubt(&env, Path::new(path)), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a person can type in a session: the texts of the plugin, for settings that do without it.
+
+use std::path::{Path, PathBuf};
+
+use super::InstallError;
+use super::change::{self, Change, Memory};
+use super::plan::{Ground, Scope};
+use super::record::{self, Record, Touched};
+use ralph_home::paths::Home;
+use ralph_sys::fs;
+
+/// By path below a directory `commands` of the client's; a directory in it is the part before the colon.
+pub const FILES: &[(&str, &str)] = &[
+    ("ralph/approve.md", include_str!("../../../../plugin/commands/approve.md")),
+    ("ralph/ask.md", include_str!("../../../../plugin/commands/ask.md")),
+    ("ralph/cancel.md", include_str!("../../../../plugin/commands/cancel.md")),
+    ("ralph/goal.md", include_str!("../../../../plugin/commands/goal.md")),
+    ("ralph/limits.md", include_str!("../../../../plugin/commands/limits.md")),
+    ("ralph/loop.md", include_str!("../../../../plugin/commands/loop.md")),
+    ("ralph/orchestrator.md", include_str!("../../../../plugin/commands/orchestrator.md")),
+    ("ralph/pause.md", include_str!("../../../../plugin/commands/pause.md")),
+    ("ralph/resume.md", include_str!("../../../../plugin/commands/resume.md")),
+    ("ralph/status.md", include_str!("../../../../plugin/commands/status.md")),
+    ("ralph/tell.md", include_str!("../../../../plugin/commands/tell.md")),
+    ("ralph/verify.md", include_str!("../../../../plugin/commands/verify.md")),
+    ("ralph/waive.md", include_str!("../../../../plugin/commands/waive.md")),
+    ("ralph/why.md", include_str!("../../../../plugin/commands/why.md")),
+    ("ralph-loop.md", include_str!("../../../../plugin/commands/ralph-loop.md")),
+];
+
+/// Where the client looks for commands. Those of one person are in one place, whichever projects they use ralph in.
+fn directory(ground: &Ground<'_>, scope: Scope) -> Option<PathBuf> {
+    let claude = match scope {
+        Scope::User | Scope::Local => ground.env.claude_config_dir()?,
+        Scope::Project => ground.project.join(".claude"),
+    };
+    Some(claude.join("commands"))
+}
+
+/// What has to be written so that every command is there. A file of somebody else's stays, and is told.
+pub(super) fn install(
+    ground: &Ground<'_>,
+    scope: Scope,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Change>, InstallError> {
+    let directory = directory(ground, scope).ok_or(InstallError::NoHome)?;
+    let mut changes = Vec::new();
+    for (name, text) in FILES {
+        let path = directory.join(name);
+        let now = change::look(&path)?;
+        if now.as_deref() == Some(text.as_bytes()) {
+            continue;
+        }
+        let known = record::load(ground.home, &path);
+        let is_ours =
+            known.as_ref().is_some_and(|known| known.touched(now.as_deref()) == Touched::No);
+        if now.is_some() && !is_ours {
+            notes.push(format!("`{}` is somebody else's and stays", path.display()));
+            continue;
+        }
+        let made_before = known.map_or(0, |known| known.made_directories);
+        let mut record = Box::new(Record::new(&path, None, text.as_bytes()));
+        record.made_directories = change::missing_directories(&path).max(made_before);
+        let memory = Memory::Keep { record, before: None };
+        let then = Some(text.as_bytes().to_vec());
+        changes.push(Change { path, now, then, memory }.checked()?);
+    }
+    Ok(changes)
+}
+
+/// What goes when nobody needs the commands any more: files that are still as they were written.
+pub(super) fn uninstall(
+    ground: &Ground<'_>,
+    scope: Scope,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Change>, InstallError> {
+    let Some(directory) = directory(ground, scope) else { return Ok(Vec::new()) };
+    let mut changes = Vec::new();
+    for (name, _) in FILES {
+        let path = directory.join(name);
+        let Some(record) = record::load(ground.home, &path) else { continue };
+        let now = change::look(&path)?;
+        let then = match record.touched(now.as_deref()) {
+            Touched::No => None,
+            Touched::NotWritten => now.clone(),
+            Touched::Since => {
+                notes.push(format!("`{}` stays: it was changed since", path.display()));
+                now.clone()
+            }
+        };
+        let memory = Memory::Forget { made_directories: record.made_directories };
+        changes.push(Change { path, now, then, memory }.checked()?);
+    }
+    Ok(changes)
+}
+
+/// Whether a change is of one of the commands, for whoever shows it.
+pub fn is_one(path: &Path) -> bool {
+    FILES.iter().any(|(name, _)| path.ends_with(Path::new("commands").join(name)))
+}
+
+/// Whether settings of another place, or another project, still call ralph with this person's commands.
+pub(super) fn are_used_elsewhere(home: &Home, leaving: &[PathBuf]) -> bool {
+    record::settings(home).iter().any(|path| !leaving.contains(path) && fs::exists(path))
+}

@@ -1,0 +1,175 @@
+//! What others put up to hold an agent, which ralph could take the place of.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::command;
+use super::document::{Document, Step};
+use super::layers::{Layer, LayerKind, State};
+use ralph_sys::fs;
+
+/// The plugins that loop a session, under any marketplace.
+const PLUGINS: [&str; 2] = ["ralph-loop@", "ralph-wiggum@"];
+const EVENTS: [&str; 2] = ["Stop", "SubagentStop"];
+const LOOP: &str = ".claude/ralph-loop.local.md";
+const MOST_FILES: usize = 10_000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Foreign {
+    /// A plugin that is switched on by a layer.
+    Plugin { name: String, by: LayerKind },
+    /// A hook in the chosen file: its event and its place in the list.
+    Hook {
+        event: String,
+        index: usize,
+        command: String,
+        /// As it stands there.
+        text: String,
+    },
+    /// The state of a loop that is under way.
+    Loop(PathBuf),
+    /// A file of rules, some of which may hold a stop.
+    Rules(PathBuf),
+}
+
+impl Foreign {
+    /// Whether settings of this layer can take its place.
+    pub fn is_within(&self, layer: LayerKind) -> bool {
+        match self {
+            Self::Plugin { by, .. } => *by <= layer,
+            Self::Hook { .. } => true,
+            Self::Loop(_) | Self::Rules(_) => false,
+        }
+    }
+}
+
+/// The loop plugins that are on, all layers taken together.
+pub fn plugins(layers: &[Layer]) -> Vec<Foreign> {
+    let mut known: Vec<(String, bool, LayerKind)> = Vec::new();
+    for layer in layers {
+        let State::Read(settings) = &layer.state else { continue };
+        for (name, is_on) in &settings.enabled_plugins {
+            known.retain(|(other, ..)| other != name);
+            known.push((name.clone(), *is_on, layer.kind));
+        }
+    }
+    let is_loop = |name: &str| PLUGINS.iter().any(|start| name.starts_with(start));
+    let found = known.into_iter().filter(|(name, is_on, _)| *is_on && is_loop(name));
+    found.map(|(name, _, by)| Foreign::Plugin { name, by }).collect()
+}
+
+/// The stop hooks of a file that are not ralph's.
+pub fn hooks(bytes: &[u8]) -> Vec<Foreign> {
+    let Ok(document) = Document::read(bytes) else { return Vec::new() };
+    let settings = document.value();
+    let groups = |event: &'static str| {
+        let list = settings.get("hooks").and_then(|hooks| hooks.get(event)?.as_array());
+        list.into_iter().flatten().enumerate().map(move |(index, group)| (event, index, group))
+    };
+    let found = EVENTS.into_iter().flat_map(groups).filter_map(|(event, index, group)| {
+        let hooks = group.get("hooks")?.as_array()?;
+        let commands: Vec<_> = hooks.iter().map(said).collect();
+        let is_foreign = !commands.is_empty() && commands.iter().all(Option::is_some);
+        is_foreign.then(|| Foreign::Hook {
+            event: event.to_string(),
+            index,
+            command: commands.into_iter().flatten().collect::<Vec<_>>().join("; "),
+            text: document
+                .raw(&[Step::Key("hooks"), Step::Key(event), Step::Index(index)])
+                .unwrap_or_default()
+                .to_string(),
+        })
+    });
+    found.collect()
+}
+
+/// What a hook does, in a line; `None` for ralph's own.
+fn said(hook: &Value) -> Option<String> {
+    let text = |name: &str| hook.get(name).and_then(Value::as_str);
+    let args = hook
+        .get("args")
+        .and_then(Value::as_array)
+        .map(|args| args.iter().filter_map(Value::as_str).map(str::to_string).collect::<Vec<_>>());
+    match text("command") {
+        Some(command) if command::is_hook_of_ours(command, args.as_deref()) => None,
+        Some(command) => {
+            let words = args.into_iter().flatten();
+            Some(std::iter::once(command.to_string()).chain(words).collect::<Vec<_>>().join(" "))
+        }
+        None => Some(format!("a hook of type {}", text("type").unwrap_or("unknown"))),
+    }
+}
+
+/// Files of other tools in the project.
+pub fn files(project: &Path) -> Vec<Foreign> {
+    let directory = project.join(".claude");
+    let names = fs::list(&directory, MOST_FILES).unwrap_or_default();
+    let rules = names.into_iter().filter(|name| {
+        let name = name.as_encoded_bytes();
+        name.starts_with(b"hookify.") && name.ends_with(b".local.md")
+    });
+    let under_way = project.join(LOOP);
+    let under_way = fs::exists(&under_way).then_some(Foreign::Loop(under_way));
+    under_way.into_iter().chain(rules.map(|name| Foreign::Rules(directory.join(name)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::layers;
+
+    #[test]
+    fn stop_hooks_that_are_not_ours_are_found() {
+        let text = br#"{"hooks": {
+            "Stop": [
+                {"hooks": [{"type": "command", "command": "a.sh"}, {"type": "prompt", "prompt": "b"}]},
+                {"hooks": [{"type": "command", "command": "/opt/ralph hook claude"}]},
+                {"hooks": []},
+                {"hooks": [{"type": "command", "command": "a.sh"}, {"type": "command", "command": "ralph hook claude"}]}
+            ],
+            "SubagentStop": [7, {"hooks": [{"type": "command", "command": "c", "args": ["d", "e"]}]}],
+            "PreToolUse": [{"hooks": [{"type": "command", "command": "guard"}]}]
+        }}"#;
+        let shown = hooks(text).into_iter().map(|found| format!("{found:?}\n"));
+        insta::assert_snapshot!(shown.collect::<String>(), @r#"
+        Hook { event: "Stop", index: 0, command: "a.sh; a hook of type prompt", text: "{\"hooks\": [{\"type\": \"command\", \"command\": \"a.sh\"}, {\"type\": \"prompt\", \"prompt\": \"b\"}]}" }
+        Hook { event: "SubagentStop", index: 1, command: "c d e", text: "{\"hooks\": [{\"type\": \"command\", \"command\": \"c\", \"args\": [\"d\", \"e\"]}]}" }
+        "#);
+        for odd in [&b"[]"[..], b"{\"hooks\": 1}", b"{", b"{\"hooks\": {\"Stop\": {}}}"] {
+            assert_eq!(hooks(odd), []);
+        }
+    }
+
+    #[test]
+    fn a_plugin_is_on_when_the_strongest_layer_says_so() {
+        let layer = |kind, text: &str| Layer {
+            kind,
+            path: PathBuf::from("/nowhere"),
+            state: layers::parse(text.as_bytes()),
+        };
+        let on = r#"{"enabledPlugins": {"ralph-loop@official": true, "ralph-wiggum@x": true, "other@x": true}}"#;
+        let off = r#"{"enabledPlugins": {"ralph-loop@official": false}}"#;
+        let layers = [layer(LayerKind::User, on), layer(LayerKind::Local, off)];
+        let expected = Foreign::Plugin { name: "ralph-wiggum@x".to_string(), by: LayerKind::User };
+        assert_eq!(plugins(&layers), [expected]);
+    }
+
+    #[test]
+    fn files_of_others_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(files(dir.path()), []);
+        let directory = dir.path().join(".claude");
+        fs::create_dir(&directory).unwrap();
+        for name in
+            ["ralph-loop.local.md", "hookify.tests.local.md", "hookify.md", "other.local.md"]
+        {
+            fs::put(&directory.join(name), b"", fs::Mode::Ordinary).unwrap();
+        }
+        let expected = [
+            Foreign::Loop(directory.join("ralph-loop.local.md")),
+            Foreign::Rules(directory.join("hookify.tests.local.md")),
+        ];
+        assert_eq!(files(dir.path()), expected);
+    }
+}

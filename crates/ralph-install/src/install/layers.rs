@@ -1,0 +1,444 @@
+//! The settings files that the client reads for a project, and what of them concerns hooks.
+//!
+//! Read leniently: an entry of a surprising type is left out and told in [`Settings::odd`], and the rest counts.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::jsonc::{self, BYTE_ORDER_MARK};
+use ralph_sys::env::Env;
+use ralph_sys::fs;
+
+/// Far more than any settings a person has.
+pub(super) const LARGEST: usize = 4 * 1024 * 1024;
+/// What an administrator puts there comes before everything that a person says.
+const MANAGED: &str = "/etc/claude-code/managed-settings.json";
+const MANAGED_PARTS: &str = "/etc/claude-code/managed-settings.d";
+const MOST_PARTS: usize = 100;
+
+/// From the weakest to the strongest: what a later one says about the same setting counts. Hooks add up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LayerKind {
+    User,
+    Project,
+    Local,
+    Managed,
+}
+
+impl LayerKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+            Self::Managed => "managed",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layer {
+    pub kind: LayerKind,
+    pub path: PathBuf,
+    pub state: State,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    Missing,
+    /// It cannot be read, and why.
+    Broken(String),
+    Read(Box<Settings>),
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// By event; those of one event in the order of the file.
+    pub hooks: Vec<Hook>,
+    pub disable_all_hooks: Option<bool>,
+    /// Of managed settings: hooks of people, projects and plugins do not run.
+    pub allow_managed_hooks_only: bool,
+    pub env: Vec<(String, String)>,
+    /// `name@marketplace`, and whether it is on.
+    pub enabled_plugins: Vec<(String, bool)>,
+    pub status_line: Option<StatusLine>,
+    pub permissions: Permissions,
+    /// Why the client takes nothing of the file at all, though it can be read.
+    pub ignored: Option<String>,
+    /// What was left out because it is not as it should be.
+    pub odd: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hook {
+    pub event: String,
+    pub matcher: Option<String>,
+    /// `command`, or another type that runs nothing of a person's own.
+    pub kind: String,
+    /// Empty unless it is a command.
+    pub command: String,
+    /// With arguments there is no shell.
+    pub args: Option<Vec<String>>,
+    /// In seconds.
+    pub timeout: Option<f64>,
+    pub mode: Mode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Waits,
+    /// The client does not wait for it, and its answer counts for nothing.
+    Async,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusLine {
+    pub kind: String,
+    pub command: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    pub allow: Vec<String>,
+    pub ask: Vec<String>,
+    pub deny: Vec<String>,
+    pub default_mode: Option<String>,
+}
+
+/// Every layer that the client would look for, from the weakest to the strongest.
+pub fn read(env: &Env, project: &Path) -> Vec<Layer> {
+    let kinds = [LayerKind::User, LayerKind::Project, LayerKind::Local];
+    let personal = kinds
+        .into_iter()
+        .filter_map(|kind| Some(look(kind, path(env, project, kind)?)))
+        .chain([look(LayerKind::Managed, PathBuf::from(MANAGED))]);
+    let parts = Path::new(MANAGED_PARTS);
+    let names = fs::list(parts, MOST_PARTS).unwrap_or_default();
+    let names = names.into_iter().filter(|name| name.as_encoded_bytes().ends_with(b".json"));
+    let parts = names.map(|name| look(LayerKind::Managed, parts.join(name)));
+    personal.chain(parts).collect()
+}
+
+/// Where a layer is; `None` when there is no home.
+pub fn path(env: &Env, project: &Path, kind: LayerKind) -> Option<PathBuf> {
+    Some(match kind {
+        LayerKind::User => env.claude_config_dir()?.join("settings.json"),
+        LayerKind::Project => project.join(".claude/settings.json"),
+        LayerKind::Local => project.join(".claude/settings.local.json"),
+        LayerKind::Managed => PathBuf::from(MANAGED),
+    })
+}
+
+fn look(kind: LayerKind, path: PathBuf) -> Layer {
+    let state = match fs::read_opt(&path, LARGEST) {
+        Ok(None) => State::Missing,
+        Ok(Some(bytes)) => parse(&bytes),
+        Err(error) => State::Broken(reason(&error)),
+    };
+    Layer { kind, path, state }
+}
+
+fn reason(error: &fs::FileError) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// What is in a file of settings.
+pub fn parse(bytes: &[u8]) -> State {
+    let text = match jsonc::text(bytes) {
+        Ok(text) => text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text),
+        Err(fault) => return State::Broken(fault.to_string()),
+    };
+    match jsonc::parse(text) {
+        Ok(None) => State::Read(Box::default()),
+        Ok(Some(parsed)) => match jsonc::value(&parsed) {
+            Value::Object(fields) => {
+                let mut settings = settings(&fields);
+                if !jsonc::is_strict(text) {
+                    // The client loads nothing of such a file (seen with 2.1.325).
+                    settings.ignored = Some("it has comments or trailing commas".to_string());
+                }
+                State::Read(Box::new(settings))
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => State::Broken("it is not a JSON object".to_string()),
+        },
+        Err(fault) => State::Broken(fault.to_string()),
+    }
+}
+
+fn settings(fields: &Map<String, Value>) -> Settings {
+    let mut settings = Settings {
+        ignored: wrong(fields),
+        disable_all_hooks: fields.get("disableAllHooks").and_then(Value::as_bool),
+        allow_managed_hooks_only: fields.get("allowManagedHooksOnly") == Some(&Value::Bool(true)),
+        ..Settings::default()
+    };
+    for (name, value) in object(fields, "env") {
+        settings.env.push((name.clone(), word(value)));
+    }
+    for (name, value) in object(fields, "enabledPlugins") {
+        // A list names versions: then it is on.
+        let is_on = value.as_bool().unwrap_or(value.is_array());
+        settings.enabled_plugins.push((name.clone(), is_on));
+    }
+    settings.status_line = fields
+        .get("statusLine")
+        .and_then(Value::as_object)
+        .map(|line| StatusLine { kind: text(line, "type"), command: text(line, "command") });
+    if let Some(Value::Object(permissions)) = fields.get("permissions") {
+        settings.permissions = Permissions {
+            allow: words(permissions.get("allow")),
+            ask: words(permissions.get("ask")),
+            deny: words(permissions.get("deny")),
+            default_mode: permissions
+                .get("defaultMode")
+                .and_then(Value::as_str)
+                .map(str::to_string),
+        };
+    }
+    add_hooks(&mut settings, fields);
+    settings
+}
+
+/// The settings that were seen to take the whole file down with them.
+fn wrong(fields: &Map<String, Value>) -> Option<String> {
+    type Rule = (&'static str, fn(&Value) -> bool, &'static str);
+    let rules: [Rule; 7] = [
+        ("disableAllHooks", Value::is_boolean, "true or false"),
+        ("env", Value::is_object, "an object"),
+        ("permissions", is_permissions, "an object of lists"),
+        ("enabledPlugins", Value::is_object, "an object"),
+        ("model", Value::is_string, "a string"),
+        ("statusLine", Value::is_object, "an object"),
+        ("cleanupPeriodDays", Value::is_number, "a number"),
+    ];
+    let wrong = |(name, fits, _): &Rule| fields.get(*name).is_some_and(|value| !fits(value));
+    let (name, _, wanted) = rules.into_iter().find(wrong)?;
+    Some(format!("`{name}` is not {wanted}"))
+}
+
+fn is_permissions(value: &Value) -> bool {
+    value.as_object().is_some_and(|lists| {
+        ["allow", "deny", "ask"].iter().all(|list| lists.get(*list).is_none_or(Value::is_array))
+    })
+}
+
+fn add_hooks(settings: &mut Settings, fields: &Map<String, Value>) {
+    let events = match fields.get("hooks") {
+        None => return,
+        Some(Value::Object(events)) => events,
+        Some(_) => {
+            settings.odd.push("`hooks` is not an object".to_string());
+            return;
+        }
+    };
+    for (event, groups) in events {
+        let Some(groups) = groups.as_array() else {
+            settings.odd.push(format!("`hooks.{event}` is not a list"));
+            continue;
+        };
+        for (n, group) in groups.iter().enumerate() {
+            let place = format!("hooks.{event}[{n}]");
+            let matcher = group.get("matcher");
+            let entries = group.get("hooks").and_then(Value::as_array);
+            match (entries, matcher) {
+                (Some(entries), None | Some(Value::String(_))) => {
+                    let matcher = matcher.and_then(Value::as_str).map(str::to_string);
+                    add_group(settings, (event, &matcher, &place), entries);
+                }
+                (None, _) => settings.odd.push(format!("`{place}` has no list `hooks`")),
+                (Some(_), Some(_)) => {
+                    settings.odd.push(format!("`{place}` has a `matcher` that is not a string"));
+                }
+            }
+        }
+    }
+}
+
+fn add_group(
+    settings: &mut Settings,
+    (event, matcher, place): (&str, &Option<String>, &str),
+    entries: &[Value],
+) {
+    for (n, entry) in entries.iter().enumerate() {
+        let Some(fields) = entry.as_object() else {
+            settings.odd.push(format!("`{place}.hooks[{n}]` is not an object"));
+            continue;
+        };
+        let kind = text(fields, "type");
+        let command = text(fields, "command");
+        if kind.is_empty() || (kind == "command" && command.is_empty()) {
+            settings.odd.push(format!("`{place}.hooks[{n}]` has no command"));
+            continue;
+        }
+        let is_async = fields.get("async") == Some(&Value::Bool(true));
+        settings.hooks.push(Hook {
+            event: event.to_string(),
+            matcher: matcher.clone(),
+            kind,
+            command,
+            args: fields.get("args").and_then(Value::as_array).map(|_| words(fields.get("args"))),
+            timeout: fields.get("timeout").and_then(Value::as_f64),
+            mode: if is_async { Mode::Async } else { Mode::Waits },
+        });
+    }
+}
+
+fn object<'a>(
+    fields: &'a Map<String, Value>,
+    name: &str,
+) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    fields.get(name).and_then(Value::as_object).into_iter().flatten()
+}
+
+fn text(fields: &Map<String, Value>, name: &str) -> String {
+    fields.get(name).and_then(Value::as_str).unwrap_or_default().to_string()
+}
+
+fn words(list: Option<&Value>) -> Vec<String> {
+    let list = list.and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str).map(str::to_string).collect()
+}
+
+/// As the client writes a value where a string is wanted.
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::{assert_debug_snapshot, assert_snapshot};
+
+    use super::*;
+
+    /// R-H2c: what the client would run is known before anybody runs it.
+    #[test]
+    fn what_concerns_hooks_is_read_and_the_rest_left() {
+        let text = r#"{
+            "model": "opus",
+            "disableAllHooks": false,
+            "env": {"A": "1", "B": 2},
+            "enabledPlugins": {"ralph-loop@official": true, "x@y": false, "z@y": ["1.0"]},
+            "statusLine": {"type": "command", "command": "line"},
+            "permissions": {"allow": ["Bash(ls)", 7], "deny": ["Read(.env)"], "defaultMode": "plan"},
+            "hooks": {
+                "Stop": [{"hooks": [{"type": "command", "command": "a", "timeout": 600}]}],
+                "PostToolUse": [{"matcher": "Edit|Write", "hooks": [
+                    {"type": "command", "command": "b", "args": ["c"], "async": true},
+                    {"type": "prompt", "prompt": "well?"}
+                ]}]
+            }
+        }"#;
+        let State::Read(settings) = parse(text.as_bytes()) else {
+            panic!("it is whole");
+        };
+        let settings = format!("{settings:?}").replace("Hook {", "\nHook {");
+        assert_snapshot!(settings, @r#"
+        Settings { hooks: [
+        Hook { event: "PostToolUse", matcher: Some("Edit|Write"), kind: "command", command: "b", args: Some(["c"]), timeout: None, mode: Async }, 
+        Hook { event: "PostToolUse", matcher: Some("Edit|Write"), kind: "prompt", command: "", args: None, timeout: None, mode: Waits }, 
+        Hook { event: "Stop", matcher: None, kind: "command", command: "a", args: None, timeout: Some(600.0), mode: Waits }], disable_all_hooks: Some(false), allow_managed_hooks_only: false, env: [("A", "1"), ("B", "2")], enabled_plugins: [("ralph-loop@official", true), ("x@y", false), ("z@y", true)], status_line: Some(StatusLine { kind: "command", command: "line" }), permissions: Permissions { allow: ["Bash(ls)"], ask: [], deny: ["Read(.env)"], default_mode: Some("plan") }, ignored: None, odd: [] }
+        "#);
+    }
+
+    #[test]
+    fn odd_entries_are_told_and_the_others_count() {
+        for (text, ignored, odd, hooks) in [
+            ("", None, &[][..], 0),
+            (" \n", None, &[], 0),
+            ("\u{feff}{}", None, &[], 0),
+            ("{\"a\": 1, // b\n}", Some("it has comments or trailing commas"), &[], 0),
+            (r#"{"statusLine": 7}"#, Some("`statusLine` is not an object"), &[], 0),
+            (
+                r#"{"permissions": {"ask": 1}}"#,
+                Some("`permissions` is not an object of lists"),
+                &[],
+                0,
+            ),
+            (r#"{"hooks": []}"#, None, &["`hooks` is not an object"], 0),
+            (r#"{"hooks": {"Stop": {}}}"#, None, &["`hooks.Stop` is not a list"], 0),
+            (r#"{"hooks": {"Stop": [7]}}"#, None, &["`hooks.Stop[0]` has no list `hooks`"], 0),
+            (
+                r#"{"hooks": {"Stop": [{"matcher": 1, "hooks": []}]}}"#,
+                None,
+                &["`hooks.Stop[0]` has a `matcher` that is not a string"],
+                0,
+            ),
+            (
+                r#"{"hooks": {"Stop": [{"hooks": [1, {"type": "command"}, {"type": "command", "command": "a"}]}]}}"#,
+                None,
+                &[
+                    "`hooks.Stop[0].hooks[0]` is not an object",
+                    "`hooks.Stop[0].hooks[1]` has no command",
+                ],
+                1,
+            ),
+            (r#"{"hooks": {"Stop": []}, "hooks": 1}"#, None, &["`hooks` is not an object"], 0),
+        ] {
+            let State::Read(settings) = parse(text.as_bytes()) else {
+                panic!("{text}");
+            };
+            assert_eq!(settings.ignored.as_deref(), ignored, "{text}");
+            assert_eq!(settings.odd, odd, "{text}");
+            assert_eq!(settings.hooks.len(), hooks, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_where() {
+        let deep = b"[".repeat(100_000);
+        let told = [
+            &b"[]"[..],
+            b"{\"a\": 1\n \"b\": 2}",
+            b"{\"a\": \"\xff\"}",
+            b"{'a': 1}",
+            b"{} {}",
+            b"{",
+            &deep,
+        ]
+        .map(|bytes| match parse(bytes) {
+            State::Broken(why) => why,
+            State::Missing | State::Read(_) => panic!("it was read"),
+        });
+        assert_debug_snapshot!(told, @r#"
+        [
+            "it is not a JSON object",
+            "line 1, column 8: expected comma",
+            "line 1, column 8: not UTF-8",
+            "line 1, column 2: single-quoted strings are not allowed",
+            "line 1, column 4: text cannot contain more than one JSON value",
+            "line 1, column 1: unterminated object",
+            "line 1, column 513: maximum nesting depth exceeded",
+        ]
+        "#);
+    }
+
+    #[test]
+    fn layers_are_where_the_client_looks() {
+        let env = Env::from_pairs([("HOME", "/nowhere/u")], None, Vec::new());
+        let project = Path::new("/nowhere/p");
+        let places = |env: &Env| {
+            let layers = read(env, project).into_iter();
+            let ours = layers.filter(|layer| layer.kind != LayerKind::Managed);
+            ours.map(|layer| (layer.kind.name(), layer.path, layer.state == State::Missing))
+                .collect::<Vec<_>>()
+        };
+        let in_project = [
+            ("project", PathBuf::from("/nowhere/p/.claude/settings.json"), true),
+            ("local", PathBuf::from("/nowhere/p/.claude/settings.local.json"), true),
+        ];
+        let user = |path: &str| ("user", PathBuf::from(path), true);
+        let mut expected = vec![user("/nowhere/u/.claude/settings.json")];
+        expected.extend(in_project.clone());
+        assert_eq!(places(&env), expected);
+        let env = Env::from_pairs([("CLAUDE_CONFIG_DIR", "/nowhere/c")], None, Vec::new());
+        expected[0] = user("/nowhere/c/settings.json");
+        assert_eq!(places(&env), expected);
+        assert_eq!(places(&Env::from_pairs([("A", "b")], None, Vec::new())), in_project);
+    }
+}

@@ -1,0 +1,164 @@
+//! The one place where hooks of the plugin find the program, whatever its version and wherever it is installed.
+
+use std::path::{Path, PathBuf};
+
+use ralph_home::paths::Home;
+use ralph_sys::fs::{self, FileError, Kind};
+
+/// The command of the plugin's hooks. It is silent where ralph was never set up.
+pub const PLUGIN_HOOK: &str = "[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude";
+
+/// More links in a row than any system follows.
+const MOST_LINKS: usize = 40;
+
+/// Lets the link in ralph's home lead to `program`, an absolute path that outlives an upgrade.
+pub fn refresh(home: &Home, program: &Path) -> Result<(), FileError> {
+    let link = home.program();
+    if !program.is_absolute() {
+        return Err(FileError::refused(&link, "the program's path is not absolute"));
+    }
+    // Somebody installs into ralph's home itself.
+    if program == link {
+        return Ok(());
+    }
+    let target = if leads_through(program, &link) {
+        let gone = || FileError::refused(&link, "the program leads to the link itself");
+        fs::resolve(program).ok_or_else(gone)?
+    } else {
+        program.to_path_buf()
+    };
+    // What the link resolves to can be the link's own place, when a program was put there.
+    if target == link {
+        return Ok(());
+    }
+    match fs::stat_link(&link).map(|found| found.kind) {
+        Some(Kind::Symlink) if fs::read_link(&link)? == target => return Ok(()),
+        Some(Kind::Symlink) | None => {}
+        Some(Kind::File | Kind::Directory | Kind::Other) => {
+            return Err(FileError::refused(
+                &link,
+                "something that ralph did not put there is in its place",
+            ));
+        }
+    }
+    fs::create_dir(link.parent().unwrap_or(home.root()))?;
+    fs::replace_link(&link, &target)
+}
+
+/// Whether a path is found by way of the link, which would then lead to itself.
+fn leads_through(path: &Path, link: &Path) -> bool {
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        if is_same_place(&path, link) {
+            return true;
+        }
+        let Ok(next) = fs::read_link(&path) else { return false };
+        path = path.parent().map_or_else(PathBuf::new, Path::to_path_buf).join(next);
+    }
+    true
+}
+
+/// By the directory it is in, whatever the way there; the last part is not followed.
+fn is_same_place(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| Some((fs::resolve(path.parent()?)?, path.file_name()?.to_owned()));
+    one == other || place(one).is_some_and(|one| place(other) == Some(one))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use ralph_sys::fs::Mode;
+
+    struct Scene {
+        root: tempfile::TempDir,
+        home: Home,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let root = tempfile::tempdir().unwrap();
+            let home = Home::new(root.path().join("h ome/.ralph"));
+            for name in ["one/ralph", "two/ralph"] {
+                fs::create_dir(root.path().join(name).parent().unwrap()).unwrap();
+                fs::put(&root.path().join(name), name.as_bytes(), Mode::Program).unwrap();
+            }
+            Self { root, home }
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.root.path().join(name)
+        }
+
+        /// Where the link leads after `program` was to be linked, or why it does not.
+        fn refreshed(&self, program: &Path) -> String {
+            let told = match refresh(&self.home, program) {
+                Ok(()) => match fs::read_link(&self.home.program()) {
+                    Ok(target) => format!("-> {}", target.display()),
+                    Err(_) => "no link".to_owned(),
+                },
+                Err(error) => {
+                    let source = std::error::Error::source(&error);
+                    format!("{error}: {}", source.map(ToString::to_string).unwrap_or_default())
+                }
+            };
+            told.replace(&self.root.path().display().to_string(), "ROOT")
+        }
+
+        fn content(&self) -> String {
+            String::from_utf8(fs::read(&self.home.program(), 100).unwrap()).unwrap()
+        }
+    }
+
+    #[test]
+    fn the_link_follows_the_program_and_nothing_else_is_left() {
+        let scene = Scene::new();
+        assert_eq!(scene.refreshed(&scene.path("one/ralph")), "-> ROOT/one/ralph");
+        assert_eq!(scene.content(), "one/ralph");
+        let before = fs::stat_link(&scene.home.program());
+        assert_eq!(scene.refreshed(&scene.path("one/ralph")), "-> ROOT/one/ralph");
+        assert_eq!(fs::stat_link(&scene.home.program()), before, "nothing was written");
+        assert_eq!(scene.refreshed(&scene.path("two/ralph")), "-> ROOT/two/ralph");
+        assert_eq!(scene.content(), "two/ralph");
+        let left = std::fs::read_dir(scene.home.root().join("bin")).unwrap().count();
+        assert_eq!(left, 1);
+    }
+
+    /// A name that `PATH` has for the program may be a link to ours, or ours by another way.
+    #[test]
+    fn the_link_never_leads_to_itself() {
+        let scene = Scene::new();
+        scene.refreshed(&scene.path("one/ralph"));
+        symlink(scene.home.program(), scene.path("ralph")).unwrap();
+        symlink(scene.home.root(), scene.path("other way")).unwrap();
+        for program in
+            [scene.path("ralph"), scene.path("other way/bin/ralph"), scene.home.program()]
+        {
+            assert_eq!(scene.refreshed(&program), "-> ROOT/one/ralph", "{}", program.display());
+        }
+        assert_eq!(scene.content(), "one/ralph");
+    }
+
+    #[test]
+    fn a_program_that_stands_there_itself_stays() {
+        let scene = Scene::new();
+        fs::create_dir(&scene.home.root().join("bin")).unwrap();
+        fs::put(&scene.home.program(), b"itself", Mode::Program).unwrap();
+        symlink(scene.home.program(), scene.path("ralph")).unwrap();
+        assert_eq!(scene.refreshed(&scene.home.program()), "no link");
+        assert_eq!(scene.refreshed(&scene.path("ralph")), "no link");
+        insta::assert_snapshot!(scene.refreshed(&scene.path("one/ralph")), @"cannot write `ROOT/h ome/.ralph/bin/ralph`: something that ralph did not put there is in its place");
+        assert_eq!(scene.content(), "itself");
+    }
+
+    #[test]
+    fn what_cannot_be_linked_is_refused() {
+        let scene = Scene::new();
+        insta::assert_snapshot!(scene.refreshed(Path::new("ralph")), @"cannot write `ROOT/h ome/.ralph/bin/ralph`: the program's path is not absolute");
+        fs::create_dir(&scene.home.root().join("bin")).unwrap();
+        symlink(scene.path("ralph"), scene.home.program()).unwrap();
+        symlink(scene.home.program(), scene.path("ralph")).unwrap();
+        insta::assert_snapshot!(scene.refreshed(&scene.path("ralph")), @"cannot write `ROOT/h ome/.ralph/bin/ralph`: the program leads to the link itself");
+    }
+}

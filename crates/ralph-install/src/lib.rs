@@ -1,0 +1,4 @@
+//! Hooks into an agent's settings and out again, and the doctor that checks them.
+
+pub mod doctor;
+pub mod install;

@@ -1,0 +1,235 @@
+//! Loop directories as people and agents work with them: which there are, and what is done to their lists.
+
+mod create;
+mod draft;
+mod edit;
+
+use crate::lists::{ListError, Named};
+use crate::loop_directory;
+use ralph_core::record::ListKind;
+use ralph_core::source::features::{self, FeatureList};
+use ralph_core::text;
+use ralph_home::paths::Home;
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs::{self, FileError, LockError};
+use std::path::{Path, PathBuf};
+
+pub use create::{New, Source, create};
+pub use draft::{Draft, list_of};
+
+/// Where loops are, from the project on.
+pub const PLACE: &str = ".claude/data/ralph-loops";
+/// What the agent is told.
+pub const PROMPT: &str = "RALPH_PROMPT.md";
+const MOST_LOOPS: usize = 1000;
+const LONGEST_NAME: usize = 64;
+
+#[derive(Debug, thiserror::Error)]
+pub enum FeatureError {
+    #[error(transparent)]
+    List(#[from] ListError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error("`{0}` cannot be the name of a loop")]
+    NoName(String),
+    #[error("`{}` is there already and was left as it is", .0.display())]
+    IsThere(PathBuf),
+    #[error("`{}` leads out of the project", .0.display())]
+    LeadsOut(PathBuf),
+    #[error("`{}` lists nothing to do", .0.display())]
+    ListsNothing(PathBuf),
+    #[error("there is no feature `{id}` in `{}`", path.display())]
+    NoSuchFeature { path: PathBuf, id: String, near: Option<String> },
+    #[error("there is a feature `{0}` already")]
+    IdIsTaken(String),
+    #[error("`{0}` cannot be the id of a feature")]
+    NoId(String),
+    #[error("cannot change `{}`: {why}", path.display())]
+    CannotChange { path: PathBuf, why: String },
+}
+
+/// A directory with a feature list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loop {
+    pub name: String,
+    /// Without links.
+    pub directory: PathBuf,
+}
+
+/// Whether a claim is made or taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    Made,
+    Undone,
+}
+
+/// What a claim came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    Yes,
+    /// It said so already, and nothing was written.
+    No,
+}
+
+impl Loop {
+    pub fn at(directory: &Path) -> Self {
+        let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Self { name, directory: directory.to_path_buf() }
+    }
+
+    pub fn list(&self) -> Named {
+        Named { path: self.directory.join(loop_directory::FEATURES), kind: ListKind::Features }
+    }
+}
+
+/// The loops of a project, by name.
+pub fn loops(project: &Path) -> Result<Vec<Loop>, FileError> {
+    let place = project.join(PLACE);
+    let names = match fs::list(&place, MOST_LOOPS) {
+        Ok(names) => names,
+        Err(error) if error.is_missing() => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut loops: Vec<Loop> = names
+        .into_iter()
+        .filter_map(|name| {
+            let name = name.into_string().ok()?;
+            let directory = fs::resolve(&place.join(&name))?;
+            let has_list = fs::stat_link(&directory.join(loop_directory::FEATURES)).is_some();
+            (directory.to_str().is_some() && has_list).then_some(Loop { name, directory })
+        })
+        .collect();
+    loops.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(loops)
+}
+
+/// Whether a word may be the name of a loop: it becomes a path.
+pub fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=LONGEST_NAME).contains(&name.len())
+        && name.bytes().all(plain)
+        && name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+}
+
+/// Sets `passes` of a feature, and nothing else.
+pub fn claim(
+    home: &Home,
+    of: &Loop,
+    (name, claim): (&str, Claim),
+    deadline: &Deadline,
+) -> Result<Changed, FeatureError> {
+    let path = of.list().path;
+    change(home, of, deadline, |bytes, list| {
+        let position = position(&path, list, name)?;
+        let wanted = claim == Claim::Made;
+        let Some(feature) = list.features.get(position).filter(|known| known.passes != wanted)
+        else {
+            return Ok((None, Changed::No));
+        };
+        let after = edit::with_passes(bytes, position, wanted);
+        let mut expected = list.clone();
+        expected.features[position] = features::Feature { passes: wanted, ..feature.clone() };
+        let after = is_just(&path, after, &expected)?;
+        Ok((Some(after), Changed::Yes))
+    })
+}
+
+/// Adds a feature at the end of a list, and says how it is called there.
+pub fn add(
+    home: &Home,
+    of: &Loop,
+    draft: &Draft,
+    deadline: &Deadline,
+) -> Result<String, FeatureError> {
+    let path = of.list().path;
+    change(home, of, deadline, |bytes, list| {
+        let id = match &draft.id {
+            Some(id) if !features::is_plain(id) => return Err(FeatureError::NoId(id.clone())),
+            Some(id) if list.features.iter().any(|feature| feature.id == *id) => {
+                return Err(FeatureError::IdIsTaken(id.clone()));
+            }
+            Some(id) => id.clone(),
+            None => free_id(list),
+        };
+        let draft = Draft { id: Some(id.clone()), ..draft.clone() };
+        let mut expected = list.clone();
+        expected.features.push(draft.feature(&id));
+        let after = is_just(&path, edit::with_feature(bytes, list, &draft), &expected)?;
+        Ok((Some(after), id))
+    })
+}
+
+/// One more than the highest number, so that what was removed is not confused with what is new.
+fn free_id(list: &FeatureList) -> String {
+    let numbers = list.features.iter().filter_map(|feature| feature.id.parse::<u64>().ok());
+    let highest = numbers.max().unwrap_or(0).max(list.features.len() as u64);
+    let mut next = highest.saturating_add(1);
+    while list.features.iter().any(|feature| feature.id == next.to_string()) {
+        next = next.wrapping_add(1);
+    }
+    next.to_string()
+}
+
+/// Where the feature of that name is: `4`, or `4 (2)` for the second of that id, also with `feature` before it.
+pub fn position(path: &Path, list: &FeatureList, name: &str) -> Result<usize, FeatureError> {
+    let wanted = if name.starts_with("feature ") { name } else { &format!("feature {name}") };
+    let items = list.items();
+    items.iter().position(|item| item.name == wanted).ok_or_else(|| {
+        let bare = |name: &'_ str| name.trim_start_matches("feature ").to_string();
+        let names: Vec<String> = items.iter().map(|item| bare(&item.name)).collect();
+        let near = text::nearest(&bare(name), names.iter().map(String::as_str));
+        let near = near.map(str::to_string);
+        FeatureError::NoSuchFeature { path: path.to_path_buf(), id: text::line(name, 80), near }
+    })
+}
+
+/// What a file says.
+pub fn read(path: &Path) -> Result<(Vec<u8>, FeatureList), ListError> {
+    let bytes = fs::read(path, loop_directory::LARGEST_LIST)?;
+    let list = features::read(&bytes)
+        .map_err(|garbled| ListError::Garbled { path: path.to_path_buf(), why: garbled.why })?;
+    Ok((bytes, list))
+}
+
+/// Nothing is written that says anything else than what was meant.
+fn is_just(
+    path: &Path,
+    after: Result<Vec<u8>, String>,
+    expected: &FeatureList,
+) -> Result<Vec<u8>, FeatureError> {
+    let cannot = |why: String| FeatureError::CannotChange { path: path.to_path_buf(), why };
+    let after = after.map_err(cannot)?;
+    match features::read(&after) {
+        Ok(list) if list == *expected => Ok(after),
+        Ok(_) | Err(_) => Err(cannot("it is not written the way that lists are".to_string())),
+    }
+}
+
+/// Two that change a list at once do so one after the other.
+fn change<T>(
+    home: &Home,
+    of: &Loop,
+    deadline: &Deadline,
+    edit: impl FnOnce(&[u8], &FeatureList) -> Result<(Option<Vec<u8>>, T), FeatureError>,
+) -> Result<T, FeatureError> {
+    let path = of.list().path;
+    let lock = home.adoption(&of.directory).with_extension("lock");
+    if let Some(parent) = lock.parent() {
+        fs::create_dir(parent)?;
+    }
+    let _lock = fs::lock(&lock, deadline)?;
+    if fs::resolve(&path).is_some_and(|resolved| !resolved.starts_with(&of.directory)) {
+        return Err(FileError::refused(&path, "it leads out of the loop's directory").into());
+    }
+    let (bytes, list) = read(&path)?;
+    let (after, answer) = edit(&bytes, &list)?;
+    if let Some(after) = after {
+        fs::replace_keeping_mode(&path, &after)?;
+    }
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests;

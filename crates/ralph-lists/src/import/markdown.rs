@@ -1,0 +1,293 @@
+//! Plans with boxes to tick: `fix_plan.md`, `IMPLEMENTATION_PLAN.md`, `tasks.md`, `.ralph/ralph-tasks.md`,
+//! `docs/plans/*.md`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use ralph_core::requirement::Weight;
+use ralph_core::source::list::Item;
+use ralph_core::text;
+
+use super::tree::Fields;
+use super::{Command, Feature, Understood, front_matter, work, yaml};
+use crate::plan;
+use ralph_policy::detect;
+
+const LONGEST_TEXT: usize = 2000;
+const VALIDATION: &str = "validation commands";
+
+/// The items of a plan.
+pub(super) fn items_of_markdown(bytes: &[u8]) -> Vec<Item> {
+    Reader::default().read(&String::from_utf8_lossy(bytes))
+}
+
+pub(super) fn read(text: &str) -> Result<Understood, String> {
+    if text.trim().is_empty() {
+        return Err("it is empty".to_string());
+    }
+    let mut understood = Understood::default();
+    let (front, body, before) = front_matter::split(text).unwrap_or(("", text, 0));
+    let node = front_matter::settings(front);
+    let mut fields = Fields::of(&node);
+    let name = fields.text(&["spec", "name", "title", "plan"]);
+    understood.name = name.map(str::to_string);
+    understood.limits.take(&mut fields);
+    let counts = ["totalTasks", "created", "generated", "phase", "updated"];
+    understood.ignore_state(&mut fields, &counts);
+    understood.keep_rest(text, fields);
+    yaml::keep_beside(front, &mut understood);
+    let rest = take_items(body, &mut understood);
+    let first = rest.first().map(|(number, _)| number.saturating_add(before));
+    let rest: Vec<&str> = rest.into_iter().map(|(_, line)| line).collect();
+    understood.keep("text", first, &rest.join("\n"));
+    Ok(understood)
+}
+
+/// Takes tasks and validation commands, and returns the lines that were neither, with their numbers.
+pub(super) fn take_items<'t>(body: &'t str, understood: &mut Understood) -> Vec<(u32, &'t str)> {
+    let validation = validation_commands(body);
+    for command in &validation.commands {
+        understood.commands.push(Command { label: String::new(), text: command.clone() });
+    }
+    let is_task = |item: &Item| {
+        let line = item.line.unwrap_or_default();
+        item.weight == Weight::Required && !validation.lines.contains(&line)
+    };
+    let items = items_of_markdown(body.as_bytes());
+    let items: Vec<Item> = items.into_iter().filter(is_task).collect();
+    let rest = rest_of(body, &items, &validation);
+    understood.features.extend(items.into_iter().map(feature));
+    rest
+}
+
+fn feature(mut item: Item) -> Feature {
+    item.check = item.check.or_else(|| plan::named_check(&item.text).map(|(_, argv)| argv));
+    let category = heading(&item).map(str::to_string);
+    let (id, _) = item.text.split_once(' ').unwrap_or_default();
+    let id = id.trim_matches(['*', ':', '.', '`']);
+    let is_id = id.bytes().any(|byte| byte.is_ascii_digit())
+        && id
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
+        && id.bytes().filter(u8::is_ascii_alphabetic).count() <= 8;
+    Feature {
+        id: if is_id { id.to_string() } else { String::new() },
+        verify: item.check.or_else(|| work::check_of(&item.steps)),
+        description: item.text,
+        steps: item.steps,
+        passes: item.done,
+        category,
+        ..Feature::default()
+    }
+}
+
+/// Names begin with the heading that the item stands under.
+fn heading(item: &Item) -> Option<&str> {
+    item.name.split_once(&format!(": {}", item.text)).map(|(heading, _)| heading)
+}
+
+#[derive(Default)]
+struct Validation {
+    commands: Vec<String>,
+    /// The lines of the section.
+    lines: Range<u32>,
+    /// The lines that are nothing but a command.
+    taken: BTreeSet<u32>,
+}
+
+/// What is listed or fenced under `## Validation Commands`.
+fn validation_commands(body: &str) -> Validation {
+    let mut found = Validation::default();
+    let mut is_there = false;
+    let mut is_fenced = false;
+    for (number, line) in (1..).zip(body.lines()) {
+        let line = line.trim();
+        if line.starts_with("```") && is_there {
+            is_fenced = !is_fenced;
+            found.taken.insert(number);
+            continue;
+        }
+        if line.starts_with('#') && !is_fenced {
+            if is_there {
+                break;
+            }
+            is_there = line.trim_start_matches('#').trim().eq_ignore_ascii_case(VALIDATION);
+            if is_there {
+                found.lines.start = number;
+            }
+        }
+        if !is_there {
+            continue;
+        }
+        found.lines.end = number.saturating_add(1);
+        let command = if is_fenced { fenced(line) } else { listed(line) };
+        if let Some(command) = command {
+            if command.len().saturating_add(16) > line.len() {
+                found.taken.insert(number);
+            }
+            found.commands.push(command.to_string());
+        }
+    }
+    found
+}
+
+fn fenced(line: &str) -> Option<&str> {
+    let line = line.trim_start_matches("$ ").trim();
+    (!line.is_empty() && !line.starts_with('#')).then_some(line)
+}
+
+/// What an item has in backticks, or the whole item if it is one command.
+fn listed(line: &str) -> Option<&str> {
+    let item = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "))?;
+    let item = item.trim_start_matches("[ ] ").trim_start_matches("[x] ");
+    match item.split_once('`').and_then(|(_, rest)| rest.split_once('`')) {
+        Some((command, _)) => Some(command),
+        None => work::is_command(item).then_some(item),
+    }
+}
+
+/// Every line that says something and is part of no item, no heading of one, and no command.
+fn rest_of<'t>(body: &'t str, items: &[Item], validation: &Validation) -> Vec<(u32, &'t str)> {
+    let mut by_line: BTreeMap<u32, &Item> = BTreeMap::new();
+    let mut headings: BTreeSet<&str> = BTreeSet::new();
+    for item in items {
+        by_line.insert(item.line.unwrap_or_default(), item);
+        headings.extend(heading(item));
+    }
+    let is_said = |number: u32, line: &str| {
+        let plain = plain(line);
+        if plain.is_empty() {
+            return true;
+        }
+        if line.trim_start().starts_with('#') && headings.contains(&*plain) {
+            return true;
+        }
+        let item = by_line.range(..=number).next_back();
+        item.is_some_and(|(_, item)| {
+            item.text.contains(&plain) || item.steps.iter().any(|step| step.contains(&plain))
+        })
+    };
+    let lines = (1..).zip(body.lines());
+    let lines = lines.filter(|(number, _)| {
+        let is_title = *number == validation.lines.start;
+        !is_title && !validation.taken.contains(number)
+    });
+    lines.filter(|(number, line)| !is_said(*number, line)).collect()
+}
+
+/// A line without what makes it an item or a heading.
+fn plain(line: &str) -> String {
+    let line = line.trim().trim_start_matches('#').trim_start();
+    let line = after_marker(line).unwrap_or(line);
+    let line = after_box(line).map_or(line, |(_, rest)| rest);
+    text::line(line, LONGEST_TEXT)
+}
+
+#[derive(Default)]
+struct Reader {
+    items: Vec<Item>,
+    taken: BTreeMap<String, u32>,
+    heading: String,
+    is_optional: bool,
+    /// How far in the item is that further lines belong to.
+    open: Option<usize>,
+}
+
+impl Reader {
+    fn read(mut self, markdown: &str) -> Vec<Item> {
+        let mut fence: Option<String> = None;
+        for (number, line) in (1..).zip(markdown.lines()) {
+            let trimmed = line.trim();
+            let marks: String =
+                trimmed.chars().take_while(|char| matches!(char, '`' | '~')).collect();
+            match &fence {
+                Some(open) if marks.starts_with(open.as_str()) => fence = None,
+                Some(_) => {}
+                None if marks.len() >= 3 => fence = Some(marks),
+                None => self.line(number, line),
+            }
+        }
+        self.items
+    }
+
+    fn line(&mut self, number: u32, line: &str) {
+        let indent = line.len().saturating_sub(line.trim_start().len());
+        let trimmed = line.trim();
+        if trimmed.is_empty() {
+            return;
+        }
+        let hashes = trimmed.bytes().take_while(|byte| *byte == b'#').count();
+        let heading = trimmed.get(hashes..).unwrap_or_default();
+        if (1..=6).contains(&hashes) && heading.starts_with(' ') {
+            self.heading = text::line(heading, LONGEST_TEXT);
+            self.is_optional = self.heading.to_lowercase().contains("optional");
+            self.open = None;
+            return;
+        }
+        let after = after_marker(trimmed);
+        if let Some((is_done, said)) = after.and_then(after_box) {
+            self.open = Some(indent);
+            self.item(number, is_done, said);
+            return;
+        }
+        let Some(item) = self.open.filter(|open| indent > *open).and(self.items.last_mut()) else {
+            self.open = None;
+            return;
+        };
+        match (after, item.steps.last_mut()) {
+            (Some(step), _) => item.steps.push(text::line(step, LONGEST_TEXT)),
+            (None, Some(step)) => step.push_str(&format!(" {}", text::line(trimmed, LONGEST_TEXT))),
+            (None, None) => {
+                item.text.push_str(&format!(" {}", text::line(trimmed, LONGEST_TEXT)));
+                item.name.push_str(&format!(" {}", text::line(trimmed, LONGEST_TEXT)));
+            }
+        }
+    }
+
+    fn item(&mut self, number: u32, done: bool, said: &str) {
+        let said = text::line(said, LONGEST_TEXT);
+        let check = said.split_once("(verify:").and_then(|(_, rest)| rest.split_once(')'));
+        let check = check.and_then(|(command, _)| detect::simple(command.trim_matches([' ', '`'])));
+        let name = match self.heading.as_str() {
+            "" => said.clone(),
+            heading => format!("{heading}: {said}"),
+        };
+        let count = self.taken.entry(name.clone()).or_default();
+        *count = count.saturating_add(1);
+        let name = if *count == 1 { name } else { format!("{name} ({count})") };
+        self.items.push(Item {
+            name,
+            text: said,
+            steps: Vec::new(),
+            done,
+            check,
+            weight: if self.is_optional { Weight::Advisory } else { Weight::Required },
+            line: Some(number),
+            names: Vec::new(),
+        });
+    }
+}
+
+/// What follows `- `, `* `, `+ `, `1. ` or `1) `.
+fn after_marker(line: &str) -> Option<&str> {
+    let digits = line.bytes().take(10).take_while(u8::is_ascii_digit).count();
+    let rest = line.get(digits..)?;
+    let rest = match digits {
+        0 => rest.strip_prefix(['-', '*', '+'])?,
+        _ => rest.strip_prefix(['.', ')'])?,
+    };
+    rest.starts_with([' ', '\t']).then(|| rest.trim_start())
+}
+
+/// Whether a box is ticked, and what follows it. Tools mark what is under way in several ways.
+fn after_box(line: &str) -> Option<(bool, &str)> {
+    let mut chars = line.strip_prefix('[')?.chars();
+    let done = match chars.next()? {
+        'x' | 'X' => true,
+        ' ' | '/' | '-' | '~' | '>' | '!' => false,
+        _ => return None,
+    };
+    let rest = chars.as_str().strip_prefix(']')?;
+    // `[x](address)` is a link.
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| (done, rest.trim_start()))
+}

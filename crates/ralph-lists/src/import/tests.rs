@@ -1,0 +1,634 @@
+//! Files as their tools write them, good, odd and broken; what each comes to, and that nothing of it is lost.
+#![expect(
+    clippy::format_collect,
+    clippy::needless_for_each,
+    clippy::too_many_lines,
+    reason = "a snapshot is as long as what it shows, and made as briefly as it goes"
+)]
+
+use std::path::Path;
+
+use insta::assert_snapshot;
+use ralph_core::source::features as list;
+
+use super::find::decoded;
+use super::tree::{self, Node};
+use super::{Family, Source, Understood, gather, merge, write};
+
+fn read(family: Family, bytes: &[u8]) -> Result<Understood, String> {
+    decoded(bytes).and_then(|text| family.read(&text))
+}
+
+/// All that was understood, briefly.
+fn shown(said: &Result<Understood, String>) -> String {
+    let said = match said {
+        Ok(said) => said,
+        Err(why) => return format!("not read: {why}"),
+    };
+    let mut out = String::new();
+    let mut put = |line: String| out.push_str(&format!("{line}\n"));
+    said.name.iter().for_each(|name| put(format!("name {name}")));
+    said.goal.iter().for_each(|goal| put(format!("goal {goal:?}")));
+    for feature in &said.features {
+        put(format!(
+            "{} {} {:?} {:?}{}{}{}{}{}",
+            if feature.passes { "[x]" } else { "[ ]" },
+            if feature.id.is_empty() { "·" } else { &feature.id },
+            feature.description,
+            feature.steps,
+            feature.verify.iter().map(|it| format!(" verify {it:?}")).collect::<String>(),
+            feature.priority.iter().map(|it| format!(" priority {it}")).collect::<String>(),
+            if feature.after.is_empty() {
+                String::new()
+            } else {
+                format!(" after {:?}", feature.after)
+            },
+            feature.category.iter().map(|it| format!(" in {it:?}")).collect::<String>(),
+            feature.notes.iter().map(|it| format!(" notes {it:?}")).collect::<String>(),
+        ));
+    }
+    for command in &said.commands {
+        put(format!("command {}: {}", command.label, command.text));
+    }
+    if !said.limits.options().is_empty() {
+        put(format!("limits {}", said.limits.options().join(" ")));
+    }
+    said.protect.iter().for_each(|glob| put(format!("protect {glob}")));
+    said.progress.iter().for_each(|text| put(format!("progress {text:?}")));
+    said.reads.iter().for_each(|path| put(format!("reads {path}")));
+    for kept in &said.kept {
+        let line = kept.line.map_or("?".to_string(), |line| line.to_string());
+        put(format!("kept {}@{line} {:?}", kept.key, kept.text));
+    }
+    for ignored in &said.ignored {
+        put(format!("ignored {} {:?}: {}", ignored.key, ignored.text, ignored.why));
+    }
+    out.trim_end().to_string()
+}
+
+const STORIES: &str = r#"{
+  "project": "MyApp",
+  "branchName": "ralph/task-priority",
+  "description": "Task Priority System",
+  "verificationCommands": {"typecheck": "npm run build", "test": "npm test"},
+  "userStories": [
+    {"id": "US-002", "title": "Show it", "description": "As a user, I want to see it.",
+     "acceptanceCriteria": ["A badge is shown", "Typecheck passes"], "priority": 2, "passes": false, "notes": ""},
+    {"id": "US-001", "title": "Store it", "description": "Store it in the database.",
+     "acceptanceCriteria": ["A column is there"], "priority": 1, "passes": true, "notes": "migration 7",
+     "completionCriteria": ["npm test -- store"], "architectVerified": true}
+  ]
+}"#;
+
+const WITH_DEPENDENCIES: &str = r#"{"name": "Test Feature", "userStories": [
+  {"id": "A", "title": "Last", "dependsOn": ["B"], "labels": ["slow", "final"], "passes": false},
+  {"id": "B", "title": "First", "dependsOn": [], "passes": false},
+  {"id": "C", "title": "Round", "dependsOn": ["D", "A"]},
+  {"id": "D", "title": "And round", "dependsOn": ["C", "gone"]}
+], "metadata": {"createdAt": "2026-01-29", "version": "1.0.0"}}"#;
+
+const PLAIN_LIST: &str = r#"[
+  {"category": "Test setup", "description": "Set vitest up", "steps": ["Install", "Configure"], "started": true, "complete": true},
+  {"category": "Core", "description": "Map paths", "steps": [], "started": false, "complete": false},
+  "Write the manual"
+]"#;
+
+const FEATURES: &str = r#"{"project": "chat", "total_features": 3, "features": [
+  {"category": "functional", "description": "New chat button", "steps": ["Open it", "Click"], "passes": true},
+  {"id": "infra-1", "name": "sitemap", "description": "XML sitemap", "type": "infrastructure", "status": "in_progress"},
+  {"id": "infra-2", "name": "robots", "status": "complete", "verify": ["node", "check.js"]}
+], "init_script": "init.sh"}"#;
+
+const FIX_PLAN: &str = "# Fix Plan\n\nWhat is left.\n\n## High Priority\n- [ ] HIGH: Parse `a`\n- [x] Write tests\n      for all of it\n\n```\n- [ ] not a task\n```\n## Optional\n- [ ] polish\n\n## Notes\n- one thing\n";
+
+const SPEC_TASKS: &str = "---\nspec: add-skills-doc\nphase: tasks\ntotal_tasks: 3\n---\n\n# Tasks: add-skills-doc\n\n## Phase 1: Make It Work\n\nFocus: the directory.\n\n- [x] 1.1 Create the directory\n  - **Do**: Create `skills/`\n  - **Verify**: `ls skills/`\n  - _Requirements: FR-1_\n- [ ] 1.2 [P] Write SKILL.md\n  - **Verify**: `cat skills/SKILL.md | grep -c ralph` returns 11\n- [ ] V1 [VERIFY] Quality check\n  - **Verify**: `gh pr create --title x`\n";
+
+const RALPH_TASKS: &str = "# Ralph Tasks\n\n- [x] Epic: Guardrails\n  - [x] Add `docs/guardrails.md`\n  - [/] Add a script\n- [ ] Epic: Adapter (verify: cargo test adapter)\n";
+
+const PLAN: &str = "# Unbounded reader\n\n## Overview\nReplace the scanner.\n\n## Validation Commands\n- `go test ./...`\n- Lint: `golangci-lint run` before the commit\n- [ ] make check\n\n### Task 1: Read\n- [x] write the reader\n- [ ] test it\n\n### Task 2: Use it\n- [ ] replace the calls\n";
+
+const PLAN_WITH_FENCE: &str = "# P\n\n- [ ] one\n\n## Validation Commands\n\n```bash\n# types\nnpx tsc --noEmit\ncd web && npm test\n```\n\n## After\ntext\n";
+
+const TASK: &str = "---\ntask: Build a REST API\ntest_command: \"npm test\"\ncompletion_criteria:\n  - All endpoints work\nmax_iterations: 50\n---\n\n# Task: REST API\n\n## Success Criteria\n\n1. [ ] `npm start` runs\n2. [x] POST /tasks\n";
+
+const TASK_WITHOUT_BOXES: &str = "---\ntask: Tidy up\ncompletion_criteria:\n  - No warnings\n  - Docs are there\n---\nJust do it.\n";
+
+const LOOP_FILE: &str = "---\nactive: true\niteration:5\nsession_id:\nmax_iterations: 30\ncompletion_promise: \"ALL DONE\"\nstarted_at: \"2026-01-03T00:20:45Z\"\nreview_enabled: true\n---\n\nMake the tests pass.\n\nThen stop.\n";
+
+const LOOP_FILE_UNLIMITED: &str =
+    "---\nactive: true\niteration: 1\nmax_iterations: 0\ncompletion_promise: null\n---\nGo on.\n";
+
+const RALPHY_TASKS: &str = "tasks:\n  - title: Create the schema   # first\n    completed: true\n    parallel_group: 1\n    description: |\n      Users and tasks.\n      PostgreSQL.\n  - title: Set up authentication\n    completed: false\n    parallel_group: 2\n";
+
+const NESTED_TASKS: &str = "default_model: opus\ntasks:\n  - id: \"1\"\n    name: Backend\n    description: All of it\n    subtasks:\n      - {id: \"1.1\", name: Schema, component: db, status: done, deps: []}\n      - id: \"1.2\"\n        name: Routes\n        status: blocked\n        deps: [\"1.1\"]\n        implementation_steps: [Add them, Test them]\n        related_files: [src/routes.rs]\n";
+
+const RC: &str = "# Ralph configuration\nPROJECT_NAME=\"chrono vault\"\nMAX_CALLS_PER_HOUR=300   # more is not allowed\nexport CB_NO_PROGRESS_THRESHOLD=${CB_NO_PROGRESS_THRESHOLD:-5}\nTEST_COMMAND='npm test'\nALLOWED_TOOLS=\"Write,Read,Bash(*)\"\nMAX_LOOPS=0\nCLAUDE_CODE_CMD=\"claude\"\n";
+
+const ORCHESTRATOR: &str = "event_loop:\n  completion_promise: LOOP_COMPLETE\n  max_iterations: 150\n  max_runtime_seconds: 28800\n  max_cost_usd: 12.5\n  prompt_file: PROMPT.md\n  starting_event: work.start\n\ncli:\n  backend: claude # or another\nbackpressure:\n  gates:\n    - name: fmt\n      command: cargo fmt --all -- --check\n      on_fail: \"Run it.\"\nhooks:\n  events:\n    pre.loop.complete:\n      - name: audit\n        command: [\"cargo\", \"audit\"]\n        on_error: block\n      - name: tell\n        command: [\"notify\"]\n        on_error: warn\nhats:\n  planner:\n    instructions: |\n      Plan it.\n      # not a comment\n";
+
+const RALPHY: &str = "# Ralphy\nproject:\n  name: \"better\"\n  language: \"TypeScript\"\ncommands:\n  test: \"bun test\"\n  lint: \"\"\n  build: \"bun run build && bun run size\"\nrules:\n  - \"Never use any\"\nboundaries:\n  never_touch:\n    - \"*.lock\"\n    - \".git/**\"\n";
+
+const PLAN_STATE: &str = r#"{"version": "3.0.0", "plan_name": "Memory Overhaul", "current_phase": "w1", "last_updated": "2026-04-07",
+  "phases": [{"phase_id": "w0", "phase_name": "Security"}],
+  "barriers": {"tests_passing": true},
+  "steps": [
+    {"id": "W0.1", "phase": "w0", "name": "snapshot", "status": "completed", "priority": "P0", "evidence": "a.tar.gz"},
+    {"id": "W1.1", "phase": "w1", "name": "delete hooks", "status": "pending", "priority": "P1"}],
+  "loop_state": {"max_iterations": 25, "current_iteration": 3}}"#;
+
+const PLAN_STATE_BY_ID: &str = r#"{"task": "Upgrade", "steps": {"1": {"name": "a", "status": "verified"}, "2": {"name": "b", "status": "in_progress"}}}"#;
+
+const SPEC_STATE: &str = r#"{"phase": "execution", "taskIndex": 2, "totalTasks": 5, "specName": "test-spec", "maxGlobalIterations": 100, "source": "plan"}"#;
+
+fn good() -> Vec<(&'static str, Family, &'static str)> {
+    vec![
+        ("prd.json", Family::Stories, STORIES),
+        ("deps/prd.json", Family::Stories, WITH_DEPENDENCIES),
+        ("list/prd.json", Family::Stories, PLAIN_LIST),
+        ("feature_list.json", Family::Features, FEATURES),
+        ("fix_plan.md", Family::Plan, FIX_PLAN),
+        ("tasks.md", Family::Plan, SPEC_TASKS),
+        (".ralph/ralph-tasks.md", Family::Plan, RALPH_TASKS),
+        ("docs/plans/a.md", Family::Plan, PLAN),
+        ("docs/plans/b.md", Family::Plan, PLAN_WITH_FENCE),
+        ("RALPH_TASK.md", Family::Task, TASK),
+        ("other/RALPH_TASK.md", Family::Task, TASK_WITHOUT_BOXES),
+        (".claude/ralph-loop.local.md", Family::LoopFile, LOOP_FILE),
+        ("other/ralph-loop.local.md", Family::LoopFile, LOOP_FILE_UNLIMITED),
+        ("tasks.yaml", Family::Tasks, RALPHY_TASKS),
+        (".ralph/tasks.yml", Family::Tasks, NESTED_TASKS),
+        (".ralphrc", Family::Settings, RC),
+        ("ralph.yml", Family::Orchestrator, ORCHESTRATOR),
+        (".ralphy/config.yaml", Family::Ralphy, RALPHY),
+        ("plan-state.json", Family::PlanState, PLAN_STATE),
+        ("other/plan-state.json", Family::PlanState, PLAN_STATE_BY_ID),
+        (".ralph-state.json", Family::PlanState, SPEC_STATE),
+        ("progress.txt", Family::Progress, "## Codebase Patterns\n- Status: COMPLETE\n"),
+    ]
+}
+
+#[test]
+fn what_files_of_other_tools_come_to() {
+    let mut out = String::new();
+    for (name, family, text) in good() {
+        out.push_str(&format!("== {name}\n{}\n", shown(&read(family, text.as_bytes()))));
+    }
+    assert_snapshot!(out, @r###"
+    == prd.json
+    name ralph/task-priority
+    goal "MyApp"
+    goal "Task Priority System"
+    [ ] US-002 "Show it: As a user, I want to see it." ["A badge is shown", "Typecheck passes"] priority 2
+    [x] US-001 "Store it in the database." ["A column is there"] verify ["npm", "test", "--", "store"] priority 1 notes "migration 7\narchitectVerified: true"
+    command typecheck: npm run build
+    command test: npm test
+    kept branchName@3 "ralph/task-priority"
+    == deps/prd.json
+    name Test Feature
+    goal "Test Feature"
+    [ ] A "Last" [] after ["B"] notes "labels:\n- slow\n- final"
+    [ ] B "First" []
+    [ ] C "Round" [] after ["D", "A"]
+    [ ] D "And round" [] after ["C", "gone"]
+    kept metadata@? "createdAt: 2026-01-29\nversion: 1.0.0"
+    == list/prd.json
+    [x] · "Set vitest up" ["Install", "Configure"] in "Test setup" notes "started: true"
+    [ ] · "Map paths" [] in "Core" notes "started: false"
+    [ ] · "Write the manual" []
+    == feature_list.json
+    name chat
+    goal "chat"
+    [x] · "New chat button" ["Open it", "Click"] in "functional"
+    [ ] infra-1 "sitemap: XML sitemap" [] notes "status: in_progress\ntype: infrastructure"
+    [x] infra-2 "robots" [] verify ["node", "check.js"]
+    kept init_script@? "init.sh"
+    ignored total_features "3": a count, made anew
+    == fix_plan.md
+    [ ] · "HIGH: Parse `a`" [] in "High Priority"
+    [x] · "Write tests for all of it" [] in "High Priority"
+    kept text@1 "# Fix Plan\nWhat is left.\n```\n- [ ] not a task\n```\n## Optional\n- [ ] polish\n## Notes\n- one thing"
+    == tasks.md
+    name add-skills-doc
+    [x] 1.1 "1.1 Create the directory" ["**Do**: Create `skills/`", "**Verify**: `ls skills/`", "_Requirements: FR-1_"] verify ["ls", "skills/"] in "Phase 1: Make It Work"
+    [ ] 1.2 "1.2 [P] Write SKILL.md" ["**Verify**: `cat skills/SKILL.md | grep -c ralph` returns 11"] in "Phase 1: Make It Work"
+    [ ] V1 "V1 [VERIFY] Quality check" ["**Verify**: `gh pr create --title x`"] in "Phase 1: Make It Work"
+    kept text@7 "# Tasks: add-skills-doc\nFocus: the directory."
+    ignored total_tasks "3": where a run of the other tool was
+    ignored phase "tasks": where a run of the other tool was
+    == .ralph/ralph-tasks.md
+    [x] · "Epic: Guardrails" [] in "Ralph Tasks"
+    [x] · "Add `docs/guardrails.md`" [] in "Ralph Tasks"
+    [ ] · "Add a script" [] in "Ralph Tasks"
+    [ ] · "Epic: Adapter (verify: cargo test adapter)" [] verify ["cargo", "test", "adapter"] in "Ralph Tasks"
+    == docs/plans/a.md
+    [x] · "write the reader" [] in "Task 1: Read"
+    [ ] · "test it" [] in "Task 1: Read"
+    [ ] · "replace the calls" [] in "Task 2: Use it"
+    command : go test ./...
+    command : golangci-lint run
+    command : make check
+    kept text@1 "# Unbounded reader\n## Overview\nReplace the scanner.\n- Lint: `golangci-lint run` before the commit"
+    == docs/plans/b.md
+    [ ] · "one" [] in "P"
+    command : npx tsc --noEmit
+    command : cd web && npm test
+    kept text@8 "# types\n## After\ntext"
+    == RALPH_TASK.md
+    goal "Build a REST API"
+    goal "# Task: REST API\n\n## Success Criteria\n\n1. [ ] `npm start` runs\n2. [x] POST /tasks"
+    [ ] · "`npm start` runs" [] in "Success Criteria"
+    [x] · "POST /tasks" [] in "Success Criteria"
+    command tests: npm test
+    limits --max-iterations 50
+    kept completion_criteria@4 "- All endpoints work"
+    == other/RALPH_TASK.md
+    goal "Tidy up"
+    goal "Just do it."
+    [ ] · "No warnings" []
+    [ ] · "Docs are there" []
+    == .claude/ralph-loop.local.md
+    goal "Make the tests pass.\n\nThen stop."
+    limits --max-iterations 30 --completion-promise "ALL DONE"
+    kept review_enabled@8 "true"
+    ignored active "true": where a run of the other tool was
+    ignored iteration "5": where a run of the other tool was
+    ignored started_at "2026-01-03T00:20:45Z": where a run of the other tool was
+    == other/ralph-loop.local.md
+    goal "Go on."
+    kept max_iterations@4 "0"
+    ignored active "true": where a run of the other tool was
+    ignored iteration "1": where a run of the other tool was
+    == tasks.yaml
+    [x] · "Create the schema: Users and tasks.\nPostgreSQL." [] notes "parallel_group: 1"
+    [ ] · "Set up authentication" [] notes "parallel_group: 2"
+    kept comments@2 "# first"
+    == .ralph/tasks.yml
+    [x] 1.1 "Schema" [] in "db"
+    [ ] 1.2 "Routes" ["Add them", "Test them"] after ["1.1"] in "Backend: All of it" notes "status: blocked\nrelated_files: src/routes.rs"
+    kept default_model@1 "opus"
+    == .ralphrc
+    name chrono vault
+    command test: npm test
+    limits --stuck-after 5
+    kept settings@1 "# Ralph configuration\nMAX_CALLS_PER_HOUR=300   # more is not allowed\nALLOWED_TOOLS=\"Write,Read,Bash(*)\"\nMAX_LOOPS=0\nCLAUDE_CODE_CMD=\"claude\""
+    == ralph.yml
+    command fmt: cargo fmt --all -- --check
+    command audit: cargo audit
+    limits --max-iterations 150 --max-duration 28800s --max-cost-usd 12.50 --completion-promise LOOP_COMPLETE
+    reads PROMPT.md
+    kept event_loop.starting_event@7 "work.start"
+    kept fmt: on_fail@? "Run it."
+    kept hooks@16 "events:\n  pre.loop.complete:\n    - name: audit\n      command:\n        - cargo\n        - audit\n      on_error: block\n    - name: tell\n      command:\n        - notify\n      on_error: warn"
+    kept cli@9 "backend: claude"
+    kept hats@25 "planner:\n  instructions:\n    Plan it.\n    # not a comment"
+    kept comments@10 "# or another\n# not a comment"
+    == .ralphy/config.yaml
+    name better
+    command test: bun test
+    command build: bun run build && bun run size
+    protect *.lock
+    protect .git/**
+    kept project.language@4 "TypeScript"
+    kept rules@9 "- Never use any"
+    kept comments@1 "# Ralphy"
+    == plan-state.json
+    name Memory Overhaul
+    goal "Memory Overhaul"
+    [x] W0.1 "snapshot" [] priority P0 in "Security" notes "evidence: a.tar.gz"
+    [ ] W1.1 "delete hooks" [] priority P1 in "w1"
+    limits --max-iterations 25
+    kept phases@2 "- phase_id: w0\n  phase_name: Security"
+    kept loop_state@7 "max_iterations: 25\ncurrent_iteration: 3"
+    kept barriers@3 "tests_passing: true"
+    ignored current_phase "w1": where a run of the other tool was
+    ignored last_updated "2026-04-07": where a run of the other tool was
+    ignored version "3.0.0": where a run of the other tool was
+    == other/plan-state.json
+    name Upgrade
+    goal "Upgrade"
+    [x] 1 "a" []
+    [ ] 2 "b" [] notes "status: in_progress"
+    == .ralph-state.json
+    name test-spec
+    limits --max-iterations 100
+    kept source@? "plan"
+    ignored phase "execution": where a run of the other tool was
+    ignored taskIndex "2": where a run of the other tool was
+    ignored totalTasks "5": where a run of the other tool was
+    == progress.txt
+    progress "## Codebase Patterns\n- Status: COMPLETE"
+    "###);
+}
+
+#[test]
+fn what_cannot_be_read_is_said_in_one_line() {
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..12 {
+        let below = vec![format!("*a{}", level - 1); 9].join(", ");
+        bomb.push_str(&format!("a{level}: &a{level} [{below}]\n"));
+    }
+    let half = STORIES.get(..300).unwrap();
+    let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(*b"{\0}\0").collect();
+    let deep = "[".repeat(100_000);
+    let mut out = String::new();
+    for (what, family, bytes) in [
+        ("half", Family::Stories, half.as_bytes()),
+        ("empty", Family::Stories, b""),
+        ("a number", Family::Stories, b"42"),
+        ("a string", Family::Features, b"\"x\""),
+        ("deep", Family::Features, deep.as_bytes()),
+        ("UTF-16", Family::Stories, &utf16),
+        ("binary", Family::Plan, b"- [ ] a\n- [ ] \xff\n"),
+        ("empty plan", Family::Plan, b"\n \n"),
+        ("bomb", Family::Tasks, bomb.as_bytes()),
+        ("a scalar", Family::Tasks, b"hello"),
+        ("a list", Family::Orchestrator, b"- a"),
+        ("tabs", Family::Ralphy, b"a:\n\t- b: ]"),
+        ("no settings", Family::LoopFile, b"Just text\n"),
+        ("never ends", Family::LoopFile, b"---\nactive: true\n"),
+        ("prose", Family::Settings, b"hello world\n"),
+        ("a list", Family::PlanState, b"[]"),
+        ("empty", Family::Task, b""),
+        ("empty", Family::Progress, b"\n"),
+    ] {
+        out.push_str(&format!("{what}: {}\n", shown(&read(family, bytes))));
+    }
+    assert_snapshot!(out, @"
+    half: not read: line 8, column 11: EOF while parsing a string
+    empty: not read: it is empty
+    a number: not read: it is neither a list nor an object
+    a string: not read: it is neither a list nor an object
+    deep: not read: line 1, column 128: recursion limit exceeded
+    UTF-16: not read: it is UTF-16, not UTF-8
+    binary: not read: line 2: it is not UTF-8
+    empty plan: not read: it is empty
+    bomb: not read: its aliases expand too far
+    a scalar: not read: it is neither a list nor a map
+    a list: not read: it is not a map
+    tabs: not read: it is not valid YAML
+    no settings: not read: it does not begin with settings between `---`
+    never ends: not read: it does not begin with settings between `---`
+    prose: not read: it has no settings
+    a list: not read: it is not an object
+    empty: not read: it is empty
+    empty: not read: it is empty
+    ");
+}
+
+#[test]
+fn marks_in_front_and_other_line_ends_change_nothing() {
+    for (name, family, text) in good() {
+        let plain = read(family, text.as_bytes());
+        let other = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+        assert_eq!(read(family, other.as_bytes()), plain, "{name}");
+    }
+}
+
+/// Nothing that is read panics, however it is cut.
+#[test]
+fn no_part_of_a_file_is_a_panic() {
+    for (_, family, text) in good() {
+        for end in (0..text.len()).step_by(5).filter(|end| text.is_char_boundary(*end)) {
+            let (head, tail) = text.split_at(end);
+            let _ = (family.read(head).is_ok(), family.read(tail).is_ok());
+        }
+    }
+}
+
+fn source(name: &str, family: Family, text: &str) -> Source {
+    Source { path: name.to_string(), family, said: read(family, text.as_bytes()) }
+}
+
+#[test]
+fn many_files_become_one_loop() {
+    let sources = [
+        source("prd.json", Family::Stories, STORIES),
+        source("deps/prd.json", Family::Stories, WITH_DEPENDENCIES),
+        source("again/prd.json", Family::Stories, STORIES),
+        source(".ralphrc", Family::Settings, RC),
+        source("loop.md", Family::LoopFile, LOOP_FILE),
+    ];
+    let merged = merge(&sources);
+    let ids: Vec<_> = merged
+        .features
+        .iter()
+        .map(|feature| {
+            format!(
+                "{}{}",
+                feature.id,
+                feature.after.iter().map(|it| format!("<{it}")).collect::<String>()
+            )
+        })
+        .collect();
+    let mut out = format!("{:?}\n{}\n", merged.name, ids.join(" "));
+    out.push_str(&format!("{}\n{}", merged.limits.options().join(" "), merged.troubles.join("\n")));
+    assert_snapshot!(out, @r#"
+    Some("task-priority")
+    US-001 US-002 B A<B C<A D<C
+    --max-iterations 30 --stuck-after 5 --completion-promise "ALL DONE"
+    `deps/prd.json`: `D` waits for what is not there (`gone`); that was dropped
+    `deps/prd.json`: `C` waits for `D` in a circle; that was dropped
+    `again/prd.json`: 2 of its items are in the files before it
+    "#);
+}
+
+#[test]
+fn names_are_made_of_what_the_work_is_called() {
+    for (name, expected) in [
+        ("ralph/task-priority", Some("task-priority")),
+        ("My App: v2!", Some("my-app-v2")),
+        ("Größe", Some("gr-e")),
+        ("../../etc", Some("etc")),
+        ("current", None),
+        ("…", None),
+        ("", None),
+    ] {
+        assert_eq!(super::slug(name).as_deref(), expected, "{name}");
+    }
+    let long = super::slug(&"a-".repeat(100)).unwrap();
+    assert!(long.len() <= 48 && !long.ends_with('-'), "{long}");
+}
+
+/// What stands for the state of a piece of work.
+const STATES: [&str; 8] =
+    ["true", "false", "null", "completed", "complete", "pending", "done", "verified"];
+
+/// Every word of a file that means something.
+fn said_in(family: Family, text: &str) -> Vec<String> {
+    fn scalars(node: &Node, out: &mut Vec<String>) {
+        match node {
+            Node::Text(text) => out.extend(text.lines().map(str::to_string)),
+            Node::List(items) => items.iter().for_each(|item| scalars(item, out)),
+            Node::Map(entries) => entries.iter().for_each(|(_, node)| scalars(node, out)),
+        }
+    }
+    let mut out = Vec::new();
+    match family {
+        Family::Stories | Family::Features | Family::PlanState => {
+            scalars(&tree::json(text).unwrap(), &mut out);
+        }
+        Family::Tasks | Family::Orchestrator | Family::Ralphy => {
+            scalars(&tree::yaml(text).unwrap(), &mut out);
+            out.extend(
+                text.lines().filter_map(|line| line.split_once(" #")).map(|(_, it)| it.to_string()),
+            );
+        }
+        Family::Settings => {
+            let values =
+                text.lines().map(|line| line.split_once('=').map_or(line, |(_, value)| value));
+            let value = |value: &str| value.rsplit(":-").next().unwrap_or(value).to_string();
+            out.extend(values.map(value));
+        }
+        Family::Plan
+        | Family::Task
+        | Family::LoopFile
+        | Family::Progress
+        | Family::Prompt
+        | Family::Notes => {
+            let lines = text.lines().map(|line| {
+                line.trim_start_matches(['#', '-', ' ', '*'])
+                    .trim_start_matches("[ ] ")
+                    .trim_start_matches("[x] ")
+                    .trim_start_matches("[/] ")
+            });
+            out.extend(lines.map(|line| match line.split_once(':') {
+                _ if line.starts_with("```") || line == "Validation Commands" => String::new(),
+                Some((key, value))
+                    if key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') =>
+                {
+                    value.trim().trim_matches('"').to_string()
+                }
+                _ => line.to_string(),
+            }));
+        }
+    }
+    let trimmed =
+        out.iter().map(|said| said.trim().trim_matches(['"', '\'', '}', '`']).trim().to_string());
+    trimmed.filter(|said| !said.is_empty() && !STATES.contains(&said.as_str())).collect()
+}
+
+/// Whatever a file says is a feature, a gate, a limit, the goal, the progress, a note, or named among what is left out.
+#[test]
+fn nothing_that_was_said_is_lost() {
+    let mut lost = Vec::new();
+    for (name, family, text) in good() {
+        let sources = [source(name, family, text)];
+        let merged = merge(&sources);
+        let commands = write::declared(&merged);
+        let notes = write::notes(&sources, &merged, &[]);
+        let files = write::files("x", &merged, &notes);
+        let mut all: String = files.iter().map(|file| file.text.clone()).collect();
+        for feature in &merged.features {
+            let texts =
+                [&feature.description].into_iter().chain(&feature.steps).chain(&feature.notes);
+            texts.for_each(|text| all.push_str(&format!(" {text}")));
+            all.push_str(&feature.verify.clone().unwrap_or_default().join(" "));
+        }
+        commands
+            .iter()
+            .for_each(|command| all.push_str(&format!(" {} {}", command.label, command.command)));
+        all.push_str(&merged.limits.options().join(" "));
+        all.push_str(
+            &merged.limits.duration_ms.map_or(String::new(), |ms| (ms / 1000).to_string()),
+        );
+        all.push_str(&format!(
+            "{:?} {:?}",
+            sources[0].said.as_ref().unwrap().name,
+            sources[0].said.as_ref().unwrap().reads
+        ));
+        for said in said_in(family, text).into_iter().filter(|said| !all.contains(said)) {
+            lost.push(format!("{name}: {said}"));
+        }
+    }
+    assert_eq!(lost, <[String; 0]>::default());
+}
+
+/// What is written is what the reader of feature lists reads.
+#[test]
+fn the_list_that_is_written_is_read() {
+    for (name, family, text) in good() {
+        let merged = merge(&[source(name, family, text)]);
+        let files = write::files("x", &merged, "");
+        let Some(file) = files.iter().find(|file| file.path.ends_with("feature_list.json")) else {
+            assert_eq!(merged.features, [], "{name}");
+            continue;
+        };
+        let read = list::read(file.text.as_bytes()).unwrap();
+        let ids: Vec<_> =
+            read.features.iter().map(|feature| (&feature.id, feature.passes)).collect();
+        let expected: Vec<_> =
+            merged.features.iter().map(|feature| (&feature.id, feature.passes)).collect();
+        assert_eq!(ids, expected, "{name}");
+    }
+}
+
+#[test]
+fn large_lists_with_one_id_and_long_chains_take_no_time() {
+    let same = vec![r#"{"id": "a", "description": "d"}"#; 15_000].join(",");
+    let merged = merge(&[source("prd.json", Family::Stories, &format!("[{same}]"))]);
+    let last = merged.features.last().unwrap();
+    assert_eq!((merged.features.len(), last.id.as_str()), (15_000, "a-15000"));
+    assert_eq!(merged.troubles.last().unwrap(), "and 14979 more like these");
+    let chain: Vec<_> =
+        (0..15_000).map(|n| format!(r#"{{"id": "i{n}", "dependsOn": ["i{}"]}}"#, n + 1)).collect();
+    let merged = merge(&[source("prd.json", Family::Stories, &format!("[{}]", chain.join(",")))]);
+    assert_eq!(merged.features.first().unwrap().id, "i14999");
+    assert_eq!(
+        merged.troubles,
+        ["`prd.json`: `i14999` waits for what is not there (`i15000`); that was dropped"]
+    );
+}
+
+#[test]
+fn files_are_found_by_their_names_and_links_that_lead_out_are_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = dir.path().join("p");
+    let put = |path: &str, text: &str| {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        ralph_sys::fs::put(&path, text.as_bytes(), ralph_sys::fs::Mode::Ordinary).unwrap();
+    };
+    put("secret.md", "- [ ] secret\n");
+    put("p/.ralph/fix_plan.md", FIX_PLAN);
+    put("p/specs/a/tasks.md", SPEC_TASKS);
+    put("p/specs/a/.ralph-state.json", SPEC_STATE);
+    put("p/specs/b/tasks.md", SPEC_TASKS);
+    put("p/docs/plans/a.md", PLAN);
+    put("p/docs/plans/done.md", &PLAN.replace("[ ]", "[x]"));
+    put("p/docs/plans/idea.md", "# Only text\n");
+    put("p/ralph.yml", ORCHESTRATOR);
+    put("p/PROMPT.md", "Do it.\n");
+    let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, project.join(at)).unwrap();
+    link(".ralph/fix_plan.md", "fix_plan.md");
+    link("../secret.md", "tasks.md");
+    link("prd.json", "prd.json");
+    link("nowhere", ".ralphrc");
+    std::fs::create_dir(project.join("features.json")).unwrap();
+    let found = gather(&project, &project);
+    let lines: Vec<_> = found
+        .iter()
+        .map(|source| match &source.said {
+            Ok(said) => format!("{}: {} features", source.path, said.features.len()),
+            Err(why) => format!("{}: {why}", source.path),
+        })
+        .collect();
+    assert_snapshot!(lines.join("\n"), @"
+    prd.json: it is a link that leads nowhere
+    features.json: it is not a regular file
+    .ralph/fix_plan.md: 2 features
+    tasks.md: it leads out of the project
+    .ralphrc: it is a link that leads nowhere
+    ralph.yml: 0 features
+    docs/plans/a.md: 3 features
+    specs/a/.ralph-state.json: 0 features
+    specs/a/tasks.md: 3 features
+    PROMPT.md: 0 features
+    ");
+    let one = gather(&project, &project.join("docs/plans/a.md"));
+    assert_eq!((one.len(), one[0].path.as_str()), (1, "docs/plans/a.md"));
+    let large = project.join("tasks.yaml");
+    ralph_sys::fs::put(&large, &vec![b' '; 9 * 1024 * 1024], ralph_sys::fs::Mode::Ordinary)
+        .unwrap();
+    let said = &gather(&project, Path::new(&large))[0].said;
+    assert_eq!(said, &Err("it is larger than 8388608 bytes".to_string()));
+}

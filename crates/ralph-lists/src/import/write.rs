@@ -1,0 +1,227 @@
+//! The files of the new loop: shown first, then made, and never over anything that is there.
+
+use std::path::{Path, PathBuf};
+
+use ralph_core::text;
+use serde::Serialize;
+
+use super::{Feature, Merged, Source};
+use crate::loop_directory;
+use ralph_policy::detect::{self, Declared, Detected};
+use ralph_sys::fs::{self, FileError};
+
+pub const DIRECTORY: &str = ".claude/data/ralph-loops";
+const PROMPT: &str = "RALPH_PROMPT.md";
+const NOTES: &str = "NOTES.md";
+const MOST_NOTES: usize = 256 * 1024;
+const MOST_LOOPS: u32 = 1000;
+
+const POLICY_HEAD: &str = "\
+# What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
+";
+
+/// A file that is not there yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct New {
+    /// Relative to the project.
+    pub path: PathBuf,
+    pub text: String,
+}
+
+#[derive(Serialize)]
+struct List<'f> {
+    features: &'f [Feature],
+}
+
+/// A name that no loop of the project has: the one that was wished for, or that with a number.
+pub fn free_name(project: &Path, wished: &str) -> Option<String> {
+    let numbered = (2..MOST_LOOPS).map(|number| format!("{wished}-{number}"));
+    let mut names = std::iter::once(wished.to_string()).chain(numbered);
+    names.find(|name| fs::stat_link(&project.join(DIRECTORY).join(name)).is_none())
+}
+
+/// The files of a loop. One without features is a goal and notes.
+pub fn files(name: &str, merged: &Merged, notes: &str) -> Vec<New> {
+    let directory = Path::new(DIRECTORY).join(name);
+    let mut files = vec![New { path: directory.join(PROMPT), text: prompt(name, merged, notes) }];
+    if !merged.features.is_empty() {
+        // Strings, lists and numbers: serialising them cannot fail.
+        let list = serde_json::to_string_pretty(&List { features: &merged.features });
+        let text = format!("{}\n", list.unwrap_or_default());
+        files.push(New { path: directory.join(loop_directory::FEATURES), text });
+        files.push(New {
+            path: directory.join(loop_directory::PROGRESS),
+            text: progress(name, merged),
+        });
+    }
+    if !notes.is_empty() {
+        files.push(New { path: directory.join(NOTES), text: notes.to_string() });
+    }
+    files
+}
+
+fn prompt(name: &str, merged: &Merged, notes: &str) -> String {
+    let mut out = format!("# {name}\n\n");
+    for paragraph in &merged.goal {
+        out.push_str(&format!("{paragraph}\n\n"));
+    }
+    if !merged.features.is_empty() {
+        out.push_str("Make every feature of `feature_list.json`, beside this file, pass: in order, one at a time.\n");
+    }
+    if !notes.is_empty() {
+        out.push_str("What else was written down before is in `NOTES.md`, beside this file.\n");
+    }
+    out
+}
+
+/// The lines that a loop reads stand first: what was written before may have some that only look like them.
+fn progress(name: &str, merged: &Merged) -> String {
+    let mut out = format!("# Progress of {name}\n\n- Iteration: 0\n");
+    if let Some(count) = merged.limits.iterations {
+        out.push_str(&format!("- Max Iterations: {count}\n"));
+    }
+    out.push_str("- Status: IN_PROGRESS\n");
+    if merged.features.is_empty() {
+        return out;
+    }
+    for (path, text) in &merged.progress {
+        out.push_str(&format!("\n## Before, in `{path}`\n\n{}\n", text.trim_end()));
+    }
+    out
+}
+
+/// All that has no other place, as it was written, with where it stood.
+pub fn notes(sources: &[Source], merged: &Merged, without_gate: &[usize]) -> String {
+    let mut out = String::new();
+    for source in sources {
+        let Ok(said) = &source.said else { continue };
+        for kept in &said.kept {
+            let line = kept.line.map(|line| format!(", line {line}")).unwrap_or_default();
+            let key = text::line(&kept.key, 200);
+            let text = &kept.text;
+            out.push_str(&format!("\n## `{}`: {key}{line}\n\n{text}\n", source.path));
+        }
+        // Otherwise it stands in `progress.txt`.
+        if merged.features.is_empty()
+            && let Some(progress) = &said.progress
+        {
+            out.push_str(&format!("\n## `{}`\n\n{progress}\n", source.path));
+        }
+    }
+    let commands = without_gate.iter().filter_map(|number| merged.commands.get(*number));
+    section(
+        &mut out,
+        "Commands without a gate of their own",
+        commands.map(|(path, command)| {
+            let label = match command.label.as_str() {
+                "" => String::new(),
+                label => format!(" ({})", text::line(label, 80)),
+            };
+            format!("- `{path}`{label}: `{}`\n", command.text)
+        }),
+    );
+    section(
+        &mut out,
+        "What is not to be changed",
+        merged.protect.iter().map(|glob| format!("- `{glob}`\n")),
+    );
+    let ignored = sources.iter().filter_map(|source| Some((source, source.said.as_ref().ok()?)));
+    section(
+        &mut out,
+        "Not taken over",
+        ignored.flat_map(|(source, said)| {
+            said.ignored.iter().map(move |ignored| {
+                let text = text::line(&ignored.text, 200);
+                format!("- `{}`: `{}` {text}: {}\n", source.path, ignored.key, ignored.why)
+            })
+        }),
+    );
+    let troubles = merged.troubles.iter().map(|trouble| format!("- {trouble}\n"));
+    section(&mut out, "What did not fit together", troubles);
+    if out.is_empty() {
+        return out;
+    }
+    let head =
+        "# Notes\n\nWhat `ralph import` read and has no other place for, as it was written.\n";
+    bounded(format!("{head}{out}"))
+}
+
+fn section(out: &mut String, title: &str, lines: impl Iterator<Item = String>) {
+    let lines: String = lines.collect();
+    if !lines.is_empty() {
+        out.push_str(&format!("\n## {title}\n\n{lines}"));
+    }
+}
+
+fn bounded(mut notes: String) -> String {
+    let whole = notes.len();
+    if whole > MOST_NOTES {
+        let mut end = MOST_NOTES;
+        while !notes.is_char_boundary(end) {
+            end = end.saturating_sub(1);
+        }
+        notes.truncate(end);
+        let more = whole.saturating_sub(end);
+        notes
+            .push_str(&format!("\n\n… and {more} bytes more, in the files that are named above\n"));
+    }
+    notes
+}
+
+/// The commands of the whole, for [`detect::declared`].
+pub fn declared(merged: &Merged) -> Vec<Declared> {
+    let declared = merged.commands.iter().map(|(source, command)| Declared {
+        source: source.clone(),
+        label: command.label.clone(),
+        command: command.text.clone(),
+    });
+    declared.collect()
+}
+
+/// A `ralph.toml` with these gates, and with what other tools were told to leave alone.
+pub fn policy(mut detected: Detected, merged: &Merged) -> String {
+    for glob in merged.protect.iter().filter(|glob| globset::Glob::new(glob).is_ok()) {
+        let is_ours = glob.starts_with(".git/") || glob.starts_with("node_modules");
+        if !is_ours && !detected.protect.contains(glob) && text::clean(glob) == **glob {
+            detected.protect.push(glob.clone());
+        }
+    }
+    detect::write::render_under(POLICY_HEAD, &detected)
+}
+
+/// Why not all of it was made, and what was.
+#[derive(Debug, thiserror::Error)]
+#[error("{} of the files were made", made.len())]
+pub struct Unfinished {
+    pub made: Vec<PathBuf>,
+    pub source: FileError,
+}
+
+/// Makes the files, in order.
+pub fn make(project: &Path, files: &[New]) -> Result<(), Unfinished> {
+    let mut made = Vec::new();
+    for file in files {
+        if let Err(source) = make_one(project, file) {
+            return Err(Unfinished { made, source });
+        }
+        made.push(file.path.clone());
+    }
+    Ok(())
+}
+
+fn make_one(project: &Path, file: &New) -> Result<(), FileError> {
+    let path = project.join(&file.path);
+    let above = path.ancestors().skip(1).find(|above| fs::exists(above));
+    let is_inside = above.and_then(fs::resolve).is_some_and(|above| above.starts_with(project));
+    if !is_inside {
+        return Err(FileError::refused(&path, "its directory leads out of the project"));
+    }
+    if let Some(directory) = path.parent() {
+        fs::create_dir_ordinary(directory)?;
+    }
+    if fs::create_new_ordinary(&path, file.text.as_bytes())? {
+        Ok(())
+    } else {
+        Err(FileError::refused(&path, "somebody made it meanwhile"))
+    }
+}

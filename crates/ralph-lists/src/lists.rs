@@ -1,0 +1,481 @@
+//! Feature lists and plans of a run: what was sealed at its start, ticked as the files are now. A file that is being
+//! written at this very moment counts as it was when it could last be read.
+
+use crate::loop_directory;
+use crate::plan::{self, Compared};
+use ralph_core::gate::{Command, Gate, quoted};
+use ralph_core::record::{ListKind, ListSeal, Run};
+use ralph_core::requirement::{Failure, Pending, Requirement, Stage, Standing, Weight};
+use ralph_core::source::features;
+use ralph_core::source::list::{self, Difference, Item};
+use ralph_core::text;
+use ralph_home::faults::describe;
+use ralph_home::paths::{Home, RunPaths};
+use ralph_home::store::Opened;
+use ralph_home::world::World;
+use ralph_policy::trust::{self, Subject, TrustError};
+use ralph_sys::fs::{self, Durability, FileError};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// At how many stops in a row a list may be unreadable before that is held for.
+const PATIENCE: u32 = 3;
+
+/// A list that a run is to be held to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    pub path: PathBuf,
+    pub kind: ListKind,
+}
+
+/// A list as it goes into a run.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    pub seal: ListSeal,
+    pub items: Vec<Item>,
+}
+
+/// A list of a run, as it stands.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// How the file is called where the agent is.
+    pub file: String,
+    pub kind: ListKind,
+    /// What was sealed, ticked as it is now, and what was added.
+    pub items: Vec<Item>,
+    /// Items of a plan as they were sealed, ticks included.
+    pub then: Vec<Item>,
+}
+
+/// All lists of a run.
+#[derive(Debug, Default)]
+pub struct Lists {
+    pub lists: Vec<Listed>,
+    /// What is wrong with the files themselves.
+    pub requirements: Vec<Requirement>,
+    /// Files that did not parse.
+    pub garbled: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("cannot read `{}`: {why}", path.display())]
+    Garbled { path: PathBuf, why: String },
+    #[error("`{}` lists nothing to do", path.display())]
+    Empty { path: PathBuf },
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+}
+
+/// What a file says.
+pub fn read(named: &Named) -> Result<Vec<Item>, ListError> {
+    items(named, &fs::read(&named.path, loop_directory::LARGEST_LIST)?)
+}
+
+fn items(named: &Named, bytes: &[u8]) -> Result<Vec<Item>, ListError> {
+    let path = &named.path;
+    let items = match named.kind {
+        ListKind::Features => features::read(bytes).map(|list| list.items()),
+        ListKind::Plan => plan::read(bytes).map(|plan| plan.items),
+    };
+    items.map_err(|garbled| ListError::Garbled { path: path.clone(), why: garbled.why })
+}
+
+/// What goes into a run.
+pub fn seal(project: &Path, named: &Named) -> Result<Sealed, ListError> {
+    let Checked { items, gates, subject, .. } = checked(project, named)?;
+    if items.is_empty() {
+        return Err(ListError::Empty { path: named.path.clone() });
+    }
+    let seal = ListSeal {
+        path: named.path.to_string_lossy().into_owned(),
+        kind: named.kind,
+        digest: digest(&items),
+        count: u32::try_from(items.len()).unwrap_or(u32::MAX),
+        approval: if gates.is_empty() { String::new() } else { subject.hash },
+    };
+    Ok(Sealed { seal, items })
+}
+
+/// A list, and what its checks would run.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    pub named: Named,
+    pub items: Vec<Item>,
+    /// The checks, called as in a run that has only this list.
+    pub gates: Vec<Gate>,
+    /// What a person approves: the commands, called by the items that they check.
+    pub subject: Subject,
+}
+
+pub fn checked(project: &Path, named: &Named) -> Result<Checked, ListError> {
+    let items = read(named)?;
+    let gates = list::checks(0, &items);
+    // The path of a list has no links in it, and is told from the project on.
+    let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
+    let mut subject = trust::checks(&project, &named.path, &gates)?;
+    let of = items.iter().filter(|item| item.check.is_some());
+    for (command, item) in subject.commands.iter_mut().zip(of) {
+        command.gate.clone_from(&item.name);
+    }
+    Ok(Checked { named: named.clone(), items, gates, subject })
+}
+
+fn digest(items: &[Item]) -> String {
+    blake3::hash(&list::sealed_bytes(items)).to_hex().to_string()
+}
+
+/// What is not part of the work: lists that are ticked, and ralph's own files.
+pub fn excluded(home: &Home, run: &Run) -> Vec<PathBuf> {
+    // What else lies beside a list may be the work itself.
+    let features = run.features.iter().flat_map(|directory| {
+        [loop_directory::FEATURES, loop_directory::PROGRESS]
+            .map(|name| Path::new(directory).join(name))
+    });
+    let plans = run.lists.iter().filter(|list| list.kind == ListKind::Plan);
+    let plans = plans.map(|list| PathBuf::from(&list.path));
+    features.chain(plans).chain([home.root().to_path_buf()]).collect()
+}
+
+/// Every check of the lists that a run was sealed with.
+pub fn checks(home: &Home, run: &Run) -> Vec<Gate> {
+    let paths = home.run(&run.id);
+    let of = |(number, seal): (usize, &ListSeal)| match sealed_items(&paths, number, seal) {
+        Some(items) if !seal.approval.is_empty() => list::checks(number, &items),
+        Some(_) | None => Vec::new(),
+    };
+    run.lists.iter().enumerate().flat_map(of).collect()
+}
+
+/// One check for each program that checks run.
+pub fn programs(checks: &[Gate]) -> Vec<Gate> {
+    let mut programs: Vec<Gate> = Vec::new();
+    let program = |gate: &Gate| match &gate.command {
+        Command::Argv(words) => words.first().cloned(),
+        Command::Shell(_) => None,
+    };
+    for check in checks {
+        if !programs.iter().any(|known| program(known) == program(check)) {
+            programs.push(check.clone());
+        }
+    }
+    programs
+}
+
+/// The copy that was made at the start, if it still is that.
+fn sealed_items(paths: &RunPaths, number: usize, seal: &ListSeal) -> Option<Vec<Item>> {
+    let bytes = fs::read(&paths.list(number), loop_directory::LARGEST_LIST).ok()?;
+    let items: Vec<Item> = serde_json::from_slice(&bytes).ok()?;
+    (digest(&items) == seal.digest).then_some(items)
+}
+
+/// Reads every list of a run.
+pub fn of_run(world: &World, opened: &Opened) -> Lists {
+    let run = &opened.run;
+    let mut lists = Lists::default();
+    for (number, seal) in run.lists.iter().enumerate() {
+        lists.add((world, opened), number, seal);
+    }
+    if run.lists.is_empty() {
+        for directory in &run.features {
+            lists.unsealed(run, Path::new(directory));
+        }
+    }
+    let many = lists.lists.len() > 1;
+    if many {
+        lists.tell_apart();
+    }
+    lists
+}
+
+impl Lists {
+    fn add(&mut self, (world, opened): (&World, &Opened), number: usize, seal: &ListSeal) {
+        let paths = world.home.run(&opened.run.id);
+        let named = Named { path: PathBuf::from(&seal.path), kind: seal.kind };
+        let file = shown(&opened.run, &named.path);
+        let bytes = fs::read(&named.path, loop_directory::LARGEST_LIST).map_err(ListError::from);
+        let now = match bytes.and_then(|bytes| Ok((items(&named, &bytes)?, bytes))) {
+            Ok((items, bytes)) => {
+                keep(&paths, number, &bytes, &items);
+                items
+            }
+            Err(error) => {
+                self.unreadable(opened, &named, &error);
+                kept(&paths, number)
+                    .or_else(|| sealed_items(&paths, number, seal))
+                    .unwrap_or_default()
+            }
+        };
+        let (items, difference) = if digest(&now) == seal.digest {
+            (now, Difference::default())
+        } else if let Some(sealed) = sealed_items(&paths, number, seal) {
+            list::merged(&sealed, &now)
+        } else {
+            // Without the copy nothing of the list can be relied upon.
+            let why = format!("the copy of `{file}` that the run began with is gone or edited");
+            let label = label(&opened.run, &named);
+            self.requirements.push(of_file(label, Standing::Unknown(why), String::new()));
+            (now, Difference::default())
+        };
+        let label = label(&opened.run, &named);
+        self.requirements.extend(difference.requirement(&file, &label));
+        if !seal.approval.is_empty() {
+            let checks = list::checks(number, &items);
+            self.requirements.extend(called_kept((world, &opened.run), (seal, &label), &checks));
+        }
+        let then = match seal.kind {
+            ListKind::Plan => sealed_items(&paths, number, seal).unwrap_or_default(),
+            ListKind::Features => Vec::new(),
+        };
+        self.lists.push(Listed { file, kind: seal.kind, items, then });
+    }
+
+    /// A run of an older ralph: what the file says is all there is.
+    fn unsealed(&mut self, run: &Run, directory: &Path) {
+        let named =
+            Named { path: directory.join(loop_directory::FEATURES), kind: ListKind::Features };
+        let file = shown(run, &named.path);
+        match read(&named) {
+            Ok(items) => {
+                let items = items.into_iter().map(|item| Item { check: None, ..item }).collect();
+                self.lists.push(Listed { file, kind: named.kind, items, then: Vec::new() });
+            }
+            Err(error) => {
+                let next = format!("Make `{file}` valid again");
+                let why = describe(&error);
+                self.requirements.push(of_file(label(run, &named), Standing::Unknown(why), next));
+            }
+        }
+    }
+
+    /// The agent may be writing it right now; that is nobody's fault, but not for ever.
+    fn unreadable(&mut self, opened: &Opened, named: &Named, error: &ListError) {
+        let file = &shown(&opened.run, &named.path);
+        let is_gone = matches!(error, ListError::File(error) if error.is_missing());
+        let why = match error {
+            ListError::Garbled { why, .. } => format!("`{file}` does not parse: {why}"),
+            ListError::File(_) if is_gone => format!("`{file}` is not there any more"),
+            ListError::File(_) | ListError::Empty { .. } | ListError::Trust(_) => describe(error),
+        };
+        self.garbled.push(file.clone());
+        let known = opened.state.garbled.iter().find(|known| known.file == *file);
+        let stops = known.map_or(0, |known| known.stops) + 1;
+        let next = if is_gone {
+            format!("Bring back `{file}`")
+        } else {
+            format!("Make `{file}` valid again")
+        };
+        let label = label(&opened.run, named);
+        let mut one = of_file(label, Standing::Unmet(Failure::new(why.clone())), next);
+        if !is_gone && stops < PATIENCE {
+            // Nothing ends well while a list cannot be read, and nobody is blamed for it yet.
+            let so = format!("{why}; what it said when it last did counts");
+            one.standing = Standing::Pending(Pending::NotReached(so));
+        }
+        self.requirements.push(one);
+    }
+
+    /// Items of different lists may have the same name.
+    fn tell_apart(&mut self) {
+        for list in &mut self.lists {
+            let path = Path::new(&list.file);
+            let name = match list.kind {
+                ListKind::Features => path.parent().and_then(Path::file_name),
+                ListKind::Plan => path.file_name(),
+            };
+            let name = text::line(&name.unwrap_or_default().to_string_lossy(), 60);
+            for item in list.items.iter_mut().chain(&mut list.then) {
+                item.name = format!("{name}: {}", item.name);
+            }
+        }
+    }
+
+    /// A requirement that is called by the name of a check, called by that of its item.
+    pub fn named(&self, mut requirement: Requirement) -> Requirement {
+        let (check, rest) = match requirement.name.split_once(' ') {
+            Some((check, rest)) => (check.to_string(), format!(" {rest}")),
+            None => (requirement.name.clone(), String::new()),
+        };
+        let item = list::position(&check)
+            .and_then(|(number, position)| self.lists.get(number)?.items.get(position));
+        if let Some(item) = item {
+            requirement.next = requirement.next.replace(&check, &item.name);
+            requirement.name = format!("{}{rest}", item.name);
+        }
+        requirement
+    }
+
+    /// Where plans say more than the work shows.
+    pub fn discrepancies(&self, touched: &[String]) -> Option<Requirement> {
+        let plans = self.lists.iter().filter(|list| list.kind == ListKind::Plan);
+        let compared: Vec<Compared<'_>> = plans
+            .map(|list| Compared { file: &list.file, then: &list.then, now: &list.items })
+            .collect();
+        plan::discrepancies(&compared, touched)
+    }
+
+    /// Checks to be run now.
+    pub fn due(&self) -> Vec<Gate> {
+        self.lists.iter().enumerate().flat_map(|(at, list)| list::due(at, &list.items)).collect()
+    }
+
+    pub fn programs(&self) -> Vec<Gate> {
+        let all: Vec<Gate> = self
+            .lists
+            .iter()
+            .enumerate()
+            .flat_map(|(at, list)| list::checks(at, &list.items))
+            .collect();
+        programs(&all)
+    }
+}
+
+/// What a file said when it could last be read.
+#[derive(Serialize, Deserialize)]
+struct Kept<Items> {
+    /// The hash of the file's bytes: the first thing in here, so that most stops read no more.
+    of: String,
+    items: Items,
+}
+
+/// What the file says now, for the time when it cannot be read.
+fn keep(paths: &RunPaths, number: usize, bytes: &[u8], items: &[Item]) {
+    let of = blake3::hash(bytes).to_hex().to_string();
+    let path = paths.list_now(number);
+    let beginning = format!("{{\"of\":\"{of}\"");
+    let known = fs::read_range(&path, 0, beginning.len());
+    if known.is_ok_and(|known| known == beginning.as_bytes()) {
+        return;
+    }
+    let Ok(bytes) = serde_json::to_vec(&Kept { of, items }) else { return };
+    // It is a convenience: without it the sealed list counts.
+    drop(fs::replace(&path, &bytes, Durability::Cached));
+}
+
+fn kept(paths: &RunPaths, number: usize) -> Option<Vec<Item>> {
+    let bytes = fs::read(&paths.list_now(number), loop_directory::LARGEST_LIST).ok()?;
+    serde_json::from_slice(&bytes).ok().map(|kept: Kept<Vec<Item>>| kept.items)
+}
+
+/// What holds while the scripts that checks call are not the ones that were approved.
+fn called_kept(
+    (world, run): (&World, &Run),
+    (seal, label): (&ListSeal, &str),
+    checks: &[Gate],
+) -> Option<Requirement> {
+    let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
+    let name = format!("checks of {label}");
+    let requirement = |standing, next| of_file(name.clone(), standing, next);
+    let now = match trust::checks(Path::new(project), Path::new(&seal.path), checks) {
+        Ok(now) => now,
+        Err(error) => {
+            return Some(requirement(Standing::Unknown(describe(&error)), String::new()));
+        }
+    };
+    if now.hash == seal.approval {
+        return None;
+    }
+    let then = trust::hash_approval(&world.home, project, &seal.approval);
+    let changed = then.map(|then| now.changed_files(&then)).unwrap_or_default();
+    let count = changed.len();
+    let summary = match changed.first() {
+        Some(first) if count == 1 => format!("{first} is not as it was approved"),
+        Some(first) => format!("{first} and {} more are not as they were approved", count - 1),
+        None => "what they call is not as it was approved".to_string(),
+    };
+    let next = "Put back what these checks call, as it was".to_string();
+    let mut changed = requirement(Standing::Unmet(Failure::new(summary)), next);
+    // A person who approved the new content knows of it.
+    if trust::is_approved(&world.home, &now) {
+        changed.weight = Weight::Advisory;
+    }
+    Some(changed)
+}
+
+/// The first script that checks of a run call and that is not as anybody approved it.
+pub fn unapproved(world: &World, run: &Run) -> Option<String> {
+    let paths = world.home.run(&run.id);
+    let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
+    run.lists.iter().enumerate().filter(|(_, seal)| !seal.approval.is_empty()).find_map(
+        |(number, seal)| {
+            let items = sealed_items(&paths, number, seal)?;
+            let checks = list::checks(number, &items);
+            let now = trust::checks(Path::new(project), Path::new(&seal.path), &checks).ok()?;
+            if now.hash == seal.approval || trust::is_approved(&world.home, &now) {
+                return None;
+            }
+            let then = trust::hash_approval(&world.home, project, &seal.approval);
+            let changed = then.map(|then| now.changed_files(&then)).unwrap_or_default();
+            Some(changed.into_iter().next().unwrap_or_else(|| "what a check calls".to_string()))
+        },
+    )
+}
+
+fn of_file(name: String, standing: Standing, next: String) -> Requirement {
+    let (stage, weight) = (Stage::Planning, Weight::Required);
+    Requirement { name, stage, standing, weight, next }
+}
+
+/// What a list is called where something is said about the list itself.
+fn label(run: &Run, named: &Named) -> String {
+    let own = match named.kind {
+        ListKind::Features => named.path.parent().and_then(Path::file_name),
+        ListKind::Plan => named.path.file_name(),
+    };
+    let own = text::line(&own.unwrap_or_default().to_string_lossy(), 60).replace('`', "'");
+    match named.kind {
+        ListKind::Plan => format!("plan {own}"),
+        ListKind::Features if run.lists.len() > 1 => format!("{own}: feature list"),
+        ListKind::Features => "feature list".to_string(),
+    }
+}
+
+/// A path as the agent knows it, from the project. It comes from the repository, so it is cleaned like the rest.
+pub fn shown(run: &Run, path: &Path) -> String {
+    let path = path.strip_prefix(&run.project).unwrap_or(path);
+    text::line(&path.to_string_lossy(), 200).replace('`', "'")
+}
+
+/// The bytes of a sealed list as they are kept beside a run.
+pub fn copy(items: &[Item]) -> Vec<u8> {
+    serde_json::to_vec(items).unwrap_or_default()
+}
+
+/// The list whose checks nobody approved, if there is one: what it is, and what a person types to approve it.
+pub fn are_approved(home: &Home, run: &Run) -> Result<(), Unapproved> {
+    let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
+    let missing = run.lists.iter().find(|list| {
+        !list.approval.is_empty() && !trust::is_hash_approved(home, project, &list.approval)
+    });
+    match missing {
+        None => Ok(()),
+        Some(list) => {
+            let path = Path::new(&list.path);
+            let from_project = path.strip_prefix(&run.project).unwrap_or(path);
+            Err(Unapproved {
+                what: format!("what `{}` would run", shown(run, path)),
+                trust: trust_command(list.kind, from_project),
+            })
+        }
+    }
+}
+
+/// Something that nobody approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unapproved {
+    pub what: String,
+    pub trust: String,
+}
+
+/// What a person types to see and approve the checks of a list, which is called as from where they stand.
+pub fn trust_command(kind: ListKind, path: &Path) -> String {
+    let (option, path) = match kind {
+        ListKind::Features => ("--features", path.parent().unwrap_or(path)),
+        ListKind::Plan => ("--plan", path),
+    };
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let path = text::line(&path.to_string_lossy(), 200).replace('`', "'");
+    format!("ralph trust {option} {}", quoted(&path))
+}

@@ -1,0 +1,64 @@
+//! Where plans lie by convention.
+
+use ralph_sys::fs::{self, Kind};
+use std::path::{Path, PathBuf};
+
+const AT_THE_TOP: [&str; 6] = [
+    "PLAN.md",
+    "IMPLEMENTATION_PLAN.md",
+    "fix_plan.md",
+    "@fix_plan.md",
+    ".ralph/fix_plan.md",
+    "tasks.md",
+];
+const MOST_ENTRIES: usize = 2_000;
+const MOST_PLANS: usize = 200;
+
+/// The plans of a project, named from there, in the order in which one would look for them. Files only; none twice,
+/// and none that a link brings in from outside.
+pub fn find(project: &Path) -> Vec<PathBuf> {
+    let Some(root) = fs::resolve(project) else { return Vec::new() };
+    let mut candidates: Vec<PathBuf> = AT_THE_TOP.iter().map(PathBuf::from).collect();
+    candidates.extend(entries(project, "specs").map(|entry| entry.join("tasks.md")));
+    candidates.extend(entries(project, "docs/plans").map(|entry| entry.join("PLAN.md")));
+    candidates.extend(entries(project, "docs/plans").filter(|entry| is_plan(entry)));
+    let mut known = Vec::new();
+    let mut plans = Vec::new();
+    for candidate in candidates {
+        let path = project.join(&candidate);
+        if fs::stat(&path).is_none_or(|stat| stat.kind != Kind::File) {
+            continue;
+        }
+        let Some(resolved) = fs::resolve(&path) else { continue };
+        if resolved.starts_with(&root) && !known.contains(&resolved) {
+            known.push(resolved);
+            plans.push(candidate);
+        }
+        if plans.len() == MOST_PLANS {
+            break;
+        }
+    }
+    plans
+}
+
+/// Whether links lead from below the project to somewhere else.
+pub(super) fn leaves(project: &Path, path: &Path) -> bool {
+    match (fs::resolve(project), fs::resolve(path)) {
+        (Some(root), Some(resolved)) => !resolved.starts_with(root),
+        // What is not there leads nowhere; reading it will say so.
+        (_, None) => false,
+        (None, Some(_)) => true,
+    }
+}
+
+/// Sorted, without what is hidden. A directory with more than anybody looks through has none.
+fn entries(project: &Path, directory: &'static str) -> impl Iterator<Item = PathBuf> {
+    let names = fs::list(&project.join(directory), MOST_ENTRIES).unwrap_or_default();
+    let is_shown = |name: &std::ffi::OsString| !name.as_encoded_bytes().starts_with(b".");
+    names.into_iter().filter(is_shown).map(move |name| Path::new(directory).join(name))
+}
+
+fn is_plan(path: &Path) -> bool {
+    let is_readme = path.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case("readme"));
+    path.extension().is_some_and(|extension| extension == "md") && !is_readme
+}

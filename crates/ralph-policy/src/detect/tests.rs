@@ -1,0 +1,1235 @@
+//! Sample projects and the complete proposals for them.
+#![expect(clippy::too_many_lines, reason = "whole outputs are long")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use insta::assert_snapshot;
+
+use super::*;
+use crate::config;
+use ralph_home::paths::Home;
+
+struct Sample {
+    root: tempfile::TempDir,
+}
+
+impl Sample {
+    /// A project with these files, on a machine with these tools.
+    fn new(tools: &[&str], files: &[(&str, &str)]) -> Self {
+        let sample = Self { root: tempfile::tempdir().unwrap() };
+        fs::create_dir_all(sample.project()).unwrap();
+        fs::create_dir_all(sample.root.path().join("bin")).unwrap();
+        for tool in tools {
+            program(&sample.root.path().join("bin").join(tool));
+        }
+        for (path, text) in files {
+            sample.write(path, text.as_bytes());
+        }
+        sample
+    }
+
+    fn project(&self) -> PathBuf {
+        self.root.path().join("project")
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) {
+        write_at(&self.project().join(path), bytes);
+    }
+
+    fn survey(&self) -> Detected {
+        let path = self.root.path().join("bin");
+        survey(&self.project(), &Env::from_pairs([("PATH", path)], None, Vec::new()))
+    }
+
+    /// The gates of a policy, loaded the way every other command does.
+    fn policy(&self, text: &str) -> Vec<Gate> {
+        let project = self.root.path().join("approved");
+        write_at(&project.join("ralph.toml"), text.as_bytes());
+        let home = Home::new(self.root.path().join("home"));
+        config::load(&project, &home).expect("the proposal is a valid policy").policy.gates
+    }
+
+    /// The proposed file, followed by the missing tools and the notes.
+    fn proposal(&self) -> String {
+        let detected = self.survey();
+        let mut out = write::render(&detected);
+        assert_eq!(self.policy(&out), active(&detected), "{out}");
+        for missing in &detected.missing {
+            out.push_str(&format!("\nmissing: {} for {}", missing.tool, missing.for_what));
+        }
+        for note in &detected.notes {
+            out.push_str(&format!("\nnote: {note}"));
+        }
+        out
+    }
+}
+
+fn active(detected: &Detected) -> Vec<Gate> {
+    let found = detected.gates.iter().filter(|one| matches!(one.tool, Tool::Found(_)));
+    found.map(|one| one.gate.clone()).collect()
+}
+
+fn program(path: &Path) {
+    write_at(path, b"#!/bin/sh\n");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn write_at(path: &Path, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a test makes the files that are read")]
+    fs::write(path, bytes).unwrap();
+}
+
+const RUST: [&str; 3] = ["cargo", "cargo-clippy", "cargo-fmt"];
+const PACKAGE: &str = "[package]\nname = \"a\"\n";
+
+#[test]
+fn a_rust_package() {
+    let files = [("Cargo.toml", PACKAGE), ("tests/it.rs", ""), ("clippy.toml", "")];
+    assert_snapshot!(Sample::new(&RUST, &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `Cargo.toml` defines a package
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["cargo", "test"]
+    timeout = "10m"
+    min_tests = "baseline"
+
+    # `Cargo.toml` defines a package
+    [[gate]]
+    name = "clippy"
+    stage = "quality"
+    run = ["cargo", "clippy", "--all-targets", "--message-format=json", "--", "-D", "warnings"]
+    timeout = "5m"
+    report = "cargo-json"
+
+    # `Cargo.toml` defines a package
+    [[gate]]
+    name = "fmt"
+    stage = "quality"
+    run = ["cargo", "fmt", "--all", "--check"]
+    timeout = "2m"
+    paths = ["**/*.rs", "**/Cargo.toml", "**/rustfmt.toml", "**/.rustfmt.toml"]
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    [protect]
+    paths = ["clippy.toml"]
+    "#);
+}
+
+#[test]
+fn a_rust_workspace_covers_its_members() {
+    let files = [
+        ("Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\n"),
+        ("crates/a/Cargo.toml", PACKAGE),
+        ("crates/b/Cargo.toml", PACKAGE),
+        (".config/nextest.toml", ""),
+        ("deny.toml", ""),
+        (".cargo/audit.toml", ""),
+    ];
+    let tools = [&RUST[..], &["cargo-nextest", "cargo-deny"]].concat();
+    assert_snapshot!(Sample::new(&tools, &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `Cargo.toml` defines a workspace
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["cargo", "nextest", "run", "--workspace"]
+    timeout = "10m"
+    min_tests = "baseline"
+
+    # `Cargo.toml` defines a workspace
+    [[gate]]
+    name = "clippy"
+    stage = "quality"
+    run = ["cargo", "clippy", "--workspace", "--all-targets", "--message-format=json", "--", "-D", "warnings"]
+    timeout = "5m"
+    report = "cargo-json"
+
+    # `Cargo.toml` defines a workspace
+    [[gate]]
+    name = "fmt"
+    stage = "quality"
+    run = ["cargo", "fmt", "--all", "--check"]
+    timeout = "2m"
+    paths = ["**/*.rs", "**/Cargo.toml", "**/rustfmt.toml", "**/.rustfmt.toml"]
+
+    # `deny.toml` sets up cargo-deny
+    [[gate]]
+    name = "deny"
+    stage = "security"
+    run = ["cargo", "deny", "check"]
+    timeout = "5m"
+    required = false
+
+    # `.cargo/audit.toml` sets up cargo-audit
+    # Inactive: `cargo-audit` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "audit"
+    # stage = "security"
+    # run = ["cargo", "audit"]
+    # timeout = "5m"
+    # required = false
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    [protect]
+    paths = ["deny.toml"]
+
+    missing: cargo-audit for `audit`
+    note: `.config/nextest.toml`: nextest does not run doc tests; add a gate with `cargo test --doc` for them
+    "#);
+}
+
+#[test]
+fn npm_with_vitest_eslint_and_typescript() {
+    let files = [
+        (
+            "package.json",
+            r#"{"scripts": {"dev": "vite", "test": "vitest", "lint": "eslint src --fix", "build": "vite build", "format:check": "prettier --check ."},
+                "devDependencies": {"vitest": "1", "eslint": "9", "typescript": "5"}}"#,
+        ),
+        ("package-lock.json", "{}"),
+        ("tsconfig.json", "{}"),
+        ("eslint.config.js", ""),
+        ("node_modules/.keep", ""),
+        (".husky/pre-commit", ""),
+    ];
+    assert_snapshot!(Sample::new(&["npm", "npx"], &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `package.json` has a script `test`
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["npx", "--no-install", "vitest", "run", "--reporter=junit", "--outputFile={report}"]
+    timeout = "10m"
+    report = "junit"
+    min_tests = "baseline"
+
+    # `package.json` has a script `build`
+    [[gate]]
+    name = "build"
+    stage = "correctness"
+    run = ["npm", "run", "build"]
+    timeout = "10m"
+
+    # `tsconfig.json` exists, and tsc is a dependency
+    [[gate]]
+    name = "types"
+    stage = "correctness"
+    run = ["npx", "--no-install", "tsc", "--noEmit", "--pretty", "false"]
+    timeout = "5m"
+    report = "tsc"
+
+    # `package.json` has a script `lint`
+    [[gate]]
+    name = "lint"
+    stage = "quality"
+    run = ["npx", "--no-install", "eslint", "src", "-f", "json", "-o", "{report}"]
+    timeout = "5m"
+    report = "eslint-json"
+
+    # `package.json` has a script `format:check`
+    [[gate]]
+    name = "format"
+    stage = "quality"
+    run = ["npm", "run", "format:check"]
+    timeout = "2m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    [protect]
+    paths = ["eslint.config.*"]
+
+    # Ignored by git, but needed by the gates in a clean checkout.
+    [verify]
+    link = ["node_modules"]
+
+    note: `.husky`: husky runs checks before each commit; consider making them gates
+    "#);
+}
+
+#[test]
+fn pnpm_with_jest() {
+    let files = [
+        (
+            "package.json",
+            r#"{"packageManager": "pnpm@9.1.0", "scripts": {"test": "jest --watch", "typecheck": "tsc -p . --pretty false", "lint": "next lint --fix"},
+                "devDependencies": {"jest": "29", "jest-junit": "16", "typescript": "5"}}"#,
+        ),
+        ("tsconfig.json", "{}"),
+    ];
+    assert_snapshot!(Sample::new(&["pnpm", "env"], &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `package.json` has a script `test`
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["env", "JEST_JUNIT_OUTPUT_FILE={report}", "pnpm", "exec", "jest", "--ci", "--reporters=default", "--reporters=jest-junit"]
+    timeout = "10m"
+    report = "junit"
+    min_tests = "baseline"
+
+    # `package.json` has a script `typecheck`
+    [[gate]]
+    name = "types"
+    stage = "correctness"
+    run = ["pnpm", "exec", "tsc", "-p", ".", "--pretty", "false", "--noEmit"]
+    timeout = "5m"
+    report = "tsc"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    # [protect]
+    # paths = ["tests/**"]
+
+    note: `package.json` has a script `lint` that changes files or never ends; it was left out
+    note: `package.json`: dependencies are not installed; its gates need `pnpm install` first
+    "#);
+}
+
+#[test]
+fn other_scripts_are_run_through_the_package_manager() {
+    let files = [
+        (
+            "package.json",
+            r#"{"scripts": {"test": "npm run build && mocha", "check": "svelte-check", "types": "vue-tsc --noEmit"}}"#,
+        ),
+        ("yarn.lock", ""),
+    ];
+    assert_snapshot!(Sample::new(&["yarn"], &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `package.json` has a script `test`
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["yarn", "test"]
+    timeout = "10m"
+
+    # `package.json` has a script `types`
+    [[gate]]
+    name = "types"
+    stage = "correctness"
+    run = ["yarn", "run", "types"]
+    timeout = "5m"
+
+    # `package.json` has a script `check`
+    [[gate]]
+    name = "check"
+    stage = "correctness"
+    run = ["yarn", "run", "check"]
+    timeout = "20m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    # [protect]
+    # paths = ["tests/**"]
+
+    note: `package.json`: dependencies are not installed; its gates need `yarn install` first
+    "#);
+}
+
+#[test]
+fn an_installed_tool_is_started_by_its_path() {
+    let package = r#"{"scripts": {"test": "jest"}, "devDependencies": {"jest": "29", "jest-junit": "16", "typescript": "5"}}"#;
+    let sample = Sample::new(
+        &["env"],
+        &[("package.json", package), ("tsconfig.json", "{\"references\": []}")],
+    );
+    program(&sample.project().join("node_modules/.bin/jest"));
+    program(&sample.project().join("node_modules/.bin/tsc"));
+    let mut shown = String::new();
+    for proposal in sample.survey().gates {
+        assert!(matches!(proposal.tool, Tool::Found(_)), "{proposal:?}");
+        shown.push_str(&format!("{:?}\n", proposal.gate.command));
+    }
+    assert_snapshot!(shown, @r#"
+    Argv(["env", "JEST_JUNIT_OUTPUT_FILE={report}", "node_modules/.bin/jest", "--ci", "--reporters=default", "--reporters=jest-junit"])
+    Argv(["node_modules/.bin/tsc", "--build", "--noEmit", "--pretty", "false"])
+    "#);
+}
+
+#[test]
+fn mocha_and_node_are_run_with_a_report() {
+    let mocha =
+        r#"{"scripts": {"test": "mocha --watch spec"}, "devDependencies": {"mocha": "10"}}"#;
+    let node = r#"{"scripts": {"test": "node --test 'test/**/*.js'"}}"#;
+    let mut shown = String::new();
+    let jest = r#"{"scripts": {"test": "jest"}, "devDependencies": {"jest": "29"}}"#;
+    for package in [mocha, node, jest] {
+        let sample = Sample::new(&["npm", "npx", "node"], &[("package.json", package)]);
+        for proposal in sample.survey().gates {
+            shown.push_str(&format!("{:?} {:?}\n", proposal.gate.command, proposal.gate.report));
+        }
+    }
+    assert_snapshot!(shown, @r#"
+    Argv(["npx", "--no-install", "mocha", "spec", "--reporter=tap"]) Tap
+    Argv(["node", "--test", "--test-reporter=junit", "--test-reporter-destination={report}", "test/**/*.js"]) Junit
+    Argv(["npx", "--no-install", "jest", "--ci"]) Text
+    "#);
+}
+
+/// The script that `npm init` writes is not a test, so it does not become a gate.
+#[test]
+fn the_npm_init_placeholder_is_not_a_gate() {
+    let script = r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#;
+    assert_snapshot!(Sample::new(&["npm"], &[("package.json", script)]).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # [[gate]]
+    # name = "tests"
+    # stage = "correctness"
+    # run = ["./run-tests"]
+    # timeout = "10m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    # [protect]
+    # paths = ["tests/**"]
+
+    note: `package.json` has a script `test` that is only the placeholder of `npm init`
+    note: no gate was found, and without one a run ends only at its limits: docs/gates.md shows how to write one
+    "#);
+}
+
+#[test]
+fn bun() {
+    let files = [
+        ("package.json", r#"{"scripts": {"test": "bun test", "lint": "biome check ."}}"#),
+        ("bun.lock", ""),
+        ("node_modules/.keep", ""),
+    ];
+    assert_snapshot!(Sample::new(&["bun", "bunx"], &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `package.json` has a script `test`
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["bun", "test", "--reporter=junit", "--reporter-outfile={report}"]
+    timeout = "10m"
+    report = "junit"
+    min_tests = "baseline"
+
+    # `package.json` has a script `lint`
+    [[gate]]
+    name = "lint"
+    stage = "quality"
+    run = ["bun", "run", "lint"]
+    timeout = "5m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    # [protect]
+    # paths = ["tests/**"]
+
+    # Ignored by git, but needed by the gates in a clean checkout.
+    [verify]
+    link = ["node_modules"]
+    "#);
+}
+
+#[test]
+fn pytest_through_uv() {
+    let files = [
+        (
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\n[tool.ruff.format]\n[tool.mypy]\nfiles = [\"src\"]\n",
+        ),
+        ("uv.lock", ""),
+        ("tests/test_a.py", ""),
+    ];
+    assert_snapshot!(Sample::new(&["uv"], &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `pyproject.toml` sets up pytest
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["uv", "run", "--frozen", "pytest", "-q", "--junitxml={report}"]
+    timeout = "10m"
+    report = "junit"
+    min_tests = "baseline"
+
+    # `pyproject.toml` sets up mypy
+    [[gate]]
+    name = "types"
+    stage = "correctness"
+    run = ["uv", "run", "--frozen", "mypy"]
+    timeout = "5m"
+
+    # `pyproject.toml` sets up ruff
+    [[gate]]
+    name = "lint"
+    stage = "quality"
+    run = ["uv", "run", "--frozen", "ruff", "check", "--output-format=sarif", "--output-file={report}"]
+    timeout = "5m"
+    paths = ["**/*.py", "**/*.pyi", "**/*.ipynb", "**/pyproject.toml", "**/ruff.toml", "**/.ruff.toml", "**/.gitignore"]
+    report = "sarif"
+
+    # `pyproject.toml` sets up ruff's formatter
+    [[gate]]
+    name = "format"
+    stage = "quality"
+    run = ["uv", "run", "--frozen", "ruff", "format", "--check"]
+    timeout = "2m"
+    paths = ["**/*.py", "**/*.pyi", "**/*.ipynb", "**/pyproject.toml", "**/ruff.toml", "**/.ruff.toml", "**/.gitignore"]
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    # [protect]
+    # paths = ["tests/**"]
+    "#);
+}
+
+#[test]
+fn python_tools_run_in_the_project_s_environment() {
+    let mut shown = String::new();
+    for (files, tools) in [
+        (vec![("poetry.lock", ""), ("pytest.ini", "")], vec!["poetry"]),
+        (vec![("requirements.txt", "pytest"), ("tests/unit/test_a.py", "")], vec!["python3"]),
+        (vec![("setup.py", ""), ("tests/test_a.py", "")], vec!["python3"]),
+        (vec![("setup.cfg", "[tool:pytest]\n[flake8]\n[mypy]\n")], vec!["python3", "flake8"]),
+    ] {
+        for proposal in Sample::new(&tools, &files).survey().gates {
+            let Proposal { gate, why, tool, .. } = proposal;
+            let there = if matches!(tool, Tool::Found(_)) { "found" } else { "missing" };
+            shown.push_str(&format!("{:?}: {why} ({there})\n", gate.command));
+        }
+    }
+    let sample = Sample::new(&["python3"], &[("pytest.ini", "")]);
+    program(&sample.project().join(".venv/bin/python"));
+    shown.push_str(&sample.proposal());
+    assert_snapshot!(shown, @r#"
+    Argv(["poetry", "run", "pytest", "-q", "--junitxml={report}"]): `pytest.ini` sets up pytest (found)
+    Argv(["python3", "-m", "pytest", "-q", "--junitxml={report}"]): `tests/` contains tests, and pytest is a dependency (found)
+    Argv(["python3", "-m", "unittest", "discover", "-s", "tests"]): `tests/` contains tests, and nothing mentions pytest (found)
+    Argv(["python3", "-m", "pytest", "-q", "--junitxml={report}"]): `setup.cfg` sets up pytest (found)
+    Argv(["mypy", "."]): `setup.cfg` sets up mypy (missing)
+    Argv(["flake8"]): `setup.cfg` sets up flake8 (found)
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `pytest.ini` sets up pytest
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = [".venv/bin/python", "-m", "pytest", "-q", "--junitxml={report}"]
+    timeout = "10m"
+    report = "junit"
+    min_tests = "baseline"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    [protect]
+    paths = ["pytest.ini"]
+
+    # Ignored by git, but needed by the gates in a clean checkout.
+    [verify]
+    link = [".venv"]
+    "#);
+}
+
+#[test]
+fn tox_is_the_last_resort() {
+    let files = [("tox.ini", "[tox]\nenvlist = py3\n[testenv]\ncommands = x\n"), ("setup.py", "")];
+    assert_snapshot!(Sample::new(&["tox"], &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `tox.ini` sets up tox
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["tox"]
+    timeout = "10m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    [protect]
+    paths = ["tox.ini"]
+    "#);
+}
+
+/// Gates of a missing toolchain are commented out and reported.
+#[test]
+fn go_gates_are_inactive_without_go() {
+    let files = [("go.mod", "module a\n"), (".golangci.yml", ""), ("tools/go.mod", "module b\n")];
+    assert_snapshot!(Sample::new(&[], &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `go.mod` defines a module
+    # Inactive: `go` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "tests"
+    # stage = "correctness"
+    # run = ["go", "test", "-json", "./..."]
+    # timeout = "10m"
+    # report = "go-test-json"
+    # min_tests = "baseline"
+
+    # `tools/go.mod` defines a module
+    # Inactive: `go` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "tools-tests"
+    # stage = "correctness"
+    # run = ["go", "test", "-json", "./..."]
+    # cwd = "tools"
+    # timeout = "10m"
+    # report = "go-test-json"
+    # min_tests = "baseline"
+
+    # `go.mod` defines a module
+    # Inactive: `go` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "vet"
+    # stage = "quality"
+    # run = ["go", "vet", "./..."]
+    # timeout = "5m"
+
+    # `.golangci.yml` sets up golangci-lint
+    # Inactive: `golangci-lint` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "lint"
+    # stage = "quality"
+    # run = ["golangci-lint", "run"]
+    # timeout = "5m"
+
+    # `tools/go.mod` defines a module
+    # Inactive: `go` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "tools-vet"
+    # stage = "quality"
+    # run = ["go", "vet", "./..."]
+    # cwd = "tools"
+    # timeout = "5m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    [protect]
+    paths = [".golangci.*"]
+
+    missing: go for `tests`, `tools-tests`, `vet`, `tools-vet`
+    missing: golangci-lint for `lint`
+    "#);
+}
+
+#[test]
+fn maven_and_gradle_need_java() {
+    let files = [("pom.xml", "<artifactId>maven-failsafe-plugin</artifactId>"), ("mvnw", "")];
+    assert_snapshot!(Sample::new(&["java", "sh"], &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `pom.xml` defines a Maven project
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["sh", "./mvnw", "-B", "-q", "verify"]
+    timeout = "10m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    # [protect]
+    # paths = ["tests/**"]
+
+    note: `pom.xml`: Maven writes one report per test class to `target/surefire-reports`; the gate reads Maven's output instead
+    "#);
+    let sample = Sample::new(&[], &[("build.gradle.kts", "")]);
+    program(&sample.project().join("gradlew"));
+    assert_snapshot!(sample.proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `build.gradle.kts` defines a Gradle project
+    # Inactive: `java` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "tests"
+    # stage = "correctness"
+    # run = ["./gradlew", "test", "--console=plain"]
+    # timeout = "10m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    # [protect]
+    # paths = ["tests/**"]
+
+    missing: java for `tests`
+    "#);
+}
+
+#[test]
+fn make_and_just_fill_the_gaps() {
+    let files = [
+        ("Makefile", ".PHONY: test\ntest: build\n\t./run\nlint:\n\t./lint\n"),
+        ("justfile", "ci: test\ntypecheck:\n  tsc\n"),
+    ];
+    assert_snapshot!(Sample::new(&["make", "just"], &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # Likely: `Makefile` defines `test`
+    [[gate]]
+    name = "test"
+    stage = "correctness"
+    run = ["make", "test"]
+    timeout = "10m"
+
+    # Likely: `justfile` defines `typecheck`
+    [[gate]]
+    name = "typecheck"
+    stage = "correctness"
+    run = ["just", "typecheck"]
+    timeout = "5m"
+
+    # Likely: `Makefile` defines `lint`
+    [[gate]]
+    name = "lint"
+    stage = "quality"
+    run = ["make", "lint"]
+    timeout = "5m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    # [protect]
+    # paths = ["tests/**"]
+
+    note: `justfile` also defines `just ci`, which other gates cover
+    "#);
+    let files = [("Cargo.toml", PACKAGE), ("Makefile", "test:\n\tcargo test\ncheck: test\n")];
+    let notes = Sample::new(&[&RUST[..], &["make"]].concat(), &files).survey().notes;
+    assert_snapshot!(notes.join("\n"), @"`Makefile` also defines `make test`, `make check`, which other gates cover");
+}
+
+const WORKFLOW: &str = "\
+on: {push: {branches: [main]}, pull_request: }
+defaults: {run: {working-directory: server}}
+jobs:
+  test:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - run: pip install -r requirements.txt
+      - name: everything
+        run: |
+          # all of it
+          mix test \\
+            --trace
+          cargo test | tee log
+          rubocop --parallel && bash ../x.sh
+          shellcheck *.sh
+      - run: echo ${{ secrets.TOKEN }} && mix test
+      - run: ./scripts/check.sh
+        working-directory: .
+      - run: cd ../server && mix test --stale
+      - run: Invoke-Pester
+        shell: pwsh
+      - run: if [ -f x ]; then make test; fi
+  deploy:
+    environment: production
+    steps: [{run: make test}]
+";
+
+#[test]
+fn commands_of_ci_are_imported() {
+    let files = [
+        (".github/workflows/ci.yml", WORKFLOW),
+        (".github/workflows/release.yml", "on: release\njobs: {a: {steps: [{run: make test}]}}\n"),
+        ("server/README", ""),
+        ("scripts/check.sh", ""),
+        (".pre-commit-config.yaml", "repos: []\n"),
+    ];
+    let tools = ["mix", "rubocop", "sh", "shellcheck", "bash"];
+    assert_snapshot!(Sample::new(&tools, &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # Likely: `.github/workflows/ci.yml` runs it
+    [[gate]]
+    name = "server-mix-test-trace"
+    stage = "correctness"
+    run = ["mix", "test", "--trace"]
+    cwd = "server"
+    timeout = "10m"
+
+    # Likely: `.github/workflows/ci.yml` runs it
+    # Inactive: `./scripts/check.sh` is not executable. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "scripts-check.sh"
+    # stage = "correctness"
+    # run = ["./scripts/check.sh"]
+    # timeout = "20m"
+
+    # Likely: `.github/workflows/ci.yml` runs it
+    [[gate]]
+    name = "server-rubocop-parallel"
+    stage = "quality"
+    run = ["rubocop", "--parallel"]
+    cwd = "server"
+    timeout = "5m"
+
+    # Likely: `.github/workflows/ci.yml` runs it
+    [[gate]]
+    name = "server-shellcheck-sh"
+    stage = "quality"
+    shell = "shellcheck *.sh"
+    cwd = "server"
+    timeout = "5m"
+
+    # `.pre-commit-config.yaml` exists; its hooks may change files, so the gate is advisory
+    # Inactive: `pre-commit` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "pre-commit"
+    # stage = "quality"
+    # run = ["pre-commit", "run", "--all-files"]
+    # timeout = "5m"
+    # required = false
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    [protect]
+    paths = [".github/**", ".pre-commit-config.yaml"]
+
+    missing: ./scripts/check.sh for `scripts-check.sh`
+    missing: pre-commit for `pre-commit`
+    note: `.github/workflows/ci.yml`: 6 commands were left out (not a check, or not runnable alone)
+    "#);
+}
+
+#[test]
+fn every_ci_format_is_read() {
+    let gitlab = "\
+stages: [test]
+.base: &base {script: [ctest]}
+unit: {<<: *base, stage: test}
+lint: {script: [\"cd sub\", yamllint .]}
+other: {script: !reference [.base, script]}
+ship: {stage: deploy, script: make test}
+";
+    let circle = "jobs: {a: {steps: [checkout, {run: rspec}, {run: {command: phpunit, working_directory: sub}}]}}\n";
+    let azure = "stages: [{jobs: [{steps: [{script: dotnet test, workingDirectory: sub}]}]}]\nsteps: [{bash: swift test}]\n";
+    let files = [
+        (".gitlab-ci.yml", gitlab),
+        (".circleci/config.yml", circle),
+        ("azure-pipelines.yml", azure),
+        (".travis.yml", "script: [bats a, bats b]\n"),
+        ("bitbucket-pipelines.yml", "pipelines: {default: [{step: {script: [tox]}}]}\n"),
+        ("sub/README", ""),
+    ];
+    let mut shown = String::new();
+    for proposal in Sample::new(&[], &files).survey().gates {
+        let Proposal { gate, source, .. } = proposal;
+        shown.push_str(&format!("{} {:?} {:?}\n", source.display(), gate.cwd, gate.command));
+    }
+    assert_snapshot!(shown, @r#"
+    .gitlab-ci.yml "" Argv(["ctest"])
+    .circleci/config.yml "" Argv(["rspec"])
+    .circleci/config.yml "sub" Argv(["phpunit"])
+    azure-pipelines.yml "" Argv(["swift", "test"])
+    azure-pipelines.yml "sub" Argv(["dotnet", "test"])
+    .travis.yml "" Argv(["bats", "a"])
+    .travis.yml "" Argv(["bats", "b"])
+    bitbucket-pipelines.yml "" Argv(["tox"])
+    .gitlab-ci.yml "sub" Argv(["yamllint", "."])
+    "#);
+}
+
+#[test]
+fn commands_of_ci_that_gates_cover_are_left_out() {
+    let workflow = "on: push\njobs: {a: {steps: [{run: cargo fmt --all --check}, {run: cargo +nightly clippy}, {run: cargo test --all-features}, {run: cargo test --verbose}, {run: cargo check}, {run: make check}, {run: typos}]}}\n";
+    let files = [("Cargo.toml", PACKAGE), (".github/workflows/ci.yml", workflow)];
+    let detected = Sample::new(&RUST, &files).survey();
+    let names: Vec<_> = detected.gates.iter().map(|one| one.gate.name.as_str()).collect();
+    assert_eq!(names, ["tests", "clippy", "fmt", "typos"]);
+    assert_snapshot!(detected.notes.join("\n"), @"gate `tests` covers `cargo test --all-features`, but without those flags");
+}
+
+#[test]
+fn checks_of_other_tools_are_imported() {
+    let files = [
+        ("RALPH_TASK.md", "---\ntask: x\ntest_command: \"phpunit --testdox\"\n---\n# Task\n"),
+        (
+            "docs/plans/a.md",
+            "# P\n## Validation Commands\n- `bats tests`\n\n### Task 1: x\n- [ ] `rm -rf x`\n",
+        ),
+        (".ralph.toml", "[task.orchestrate]\nverify_commands = \"ctest && hadolint Dockerfile\"\n"),
+        (".ralphy/config.yaml", "commands: {test: rspec, lint: rubocop, build: ''}\n"),
+        (
+            ".validator/config.yml",
+            "entry_points:\n  - path: web\n    checks:\n      - unit: {command: jest}\n      - lint: {command: eslint --fix .}\n",
+        ),
+        (".gauntlet/checks/health.yml", "command: cs delta ${BASE}\n"),
+        (".gauntlet/checks/spell.yml", "command: codespell\nrun_locally: false\n"),
+        (
+            ".claude/gates.json",
+            r#"{"gates": {"_note": "x", "install": "npm ci", "check": {"command": "mise run check"}, "e2e": "playwright test"}}"#,
+        ),
+        ("ralph.yml", "backpressure: {gates: [{name: spelling, command: typos, on_fail: x}]}\n"),
+        ("ralphai.json", r#"{"feedbackCommands": ["dotnet test"]}"#),
+        (
+            "AGENTS.md",
+            "# A\n## Running tests\n```bash\n$ swift test\nopen .\n```\n## Deploy\n```sh\nmix test\n```\n",
+        ),
+        ("web/README", ""),
+    ];
+    let tools = ["phpunit", "bats", "rspec", "rubocop", "ctest"];
+    assert_snapshot!(Sample::new(&tools, &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `RALPH_TASK.md` declares it as a check
+    [[gate]]
+    name = "tests"
+    stage = "correctness"
+    run = ["phpunit", "--testdox"]
+    timeout = "10m"
+
+    # `docs/plans/a.md` declares it as a check
+    [[gate]]
+    name = "bats-tests"
+    stage = "correctness"
+    run = ["bats", "tests"]
+    timeout = "10m"
+
+    # `.ralph.toml` declares it as a check
+    [[gate]]
+    name = "ctest"
+    stage = "correctness"
+    run = ["ctest"]
+    timeout = "10m"
+
+    # `.ralphy/config.yaml` declares it as a check
+    [[gate]]
+    name = "test"
+    stage = "correctness"
+    run = ["rspec"]
+    timeout = "10m"
+
+    # `.validator/config.yml` declares it as a check
+    # Inactive: `jest` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "web-unit"
+    # stage = "correctness"
+    # run = ["jest"]
+    # cwd = "web"
+    # timeout = "10m"
+
+    # `.claude/gates.json` declares it as a check
+    # Inactive: `mise` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "check"
+    # stage = "correctness"
+    # run = ["mise", "run", "check"]
+    # timeout = "20m"
+
+    # `.claude/gates.json` declares it as a check
+    # Inactive: `playwright` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "e2e"
+    # stage = "correctness"
+    # run = ["playwright", "test"]
+    # timeout = "10m"
+
+    # `ralphai.json` declares it as a check
+    # Inactive: `dotnet` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "dotnet-test"
+    # stage = "correctness"
+    # run = ["dotnet", "test"]
+    # timeout = "10m"
+
+    # Likely: `AGENTS.md` instructs agents to run it
+    # Inactive: `swift` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "swift-test"
+    # stage = "correctness"
+    # run = ["swift", "test"]
+    # timeout = "10m"
+
+    # `.ralph.toml` declares it as a check
+    # Inactive: `hadolint` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "hadolint-dockerfile"
+    # stage = "quality"
+    # run = ["hadolint", "Dockerfile"]
+    # timeout = "5m"
+
+    # `.ralphy/config.yaml` declares it as a check
+    [[gate]]
+    name = "lint"
+    stage = "quality"
+    run = ["rubocop"]
+    timeout = "5m"
+
+    # `ralph.yml` declares it as a check
+    # Inactive: `typos` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "spelling"
+    # stage = "quality"
+    # run = ["typos"]
+    # timeout = "5m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    # [protect]
+    # paths = ["tests/**"]
+
+    missing: jest for `web-unit`
+    missing: mise for `check`
+    missing: playwright for `e2e`
+    missing: dotnet for `dotnet-test`
+    missing: swift for `swift-test`
+    missing: hadolint for `hadolint-dockerfile`
+    missing: typos for `spelling`
+    note: `.validator/config.yml`: 1 command was left out (not a check, or not runnable alone)
+    note: `.gauntlet/checks/health.yml`: 1 command was left out (not a check, or not runnable alone)
+    note: `AGENTS.md`: 1 command was left out (not a check, or not runnable alone)
+    "#);
+}
+
+#[test]
+fn pairs_of_names_and_words_are_gates_too() {
+    let gates = r#"{"gates": [["typecheck", ["npm", "run", "typecheck"]], ["odd", ["sh", "-c", "a b"]], 7]}"#;
+    let detected = Sample::new(&["npm"], &[(".claude/gates.json", gates)]).survey();
+    let names: Vec<_> = detected.gates.iter().map(|one| one.gate.name.as_str()).collect();
+    assert_eq!(names, ["typecheck"]);
+}
+
+#[test]
+fn a_monorepo_of_two_stacks() {
+    let files = [
+        ("server/Cargo.toml", PACKAGE),
+        (
+            "apps/web/package.json",
+            r#"{"scripts": {"test": "vitest"}, "devDependencies": {"vitest": "1"}}"#,
+        ),
+        ("apps/web/node_modules/left/package.json", r#"{"scripts": {"test": "x"}}"#),
+        ("pnpm-lock.yaml", ""),
+        ("pyproject.toml", ""),
+    ];
+    let tools = [&RUST[..], &["pnpm"]].concat();
+    assert_snapshot!(Sample::new(&tools, &files).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `server/Cargo.toml` defines a package
+    [[gate]]
+    name = "server-tests"
+    stage = "correctness"
+    run = ["cargo", "test"]
+    cwd = "server"
+    timeout = "10m"
+    min_tests = "baseline"
+
+    # `apps/web/package.json` has a script `test`
+    [[gate]]
+    name = "apps-web-tests"
+    stage = "correctness"
+    run = ["pnpm", "exec", "vitest", "run", "--reporter=junit", "--outputFile={report}"]
+    cwd = "apps/web"
+    timeout = "10m"
+    report = "junit"
+    min_tests = "baseline"
+
+    # `server/Cargo.toml` defines a package
+    [[gate]]
+    name = "server-clippy"
+    stage = "quality"
+    run = ["cargo", "clippy", "--all-targets", "--message-format=json", "--", "-D", "warnings"]
+    cwd = "server"
+    timeout = "5m"
+    report = "cargo-json"
+
+    # `server/Cargo.toml` defines a package
+    [[gate]]
+    name = "server-fmt"
+    stage = "quality"
+    run = ["cargo", "fmt", "--all", "--check"]
+    cwd = "server"
+    timeout = "2m"
+    paths = ["**/*.rs", "**/Cargo.toml", "**/rustfmt.toml", "**/.rustfmt.toml"]
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    # [protect]
+    # paths = ["tests/**"]
+
+    # Ignored by git, but needed by the gates in a clean checkout.
+    [verify]
+    link = ["apps/web/node_modules"]
+    "#);
+}
+
+#[test]
+fn gates_of_two_stacks_in_one_directory_have_different_names() {
+    let files = [("Cargo.toml", PACKAGE), ("pytest.ini", ""), ("ruff.toml", "")];
+    let detected = Sample::new(&RUST, &files).survey();
+    let names: Vec<_> = detected.gates.iter().map(|one| one.gate.name.as_str()).collect();
+    assert_eq!(names, ["rust-tests", "python-tests", "clippy", "fmt", "lint"]);
+}
+
+#[test]
+fn projects_side_by_side_do_not_cover_each_other() {
+    let files =
+        [("a/Cargo.toml", PACKAGE), ("a/b/Cargo.toml", PACKAGE), ("ab/Cargo.toml", PACKAGE)];
+    let detected = Sample::new(&RUST, &files).survey();
+    let names: Vec<_> = detected.gates.iter().map(|one| one.gate.name.as_str()).collect();
+    assert_eq!(names, ["a-tests", "ab-tests", "a-clippy", "a-fmt", "ab-clippy", "ab-fmt"]);
+}
+
+#[test]
+fn an_empty_project() {
+    assert_snapshot!(Sample::new(&[], &[]).proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # [[gate]]
+    # name = "tests"
+    # stage = "correctness"
+    # run = ["./run-tests"]
+    # timeout = "10m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    # [protect]
+    # paths = ["tests/**"]
+
+    note: no gate was found, and without one a run ends only at its limits: docs/gates.md shows how to write one
+    "#);
+    let gone = Sample::new(&[], &[]);
+    fs::remove_dir(gone.project()).unwrap();
+    assert_snapshot!(gone.proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # [[gate]]
+    # name = "tests"
+    # stage = "correctness"
+    # run = ["./run-tests"]
+    # timeout = "10m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    # [protect]
+    # paths = ["tests/**"]
+
+    note: `.` could not be listed
+    note: the project directory cannot be read
+    "#);
+}
+
+/// Nothing in a repository makes detection panic, hang, show hidden text, or read outside the project.
+#[test]
+fn hostile_files_are_noted_and_left_out() {
+    let sample = Sample::new(
+        &["npm", "make", "sh"],
+        &[
+            (".gitlab-ci.yml", "a: &a [*a]\n"),
+            (".travis.yml", "script: \"make te\\u200bst\"\n"),
+            ("AGENTS.md", "# Test\n```\nmake \u{1b}]0;x\u{7}test\n```\n"),
+            ("Makefile", "test\u{202e}: x\n"),
+            ("a/package.json", r#"{"scripts": {"test": "jest \u001b[2J"}}"#),
+            (
+                "b/package.json",
+                r#"{"scripts": ["test"], "devDependencies": 7, "packageManager": {}}"#,
+            ),
+            ("c/Cargo.toml", "[package\n"),
+            ("d/pyproject.toml", "x = [[[["),
+            ("e/\u{1b}[31m/package.json", r#"{"scripts": {"test": "x"}}"#),
+            (
+                ".claude/gates.json",
+                "{\"gates\": {\"\\u001b[31m\": \"make x\\ny\", \"../../x\": \"make it\"}}",
+            ),
+        ],
+    );
+    sample.write("package.json", &[0xff, 0xfe, 0, 1]);
+    sample.write("pom.xml", &vec![b'<'; 2 * 1024 * 1024]);
+    sample.write(".circleci/config.yml", "- ".repeat(10_000).as_bytes());
+    let outside = sample.root.path().join("outside.toml");
+    program(&outside);
+    symlink(&outside, sample.project().join("Cargo.toml")).unwrap();
+    symlink(sample.project(), sample.project().join("round")).unwrap();
+    symlink("/dev/zero", sample.project().join("go.mod")).unwrap();
+    assert_snapshot!(sample.proposal(), @r#"
+    # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
+
+    # `.claude/gates.json` declares it as a check
+    [[gate]]
+    name = "31m"
+    stage = "correctness"
+    run = ["make", "x"]
+    timeout = "10m"
+
+    # `.claude/gates.json` declares it as a check
+    # Inactive: `y` is not on PATH. Once it is, uncomment this gate.
+    # [[gate]]
+    # name = "31m-2"
+    # stage = "correctness"
+    # run = ["y"]
+    # timeout = "10m"
+
+    # `.claude/gates.json` declares it as a check
+    [[gate]]
+    name = "x"
+    stage = "correctness"
+    run = ["make", "it"]
+    timeout = "10m"
+
+    [lines]
+    forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]
+
+    # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
+    [protect]
+    paths = [".circleci/**", ".gitlab-ci.yml", ".travis.yml"]
+
+    missing: y for `31m-2`
+    note: `Cargo.toml` resolves to a path outside the project and was not read
+    note: `c/Cargo.toml` is not valid TOML
+    note: `package.json` is not UTF-8 and was not read
+    note: `a/package.json` has a script `test` with invisible characters; it was left out
+    note: `d/pyproject.toml` is not valid TOML
+    note: `go.mod` resolves to a path outside the project and was not read
+    note: `pom.xml` was not read: it is larger than 1048576 bytes
+    note: `AGENTS.md` has a command with invisible characters; it was left out
+    note: `.gitlab-ci.yml` was not read: an alias refers to itself
+    note: `.circleci/config.yml` was not read: it is nested too deeply
+    note: `.travis.yml` has a command with invisible characters; it was left out
+    "#);
+}

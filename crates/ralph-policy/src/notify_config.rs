@@ -1,0 +1,34 @@
+//! The `[notify]` section: how a person is notified that a run ended, and for which statuses.
+
+use ralph_core::status::Status;
+
+/// `[notify]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notify {
+    pub ways: Vec<Way>,
+    /// The final statuses that send a notification.
+    pub on: Vec<Status>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The terminal bell. A hook has no terminal, so the host rings it.
+    Bell,
+    Desktop,
+    /// A program and its arguments.
+    Command(Vec<String>),
+    /// An `https://` URL.
+    Webhook(String),
+}
+
+impl Way {
+    /// The key in `[notify]`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Bell => "bell",
+            Self::Desktop => "desktop",
+            Self::Command(_) => "command",
+            Self::Webhook(_) => "webhook",
+        }
+    }
+}

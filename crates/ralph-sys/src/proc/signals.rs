@@ -1,0 +1,108 @@
+//! Handles signals, mostly those that ask a long-running command to stop.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+use super::cancel::Cancel;
+use crate::fs;
+
+const STATUS_CAP: usize = 64 * 1024;
+
+/// Cancels `cancel` at the first SIGINT, SIGTERM or SIGHUP. The second one ends this process at once, and with it every
+/// job, because the supervisors notice that we are gone.
+pub fn wish_on_signals(cancel: &Arc<Cancel>) -> io::Result<()> {
+    let mut signals = Signals::new(heard())?;
+    let cancel = Arc::clone(cancel);
+    std::thread::Builder::new().name("signals".to_string()).spawn(move || {
+        for signal in signals.forever() {
+            if cancel.is_wished() {
+                emulate_default_handler(signal).ok();
+            }
+            cancel.wish();
+        }
+    })?;
+    Ok(())
+}
+
+/// Counts signals that ask us to stop, for callers that have something to finish first. SIGINT counts once; SIGTERM and
+/// SIGHUP count twice, because their senders do not wait long. The third signal ends this process at once.
+pub fn count(counter: &Arc<AtomicU32>) -> io::Result<()> {
+    let mut signals = Signals::new(heard())?;
+    let counter = Arc::clone(counter);
+    std::thread::Builder::new().name("signals".to_string()).spawn(move || {
+        for (earlier, signal) in signals.forever().enumerate() {
+            if earlier >= 2 {
+                emulate_default_handler(signal).ok();
+            }
+            let weight = if signal == SIGINT { 1 } else { 2 };
+            counter.fetch_add(weight, Ordering::SeqCst);
+        }
+    })?;
+    Ok(())
+}
+
+/// A signal to be forwarded to another process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    Interrupt,
+    Terminate,
+}
+
+/// Calls `hear` for every SIGINT and SIGTERM, neither of which then ends this process.
+pub fn pass_on(mut hear: impl FnMut(Told) + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    std::thread::Builder::new().name("signals".to_string()).spawn(move || {
+        for signal in signals.forever() {
+            hear(if signal == SIGINT { Told::Interrupt } else { Told::Terminate });
+        }
+    })?;
+    Ok(())
+}
+
+/// The stop signals that are not ignored. A signal that was ignored when we started, by `nohup` or by `&` in a script,
+/// stays ignored.
+fn heard() -> impl Iterator<Item = i32> {
+    let status = fs::read(Path::new("/proc/self/status"), STATUS_CAP).unwrap_or_default();
+    let ignored = ignored(&status);
+    let is_heard = move |signal: &i32| ignored.is_none_or(|mask| mask >> (signal - 1) & 1 == 0);
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_heard)
+}
+
+/// Makes a write to a closed pipe fail instead of ending this process, which may still have to clean up. Child
+/// processes keep the default behaviour.
+pub fn outlive_readers() -> io::Result<()> {
+    signal_hook::flag::register(SIGPIPE, Arc::new(AtomicBool::new(false))).map(drop)
+}
+
+/// Makes sure that exit statuses of children can be collected. Some hosts start us with SIGCHLD ignored, and then the
+/// system discards the statuses.
+pub(super) fn hear_of_children() {
+    // Any handler will do, so the flag is unused. Child processes start with the default behaviour.
+    signal_hook::flag::register(SIGCHLD, Arc::new(AtomicBool::new(false))).ok();
+}
+
+/// The mask of ignored signals in `/proc/<pid>/status`.
+fn ignored(status: &[u8]) -> Option<u64> {
+    let status = std::str::from_utf8(status).ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mask_of_ignored_signals_is_parsed() {
+        let status = b"Name:\tralph\nSigBlk:\t0000000000000004\nSigIgn:\t0000000000000003\n";
+        assert_eq!(ignored(status), Some(3));
+        assert_eq!(ignored(b"Name:\tralph\n"), None);
+        assert_eq!(ignored(b"SigIgn:\tx\n"), None);
+    }
+}

@@ -1,0 +1,461 @@
+//! Runs a program that exchanges lines with us over its standard input and output, and kills it with everything it
+//! started when we are done with it.
+//!
+//! Agents start their tools in separate sessions, and some tools start daemons, so process groups and sessions do not
+//! identify them. Instead the program gets an environment variable with a random value, the mark. Every process that
+//! has the mark in its environment belongs to the program and is killed with it.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::wait;
+use crate::clock::{self, Deadline};
+use crate::fs;
+
+const MARK: &str = "RALPH_TALK";
+/// Longer lines are truncated.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
+const BLOCK: usize = 64 * 1024;
+/// How long to wait for killed processes to exit.
+const REAP: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(5);
+const LARGEST_ENVIRONMENT: usize = 4 * 1024 * 1024;
+const MOST_PROCESSES: usize = 4_194_304;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Spec<'a> {
+    /// The program and its arguments.
+    pub argv: &'a [&'a OsStr],
+    pub cwd: &'a Path,
+    /// Its complete environment, except for the mark.
+    pub env: &'a [(&'a OsStr, &'a OsStr)],
+    /// The file that receives its standard error.
+    pub errors: &'a Path,
+    /// The mark, if the caller must know it beforehand; otherwise one is generated.
+    pub mark: Option<&'a str>,
+    pub tie: Tie<'a>,
+}
+
+/// What happens to the program when our process dies.
+#[derive(Clone, Copy, Debug)]
+pub enum Tie<'a> {
+    /// It keeps running.
+    Loose,
+    /// It is killed too. The path is the ralph executable, which starts it: see
+    /// [`env::own_executable`](crate::env::own_executable).
+    Tight(&'a Path),
+}
+
+/// The argument that makes ralph tie itself to its parent and then execute another program.
+pub const ARGUMENT: &str = "__tied";
+
+/// Executes a program that is killed when its parent exits. The arguments are the parent's pid, the program and its
+/// arguments. Returns an exit code only on failure.
+pub fn become_tied(arguments: &[OsString]) -> u8 {
+    const CANNOT: u8 = 127;
+    let Some((parent, argv)) = arguments.split_first() else { return CANNOT };
+    let Some((program, arguments)) = argv.split_first() else { return CANNOT };
+    let parent = parent.to_str().and_then(|pid| pid.parse::<u32>().ok());
+    tie();
+    // The parent may have exited before we were tied to it.
+    if parent != Some(std::os::unix::process::parent_id()) {
+        return CANNOT;
+    }
+    #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
+    let _why = Command::new(program).args(arguments).exec();
+    CANNOT
+}
+
+/// Makes the system kill this process when its parent exits.
+#[cfg(target_os = "linux")]
+fn tie() {
+    // If this fails, the program is found by its mark later.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
+}
+
+#[cfg(not(target_os = "linux"))]
+fn tie() {}
+
+/// An unpredictable mark; `None` without a source of randomness.
+pub fn new_mark() -> Option<String> {
+    clock::random_key().map(|key| hex(&key))
+}
+
+/// Kills all processes that have this mark in their environment.
+pub fn end_marked(mark: &str) {
+    let mark = format!("{MARK}={mark}");
+    let bound = Deadline::after(REAP);
+    while kill_marked(mark.as_bytes()) > 0 && !bound.is_over() {
+        clock::pause(LOOK);
+    }
+}
+
+/// Kills the process with this pid if its environment contains `variable`, as `NAME=value`.
+pub fn kill_carrier(pid: u32, variable: &OsStr) {
+    #[cfg(target_os = "linux")]
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw)
+        && let Some(process) = wait::end_of(pid)
+        && is_marked(pid, variable.as_encoded_bytes())
+    {
+        // Fails if it has exited.
+        rustix::process::pidfd_send_signal(&process, Signal::KILL).ok();
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (pid, variable);
+}
+
+/// The pids of all processes whose environment contains `variable`, as `NAME=value`.
+pub fn carriers(variable: &OsStr) -> Vec<u32> {
+    #[cfg(target_os = "linux")]
+    return marked(variable.as_encoded_bytes())
+        .map(|pid| pid.as_raw_nonzero().get().unsigned_abs())
+        .collect();
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = variable;
+        Vec::new()
+    }
+}
+
+/// Output of the program.
+#[derive(Debug)]
+pub enum Heard {
+    /// A line, without its line feed.
+    Line(Vec<u8>),
+    /// The end of the output.
+    End,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TalkError {
+    #[error(transparent)]
+    File(#[from] fs::FileError),
+    #[error("cannot start `{}`", name.display())]
+    Start { name: OsString, source: io::Error },
+}
+
+/// The running program. When dropped, it kills the program and everything the program started.
+#[derive(Debug)]
+pub struct Talk {
+    child: Child,
+    input: UnixStream,
+    /// The value of the mark; `None` without a source of randomness.
+    mark: Option<String>,
+    is_collected: bool,
+}
+
+/// Starts the program. A separate thread calls `hear` for every line and at the end of the output.
+pub fn start(spec: &Spec<'_>, hear: impl FnMut(Heard) + Send + 'static) -> Result<Talk, TalkError> {
+    let errors = fs::stream(spec.errors)?;
+    let name = spec.argv.first().copied().unwrap_or_default().to_owned();
+    let failed = |source| TalkError::Start { name: name.clone(), source };
+    let (input, theirs) = UnixStream::pair().map_err(failed)?;
+    let value = spec.mark.map(str::to_owned).or_else(new_mark);
+    let mut child = spawn(spec, value.as_deref(), (theirs, errors)).map_err(failed)?;
+    let Some(output) = child.stdout.take() else {
+        return Err(failed(io::ErrorKind::BrokenPipe.into()));
+    };
+    let talk = Talk { child, input, mark: value, is_collected: false };
+    std::thread::Builder::new()
+        .name("listener".to_string())
+        .spawn(move || listen(output, hear))
+        .map_err(failed)?;
+    Ok(talk)
+}
+
+#[expect(clippy::disallowed_methods, reason = "only this module may call it")]
+fn spawn(
+    spec: &Spec<'_>,
+    mark: Option<&str>,
+    (input, errors): (UnixStream, std::fs::File),
+) -> io::Result<Child> {
+    let Some((program, arguments)) = spec.argv.split_first() else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let mut command = match spec.tie {
+        Tie::Loose => Command::new(program),
+        Tie::Tight(this) => {
+            let mut command = Command::new(this);
+            command.arg(ARGUMENT).arg(std::process::id().to_string()).arg(program);
+            command
+        }
+    };
+    command
+        .args(arguments)
+        .current_dir(spec.cwd)
+        .env_clear()
+        .envs(spec.env.iter().copied())
+        // Last, so that no variable of the caller overrides it.
+        .envs(mark.map(|value| (MARK, value)))
+        .stdin(OwnedFd::from(input))
+        .stdout(std::process::Stdio::piped())
+        .stderr(errors)
+        .process_group(0)
+        .spawn()
+}
+
+fn hex(key: &[u8]) -> String {
+    let mut hex = String::with_capacity(key.len() * 2);
+    for byte in key {
+        hex.push_str(&format!("{byte:02x}"));
+    }
+    hex
+}
+
+fn listen(mut output: ChildStdout, mut hear: impl FnMut(Heard)) {
+    let mut line = Vec::new();
+    let mut block = vec![0; BLOCK];
+    loop {
+        let count = match output.read(&mut block) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        let mut rest = block.get(..count).unwrap_or_default();
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let (piece, after) = rest.split_at(end);
+            extend(&mut line, piece);
+            hear(Heard::Line(std::mem::take(&mut line)));
+            rest = after.get(1..).unwrap_or_default();
+        }
+        extend(&mut line, rest);
+    }
+    if !line.is_empty() {
+        hear(Heard::Line(line));
+    }
+    hear(Heard::End);
+}
+
+fn extend(line: &mut Vec<u8>, piece: &[u8]) {
+    let room = LONGEST_LINE.saturating_sub(line.len());
+    line.extend_from_slice(piece.get(..room).unwrap_or(piece));
+}
+
+impl Talk {
+    /// Sends these bytes. Fails if the program has exited or does not read them before the deadline.
+    pub fn say(&mut self, bytes: &[u8], deadline: Deadline) -> io::Result<()> {
+        wait::send_all(self.input.as_fd(), bytes, deadline)
+    }
+
+    /// Closes its standard input.
+    pub fn hang_up(&mut self) {
+        // Fails if the other end is already closed.
+        self.input.shutdown(Shutdown::Write).ok();
+    }
+
+    /// Its exit code, or `None` if it is still running at the deadline. A death by signal is 128 plus the signal number,
+    /// as in a shell.
+    pub fn wait(&mut self, deadline: Deadline) -> io::Result<Option<i32>> {
+        let status = wait::for_child(&mut self.child, deadline)?;
+        self.is_collected |= status.is_some();
+        Ok(status.map(|status| {
+            status.code().unwrap_or_else(|| 128_i32.saturating_add(status.signal().unwrap_or(0)))
+        }))
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends SIGTERM.
+    pub fn ask_to_end(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Sends SIGKILL to the program alone, not to the processes it started.
+    pub fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Sends SIGINT, as Ctrl-C in its terminal would.
+    pub fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    /// Does nothing once the program is reaped, because its pid may then be reused.
+    fn signal(&self, signal: Signal) {
+        if !self.is_collected {
+            // Fails if it has exited.
+            rustix::process::kill_process(Pid::from_child(&self.child), signal).ok();
+        }
+    }
+
+    fn end(&mut self) {
+        let bound = Deadline::after(REAP);
+        if !self.is_collected {
+            // Fails if no process is left in the group, which is fine.
+            kill_process_group(Pid::from_child(&self.child), Signal::KILL).ok();
+            wait::for_child(&mut self.child, bound).ok();
+        }
+        if let Some(mark) = &self.mark {
+            end_marked(mark);
+        }
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn marked(mark: &[u8]) -> impl Iterator<Item = Pid> {
+    let names = fs::list(Path::new("/proc"), MOST_PROCESSES).unwrap_or_default();
+    let pids = names.into_iter().filter_map(|name| Pid::from_raw(name.to_str()?.parse().ok()?));
+    pids.filter(|pid| is_marked(*pid, mark))
+}
+
+/// Kills all processes that have the mark and returns how many there were.
+#[cfg(target_os = "linux")]
+fn kill_marked(mark: &[u8]) -> usize {
+    let mut killed = 0;
+    for pid in marked(mark) {
+        // Checked again once the descriptor is open, because the pid may have been reused before that.
+        if let Some(process) = wait::end_of(pid)
+            && is_marked(pid, mark)
+            && rustix::process::pidfd_send_signal(&process, Signal::KILL).is_ok()
+        {
+            killed += 1;
+        }
+    }
+    killed
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kill_marked(_: &[u8]) -> usize {
+    0
+}
+
+/// False if the environment cannot be read, because the process has exited or belongs to another user.
+#[cfg(target_os = "linux")]
+fn is_marked(pid: Pid, mark: &[u8]) -> bool {
+    let path = format!("/proc/{}/environ", pid.as_raw_nonzero());
+    let environment = fs::read(Path::new(&path), LARGEST_ENVIRONMENT).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| variable == mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+    use std::sync::mpsc;
+
+    fn soon() -> Deadline {
+        Deadline::after(Duration::from_mins(1))
+    }
+
+    fn talk(directory: &Path, script: &str) -> (Talk, mpsc::Receiver<Heard>, PathBuf) {
+        let errors = directory.join("errors");
+        let argv = ["/bin/sh", "-c", script].map(OsStr::new);
+        let env = [
+            (OsStr::new("PATH"), OsStr::new("/usr/local/bin:/usr/bin:/bin")),
+            (OsStr::new("HOME"), directory.as_os_str()),
+            (OsStr::new(MARK), OsStr::new("theirs")),
+        ];
+        let spec = Spec {
+            argv: &argv,
+            cwd: directory,
+            env: &env,
+            errors: &errors,
+            mark: None,
+            tie: Tie::Loose,
+        };
+        let (sender, heard) = mpsc::channel();
+        let talk = start(&spec, move |what| drop(sender.send(what))).unwrap();
+        (talk, heard, errors)
+    }
+
+    fn lines(heard: &mpsc::Receiver<Heard>) -> Vec<String> {
+        let lines = heard.iter().map_while(|heard| match heard {
+            Heard::Line(line) => Some(String::from_utf8(line).unwrap()),
+            Heard::End => None,
+        });
+        lines.collect()
+    }
+
+    #[test]
+    fn lines_are_exchanged_and_the_exit_code_is_returned() {
+        let directory = tempfile::tempdir().unwrap();
+        let script =
+            "while read word; do echo \"<$word>\"; done; printf last; echo oops >&2; exit 3";
+        let (mut talk, heard, errors) = talk(directory.path(), script);
+        talk.say(b"one\ntwo\n", soon()).unwrap();
+        talk.hang_up();
+        assert_eq!(lines(&heard), ["<one>", "<two>", "last"]);
+        assert_eq!(talk.wait(soon()).unwrap(), Some(3));
+        assert_eq!(fs::read(&errors, 100).unwrap(), b"oops\n");
+        assert!(talk.say(b"more\n", soon()).is_err());
+    }
+
+    #[test]
+    fn sending_to_a_program_that_does_not_read_times_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut talk, _heard, _) = talk(directory.path(), "exec sleep 600");
+        let much = vec![b'x'; 8 * 1024 * 1024];
+        let error = talk.say(&much, Deadline::after(Duration::from_millis(50))).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(talk.wait(Deadline::after(Duration::ZERO)).unwrap(), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn dropping_it_kills_processes_that_left_its_group_and_lost_their_parents() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = "setsid sh -c 'setsid sleep 600 & echo $!; exec sleep 600' & echo $!; wait";
+        let (talk, heard, _) = talk(directory.path(), script);
+        let mut pids = Vec::new();
+        while pids.len() < 2 {
+            let Heard::Line(line) = heard.recv().unwrap() else { panic!("it ended") };
+            pids.push(String::from_utf8(line).unwrap());
+        }
+        drop(talk);
+        for pid in pids {
+            let status =
+                fs::read(Path::new(&format!("/proc/{pid}/status")), 4096).unwrap_or_default();
+            let status = String::from_utf8_lossy(&status).into_owned();
+            let state = status.lines().find(|line| line.starts_with("State:")).unwrap_or("gone");
+            assert!(state == "gone" || state.contains('Z'), "{pid}: {state}");
+        }
+    }
+
+    /// Only the random value of the mark identifies a program's processes, not the rest of their environment.
+    #[test]
+    fn unrelated_processes_with_the_same_environment_are_not_killed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut stranger, heard, _) = talk(directory.path(), "echo here; read word; echo $word");
+        assert!(matches!(heard.recv().unwrap(), Heard::Line(_)));
+        let (talk, others, _) = talk(directory.path(), "echo here; exec sleep 600");
+        assert!(matches!(others.recv().unwrap(), Heard::Line(_)));
+        drop(talk);
+        stranger.say(b"alive\n", soon()).unwrap();
+        assert_eq!(lines(&heard), ["alive"]);
+    }
+
+    #[test]
+    fn a_start_error_names_the_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let errors = directory.path().join("errors");
+        let argv = [OsStr::new("/no/such/program")];
+        let spec = Spec {
+            argv: &argv,
+            cwd: directory.path(),
+            env: &[],
+            errors: &errors,
+            mark: None,
+            tie: Tie::Loose,
+        };
+        let error = start(&spec, |_| {}).unwrap_err();
+        assert_eq!(error.to_string(), "cannot start `/no/such/program`");
+    }
+}

@@ -1,0 +1,102 @@
+//! Waits for descriptors and for child processes, always with a time limit.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use rustix::process::Pid;
+
+use crate::clock::{self, Deadline};
+
+/// Polling interval where the system offers nothing to wait for.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Waits at most `wait` until one of the files is readable or closed at the other end. Returns for each whether it is.
+pub(super) fn readable<const N: usize>(
+    files: [Option<BorrowedFd<'_>>; N],
+    wait: Duration,
+) -> [bool; N] {
+    let mut polled: Vec<_> =
+        files.iter().flatten().map(|file| PollFd::from_borrowed_fd(*file, PollFlags::IN)).collect();
+    if polled.is_empty() {
+        clock::pause(wait);
+        return [false; N];
+    }
+    match poll(&mut polled, Some(&timespec(wait))) {
+        Ok(_) => {
+            let mut polled = polled.iter();
+            files.map(|file| {
+                file.is_some() && polled.next().is_some_and(|one| !one.revents().is_empty())
+            })
+        }
+        Err(Errno::INTR) => [false; N],
+        // The caller's read reports the error.
+        Err(_) => {
+            clock::pause(LOOK.min(wait));
+            files.map(|file| file.is_some())
+        }
+    }
+}
+
+/// Sends all bytes. A peer that has exited is an error rather than a SIGPIPE.
+pub(super) fn send_all(socket: impl AsFd, mut bytes: &[u8], deadline: Deadline) -> io::Result<()> {
+    let socket = socket.as_fd();
+    while !bytes.is_empty() {
+        match send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let left = deadline.remaining();
+                if left.is_zero() {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::OUT)];
+                match poll(&mut polled, Some(&timespec(left))) {
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A descriptor that becomes readable when the process exits. Without one we have to poll.
+#[cfg(target_os = "linux")]
+pub(super) fn end_of(pid: Pid) -> Option<OwnedFd> {
+    use rustix::process::{PidfdFlags, pidfd_open};
+    pidfd_open(pid, PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn end_of(_: Pid) -> Option<OwnedFd> {
+    None
+}
+
+/// The exit status of the child, or `None` if it is still running at the deadline.
+pub(super) fn for_child(child: &mut Child, deadline: Deadline) -> io::Result<Option<ExitStatus>> {
+    let end = end_of(Pid::from_child(child));
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        let left = deadline.remaining();
+        if left.is_zero() {
+            return Ok(None);
+        }
+        let wait = if end.is_some() { left } else { left.min(LOOK) };
+        readable([end.as_ref().map(AsFd::as_fd)], wait);
+    }
+}
+
+fn timespec(wait: Duration) -> Timespec {
+    Timespec {
+        tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: wait.subsec_nanos().into(),
+    }
+}

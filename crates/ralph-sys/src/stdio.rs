@@ -1,0 +1,33 @@
+//! Makes sure that standard input, output and error are open.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::stdio::{stderr, stdin, stdout};
+use std::os::fd::IntoRawFd;
+
+/// Whether the process started with all three standard streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Descriptors {
+    Whole,
+    /// At least one was closed and is now `/dev/null`.
+    Missing,
+}
+
+/// Opens `/dev/null` in place of every closed standard stream. Otherwise the next file that ralph opens would get that
+/// descriptor number, and output meant for the stream would go into the file.
+pub fn secure() -> Descriptors {
+    let mut polled = [stdin(), stdout(), stderr()]
+        .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::empty()));
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if poll(&mut polled, Some(&now)).is_err() {
+        return Descriptors::Whole;
+    }
+    let missing = polled.iter().filter(|one| one.revents().contains(PollFlags::NVAL)).count();
+    for _ in 0..missing {
+        // `open` returns the lowest free descriptor, which is one of the three. It stays open until the process exits.
+        if let Ok(nowhere) = open("/dev/null", OFlags::RDWR, Mode::empty()) {
+            let _ = nowhere.into_raw_fd();
+        }
+    }
+    if missing == 0 { Descriptors::Whole } else { Descriptors::Missing }
+}

@@ -1,0 +1,273 @@
+//! Reads lines from a growing file, forwards from an offset or backwards from the end, without reading all of it.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use crate::fs::{FileError, Regular};
+
+/// A longer line is an error; its end is not searched for.
+const LONGEST_LINE: u64 = 256 * 1024 * 1024;
+
+/// Complete lines of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    pub bytes: Vec<u8>,
+    /// The offset of the next chunk: just past the last complete line.
+    pub end: u64,
+    /// The file's length. If it is less than the requested offset, the file was rewritten.
+    pub len: u64,
+}
+
+impl Chunk {
+    /// The lines, without their line feeds.
+    pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.bytes[..];
+        std::iter::from_fn(move || {
+            let at = memchr::memchr(b'\n', rest)?;
+            let line = &rest[..at];
+            rest = &rest[at + 1..];
+            Some(line)
+        })
+    }
+}
+
+/// Reads complete lines from offset `from`, at most `cap` bytes. An incomplete last line is left for the next call.
+/// A line of more than `cap` bytes is skipped: its chunk is empty and ends just past it.
+pub fn forward(path: &Path, from: u64, cap: usize) -> Result<Chunk, FileError> {
+    let file = Regular::open(path)?;
+    let len = file.len();
+    let mut bytes = file.read_at(from, cap)?;
+    let mut end = from.min(len);
+    if let Some(at) = memchr::memrchr(b'\n', &bytes) {
+        bytes.truncate(at + 1);
+        end = from + to_u64(bytes.len());
+    } else {
+        let is_too_long = !bytes.is_empty() && bytes.len() == cap;
+        if is_too_long && let Some(behind) = end_of_line(&file, from, cap)? {
+            end = behind;
+        }
+        bytes.clear();
+    }
+    Ok(Chunk { bytes, end, len })
+}
+
+/// The offset just past the line that starts at `from`; `None` if its line feed is not written yet.
+fn end_of_line(file: &Regular<'_>, from: u64, step: usize) -> Result<Option<u64>, FileError> {
+    let mut at = from;
+    while at - from < LONGEST_LINE {
+        let block = file.read_at(at, step)?;
+        if let Some(found) = memchr::memchr(b'\n', &block) {
+            return Ok(Some(at + to_u64(found) + 1));
+        }
+        if block.len() < step {
+            return Ok(None);
+        }
+        at += to_u64(step);
+    }
+    Err(file.error(io::ErrorKind::FileTooLarge.into()))
+}
+
+/// The part of a file to read backwards.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// The offset to start from, usually the file's length.
+    pub end: u64,
+    /// Bytes to read at a time.
+    pub step: usize,
+    /// Bytes to read in total.
+    pub most: u64,
+}
+
+/// Why reading backwards ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// The visitor returned `Break`.
+    Enough,
+    /// Every complete line was visited.
+    Start,
+    /// The window was exhausted; there may be lines before it.
+    Limit,
+}
+
+/// Visits complete lines, without their line feeds, from the end towards the start. Bytes after the last line feed are
+/// not a line yet, and a line that begins before the window is not visited.
+pub fn backward(
+    path: &Path,
+    window: &Window,
+    mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
+) -> Result<Reached, FileError> {
+    let file = Regular::open(path)?;
+    let mut position = window.end.min(file.len());
+    let floor = position.saturating_sub(window.most);
+    let mut line = Line::Unterminated;
+    while position > floor {
+        let step =
+            usize::try_from(position - floor).map_or(window.step, |left| left.min(window.step));
+        let step = step.max(1);
+        let block = file.read_at(position - to_u64(step), step)?;
+        if block.len() < step {
+            return Err(file.error(io::ErrorKind::UnexpectedEof.into()));
+        }
+        position -= to_u64(step);
+        let mut rest = &block[..];
+        while let Some(at) = memchr::memrchr(b'\n', rest) {
+            if line.complete(&rest[at + 1..], &mut visit).is_break() {
+                return Ok(Reached::Enough);
+            }
+            line = Line::Terminated(Vec::new());
+            rest = &rest[..at];
+        }
+        line.extend(rest);
+    }
+    if position > 0 {
+        return Ok(Reached::Limit);
+    }
+    match line.complete(&[], &mut visit) {
+        ControlFlow::Break(()) => Ok(Reached::Enough),
+        ControlFlow::Continue(()) => Ok(Reached::Start),
+    }
+}
+
+/// The line whose start has not been reached yet.
+enum Line {
+    Unterminated,
+    /// Its pieces so far, the last one first. A line can span many blocks, and joining them once keeps that linear.
+    Terminated(Vec<Vec<u8>>),
+}
+
+impl Line {
+    fn extend(&mut self, piece: &[u8]) {
+        match self {
+            Self::Terminated(pieces) if !piece.is_empty() => pieces.push(piece.to_vec()),
+            Self::Terminated(_) | Self::Unterminated => {}
+        }
+    }
+
+    fn complete(
+        &self,
+        first: &[u8],
+        visit: &mut impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self {
+            Self::Unterminated => ControlFlow::Continue(()),
+            Self::Terminated(pieces) if pieces.is_empty() => visit(first),
+            Self::Terminated(pieces) => {
+                let mut whole = first.to_vec();
+                pieces.iter().rev().for_each(|piece| whole.extend_from_slice(piece));
+                visit(&whole)
+            }
+        }
+    }
+}
+
+fn to_u64(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::fs;
+
+    fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lines");
+        fs::append(&path, bytes, fs::Durability::Cached).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn forward_reading_returns_complete_lines_and_leaves_the_incomplete_one() {
+        for (bytes, from, cap, expected, end) in [
+            (&b""[..], 0, 99, &b""[..], 0),
+            (b"one\ntwo\nhal", 0, 99, b"one\ntwo\n", 8),
+            (b"one\ntwo\nhal", 4, 99, b"two\n", 8),
+            (b"one\ntwo\nhal", 8, 99, b"", 8),
+            (b"one\ntwo\n", 0, 6, b"one\n", 4),
+            (b"one\ntwo\n", 0, 4, b"one\n", 4),
+            (b"too long\ntwo\n", 0, 4, b"", 9),
+            (b"too long\ntwo\n", 9, 4, b"two\n", 13),
+            (b"too long still", 0, 4, b"", 0),
+            (b"half", 0, 4, b"", 0),
+            (b"one\n", 9, 99, b"", 4),
+            (b"\n\n", 0, 99, b"\n\n", 2),
+        ] {
+            let (_dir, path) = file(bytes);
+            let chunk = forward(&path, from, cap).unwrap();
+            let len = to_u64(bytes.len());
+            let expected = Chunk { bytes: expected.to_vec(), end, len };
+            assert_eq!(chunk, expected, "{:?} from {from}", bytes.escape_ascii());
+        }
+        assert!(forward(Path::new("/no/such/file"), 0, 9).unwrap_err().is_missing());
+    }
+
+    #[test]
+    fn a_chunk_splits_into_its_lines() {
+        let (_dir, path) = file(b"one\n\nthree\nhal");
+        let chunk = forward(&path, 0, 99).unwrap();
+        assert_eq!(chunk.lines().collect::<Vec<_>>(), [&b"one"[..], b"", b"three"]);
+    }
+
+    fn visited(bytes: &[u8], window: &Window) -> (String, Reached) {
+        let (_dir, path) = file(bytes);
+        let mut lines = Vec::new();
+        let reached = backward(&path, window, |line| {
+            lines.push(String::from_utf8(line.to_vec()).unwrap());
+            match line {
+                b"stop" => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        })
+        .unwrap();
+        (lines.join("|"), reached)
+    }
+
+    #[test]
+    fn backward_reading_visits_the_same_lines_for_any_block_size() {
+        for (bytes, expected, reached) in [
+            (&b""[..], "", Reached::Start),
+            (b"half", "", Reached::Start),
+            (b"one\n", "one", Reached::Start),
+            (b"one\ntwo\nhalf", "two|one", Reached::Start),
+            (b"\n\none\n", "one||", Reached::Start),
+            (b"a line of many blocks\nx\n", "x|a line of many blocks", Reached::Start),
+            (b"one\nstop\nthree\n", "three|stop", Reached::Enough),
+            (b"stop\n", "stop", Reached::Enough),
+        ] {
+            for step in 0..=bytes.len() + 1 {
+                let window = Window { end: u64::MAX, step, most: u64::MAX };
+                let expected = (expected.to_owned(), reached);
+                assert_eq!(
+                    visited(bytes, &window),
+                    expected,
+                    "{:?} by {step}",
+                    bytes.escape_ascii()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn backward_reading_stays_in_its_window() {
+        let bytes = b"one\ntwo\nthree\n";
+        for (end, most, expected, reached) in [
+            (14, 14, "three|two|one", Reached::Start),
+            (14, 13, "three|two", Reached::Limit),
+            (14, 7, "three", Reached::Limit),
+            (14, 6, "", Reached::Limit),
+            (14, 0, "", Reached::Limit),
+            (13, 14, "two|one", Reached::Start),
+            (8, 99, "two|one", Reached::Start),
+            (0, 99, "", Reached::Start),
+        ] {
+            for step in 1..=bytes.len() {
+                let window = Window { end, step, most };
+                let expected = (expected.to_owned(), reached);
+                assert_eq!(visited(bytes, &window), expected, "{window:?}");
+            }
+        }
+    }
+}
