@@ -73,7 +73,7 @@ fn modules(changes: &[FileChange<'_>], change: &FileChange<'_>) -> Vec<Finding> 
     };
     gone.filter(|name| !was_deleted(name))
         .map(|name| {
-            let message = format!("`mod {name};` is gone: its tests are no longer compiled");
+            let message = format!("`mod {name};` was removed: its tests are no longer compiled");
             finding(in_file(change.path), "collection-narrowed", message)
         })
         .collect()
@@ -100,7 +100,7 @@ fn snapshots(change: &FileChange<'_>) -> Option<Finding> {
     const FEW: usize = 10;
     let before = change.before?;
     let message = match change.after {
-        None => String::from("the recorded expectations are gone"),
+        None => String::from("the recorded expectations were deleted"),
         Some(after) => {
             let (was, is) = (line_hashes(before), line_hashes(after));
             let kept = was.iter().filter(|line| is.contains(line)).count();
@@ -109,7 +109,7 @@ fn snapshots(change: &FileChange<'_>) -> Option<Finding> {
             if has < had {
                 format!("recorded expectations fell from {had} to {has}")
             } else if was.len() >= FEW && kept * 2 < was.len() {
-                format!("recorded anew: {kept} of {} lines are as they were", was.len())
+                format!("re-recorded: only {kept} of {} lines are unchanged", was.len())
             } else {
                 return None;
             }

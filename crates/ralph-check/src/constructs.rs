@@ -163,7 +163,7 @@ pub(super) static CONSTRUCTS: &[Construct] = &[
     one(PHP, "markTestIncomplete(", SKIP, Always),
 ];
 
-/// What only stands where code is missing. Lower case.
+/// What only is a placeholder for missing code. Lower case.
 pub(super) const HOLES_IN_COMMENTS: &[&str] = &[
     "rest of the code",
     "rest of code",

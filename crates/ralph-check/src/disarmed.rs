@@ -56,8 +56,9 @@ pub(super) fn disarmed(
         findings.extend(new.filter(|(_, line)| !known.contains(line)).take(MOST).map(
             |(at, line)| {
                 let line = text::line(&line, LONGEST_QUOTE);
-                let message =
-                    format!("`{line}` is new: tests can no longer fail, or are not told of");
+                let message = format!(
+                    "`{line}` is new: tests can no longer fail, or their failures are not reported"
+                );
                 finding(after.place(at), "test-disarmed", message)
             },
         ));

@@ -198,12 +198,12 @@ fn file_gone(
     match collection::renamed_away(changes, change) {
         Some(path) => {
             let path = quoted(path);
-            let message = format!("became {path}, where no runner looks for its {tests}: {names}");
+            let message = format!(
+                "was renamed to {path}, where no test runner looks for its {tests}: {names}"
+            );
             finding(place, "test-file-renamed", message)
         }
-        None => {
-            finding(place, "test-file-removed", format!("is gone, and with it {tests}: {names}"))
-        }
+        None => finding(place, "test-file-removed", format!("was deleted with {tests}: {names}")),
     }
 }
 
@@ -218,7 +218,7 @@ fn test_gone(after: &Source<'_>, test: &Tested<'_>) -> Finding {
         _ => finding(
             in_file(test.path),
             "test-removed",
-            format!("{name} is gone: no test of the change has its name or its body"),
+            format!("{name} was removed: no test in the change has its name or body"),
         ),
     }
 }
@@ -246,13 +246,13 @@ fn weaker(was: &Tested<'_>, is: &Tested<'_>, sides: (&Side<'_>, &Side<'_>)) -> V
         tell(
             "assertions-removed",
             match is.assertions {
-                0 => format!("{name} asserts nothing any more, it made {}", made(was.assertions)),
-                count => format!("{name} makes {}, it made {}", made(count), was.assertions),
+                0 => format!("{name} makes no assertions, down from {}", was.assertions),
+                count => format!("{name} makes {}, down from {}", made(count), was.assertions),
             },
         );
     }
     if is.swallows > was.swallows {
-        tell("failure-swallowed", format!("{name} catches its own failures and drops them"));
+        tell("failure-swallowed", format!("{name} catches its own failures and ignores them"));
     }
     for finding in &mut findings {
         if finding.rule.as_deref() == Some("test-conditional") {
@@ -290,7 +290,7 @@ fn focused<'a>(
         |is: &&Focus<'_>| !before.iter().any(|was| was.path == is.path && was.name == is.name);
     after.iter().take(MOST_FINDINGS).filter(is_new).map(|is| {
         let name = quoted(is.name.trim_end_matches(" > "));
-        let message = format!("`{}` on {name} leaves every other test out", is.construct);
+        let message = format!("`{}` on {name} excludes every other test", is.construct);
         finding(is.place.clone(), "test-focused", message)
     })
 }

@@ -330,12 +330,12 @@ fn message(construct: &Construct, check: LineCheck) -> String {
     let named = if named == "#[ignore" { "#[ignore]" } else { named };
     match check {
         LineCheck::Todo | LineCheck::Placeholder => {
-            format!("`{named}` stands where code is missing")
+            format!("`{named}` is a placeholder for missing code")
         }
         LineCheck::DebugPrint => format!("`{named}` is a debug print"),
-        LineCheck::Debugger => format!("`{named}` is left from debugging"),
+        LineCheck::Debugger => format!("`{named}` is left over from debugging"),
         LineCheck::SkippedTest if named.contains("only") || named.starts_with('f') => {
-            format!("`{named}` leaves every other test out")
+            format!("`{named}` excludes every other test")
         }
         LineCheck::SkippedTest => format!("`{named}` keeps a test from running or from counting"),
     }

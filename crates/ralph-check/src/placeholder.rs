@@ -46,7 +46,10 @@ fn in_errors(source: &Source<'_>, is_added: &dyn Fn(usize) -> bool, hits: &mut V
         if says_not_implemented(said) {
             let said = text::line(said, 60);
             let named = needle.trim_end_matches('(');
-            hits.push(hit(at, format!("`{named}` with \"{said}\" stands where code is missing")));
+            hits.push(hit(
+                at,
+                format!("`{named}` with \"{said}\" is a placeholder for missing code"),
+            ));
         }
     }
 }
@@ -76,7 +79,7 @@ fn in_python(source: &Source<'_>, is_added: &dyn Fn(usize) -> bool, hits: &mut V
         if source.code_of_line(line).trim() == "pass"
             && promises.iter().any(|word| comment.contains(word))
         {
-            hits.push(hit(at, String::from("`pass` with a promise stands where code is missing")));
+            hits.push(hit(at, String::from("`pass` is a placeholder for missing code")));
         }
     }
     for at in words::find_all(&source.code, "raise NotImplementedError").filter(|at| is_added(*at))
@@ -84,7 +87,7 @@ fn in_python(source: &Source<'_>, is_added: &dyn Fn(usize) -> bool, hits: &mut V
         if hits.len() < 200 && !is_abstract(source, at) {
             hits.push(hit(
                 at,
-                String::from("`raise NotImplementedError` stands where code is missing"),
+                String::from("`raise NotImplementedError` is a placeholder for missing code"),
             ));
         }
     }
@@ -149,10 +152,10 @@ fn in_comments<'a>(
             matches!(lower.trim_end_matches(['.', '*', '/', ' ', '-', '>']), "placeholder");
         if stands_for_code || is_bare {
             let said = text::line(comment_end(said), 60);
-            return Some(hit(at, format!("a comment stands where code is missing: {said}")));
+            return Some(hit(at, format!("a comment is a placeholder for missing code: {said}")));
         }
         is_ellipsis(source, at, trimmed)
-            .then(|| hit(at, String::from("`...` in a comment stands where code is missing")))
+            .then(|| hit(at, String::from("`...` in a comment is a placeholder for missing code")))
     })
 }
 

@@ -1,17 +1,17 @@
-//! Contracts of subagents, teammates and tasks: what is decided about each of them, what it is told, and what all of
-//! them amount to at a stop of the run itself.
+//! Contracts of subagents, teammates and tasks ("parts"): the decision about each of their stops, the reason they read
+//! when they are held, and the requirement that a chunk adds to a stop of the run itself.
 //!
-//! First match wins. Whoever is none of a contract's business never gets here.
+//! The first matching row wins. A part without a contract is allowed to stop before this table is consulted.
 //!
 //! | rule | when | verdict |
 //! |---|---|---|
-//! | (again) | the same stop was answered a moment ago | the same answer, not counted |
-//! | `waiting` | work of its own is still running and will bring it back | let go |
-//! | `unmeasured` | nothing of what is demanded counts yet | let go |
-//! | `spent` | something is not met, and it was held as often as it may be | let go, unverified |
-//! | `hold` | something is not met | held, on a counter of its own |
-//! | `unknown` | something could not be told, or is still running | let go, unverified |
-//! | `verified` | everything is met | let go |
+//! | (repeat) | the same stop was answered a moment ago | the same answer, not counted |
+//! | `waiting` | its own background work is still running and will wake it | allow |
+//! | `unmeasured` | none of its requirements applies yet | allow |
+//! | `spent` | a requirement is not met, and it has reached its hold limit | allow, unverified |
+//! | `hold` | a requirement is not met | hold, on the part's own counter |
+//! | `unknown` | a requirement has no result or is still pending | allow, unverified |
+//! | `verified` | all requirements are met | allow |
 
 use crate::bounded::Bounded;
 use crate::id::RunId;
@@ -26,31 +26,31 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// How often a task, or a teammate without a chunk, may be held.
+/// How often a task, or a teammate without a chunk, is held at most.
 pub const USUAL_HOLDS: u32 = 3;
 
-/// A part of the work costs less than a stop of the whole: eight of them are kept to be said again.
+/// Shorter than the reason of a stop of the run, because the state keeps the reasons of eight parts to repeat them.
 const LONGEST: usize = 4_000;
 const LONGEST_WHO: usize = 40;
 const LONGEST_NEXT: usize = 600;
 const NAMED: usize = 4;
 
-/// One arrival of somebody who wants to be done.
+/// One attempt of a subagent, teammate or task to stop.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// How it stood before.
+    /// The state after its previous stop, if there was one.
     pub before: Option<&'a PartState>,
     pub delivery: Delivered,
-    /// When our process started.
+    /// When the hook process started.
     pub arrived_ms: u64,
-    /// What it left running that will bring it back.
+    /// Background work of its own that will wake it.
     pub waits_for: Option<&'a str>,
 }
 
-/// What can be said before anything is looked at.
+/// What can be decided before any requirement is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan<'a> {
-    /// The answer of a moment ago; `None` is that it may stop.
+    /// The same stop again: repeat the previous answer; `None` allows the stop.
     Again(Option<&'a str>),
     Waiting,
     Verify,
@@ -60,7 +60,7 @@ pub fn plan<'a>(arrival: &Arrival<'a>) -> Plan<'a> {
     match arrival.before {
         Some(before) if is_again(before, arrival) => match (before.rule, &before.answer) {
             (PartRule::Hold, Some(answer)) => Plan::Again(Some(answer)),
-            // What was said is no longer known, so it has to be found out anew.
+            // The previous reason is no longer stored, so the requirements are evaluated again.
             (PartRule::Hold, None) => Plan::Verify,
             (
                 PartRule::Waiting
@@ -76,8 +76,8 @@ pub fn plan<'a>(arrival: &Arrival<'a>) -> Plan<'a> {
     }
 }
 
-/// Whether it was on its way when the last answer was given. A hook that starts late is told by a transcript that has
-/// not grown since; nobody answers as fast as that.
+/// Whether this delivery was already under way when the previous one was answered. A hook process that starts slightly
+/// later counts too if the transcript has not grown since: no model answers that fast.
 fn is_again(before: &PartState, arrival: &Arrival<'_>) -> bool {
     let Delivered { stop, length } = arrival.delivery;
     let unmoved = length.is_some() && length == before.delivery.length;
@@ -85,6 +85,7 @@ fn is_again(before: &PartState, arrival: &Arrival<'_>) -> bool {
     stop == before.delivery.stop && arrival.arrived_ms <= before.at_ms.saturating_add(grace_ms)
 }
 
+/// The row of the table that applies once the requirements are evaluated.
 pub fn conclude(holds: u32, max_holds: u32, requirements: &[Requirement]) -> PartRule {
     let open =
         |is: fn(&Requirement) -> bool| requirements.iter().any(|one| one.is_open() && is(one));
@@ -99,16 +100,16 @@ pub fn conclude(holds: u32, max_holds: u32, requirements: &[Requirement]) -> Par
     }
 }
 
-/// What the rule saw, in one line.
+/// Why the rule fired, in one line for the journal.
 pub fn because(rule: PartRule, arrival: &Arrival<'_>, requirements: &[Requirement]) -> String {
     let not_met = || reason::not_met(requirements).unwrap_or_default();
     match rule {
         PartRule::Waiting => {
-            format!("it waits for {}", text::line(arrival.waits_for.unwrap_or_default(), 120))
+            format!("waiting for {}", text::line(arrival.waits_for.unwrap_or_default(), 120))
         }
-        PartRule::Unmeasured => "nothing that is demanded of it counts yet".to_string(),
+        PartRule::Unmeasured => "none of its requirements applies yet".to_string(),
         PartRule::Unknown | PartRule::Hold => not_met(),
-        PartRule::Spent => format!("{}, and it was held as often as it may be", not_met()),
+        PartRule::Spent => format!("{}, and it has reached its hold limit", not_met()),
         PartRule::Verified => match requirements.iter().filter(|one| one.is_required()).count() {
             1 => "its requirement is met".to_string(),
             count => format!("all {count} requirements are met"),
@@ -116,7 +117,7 @@ pub fn because(rule: PartRule, arrival: &Arrival<'_>, requirements: &[Requiremen
     }
 }
 
-/// Who is held, how often it was, and by which run.
+/// A part that is held, its hold counter, and the run that holds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Held<'a> {
     pub who: &'a Who,
@@ -127,7 +128,7 @@ pub struct Held<'a> {
     pub run: &'a RunId,
 }
 
-/// What it reads when it is held.
+/// The reason that a held part reads.
 pub fn told(held: &Held<'_>, requirements: &[Requirement], telling: &Telling<'_>) -> String {
     let Held { holds, max_holds, run, .. } = held;
     let what = reason::not_met(requirements).unwrap_or_default();
@@ -135,7 +136,6 @@ pub fn told(held: &Held<'_>, requirements: &[Requirement], telling: &Telling<'_>
         format!("ralph: hold {holds} of {max_holds} — {}: {what}", title(held, telling.redactor));
     let mut out = Bounded::new(reason::first_line(&opening, &format!(" (run {run})")), LONGEST);
     let closing = closing(held.who.kind, requirements, telling.redactor);
-    // What is said of a part is bounded more tightly than what is said of a whole.
     out.reserve(closing.chars().count() + 2);
     out.block("\n");
     reason::list(&mut out, (requirements, Some(run)), None, telling);
@@ -153,7 +153,8 @@ fn title(held: &Held<'_>, redactor: &Redactor) -> String {
 fn closing(kind: PartKind, requirements: &[Requirement], redactor: &Redactor) -> String {
     let open = || requirements.iter().filter(|one| one.is_open() && one.is_unmet());
     let next = open().find(|one| !one.next.is_empty()).map(|one| one.next.as_str());
-    let next = redactor.redact(&text::cut(next.unwrap_or("Finish what is not met"), LONGEST_NEXT));
+    let next = next.unwrap_or("Work on the requirements that are not met");
+    let next = redactor.redact(&text::cut(next, LONGEST_NEXT));
     let stop = if next.ends_with(['`', '>']) { "\n" } else { ". " };
     let (then, report) = match kind {
         PartKind::Subagent | PartKind::Teammate => ("Then stop again", "say in your report"),
@@ -164,14 +165,15 @@ fn closing(kind: PartKind, requirements: &[Requirement], redactor: &Redactor) ->
     )
 }
 
-/// How many agents there were, and how many of them were verified when they were last looked at.
+/// How many agents worked on a chunk, and how many of them were verified at their last stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub verified: usize,
     pub all: usize,
 }
 
-/// Of one chunk, or of all of them. An agent that stops as a subagent and then idles as a teammate is one.
+/// Counts the agents of one chunk, or of all chunks. An agent that stops as a subagent and later idles as a teammate
+/// counts once.
 pub fn tally(parts: &[PartState], chunk: Option<&str>) -> Tally {
     let mut seen: Vec<&str> = Vec::new();
     let mut tally = Tally::default();
@@ -188,8 +190,8 @@ pub fn tally(parts: &[PartState], chunk: Option<&str>) -> Tally {
     tally
 }
 
-/// What a chunk that had agents in the run amounts to on the tree as it is: what they said counts for nothing, and what
-/// was mended or broken after them does. `None` when nothing of it counts.
+/// The requirement that a chunk adds to a stop of the run. It is evaluated on the current tree: the agents' own results
+/// do not count, and later fixes and breakages do. `None` if none of the chunk's requirements applies.
 pub fn requirement(chunk: &Chunk, demands: &[Requirement], agents: Tally) -> Option<Requirement> {
     if !demands.iter().any(Requirement::is_required) {
         return None;
@@ -248,7 +250,7 @@ fn failure(open: &[&Requirement], agents: Tally) -> Failure {
 impl core::fmt::Display for Tally {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         if self.all == 0 {
-            return write!(out, "no agent had it yet");
+            return write!(out, "no agent has worked on it yet");
         }
         let noun = if self.all == 1 { "agent" } else { "agents" };
         write!(out, "{} of {} {noun} verified", self.verified, self.all)
@@ -256,14 +258,14 @@ impl core::fmt::Display for Tally {
 }
 
 impl Chunk {
-    /// Whether agents of that type, or the teammate of that name, are held to it.
+    /// Whether an agent of this type, or a teammate of this name, has this chunk's contract.
     pub fn fits(&self, name: &str) -> bool {
         !name.is_empty() && fits(self.r#match.as_bytes(), name.as_bytes())
     }
 }
 
-/// `*` is anything and `?` one character. Looks back to the last `*` only, so the time is bounded by the product of both
-/// lengths.
+/// `*` matches any characters and `?` exactly one. Backtracks to the last `*` only, so the time is bounded by the
+/// product of both lengths.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut back: Option<(usize, usize)> = None;

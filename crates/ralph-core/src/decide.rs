@@ -1,7 +1,7 @@
-//! The heart: an ordered table. The first row that matches wins, and its name is what `ralph why` prints.
+//! The decision about a stop: an ordered table of rules. The first matching row wins, and `ralph why` prints its name.
 //!
-//! [`plan`] answers from what is cheap to know; only when that does not settle the stop is the evidence gathered
-//! and [`conclude`] asked.
+//! [`plan`] decides from the cheap facts. Only if they do not settle the stop is the evidence gathered and [`conclude`]
+//! called. Each row is a function that returns `None` if it does not match.
 
 mod driven;
 mod ours;
@@ -12,9 +12,11 @@ use crate::ending;
 use crate::event::{Pending, PendingKind, Stop, Trouble};
 use crate::facts::{Declared, Driver, Evidence, Facts, Off, Owner, Prompt, Queued, Trust};
 use crate::hint;
+use crate::hold::Hold;
 use crate::limits::{Limits, Usage};
+use crate::mark::Mark;
 use crate::reason::{self, Held, Room, Telling};
-use crate::record::{Mark, Outcome, Report, Rule, Run};
+use crate::record::{Outcome, Report, Rule, Run};
 use crate::redact::Redactor;
 use crate::requirement::Requirement;
 use crate::run::{Phase, State};
@@ -27,20 +29,12 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use ours::{Ours, remember_unknown};
 
-/// One stop, and what might be held against it.
+/// One stop and what is known about it before any evidence is gathered.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     pub stop: &'a Stop,
     pub hold: Hold<'a>,
     pub facts: &'a Facts,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub enum Hold<'a> {
-    /// A run of ours owns the session; its counters bound every block.
-    Run { run: &'a Run, state: &'a State },
-    /// Only files that others wrote about the session. Nothing of ours counts, so they hold once per prompt.
-    Files,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,21 +48,23 @@ pub struct Decision {
     pub rule: Rule,
     pub verdict: Verdict,
     pub outcome: Outcome,
-    /// What the rule saw, in one line.
+    /// Why the rule fired, in one line.
     pub because: String,
+    /// Digest of the tree and the failures; `None` if the stop must not count as a state seen.
     pub mark: Option<Mark>,
     pub report: Option<Report>,
-    /// What is tried because nothing moved.
+    /// The remedy that is tried because the run makes no progress.
     pub remedy: Option<Remedy>,
 }
 
 impl Decision {
-    /// Whether the run ends the way it was meant to.
+    /// Whether the run ends `verified` or `claimed`.
     pub fn is_success(&self) -> bool {
         matches!(self.outcome, Outcome::Ended(Status::Verified | Status::Claimed))
     }
 
-    /// What the person and the journal get to see; the reason of a block is redacted where it is made.
+    /// Removes secrets from what the person sees and the journal stores. The reason of a block is already redacted
+    /// when it is rendered.
     pub fn redacted(mut self, redactor: &Redactor) -> Self {
         self.because = redactor.redact(&self.because);
         match &mut self.verdict {
@@ -105,7 +101,7 @@ pub fn conclude(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -> 
             Decision { report: Some(report), ..conclude_files(case, evidence, telling) }
         }
         Hold::Run { run, state } => {
-            // A copy of ten thousand requirements takes its time at every stop.
+            // Copied only if needed: there may be ten thousand requirements.
             let said;
             let evidence = if is_anything_said(state) {
                 let requirements = weighed(&evidence.requirements, state, case.facts.now_ms);
@@ -127,7 +123,8 @@ fn is_anything_said(state: &State) -> bool {
     !state.waivers.is_empty() || !state.disputes.is_empty() || !state.hints.is_empty()
 }
 
-/// What people and the agent said about requirements, as it is now: it may have been said while they were looked at.
+/// Applies waivers, disputes and hints to the requirements. Uses the current state, because these may have been
+/// recorded while the requirements were being evaluated.
 pub fn weighed(requirements: &[Requirement], state: &State, now_ms: u64) -> Vec<Requirement> {
     let waived = waiver::applied(requirements, &state.waivers, now_ms);
     let disputed = dispute::applied(waived, &state.disputes);
@@ -151,7 +148,7 @@ fn switched_off(case: &Case<'_>) -> Option<Decision> {
         (Phase::Active, Owner::Gone) => Some(Decision {
             outcome: Outcome::Orphaned,
             verdict: Verdict::AllowNoting(format!(
-                "ralph: run {} is orphaned, because the process that owned it is gone; `ralph resume {}` takes it up again",
+                "ralph: run {} is orphaned: the process that owned it is gone; `ralph resume {}` takes it over",
                 run.id, run.id
             )),
             ..allow(Rule::Off, "the process that owned the run is gone".to_string())
@@ -161,12 +158,12 @@ fn switched_off(case: &Case<'_>) -> Option<Decision> {
     }
 }
 
-/// A hook that is registered twice delivers one stop twice; both get the same answer and it is charged once.
+/// A hook that is registered twice delivers each stop twice. Both deliveries get the same answer, charged once.
 fn repeated(case: &Case<'_>) -> Option<Decision> {
     let Hold::Run { state, .. } = case.hold else {
         return None;
     };
-    // A runner is asked about each stop once: who says the same again has stopped again.
+    // A runner delivers each stop once, so the same message again is a new stop.
     if case.facts.driver != Driver::Person {
         return None;
     }
@@ -184,14 +181,14 @@ fn repeated(case: &Case<'_>) -> Option<Decision> {
 fn host_trouble(case: &Case<'_>) -> Option<Decision> {
     let trouble = case.stop.trouble.as_ref().or(case.facts.trouble.as_ref())?;
     let Trouble::Unknown(word) = trouble else {
-        return Some(allow(Rule::HostTrouble, format!("the turn ended by {}", trouble.name())));
+        return Some(allow(Rule::HostTrouble, format!("the turn ended with {}", trouble.name())));
     };
     let already = matches!(case.hold, Hold::Run { state, .. } if state.odd_stops > 0);
     (!already).then(|| {
         allow(
             Rule::OddStop,
             format!(
-                "the turn ended by \"{}\", which this version does not know",
+                "the turn ended with \"{}\", which this version does not know",
                 text::line(word, 60)
             ),
         )
@@ -199,7 +196,7 @@ fn host_trouble(case: &Case<'_>) -> Option<Decision> {
 }
 
 fn waiting(case: &Case<'_>) -> Option<Decision> {
-    // Nothing that waits ends a limit.
+    // Waiting never extends a limit.
     if is_used_up(case) {
         return None;
     }
@@ -209,9 +206,9 @@ fn waiting(case: &Case<'_>) -> Option<Decision> {
         return Some(allow(Rule::Waiting, format!("the agent waits: {}", text::line(why, 120))));
     }
     if case.facts.queued == Queued::Something {
-        return Some(allow(Rule::Waiting, "a message waits for the turn to end".to_string()));
+        return Some(allow(Rule::Waiting, "a message is queued until the turn ends".to_string()));
     }
-    // What was under way at the last stop, and still is, did not bring the agent back: a server that never ends.
+    // Background work that is unchanged since the last stop, such as a server, will not wake the agent.
     let background = case.stop.background();
     let is_idle = matches!(case.hold, Hold::Run { state, .. } if state.background == background);
     let excuses = |pending: &&Pending| pending.kind == PendingKind::WakeUp || !is_idle;
@@ -234,7 +231,7 @@ fn is_used_up(case: &Case<'_>) -> bool {
     is_day_over || state.limits(run).used_up(&usage).is_some()
 }
 
-/// Only who can refuse a turn counts what it may cost.
+/// The cost of the next turn counts only for a runner, which can refuse to start it.
 fn usage(facts: &Facts, run: &Run, state: &State) -> Usage {
     Usage {
         iterations: state.iteration,
@@ -255,7 +252,7 @@ fn needs_human(case: &Case<'_>) -> Option<Decision> {
     let Some(Declared::NeedsHuman(why)) = &case.facts.declared else {
         return None;
     };
-    // Whoever drives the agent waits for the answer, and parks the run when none comes.
+    // A runner waits for the person's answer, and parks the run if none comes.
     if case.facts.driver != Driver::Person {
         return Some(allow(Rule::NeedsHuman, text::line(why, 300)));
     }
@@ -268,7 +265,7 @@ fn untrusted(case: &Case<'_>) -> Option<Decision> {
         return None;
     };
     let notice = format!(
-        "ralph: {} is not approved, so nothing of it was run; read it, then `{}`",
+        "ralph: {} is not approved, so none of its commands was run; review it, then run `{}`",
         text::line(what, 200),
         text::line(how, 300)
     );
@@ -287,7 +284,7 @@ fn conclude_files(case: &Case<'_>, evidence: &Evidence, telling: &Telling<'_>) -
     if case.stop.continuing || case.facts.prompt == Prompt::HeldAlready {
         return allow(
             Rule::HoldOnce,
-            format!("{unmet} not met, and the files held this prompt once already"),
+            format!("{unmet} not met, and the files already held this prompt once"),
         );
     }
     let held = Held {

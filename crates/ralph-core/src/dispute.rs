@@ -1,4 +1,4 @@
-//! Requirements that the agent says are wrong. They stay open: a person settles it, and the agent goes on with the rest.
+//! Requirements that the agent disputes. They stay open until a person decides, and the agent works on the rest.
 
 use crate::reason;
 use crate::record::{Dispute, Known, Report};
@@ -8,9 +8,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-const TOLD: &str = "disputed, a person will look at it, go on with the rest";
+const TOLD: &str = "disputed, a person will decide, continue with the rest";
 
-/// What is disputed says so first, and is not what the agent is told to do next.
+/// Marks the open requirements that are disputed. They keep their status but lose their next step, so that the agent is
+/// not sent back to them.
 pub fn applied(requirements: Vec<Requirement>, disputes: &[Dispute]) -> Vec<Requirement> {
     if disputes.is_empty() {
         return requirements;
@@ -38,20 +39,21 @@ fn disputed(one: Requirement) -> Requirement {
     Requirement { standing, next: String::new(), ..one }
 }
 
-/// What a name that somebody gives means in the report of the last stop.
+/// The requirement that a name given by a person or an agent refers to, according to the report of the last stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// It is open there, under this name.
+    /// Open, under this exact name.
     Open(String),
-    /// It is told there and nobody is held for it.
+    /// Reported, but it does not hold the agent.
     Advisory(String),
     Met(String),
-    /// The report does not list everything, so it may be there all the same.
+    /// Not in the report, but the report is incomplete, so the requirement may still exist.
     Unlisted,
-    /// Nothing is called that; perhaps this was meant.
+    /// No requirement has this name. Holds the most similar name, if one is close.
     Nothing(Option<String>),
 }
 
+/// Looks a name up in a report: exact first, then ignoring ASCII case.
 pub fn named(name: &str, report: &Report) -> Named {
     let name = text::line(name, reason::LONGEST_NAME);
     let is_it = |known: &&str| known.eq_ignore_ascii_case(&name);

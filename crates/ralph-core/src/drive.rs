@@ -223,7 +223,7 @@ pub enum Meter {
 }
 
 impl Meter {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_told(&self) -> bool {
         *self == Self::Told
     }

@@ -1,4 +1,4 @@
-//! The end of a run in one line that a person can forward: how, why, and what to do next.
+//! The one line that announces the end of a run, short enough to forward: the status, the reason, and what to do next.
 
 use crate::id::RunId;
 use crate::limits::Limits;
@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 const LONGEST_TITLE: usize = 200;
-/// A gate's name and what it said, or a question, fit.
+/// Long enough for a gate's name and its message, or for a question.
 const LONGEST_REASON: usize = 600;
 
 /// ``verified: upgrade to axum 0.8 — all 9 requirements are met … (run k7f2); see `ralph why k7f2` ``
@@ -22,7 +22,7 @@ pub fn sentence(status: Status, run: &Run, bounds: &Limits, because: &str) -> St
     format!("{}{title} — {because} (run {}); {next}", status.name(), run.id)
 }
 
-/// What a person does about it, with the command to copy. `bounds` is what bounded the run last.
+/// What a person should do now, with the command to copy. `bounds` are the limits in force when the run ended.
 pub fn next_step(status: Status, run: &Run, bounds: &Limits) -> String {
     let id = &run.id;
     if run.drive.is_some()
@@ -32,66 +32,64 @@ pub fn next_step(status: Status, run: &Run, bounds: &Limits) -> String {
     }
     match status {
         Status::Verified => format!("see `ralph why {id}`"),
-        Status::Claimed => "look it over before you rely on it; \
-                            `ralph gate detect` proposes what could measure it"
+        Status::Claimed => "review it before you rely on it; \
+                            `ralph gate detect` proposes gates that could measure it"
             .into(),
         Status::Exhausted => format!(
-            "`ralph why {id}` shows what is open; to go on, `/ralph:goal` in the session with a higher {}",
+            "`ralph why {id}` shows what is open; to continue, run `/ralph:goal` in the session with a higher {}",
             limits(bounds)
         ),
         Status::Stuck => format!(
-            "`ralph why {id}` shows what it does not get past; help with that, then `/ralph:goal` again"
+            "`ralph why {id}` shows what it is stuck on; help with that, then run `/ralph:goal` again"
         ),
-        Status::NeedsHuman => {
-            "answer in the session with `/ralph:goal` and what is to be done now".into()
-        }
+        Status::NeedsHuman => "answer in the session with `/ralph:goal` and what to do next".into(),
         Status::NeedsReview if run.seal.is_some() => format!(
-            "look at the change before you keep it: `ralph checkpoint diff {id}`, `ralph why {id}`"
+            "review the change before you keep it: `ralph checkpoint diff {id}`, `ralph why {id}`"
         ),
         Status::NeedsReview => {
-            format!("look at the change before you keep it; `ralph why {id}` says what was seen")
+            format!(
+                "review the change before you keep it; `ralph why {id}` shows what was detected"
+            )
         }
         Status::GateBroken if run.seal.is_some() => {
-            "repair it until `ralph gate run` gets an answer, then `/ralph:goal` again".into()
+            "fix it until `ralph gate run` gets a result, then run `/ralph:goal` again".into()
         }
         Status::GateBroken => {
-            format!("`ralph why {id}` shows what it was; repair it, then `/ralph:goal` again")
+            format!("`ralph why {id}` shows what broke; fix it, then run `/ralph:goal` again")
         }
-        Status::RateLimited => "`/ralph:goal` again when the limit is lifted".into(),
-        Status::Cancelled => "`/ralph:goal` begins anew".into(),
-        Status::Overridden => "the client let the agent go: raise its cap on blocks \
-                               (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `/ralph:goal` again"
+        Status::RateLimited => "run `/ralph:goal` again when the rate limit resets".into(),
+        Status::Cancelled => "`/ralph:goal` starts a new run".into(),
+        Status::Overridden => "the client overrode the hook: raise its block cap \
+                               (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then run `/ralph:goal` again"
             .into(),
-        Status::Crashed => "`ralph status` says what broke; then `/ralph:goal` again".into(),
+        Status::Crashed => "`ralph status` shows what broke; then run `/ralph:goal` again".into(),
     }
 }
 
-/// What differs where ralph drives the agent: nobody is in the session, and what is parked can be gone on with.
+/// Overrides the next step of a run that a runner drives: no person is in its session, and a parked run can be resumed.
 fn driven_step(status: Status, run: &Run) -> Option<String> {
     let id = &run.id;
     let (resume, fork) = (format!("`ralph run --resume {id}`"), another(id, status));
     Some(match status {
         Status::Verified | Status::Claimed | Status::NeedsReview => return None,
         Status::Exhausted => {
-            format!("`ralph why {id}` shows what is open; `{fork}` goes on, with as much again")
+            format!("`ralph why {id}` shows what is open; `{fork}` continues with fresh limits")
         }
         Status::Stuck => {
-            format!(
-                "`ralph why {id}` shows what it does not get past; help with that, then `{fork}`"
-            )
+            format!("`ralph why {id}` shows what it is stuck on; help with that, then run `{fork}`")
         }
-        Status::NeedsHuman => format!("`ralph tell {id} \"…\"` answers, then {resume}"),
+        Status::NeedsHuman => format!("answer with `ralph tell {id} \"…\"`, then run {resume}"),
         Status::GateBroken => {
-            format!("`ralph why {id}` shows what it was; repair it, then `{fork}`")
+            format!("`ralph why {id}` shows what broke; fix it, then run `{fork}`")
         }
-        Status::RateLimited => format!("{resume} when the limit is lifted"),
+        Status::RateLimited => format!("run {resume} when the rate limit resets"),
         Status::Cancelled | Status::Overridden | Status::Crashed => {
-            format!("`ralph status` says what it was; {resume} continues")
+            format!("`ralph status` shows what happened; {resume} continues")
         }
     })
 }
 
-/// What is typed to go on from the last session of a driven run that has ended.
+/// The command that starts a new run from the last session of a driven run that has ended.
 pub fn another(run: &RunId, status: Status) -> String {
     match status {
         Status::Verified => format!("ralph run \"…\" --fork {run}"),
@@ -108,7 +106,7 @@ pub fn another(run: &RunId, status: Status) -> String {
     }
 }
 
-/// The options that raise what the run was bound by.
+/// The options that raise the limits the run had.
 fn limits(limits: &Limits) -> String {
     let options = [
         (limits.max_iterations.is_some(), "`--max-iterations`"),

@@ -1,7 +1,7 @@
-//! What happened, in ralph's words. Hosts are translated into this in [`crate::host`].
+//! Hook events in a host-independent form. The `ralph-host` crate parses each host's payloads into these types.
 
 use crate::id::SessionId;
-use crate::record::Mark;
+use crate::mark::Mark;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,23 +13,23 @@ pub enum Event {
     Stop(Stop),
     /// A subagent of the session wants to stop.
     SubagentStop(SubagentStop),
-    /// The turn ended because the host or its API failed; there is nothing to hold.
+    /// The turn ended because the host or its API failed. It cannot be held.
     StopFailure(StopFailure),
     /// A prompt is about to reach the agent.
     Prompt(Prompt),
     SessionStart(SessionStart),
     SessionEnd(SessionEnd),
-    /// The conversation is about to be summed up, or was.
+    /// The conversation is about to be compacted, or was.
     Compaction(Compaction),
     /// The agent is about to use a tool.
     ToolCall(ToolCall),
-    /// A tool was used.
+    /// A tool call finished.
     ToolDone(ToolDone),
-    /// A task of the agent's list was made, or is about to be called done.
+    /// A task of the agent's list was created, or is about to be completed.
     Task(Task),
-    /// A teammate has nothing left to do, as it thinks.
+    /// A teammate considers its work done.
     Idle(Idle),
-    /// An event that the host is known to send and that asks nothing of ralph.
+    /// A known event that ralph does not act on.
     Noted(Noted),
     /// An event name this version does not know.
     Unknown,
@@ -37,18 +37,19 @@ pub enum Event {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// `None` when the host sent no id, or one that must not become a path.
+    /// `None` if the host sent no id, or one that is not safe in a path.
     pub session: Option<SessionId>,
     pub cwd: Option<String>,
     pub transcript: Option<String>,
     /// The host's id of the prompt being answered.
     pub prompt: Option<String>,
-    /// The host's one bit: this turn already goes on because of an earlier block. Never a counter.
+    /// The host's flag that this turn already continues because of an earlier block. It is not a counter.
     pub continuing: bool,
+    /// The agent's last message.
     pub said: Option<String>,
-    /// The turn did not end by the agent's wish, as far as the event itself tells.
+    /// Set if the event itself shows that the agent did not end the turn.
     pub trouble: Option<Trouble>,
-    /// Background work and scheduled wake-ups that will bring the agent back by itself.
+    /// Background work and scheduled wake-ups that will wake the agent again.
     pub pending: Vec<Pending>,
 }
 
@@ -59,11 +60,12 @@ pub struct SubagentStop {
     pub prompt: Option<String>,
     pub agent: Option<String>,
     pub agent_type: Option<String>,
-    /// The agent's own, not the session's.
+    /// The subagent's transcript, not the session's.
     pub transcript: Option<String>,
     pub continuing: bool,
+    /// The subagent's last message.
     pub said: Option<String>,
-    /// What it left running that will bring it back; itself, which the host lists too, is not among it.
+    /// Background work that will wake it. The host lists the subagent itself too; that entry is removed.
     pub pending: Vec<Pending>,
 }
 
@@ -73,7 +75,7 @@ pub struct Prompt {
     pub cwd: Option<String>,
     pub transcript: Option<String>,
     pub id: Option<String>,
-    /// As it was typed, slash commands included.
+    /// The text as typed, including slash commands.
     pub text: String,
     pub moment: PromptMoment,
 }
@@ -93,15 +95,15 @@ pub struct SessionStart {
     pub source: Source,
 }
 
-/// Where a session comes from.
+/// Why a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Startup,
     Resume,
-    /// The conversation was thrown away; the id is a new one.
+    /// The conversation was cleared; the session has a new id.
     Clear,
     Compact,
-    /// A copy of another session under an id of its own.
+    /// A copy of another session with its own id.
     Fork,
     Unknown,
 }
@@ -130,7 +132,7 @@ pub struct ToolCall {
     pub session: Option<SessionId>,
     pub cwd: Option<String>,
     pub transcript: Option<String>,
-    /// The subagent that calls, if one does.
+    /// The id of the calling subagent; `None` for the main agent.
     pub agent: Option<String>,
     pub tool: String,
     pub input: Box<RawValue>,
@@ -148,7 +150,7 @@ pub struct Task {
     pub moment: TaskMoment,
     pub id: Option<String>,
     pub subject: Option<String>,
-    /// The teammate whose task it is, if it is one's.
+    /// The teammate that owns the task, if any.
     pub teammate: Option<String>,
 }
 
@@ -169,7 +171,7 @@ pub struct Idle {
 pub struct StopFailure {
     pub session: Option<SessionId>,
     pub class: Trouble,
-    /// A subagent failed (compaction runs in one); the session itself goes on.
+    /// The subagent that failed, if any (compaction runs in one). The session itself continues.
     pub agent: Option<String>,
 }
 
@@ -179,7 +181,7 @@ pub struct Noted {
     pub name: &'static str,
 }
 
-/// What kind of moment is answered: hosts shape the same answer differently at different ones.
+/// The kind of event that a verdict answers. Hosts encode the same verdict differently for different events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
     Stop,
@@ -190,14 +192,14 @@ pub enum Occasion {
     ToolCall,
     Task,
     Idle,
-    /// What is said is taken into account when the conversation is summed up.
+    /// Before a compaction: the output is added to the instructions of the summary.
     Compaction,
-    /// Nothing that is said here changes what the host does.
+    /// The host ignores the output.
     Other,
 }
 
 impl Event {
-    /// Where it happened, if that is told.
+    /// The session the event belongs to, if the host named a valid one.
     pub fn session(&self) -> Option<&SessionId> {
         match self {
             Self::Stop(stop) => stop.session.as_ref(),
@@ -243,12 +245,12 @@ impl Event {
 pub struct Pending {
     pub kind: PendingKind,
     pub what: String,
-    /// When it comes due it will look as if a person had typed a command of ralph's.
+    /// Whether its prompt, when it fires, would look like a ralph command typed by a person.
     pub poses: bool,
 }
 
 impl Stop {
-    /// The work in the background, as one mark; `None` when there is none.
+    /// Digest of the background work, to detect whether it has changed since the last stop; `None` if there is none.
     pub fn background(&self) -> Option<Mark> {
         let background = |pending: &&Pending| pending.kind == PendingKind::Background;
         let mut names: Vec<&[u8]> =
@@ -264,7 +266,7 @@ pub enum PendingKind {
     WakeUp,
 }
 
-/// Why a turn ended without the agent's wish.
+/// Why a turn ended although the agent did not end it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     RateLimit,
@@ -276,7 +278,7 @@ pub enum Trouble {
     InvalidRequest,
     Server,
     Interrupted,
-    /// A word this version does not know, kept for the journal.
+    /// A reason this version does not know, kept for the journal.
     Unknown(String),
 }
 

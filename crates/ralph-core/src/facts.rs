@@ -1,4 +1,5 @@
-//! Everything a decision may know about the world, as plain values gathered before it is asked.
+//! Everything a decision may depend on, as plain values gathered beforehand: the cheap [`StopFacts`], and the
+//! [`StopEvidence`] that takes time to collect.
 
 use crate::event::Trouble;
 use crate::requirement::Requirement;
@@ -6,30 +7,30 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Cheap to know: read from the environment, the state directory and the tail of the transcript.
+/// Facts that are cheap to gather: from the environment, the state directory and the end of the transcript.
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub now_ms: u64,
     pub off: Option<Off>,
     pub owner: Owner,
-    /// `None` when nothing tells two deliveries of one stop from two stops.
+    /// `None` if a repeated delivery of one stop cannot be distinguished from a second stop.
     pub delivery: Option<Delivery>,
-    /// Whether files alone have held this very prompt before.
+    /// Whether files alone have already held this prompt once.
     pub prompt: Prompt,
     pub trouble: Option<Trouble>,
     pub declared: Option<Declared>,
     pub trust: Trust,
-    /// What was changed behind ralph's back, in one line.
+    /// Which of ralph's own files were changed by something else, in one line.
     pub tampering: Option<String>,
     pub spent_micro_usd: Option<u64>,
     pub spent_tokens: Option<u64>,
-    /// What all runs of the day have cost, where somebody bounds that.
+    /// The cost of all runs of today; only known if there is a daily limit.
     pub spent_today_micro_usd: Option<u64>,
     pub context_permille: Option<u16>,
     pub driver: Driver,
-    /// Something was typed that reaches the agent, or us, only when the turn is over.
+    /// Whether a person typed something that is delivered only when the turn ends.
     pub queued: Queued,
-    /// How often the agent was held since it last used a tool.
+    /// How often the agent was held since its last tool call.
     pub in_a_row: u32,
     pub cap: Cap,
 }
@@ -40,7 +41,7 @@ pub enum Queued {
     Something,
 }
 
-/// How many blocks in a row, without a tool call between them, the host bears before it ends the turn itself.
+/// How many consecutive blocks without a tool call in between the host allows before it ends the turn itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cap {
     At(u32),
@@ -48,11 +49,11 @@ pub enum Cap {
 }
 
 impl Cap {
-    /// What the host does when nobody told it otherwise.
+    /// The host's default.
     pub const USUAL: Self = Self::At(8);
 
-    /// As the host reads its own setting: a number at the beginning counts, nothing or less means no cap, and
-    /// anything else is the usual one.
+    /// Parses the host's setting the way the host does: a leading number counts, zero or a negative number means no
+    /// cap, and anything else is the default.
     pub fn from_setting(setting: &str) -> Self {
         let setting = setting.trim();
         let digits = setting.strip_prefix(['-', '+']).unwrap_or(setting);
@@ -66,14 +67,14 @@ impl Cap {
     }
 }
 
-/// One arrival of a stop.
+/// One delivery of a stop to a hook process. A hook that is registered twice delivers every stop twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The same for two deliveries of one stop: prompt, message, flag.
+    /// Hash of the prompt, the last message and the host's flag: the same for two deliveries of one stop.
     pub stop: u64,
-    /// How long the transcript was, if there was one. A conversation that went on has made it longer, if not at once.
+    /// The length of the transcript, if there is one. It grows when the conversation continues, but not immediately.
     pub length: Option<u64>,
-    /// When our process started.
+    /// When the hook process started.
     pub arrived_ms: u64,
 }
 
@@ -83,16 +84,16 @@ pub enum Prompt {
     HeldAlready,
 }
 
-/// Dearer to know: asked for only when the cheap facts do not settle the stop.
+/// Facts that are expensive to gather, needed only if [`StopFacts`] do not settle the stop.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     pub requirements: Vec<Requirement>,
     pub tree: Tree,
-    /// A limit that an adopted file sets for itself was reached.
+    /// The limit that an adopted loop's own file sets, if it is reached.
     pub own_limit: Option<String>,
-    /// What the run may not change was changed, in one line, and the policy wants a person to look at that.
+    /// What the agent changed that the policy protects, in one line, if the policy asks for a person's review.
     pub tampering: Option<String>,
-    /// Lists that did not parse, so that what they said before counted.
+    /// Lists that do not parse; their last parsed version was used instead.
     pub garbled: Vec<String>,
 }
 
@@ -100,7 +101,7 @@ pub struct Evidence {
 pub enum Tree {
     /// Content identity of the work tree.
     Known(u64),
-    /// Not a repository, or git did not answer: two such trees are never called the same.
+    /// Not a repository, or git failed. Two unknown trees never count as equal.
     Unknown,
 }
 
@@ -114,11 +115,11 @@ pub enum Off {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     Present,
-    /// The process that owned the run is gone, or nothing was heard of it for too long.
+    /// The process that owned the run has exited, or has shown no sign of life for too long.
     Gone,
 }
 
-/// An honest way out that the agent took, on record before it stopped.
+/// A reason to stop that the agent recorded beforehand with `ralph ask` or `ralph wait`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Declared {
@@ -131,24 +132,26 @@ pub enum Trust {
     Approved,
     Missing {
         what: String,
-        /// What a person types to approve it.
+        /// The command that approves it.
         how: String,
     },
 }
 
+/// What drives the agent, and so what a decision can do besides blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driver {
+    /// A person works with the agent interactively.
     Person,
-    /// The agent stops, and the runner that started it is asked.
+    /// A runner started the agent, whose process is still alive and may still change the work tree.
     Runner,
-    /// The runner asks itself: the agent's process has ended, or its host did not ask.
+    /// The runner evaluates the work by itself: the agent's process has exited, or its host did not call the hook.
     Alone,
-    /// The same, and the work is still to go back where it belongs before the run may end well.
+    /// Like [`Self::RunnerAlone`], but the work has not landed in its target branch yet.
     Closing,
 }
 
 impl Facts {
-    /// An ordinary stop at which nothing else is going on.
+    /// An ordinary stop with no special circumstances.
     pub fn quiet(now_ms: u64) -> Self {
         Self {
             now_ms,
@@ -176,7 +179,7 @@ impl Off {
     pub fn why(self) -> &'static str {
         match self {
             Self::Environment => "`RALPH_OFF` is set",
-            Self::KillSwitch => "the kill switch file is there",
+            Self::KillSwitch => "the kill switch file exists",
             Self::Cancelled => "cancelled",
         }
     }

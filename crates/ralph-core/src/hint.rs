@@ -1,23 +1,25 @@
-//! What a person said that the agent does not know yet. It holds the next stop, and is delivered with it.
+//! Hints: messages that a person sends to the agent during a run (`ralph tell`). A hint that the agent has not seen
+//! yet blocks its next stop and is delivered with the reason.
 
 use crate::requirement::{Failure, Requirement, Stage, Standing, Weight};
 use alloc::format;
 use alloc::string::{String, ToString};
 
-pub const NAME: &str = "a person's word";
+pub const NAME: &str = "message from a person";
 
-/// The words themselves come with the reason, as a person's and not as what some tool said.
+/// The requirement that stands for the unseen hints. Their text is not part of it: the reason quotes it separately,
+/// labelled as a person's and not as the output of a tool.
 pub fn requirement(hints: &[String]) -> Option<Requirement> {
     let summary = match hints.len() {
         0 => return None,
-        1 => "a person has told you something".to_string(),
-        count => format!("a person has told you {count} things"),
+        1 => "1 new message".to_string(),
+        count => format!("{count} new messages"),
     };
     Some(Requirement {
         name: NAME.to_string(),
         stage: Stage::Planning,
         standing: Standing::Unmet(Failure::new(summary)),
         weight: Weight::Required,
-        next: "Do what the person says".to_string(),
+        next: "Do what the person asks".to_string(),
     })
 }

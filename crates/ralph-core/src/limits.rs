@@ -1,6 +1,6 @@
 //! What makes a run finite.
 
-use crate::record::is_zero;
+use crate::serde_skip::is_zero;
 use alloc::string::String;
 use alloc::{format, vec};
 use core::fmt::{self, Write};

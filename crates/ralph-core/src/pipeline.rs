@@ -1,5 +1,5 @@
-//! Chunks that all have to be done, some of them after others: in which order they can be, what each of them amounts to
-//! on the tree as it is, and what comes next.
+//! The user's chunk pipeline: the order in which its chunks can be done, the requirement each chunk adds to a stop, and
+//! the next step for the agent. A single chunk's contract is in [`crate::chunk`].
 
 mod progress;
 
@@ -15,16 +15,16 @@ use alloc::vec::Vec;
 
 pub use progress::{History, Node, Summary, Where, nodes, summary};
 
-/// How many chunks are named where all of them could be meant.
+/// How many chunks a sentence names before it says "and 4 more".
 const NAMED: usize = 6;
 
-/// What a requirement of a chunk is called.
+/// The name of a chunk's requirement.
 pub fn name(chunk: &Chunk) -> String {
     format!("chunk {}", chunk.name)
 }
 
-/// Chunks by what they wait for: those of a layer wait for earlier ones only. Each layer is in the order of the file.
-/// What is in a circle, or behind one, is the last layer; names that nobody has are left out of account.
+/// Sorts chunks topologically: the chunks of a layer depend on earlier layers only, and keep the order of the file.
+/// Chunks in a cycle, or behind one, form the last layer. Dependencies on unknown names are ignored.
 pub fn layers(chunks: &[Chunk]) -> Vec<Vec<&Chunk>> {
     let names: BTreeSet<&str> = chunks.iter().map(|chunk| chunk.name.as_str()).collect();
     let mut placed: BTreeSet<&str> = BTreeSet::new();
@@ -47,7 +47,7 @@ pub fn layers(chunks: &[Chunk]) -> Vec<Vec<&Chunk>> {
     layers
 }
 
-/// The first circle, from a chunk over what it comes after back to itself.
+/// The first dependency cycle, starting and ending with the same chunk.
 pub fn circle(chunks: &[Chunk]) -> Option<Vec<&Chunk>> {
     let mut bound: BTreeMap<&str, &Chunk> =
         chunks.iter().map(|chunk| (chunk.name.as_str(), chunk)).collect();
@@ -62,7 +62,7 @@ pub fn circle(chunks: &[Chunk]) -> Option<Vec<&Chunk>> {
         }
         bound.retain(|name, _| !free.contains(name));
     }
-    // Whoever is left waits for somebody who is left, so that following them comes round.
+    // Every remaining chunk depends on another remaining chunk, so following the dependencies closes a cycle.
     let mut at = *chunks.iter().find_map(|chunk| bound.get(chunk.name.as_str()))?;
     let mut way: Vec<&Chunk> = Vec::new();
     loop {
@@ -76,7 +76,7 @@ pub fn circle(chunks: &[Chunk]) -> Option<Vec<&Chunk>> {
     }
 }
 
-/// All that a chunk comes after, near and far, without itself.
+/// All direct and transitive prerequisites of a chunk, without the chunk itself.
 pub fn before<'a>(chunks: &'a [Chunk], chunk: &Chunk) -> Vec<Chunk> {
     let known: BTreeMap<&str, &'a Chunk> =
         chunks.iter().map(|chunk| (chunk.name.as_str(), chunk)).collect();
@@ -93,8 +93,8 @@ pub fn before<'a>(chunks: &'a [Chunk], chunk: &Chunk) -> Vec<Chunk> {
     chunks.iter().filter(|chunk| found.contains(chunk.name.as_str())).cloned().collect()
 }
 
-/// What a chunk amounts to whose turn has come. One that nothing measures is done when an agent of its own was seen to
-/// finish, and that is its word.
+/// The requirement of a chunk whose prerequisites are done. A chunk that nothing measures is done once an agent of its
+/// own finished, which is only a claim.
 pub fn requirement(chunk: &Chunk, demands: &[Requirement], parts: &[PartState]) -> Requirement {
     let tally = chunk::tally(parts, Some(&chunk.name));
     let is_own = |one: &Requirement| {
@@ -103,7 +103,7 @@ pub fn requirement(chunk: &Chunk, demands: &[Requirement], parts: &[PartState]) 
     };
     let is_measured = demands.iter().any(|one| one.is_required() && is_own(one));
     match chunk::requirement(chunk, demands, tally) {
-        Some(told) if is_measured || told.is_open() => told,
+        Some(requirement) if is_measured || requirement.is_open() => requirement,
         Some(_) | None => by_agent(chunk, parts),
     }
 }
@@ -117,25 +117,26 @@ fn by_agent(chunk: &Chunk, parts: &[PartState]) -> Requirement {
     if parts.iter().any(has_finished) {
         return stands(chunk, Standing::Met(Evidence::Claimed), String::new());
     }
-    let why = "nothing measures it, and no agent of its own has finished yet";
+    let why = "nothing measures it, and no agent for it has finished yet";
     let next = format!("Give chunk `{}` to {}", chunk.name, agent(chunk));
     stands(chunk, Standing::Unmet(Failure::new(why.to_string())), next)
 }
 
-/// What a chunk amounts to whose turn has not come.
+/// The requirement of a chunk that waits for prerequisites.
 pub fn waits(chunk: &Chunk, undone: &[&str]) -> Requirement {
+    // `pipeline_progress` recognises this prefix in stored reports.
     let why = format!("comes after {}", named(undone, ToString::to_string));
     stands(chunk, Standing::Pending(Pending::NotReached(why)), String::new())
 }
 
-/// What an agent is told of a chunk that its own comes after.
-pub fn after(chunk: &Chunk, (earlier, told): (&Chunk, &Requirement)) -> Requirement {
+/// The requirement that a prerequisite adds to the contract of an agent that works on a later chunk.
+pub fn after(chunk: &Chunk, (earlier, known): (&Chunk, &Requirement)) -> Requirement {
     let (this, that) = (&chunk.name, &earlier.name);
     let undone = |why: &str| {
         let summary = format!("`{this}` comes after `{that}`, which is not done: {why}");
         Standing::Unmet(Failure::new(summary))
     };
-    let standing = match &told.standing {
+    let standing = match &known.standing {
         Standing::Met(evidence) => Standing::Met(*evidence),
         Standing::Unmet(failure) => undone(&failure.summary),
         Standing::Pending(Pending::NotReached(why)) => undone(&format!("it {why}")),
@@ -145,39 +146,39 @@ pub fn after(chunk: &Chunk, (earlier, told): (&Chunk, &Requirement)) -> Requirem
         Standing::Unknown(why) => Standing::Unknown(format!("`{that}`: {why}")),
     };
     let next = match &standing {
-        Standing::Unmet(_) if told.next.is_empty() => format!("Let chunk `{that}` be done first"),
-        Standing::Unmet(_) => format!("Let chunk `{that}` be done first: {}", told.next),
+        Standing::Unmet(_) if known.next.is_empty() => format!("Get chunk `{that}` done first"),
+        Standing::Unmet(_) => format!("Get chunk `{that}` done first: {}", known.next),
         Standing::Met(_) | Standing::Unknown(_) | Standing::Pending(_) => String::new(),
     };
     Requirement { name: format!("after {that}"), ..stands(chunk, standing, next) }
 }
 
-/// All chunks, the first that is not done with what comes next: which can be begun, and by whom at once.
-pub fn guided(weighed: Vec<(&Chunk, Requirement)>) -> Vec<Requirement> {
+/// Adds next steps to the chunks' requirements. If several chunks can be started, the first one's next step names all
+/// of them, so that the agent works on them in parallel.
+pub fn guided(chunks: Vec<(&Chunk, Requirement)>) -> Vec<Requirement> {
     let open: Vec<&Chunk> =
-        weighed.iter().filter(|(_, told)| told.is_unmet()).map(|(chunk, _)| *chunk).collect();
-    let mut said = match open.as_slice() {
+        chunks.iter().filter(|(_, one)| one.is_unmet()).map(|(chunk, _)| *chunk).collect();
+    let mut parallel = match open.as_slice() {
         [] | [_] => None,
         several => Some(side_by_side(several)),
     };
-    let tell = |(chunk, told): (&Chunk, Requirement)| match (&told.standing, said.take()) {
-        (Standing::Unmet(_), Some(all)) => Requirement { next: all, ..told },
-        (Standing::Unmet(_), None) => Requirement { next: alone(chunk, &told.next), ..told },
+    let with_next = |(chunk, one): (&Chunk, Requirement)| match (&one.standing, parallel.take()) {
+        (Standing::Unmet(_), Some(all)) => Requirement { next: all, ..one },
+        (Standing::Unmet(_), None) => Requirement { next: alone(chunk, &one.next), ..one },
         (_, all) => {
-            said = all;
-            told
+            parallel = all;
+            one
         }
     };
-    weighed.into_iter().map(tell).collect()
+    chunks.into_iter().map(with_next).collect()
 }
 
 fn side_by_side(open: &[&Chunk]) -> String {
     let chunks = named(open, |chunk| format!("`{}`", chunk.name));
     let agents = named(open, |chunk| format!("`{}`", chunk.r#match));
-    let types =
-        if open.len() <= NAMED { format!(" (their types: {agents})") } else { String::new() };
+    let types = if open.len() <= NAMED { format!(" (types: {agents})") } else { String::new() };
     format!(
-        "Do chunks {chunks}. None of them waits for another: give each to a subagent of its own, all at once{types}"
+        "Do chunks {chunks}. They do not depend on each other: give each to its own subagent, in parallel{types}"
     )
 }
 
@@ -185,11 +186,11 @@ fn alone(chunk: &Chunk, next: &str) -> String {
     if next.starts_with("Give chunk") || next.is_empty() {
         return next.to_string();
     }
-    format!("Do chunk `{}`, by yourself or by {}: {next}", chunk.name, agent(chunk))
+    format!("Do chunk `{}`, yourself or with {}: {next}", chunk.name, agent(chunk))
 }
 
 fn agent(chunk: &Chunk) -> String {
-    let how = if chunk.r#match.contains(['*', '?']) { "whose type fits" } else { "of type" };
+    let how = if chunk.r#match.contains(['*', '?']) { "whose type matches" } else { "of type" };
     format!("a subagent {how} `{}`", chunk.r#match)
 }
 

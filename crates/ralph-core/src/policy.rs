@@ -2,7 +2,6 @@
 
 use crate::gate::Gate;
 use crate::limits::Limits;
-use crate::record::OnTampering;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -30,6 +29,15 @@ pub struct Policy {
 }
 
 /// What becomes of failures that were there before the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTampering {
+    /// Keep holding the agent; the run then ends `needs_review` instead of `verified`.
+    Block,
+    /// End the run with `needs_review` at once.
+    EndInReview,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Baseline {
@@ -76,7 +84,7 @@ pub enum Approver {
 }
 
 impl Approver {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_person(&self) -> bool {
         *self == Self::Person
     }
@@ -133,7 +141,7 @@ pub enum Objection {
 }
 
 impl Objection {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_deny(&self) -> bool {
         *self == Self::Deny
     }
@@ -191,7 +199,7 @@ pub enum Claims {
 }
 
 impl Claims {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn are_claims(&self) -> bool {
         *self == Self::Claimed
     }

@@ -1,15 +1,16 @@
-//! What is remembered. These are the only types that reach disk; each carries a version, and a fixture of
-//! every version ever written is a test.
+//! The types stored on disk: the run record and the journal. Each file carries a format version, and a fixture of every
+//! version ever written is a test. Serialised names must not change.
 
 mod change;
-mod mark;
 mod part;
 
 use crate::drive::{Remedy, Settings};
 use crate::id::{RunId, SessionId};
 use crate::limits::Limits;
-use crate::policy::Policy;
+use crate::mark::Mark;
+use crate::policy::{OnTampering, Policy};
 use crate::run::State;
+use crate::serde_skip::{is_nowhere, is_zero};
 use crate::source::checklist::Checklist;
 use crate::status::Status;
 use alloc::borrow::Cow;
@@ -20,72 +21,70 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use change::{Change, Dispute, Move, Step, Waiver};
-pub use mark::Mark;
 pub use part::{Part, PartKind, PartRule, Who};
 
 pub const VERSION: u8 = 1;
 
-/// `run.json`: sealed at the start. The journal's first entry holds the same, so that an edit can be seen
-/// and undone.
+/// `run.json`: what a run was started with. The journal's first entry holds a copy, so that an edit can be detected and
+/// undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     pub v: u8,
     pub id: RunId,
-    /// `None` when the file names nobody, or nobody that could be a session: then it holds nobody.
+    /// The session it holds. `None` if the file names none or an invalid id; then the run holds no session.
     #[serde(default, deserialize_with = "lenient_session")]
     pub owner: Option<SessionId>,
     pub started_ms: u64,
     pub project: String,
     pub origin: Origin,
-    /// Where counting starts: an adopted loop has used some of its iterations already.
+    /// The count to start from: an adopted loop has already used some of its iterations.
     pub first_iteration: u32,
     pub limits: Limits,
     pub features: Vec<String>,
     pub promise: Option<String>,
     pub checklist: Asked,
     pub goal_bytes: u64,
-    /// One cleaned line of the goal, for lists.
+    /// The goal as one cleaned line, for lists of runs.
     pub title: String,
     pub on_tampering: OnTampering,
-    /// The host's id of the prompt that asked for it: a hook that is registered twice starts one run.
+    /// The host's id of the prompt that started it, so that a hook that is registered twice starts one run only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// How many features each of `features` listed at the start. Runs of today have `lists`.
+    /// How many features each of `features` had at the start. Superseded by `lists`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed: Vec<u32>,
-    /// What feature lists and plans said at the start.
+    /// The feature lists and plans as sealed at the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<ListSeal>,
-    /// Whether the client's own task list has to be done.
+    /// Whether the client's own task list has to be completed.
     #[serde(default, skip_serializing_if = "Asked::is_no")]
     pub tasks: Asked,
-    /// Whether the agent reports phases in `orchestrator.json`, which then has to be there.
+    /// Whether the agent reports phases in `orchestrator.json`, which must then exist.
     #[serde(default, skip_serializing_if = "Asked::is_no")]
     pub phases: Asked,
-    /// How long the transcript was: what it told before that is not about the run.
+    /// The length of the transcript at the start. Earlier entries do not concern the run.
     #[serde(default, skip_serializing_if = "is_nowhere")]
     pub transcript_length: u64,
-    /// The host process that it was asked for in.
+    /// The host process it was started in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
-    /// `None` for a run that no policy judges.
+    /// `None` for a run without a policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Box<Seal>>,
-    /// `None` for a run whose agent a person starts.
+    /// `None` for a run whose agent is started by a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<Box<Settings>>,
 }
 
-/// A list as it was when the run began. A copy of its items is kept beside the run; this tells whether it is that copy.
+/// A list as sealed when the run began. A copy of its items is stored with the run; the digest verifies that copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListSeal {
-    /// The file.
     pub path: String,
     pub kind: ListKind,
-    /// Of all that may not change.
+    /// Digest of everything that must not change.
     pub digest: String,
     pub count: u32,
-    /// What a person approved of its checks; empty when it has none.
+    /// Hash of the check commands that a person approved; empty if there are none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub approval: String,
 }
@@ -97,25 +96,25 @@ pub enum ListKind {
     Plan,
 }
 
-/// The policy as it was when the run began. Later edits of its file change nothing but this: they are seen.
+/// The policy as it was when the run began. Later edits of its file are detected, but do not change the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
     pub policy: Policy,
-    /// Where the policy is: gates run there or below.
+    /// The directory of the policy. Gates run in it or below.
     pub project: String,
-    /// What a person approved: the policy's file and the scripts it calls. Empty when nothing of it is the
-    /// repository's.
+    /// Hash of what a person approved: the policy file and the scripts it calls. Empty if nothing of it comes from the
+    /// repository.
     pub hash: String,
-    /// `None` when git could not keep it: then what depends on it cannot be told.
+    /// `None` if git could not record it; requirements that depend on it are then unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
     /// The `PATH` that gates run with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Where each gate's program was found, and which file that was.
+    /// The program that each gate resolved to, with a hash of its content.
     #[serde(default)]
     pub tools: Vec<Tool>,
-    /// How complex the work is said to be, from 0 to 10; `None` asks for every gate.
+    /// The stated complexity of the work, from 0 to 10; `None` requires every gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complexity: Option<u8>,
 }
@@ -123,9 +122,9 @@ pub struct Seal {
 /// The work tree before the agent touched it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Base {
-    /// The checkpoint's commit.
+    /// The commit of its checkpoint.
     pub commit: String,
-    /// Content identity, in hexadecimal digits.
+    /// Fingerprint of its content, in hexadecimal digits.
     pub identity: String,
 }
 
@@ -141,10 +140,11 @@ pub struct Tool {
 pub enum Origin {
     /// A person started it.
     Started,
-    /// A loop directory was found that nobody had claimed, or `RALPH_LOOP_DIR` named it.
+    /// Created from an unclaimed loop directory, or from the one that `RALPH_LOOP_DIR` names.
     Adopted,
 }
 
+/// Whether a person asked for an optional requirement when starting the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
@@ -154,18 +154,10 @@ pub enum Asked {
 }
 
 impl Asked {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_no(&self) -> bool {
         *self == Self::No
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnTampering {
-    /// Hold on, and end in review instead of `verified`.
-    Block,
-    EndInReview,
 }
 
 /// One line of `journal.jsonl`.
@@ -174,58 +166,60 @@ pub struct Entry {
     pub v: u8,
     pub seq: u64,
     pub at_ms: u64,
-    /// Hash of the line before this one; empty in the first.
+    /// Hash of the previous line; empty in the first.
     pub prev: String,
-    /// Iterations charged once this entry is applied.
+    /// Iterations charged after this entry is applied.
     pub iteration: u32,
-    /// Hash of the state once this entry is applied: a state that says otherwise was edited.
+    /// Hash of the state after this entry is applied. A state with another hash was edited.
     #[serde(default)]
     pub after: String,
     pub change: Change,
 }
 
+/// What was known when a lost or damaged journal was replaced by a new one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Restored {
     pub run: Run,
     pub state: State,
 }
 
+/// One decided stop, as the journal records it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decided {
     pub rule: Rule,
     pub outcome: Outcome,
-    /// What the rule saw, in one line.
+    /// Why the rule fired, in one line.
     pub because: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivered>,
-    /// Absent when the stop was settled before any requirement was looked at.
+    /// `None` if the stop was settled before any requirement was evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
-    /// What had been changed behind ralph's back, whichever rule fired.
+    /// Which of ralph's own files were changed by something else, whichever rule fired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampering: Option<String>,
-    /// The work in the background that was under way.
+    /// Digest of the background work that was running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Mark>,
-    /// Blocks since the agent last used a tool, this one included.
+    /// Blocks since the agent's last tool call, including this one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_a_row: u32,
-    /// Lists that did not parse, so that what they said before still counted.
+    /// Lists that did not parse; their last parsed version was used instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub garbled: Vec<String>,
-    /// What is tried because nothing moved.
+    /// The remedy that was tried because the run made no progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Remedy>,
     pub took_ms: u64,
 }
 
-/// Which stop was answered.
+/// Identifies a stop, to recognise a second delivery of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivered {
     pub stop: Mark,
@@ -237,17 +231,17 @@ pub struct Delivered {
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Allowed,
-    /// Charged. The reason is kept whole: a second delivery of the same stop must get the same answer.
+    /// Charged. The full reason is stored, because a second delivery of the same stop must get the same answer.
     Blocked {
         reason: String,
     },
-    /// Held until gates that are at work are done. Not charged: the time limit bounds it, and the wait is ours.
+    /// Held until running gates finish. Not charged, because ralph causes the wait; the time limit bounds it.
     Awaited {
         reason: String,
     },
-    /// Charged. The agent may stop, and a fresh session goes on with the work.
+    /// Charged. The agent may stop, and a fresh session continues the work.
     HandedOver,
-    /// The answer of the last stop once more, because this is that stop once more. Never charged.
+    /// The previous answer again, because the same stop was delivered again. Never charged.
     Repeated,
     Orphaned,
     Ended(Status),
@@ -278,7 +272,7 @@ pub enum Rule {
     Block,
 }
 
-/// What a stop found, short enough to be kept for ever.
+/// The requirements of one stop, short enough to keep forever.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     pub total: u32,
@@ -288,28 +282,30 @@ pub struct Report {
     pub pending: u32,
     /// Changes when any unmet or unknown requirement changes.
     pub failures: Mark,
-    /// The first of the requirements that are not met, most useful first.
+    /// The first requirements that are not met, most useful first.
     pub lines: Vec<Line>,
-    /// The first names of those that are.
+    /// The names of the first requirements that are met.
     pub met: Vec<String>,
 }
 
+/// A requirement that is not met, as a report keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     pub name: String,
     pub stage: String,
     pub standing: Known,
-    /// What it was when it was last told, while it is told again.
+    /// Its previous status, kept while its gate runs again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<Known>,
     pub note: String,
-    /// The first of what was found.
+    /// The first finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
     pub findings: u32,
     pub signature: Mark,
 }
 
+/// The status of a requirement that is not met, as a report keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Known {
@@ -319,7 +315,7 @@ pub enum Known {
     Advisory,
 }
 
-/// What the transcript had told when it was last read, and how far that was.
+/// What was read from the transcript so far, and up to which offset.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     pub inode: u64,
@@ -330,45 +326,46 @@ pub struct Observed {
     pub context_window: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro_usd: Option<u64>,
-    /// What the session had cost when the run first looked: spent by others.
+    /// The session's cost when the run first read it. It was spent before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_cost_micro_usd: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checklist: Option<Checklist>,
-    /// How much of what was typed had not reached the agent.
+    /// How many typed messages had not reached the agent yet.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub queued: u32,
 }
 
-/// The host process that owns the run. A pid alone is reused; with its start time, in clock ticks since boot, it is
-/// not. 0 where the system does not tell; comparable only within one boot and one process namespace.
+/// Identifies a process. A pid alone can be reused, so its start time is part of the identity. Comparable only within
+/// one boot and one process namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     pub pid: u32,
+    /// In clock ticks since boot; 0 if the system does not report it.
     pub started: u64,
 }
 
 impl Observed {
-    /// How full the context is, in thousandths; `None` when the transcript does not tell.
+    /// How full the context is, in thousandths; `None` if unknown.
     pub fn context_permille(&self) -> Option<u16> {
         let permille =
             self.context_tokens?.saturating_mul(1000).checked_div(self.context_window?)?;
         Some(u16::try_from(permille).unwrap_or(u16::MAX))
     }
 
-    /// What the session cost since the run first looked; `None` when the transcript does not tell.
+    /// The cost since the run first read the transcript; `None` if unknown.
     pub fn spent_micro_usd(&self) -> Option<u64> {
         Some(self.cost_micro_usd?.saturating_sub(self.first_cost_micro_usd?))
     }
 }
 
 impl Report {
-    /// How many required ones are not met.
+    /// How many required requirements are not met.
     pub fn open(&self) -> u32 {
         self.unmet.saturating_add(self.unknown).saturating_add(self.pending)
     }
 
-    /// How much is wrong: what is open, and what was found there.
+    /// A measure of how much is wrong: the open requirements plus the findings of the unmet ones.
     pub fn weight(&self) -> u32 {
         let lines = self.lines.iter().filter(|line| line.standing == Known::Unmet);
         lines.fold(self.open(), |sum, line| sum.saturating_add(line.findings))
@@ -460,16 +457,6 @@ impl Serialize for SessionId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-pub(crate) fn is_nowhere(offset: &u64) -> bool {
-    *offset == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-pub(crate) fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 fn lenient_session<'de, D: Deserializer<'de>>(

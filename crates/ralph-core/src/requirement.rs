@@ -1,5 +1,5 @@
-//! The one thing a decision looks at. Gates, features, tasks, checklists and orchestrator files all become
-//! requirements before anything is decided.
+//! Requirements: the only input a decision evaluates. Gates, features, tasks, checklists and orchestrator files are all
+//! converted to requirements first.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// Stable over the life of a run, unique in it: `feature 4`, `orchestrator`, `uncommitted changes`.
+    /// Unique in a run and stable during it: `feature 4`, `orchestrator`, `uncommitted changes`.
     pub name: String,
     pub stage: Stage,
     pub standing: Standing,
     pub weight: Weight,
-    /// The one sentence that tells the agent what to do about it, imperative, from a template of ours.
+    /// One imperative sentence for the agent, from a template of ours: what to do to meet the requirement.
     pub next: String,
 }
 
@@ -30,42 +30,42 @@ pub enum Stage {
 pub enum Standing {
     Met(Evidence),
     Unmet(Failure),
-    /// Not yes and not no: what would tell could not be read or run.
+    /// Neither met nor unmet: its gate or file could not be run or read.
     Unknown(String),
-    /// Not looked at yet, and nobody's fault.
+    /// Not evaluated yet. This is not an error.
     Pending(Pending),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pending {
-    /// What would tell is at work. Nobody is stuck while it is.
+    /// Its gate is still running. A run is never `stuck` meanwhile.
     Running(String),
-    /// Its turn comes when what goes before it is met.
+    /// It is evaluated once earlier requirements are met.
     NotReached(String),
 }
 
-/// How a requirement came to be met. A claim never makes a run `verified`.
+/// The evidence that a requirement is met. A claim never makes a run `verified`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// Ralph looked for itself.
+    /// Ralph measured it.
     Measured,
-    /// Somebody wrote it down.
+    /// The agent or a file claims it.
     Claimed,
-    /// Somebody wrote it down, every required gate passes, and the policy is content with that.
+    /// Claimed, while every required gate passes and the policy accepts that (`[verify] claims = "with_gates"`).
     Backed,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// One line, in our words: `phase "implementation" is not complete`. May hold quoted foreign text.
+    /// One line of our own: `phase "implementation" is not complete`. May contain quoted foreign text.
     pub summary: String,
-    /// The first of them.
+    /// The first findings.
     pub findings: Vec<Finding>,
-    /// How many more there are than are listed.
+    /// How many findings are not in `findings`.
     pub unlisted: usize,
-    /// Foreign text worth showing whole (the steps of a feature). Fenced wherever it is shown.
+    /// Foreign text worth showing in full (the steps of a feature). Fenced wherever it is shown.
     pub quote: Option<Quote>,
-    /// Where all of it can be read, by the agent too.
+    /// Path of the full log. The agent can read it.
     pub log: Option<String>,
 }
 
@@ -75,7 +75,8 @@ pub struct Quote {
     pub text: String,
 }
 
-/// One thing that a tool found, in its own words. Foreign text: cleaned, redacted and fenced wherever it is shown.
+/// One problem reported by a tool, in the tool's wording. Foreign text: cleaned, redacted and fenced wherever it is
+/// shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +93,7 @@ pub struct Finding {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Relative to the project where the tool allows.
+    /// Relative to the project if possible.
     pub file: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
@@ -109,14 +110,14 @@ pub enum Severity {
     Note,
 }
 
-/// Whether the run brought a finding, or found it there.
+/// Whether a finding existed at the base of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Since {
-    /// Nobody looked, or the look at the base told nothing.
+    /// The base was not checked, or its gate gave no result there.
     #[default]
     Unknown,
-    /// It is not there at the base of the run.
+    /// The base does not have it.
     New,
     /// The base has it too.
     PreExisting,
@@ -126,7 +127,7 @@ pub enum Since {
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
     Required,
-    /// Told, never held for.
+    /// Reported, but it never holds the agent.
     Advisory,
 }
 
@@ -151,7 +152,7 @@ impl Requirement {
         matches!(self.standing, Standing::Pending(Pending::Running(_)))
     }
 
-    /// Whether it stands in the way of an end.
+    /// Whether it keeps the run from ending: required and not met.
     pub fn is_open(&self) -> bool {
         self.is_required() && !matches!(self.standing, Standing::Met(_))
     }
@@ -184,7 +185,7 @@ impl Failure {
 }
 
 impl Stage {
-    /// In the order in which gates run.
+    /// The stages that gates can have, in the order they run.
     pub const OF_GATES: [Self; 4] =
         [Self::Correctness, Self::Quality, Self::Security, Self::Adversarial];
 

@@ -1,4 +1,4 @@
-//! The changing half of a run: a fold over its journal, and nothing else.
+//! The mutable state of a run, computed by folding its journal and from nothing else.
 
 mod driven;
 mod said;
@@ -7,10 +7,13 @@ mod time;
 use crate::facts::{Declared, Delivery};
 use crate::id::SessionId;
 use crate::limits::Limits;
+use crate::mark::Mark;
 use crate::record::{
-    Change, Decided, Delivered, Dispute, Entry, Mark, Move, Observed, Outcome, Part, PartKind,
-    PartRule, Process, Report, Rule, Run, Waiver, Who, is_nowhere, is_zero,
+    Change, Decided, Delivered, Dispute, Entry, Move, Observed, Outcome, Part, PartKind, PartRule,
+    Process, Report, Rule, Run, Waiver, Who,
 };
+use crate::serde_skip::is_nowhere;
+use crate::serde_skip::is_zero;
 use crate::status::Status;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -20,96 +23,98 @@ use time::Clock;
 pub use driven::{Driven, Driving, Flat, Parked, Spent, Wrong};
 pub use said::{Garbling, Way};
 
-/// A host that calls two hooks at once starts them this close together; no model answers as fast.
+/// A host that calls two hooks for one stop starts them within this time. No model answers that fast.
 pub(crate) const AT_ONCE_MS: u64 = 30;
 
-/// How many different states a run remembers having seen.
+/// How many different (tree, failures) digests a run remembers.
 const REMEMBERED: usize = 4096;
 
-/// How many subagents, teammates and tasks it remembers, the latest.
+/// How many of the most recent subagents, teammates and tasks it remembers.
 const PARTS: usize = 200;
 
-/// How many of them may still be asked the same question again.
+/// For how many of them the reason is kept, to answer a second delivery of the same stop.
 const ANSWERED_PARTS: usize = 8;
 
+/// The serialised form is hashed into the journal, so the order and names of the fields must not change. A field that
+/// was added later is left out while it has its default, so that a state written by an older ralph keeps its hash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// Entries applied so far.
     pub seq: u64,
     pub phase: Phase,
-    /// Blocks charged. Ralph's own count: no field of a host ever moves it.
+    /// Charged blocks. Ralph counts them itself; no counter of the host ever changes it.
     pub iteration: u32,
     pub started_ms: u64,
     pub last_seen_ms: u64,
-    /// Time on the run's own clock, up to `clock_ms`. Pauses are not in it, and a clock that is set back takes
-    /// nothing off and adds nothing.
+    /// Active time up to `clock_ms`, without pauses. A system clock that is set back neither reduces nor extends it.
     pub ran_ms: u64,
-    /// What the system's clock said at the last entry.
+    /// The system time of the last entry.
     pub clock_ms: u64,
-    /// Every (tree, failures) a stop was held at, oldest first.
+    /// Digest of every (tree, failures) pair a stop was held at, oldest first.
     pub seen: Vec<Mark>,
-    /// How many stops in a row ended in a state seen before.
+    /// How many stops in a row were in a state seen before.
     pub stale: u32,
-    /// Stops that were let go because this version did not know their reason.
+    /// Stops that were allowed because this version did not know their stop reason.
     pub odd_stops: u32,
     pub delivery: Option<Answered>,
+    /// The reason of the last answer; `None` if that stop was allowed.
     pub answer: Option<String>,
     pub report: Option<Report>,
     pub observed: Option<Observed>,
     pub process: Option<Process>,
     pub trouble: Option<String>,
-    /// Somebody edited what is not theirs. Once set, the run cannot end `verified`.
+    /// Whether ralph's own files were edited. Once set, the run cannot end `verified`.
     pub tampered: Tampered,
-    /// Who owns the run since it was moved. What came later than the format is left out while it says nothing: a
-    /// state that an older ralph wrote keeps its hash.
+    /// The session that owns the run since it moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<SessionId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<Declared>,
-    /// Blocks since the agent last used a tool: the host counts these too.
+    /// Blocks since the agent's last tool call. The host counts these too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_a_row: u32,
-    /// The work in the background that was under way at the last stop.
+    /// Digest of the background work that was running at the last stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Mark>,
     #[serde(default, skip_serializing_if = "Memory::is_whole")]
     pub memory: Memory,
-    /// When the agent was last told where it stands.
+    /// When the agent last got a reminder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchored_ms: Option<u64>,
-    /// An interrupt before this place in the transcript has had its effect.
+    /// Interrupts before this offset of the transcript have already taken effect.
     #[serde(default, skip_serializing_if = "is_nowhere")]
     pub heeded: u64,
-    /// How subagents, teammates and tasks stood when they were last looked at, the latest last.
+    /// Subagents, teammates and tasks after their last stop, most recent last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartState>,
-    /// What a person said that the agent does not know yet.
+    /// Messages from a person that the agent has not seen yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
-    /// One for each requirement, the latest.
+    /// The latest waiver of each requirement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waivers: Vec<Waiver>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disputes: Vec<Dispute>,
-    /// Those that a person set later.
+    /// Limits that a person set after the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
     #[serde(default, skip_serializing_if = "Way::is_untrodden")]
     pub way: Way,
-    /// Lists that did not parse at the last stops, and at how many in a row.
+    /// Lists that did not parse at the last stop, and for how many stops in a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub garbled: Vec<Garbling>,
     #[serde(default, skip_serializing_if = "Driving::is_nothing")]
     pub driving: Driving,
 }
 
+/// A subagent, teammate or task after its last stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartState {
     pub who: Who,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunk: Option<String>,
     pub rule: PartRule,
-    /// In a row: a part that was verified starts anew.
+    /// Holds in a row. Reset when the part is verified.
     pub holds: u32,
     pub delivery: Delivered,
     pub at_ms: u64,
@@ -117,30 +122,30 @@ pub struct PartState {
     pub answer: Option<String>,
 }
 
-/// Whether the agent can still know what it was told.
+/// Whether the agent still has the earlier reasons in its context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Memory {
     #[default]
     Whole,
-    /// The conversation was summed up since.
+    /// The conversation was compacted since.
     Lost,
 }
 
 impl Memory {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_whole(&self) -> bool {
         *self == Self::Whole
     }
 }
 
-/// The stop that was answered last.
+/// The last stop that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
     pub stop: Mark,
     pub length: Option<u64>,
     pub at_ms: u64,
-    /// How often the answer was given again since.
+    /// How often the answer was repeated since.
     pub repeats: u32,
 }
 
@@ -198,17 +203,17 @@ impl State {
         }
     }
 
-    /// What bounds the run now.
+    /// The limits in force.
     pub fn limits<'a>(&'a self, run: &'a Run) -> &'a Limits {
         self.limits.as_ref().unwrap_or(&run.limits)
     }
 
-    /// The session that the run holds, if it holds one.
+    /// The session that the run holds, if any.
     pub fn owner<'a>(&'a self, run: &'a Run) -> Option<&'a SessionId> {
         self.owner.as_ref().or(run.owner.as_ref())
     }
 
-    /// The run and its state, from nothing but the journal. `None` when it does not begin like one.
+    /// Rebuilds the run and its state from the journal. `None` if the first entry is not one a journal starts with.
     pub fn replay<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<(Run, Self)> {
         let mut entries = entries.into_iter();
         let first = entries.next()?;
@@ -246,7 +251,7 @@ impl State {
 
     pub fn apply(&mut self, entry: &Entry) {
         self.seq = entry.seq.saturating_add(1);
-        // An end is final, whatever was on its way when it came. Only the bill may come later.
+        // An end is final, even for entries that were being written at the time. Only the agent's bill may come later.
         if let Phase::Ended(_) = self.phase {
             self.billed(&entry.change);
             return;
@@ -304,7 +309,7 @@ impl State {
             Change::Drove(drove) => self.drove(drove, entry.at_ms),
             Change::Resumed => {
                 self.resumed();
-                // Whoever resumes it is the owner's new process; the next stop tells which.
+                // It may be resumed from a new process of the owner. The next stop records which one.
                 self.process = None;
             }
             Change::Cancelled => self.phase = Phase::Ended(Status::Cancelled),
@@ -361,7 +366,7 @@ impl State {
 
     fn moved(&mut self, to: &SessionId, how: Move, at_ms: u64) {
         self.owner = Some(to.clone());
-        // Nothing of the old transcript holds for the new one.
+        // What was read from the old transcript does not apply to the new one.
         self.delivery = None;
         self.in_a_row = 0;
         self.phase = match (how, self.phase) {
@@ -374,7 +379,7 @@ impl State {
             (_, phase) => phase,
         };
         match how {
-            // What was typed and not sent is gone with the process that kept it.
+            // Queued input was lost with the process that kept it.
             Move::Reopened => {
                 if let Some(observed) = &mut self.observed {
                     observed.queued = 0;
@@ -386,7 +391,7 @@ impl State {
                 self.heeded = 0;
                 self.memory = Memory::Lost;
             }
-            // What it has to know is the first thing that it reads.
+            // The fresh session starts with a hand-over text that contains everything.
             Move::HandedOver => {
                 self.observed = None;
                 self.heeded = 0;
@@ -412,7 +417,7 @@ impl State {
             Outcome::Blocked { reason } => {
                 self.iteration = self.iteration.saturating_add(1);
                 self.answer = Some(reason.clone());
-                // It is told everything again, and a wait that was over is over.
+                // The reason repeats what the agent may have lost, and ends a declared wait.
                 self.memory = Memory::Whole;
                 self.declared = None;
                 self.hints.clear();
@@ -421,7 +426,7 @@ impl State {
                 self.iteration = self.iteration.saturating_add(1);
                 self.answer = None;
                 self.declared = None;
-                // What a person said is in the journal, from which the next session is told.
+                // The hand-over text takes the hints from the journal.
                 self.hints.clear();
                 self.driving.handing_over = Some(decided.because.clone());
             }
@@ -471,8 +476,8 @@ impl State {
         }
     }
 
-    /// How many stops in a row, this one included, showed nothing that had not been seen before. A set, not a
-    /// comparison with the last one: a tree that alternates between two states makes no progress either.
+    /// How many stops in a row, including this one, were in a state seen before. It is checked against all earlier
+    /// states and not only the last one, because a tree that alternates between two states makes no progress either.
     pub fn staleness(&self, mark: Option<Mark>) -> u32 {
         match mark {
             Some(mark) if self.seen.contains(&mark) => self.stale.saturating_add(1),
@@ -480,12 +485,12 @@ impl State {
         }
     }
 
-    /// Whether this is the stop that was answered last, once more: it was on its way when that answer was given,
-    /// or it comes for the second time and nothing was said in between. A third time is a stop like any other, so
-    /// that nobody is held for ever uncounted.
+    /// Whether this is another delivery of the stop that was answered last: either it was already under way when that
+    /// answer was given, or it is the second delivery and the transcript has not grown since. A third delivery counts
+    /// as a new stop, so that an agent cannot be held forever without being charged.
     pub fn is_repeat(&self, delivery: &Delivery) -> bool {
         self.delivery.is_some_and(|answered| {
-            // Without a transcript nothing else tells a second hook from a second stop, so it is taken strictly.
+            // Without a transcript, a second hook cannot be distinguished from a second stop, so there is no grace.
             let grace_ms = if delivery.length.is_some() { AT_ONCE_MS } else { 0 };
             let on_its_way = delivery.arrived_ms <= answered.at_ms.saturating_add(grace_ms);
             let same_length = delivery.length.is_some() && delivery.length == answered.length;

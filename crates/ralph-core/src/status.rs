@@ -1,4 +1,4 @@
-//! How a run can end: a closed set, each with an exit code of its own.
+//! The statuses a run can end with: a closed set, each with its own exit code.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -50,7 +50,8 @@ impl Status {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// 0 only for `verified`; 1 stays free for plain errors, 2 is what peers use for a limit, 130 for an interrupt.
+    /// 0 only for `verified`. 1 is reserved for errors of ralph itself; 2 is what similar tools return when a limit is
+    /// reached, and 130 is the convention for an interrupt.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Verified => 0,
@@ -73,9 +74,9 @@ mod tests {
     use super::*;
     use alloc::collections::BTreeSet;
 
-    /// R-L9c: every end has a name and an exit code that no other end has.
+    /// R-L9c: every status has a unique name and a unique exit code.
     #[test]
-    fn statuses_are_told_apart_by_name_and_exit_code() {
+    fn names_and_exit_codes_are_unique() {
         let names: BTreeSet<_> = Status::ALL.iter().map(|status| status.name()).collect();
         let codes: BTreeSet<_> = Status::ALL.iter().map(|status| status.exit_code()).collect();
         assert_eq!((names.len(), codes.len()), (Status::ALL.len(), Status::ALL.len()));

@@ -1,29 +1,29 @@
-//! What ralph answers.
+//! Ralph's answer to a hook event. How a verdict is encoded for a particular host is up to the `ralph-host` crate.
 
 use crate::status::Status;
 use alloc::string::String;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The agent may stop and nobody needs to hear about it.
+    /// Allow the event, without output.
     Allow,
-    /// The agent may stop; the person is told one line.
+    /// Allow the stop and show the person one line.
     AllowNoting(String),
-    /// The agent goes on, with this to work from.
+    /// Block the stop; the agent continues with this reason.
     Block { reason: String },
-    /// The prompt is answered here and does not reach the agent.
+    /// Answer the prompt here; it does not reach the agent.
     Answer { text: String },
-    /// The agent gets to know this; the person is told one line, if there is one to tell.
+    /// Add context for the agent, and optionally show the person one line.
     Tell { context: String, notice: Option<String> },
-    /// The tool is not used.
+    /// Deny the tool call.
     Deny { reason: String },
-    /// The person is asked before the tool is used.
+    /// Ask the person before the tool call.
     Ask { reason: String },
-    /// The run is over; the agent may stop and the person is told one line.
+    /// End the run: allow the stop and show the person one line.
     End { status: Status, notice: String, bell: Bell },
 }
 
-/// Whether the person hears it too.
+/// Whether the end of a run rings the terminal bell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bell {
     #[default]
@@ -32,7 +32,7 @@ pub enum Bell {
 }
 
 impl Verdict {
-    /// An end as the person wants to hear it.
+    /// Sets the bell of an end; other verdicts stay as they are.
     pub fn with_bell(mut self, wanted: Bell) -> Self {
         if let Self::End { bell, .. } = &mut self {
             *bell = wanted;

@@ -1,4 +1,4 @@
-//! Requirements that a person does without for a while: told in every report, and not held for.
+//! Requirements that a person waived for a while: still shown in every report, but they do not hold the agent.
 
 use crate::limits;
 use crate::reason;
@@ -11,7 +11,8 @@ use alloc::vec::Vec;
 
 const LONGEST_WHY: usize = 200;
 
-/// The waiver that counts now, if there is one. It names what reports name, which is on one line and not too long.
+/// Finds the unexpired waiver for a requirement. Waivers store the name as reports show it, cleaned and truncated, so
+/// `name` is normalised before comparing.
 pub fn of<'a>(name: &str, waivers: &'a [Waiver], now_ms: u64) -> Option<&'a Waiver> {
     let mut counting = waivers.iter().filter(|one| now_ms < one.until_ms).peekable();
     counting.peek()?;
@@ -19,12 +20,12 @@ pub fn of<'a>(name: &str, waivers: &'a [Waiver], now_ms: u64) -> Option<&'a Waiv
     counting.find(|one| one.requirement == name)
 }
 
-/// Whether it stands in the way of an end: open, and nobody does without it.
+/// Whether a requirement keeps the run from ending: open and not waived.
 pub fn holds(requirement: &Requirement, waivers: &[Waiver], now_ms: u64) -> bool {
     requirement.is_open() && of(&requirement.name, waivers, now_ms).is_none()
 }
 
-/// What is met needs no waiver; what is waived says so first.
+/// Turns waived requirements that are not met into advisory ones whose summary starts with the waiver.
 pub fn applied(requirements: &[Requirement], waivers: &[Waiver], now_ms: u64) -> Vec<Requirement> {
     let weighed = |one: &Requirement| match of(&one.name, waivers, now_ms) {
         Some(waiver) if !matches!(one.standing, Standing::Met(_)) => {
@@ -40,10 +41,10 @@ fn waived(one: &Requirement, sentence: &str) -> Requirement {
         Standing::Unmet(failure) => {
             Failure { summary: format!("{sentence}; {}", failure.summary), ..failure.clone() }
         }
-        Standing::Unknown(why) => Failure::new(format!("{sentence}; it cannot be told: {why}")),
+        Standing::Unknown(why) => Failure::new(format!("{sentence}; no result: {why}")),
         Standing::Pending(_) | Standing::Met(_) => Failure::new(sentence.into()),
     };
-    // Not met is all that is told of it, or it would not be told.
+    // Advisory requirements are reported only if they are unmet, so a pending or unknown one becomes unmet here.
     let standing = Standing::Unmet(failure);
     Requirement { standing, weight: Weight::Advisory, next: String::new(), ..one.clone() }
 }

@@ -1,4 +1,4 @@
-//! Where somebody asks from.
+//! The context of a search: ralph's home, the project and the redactor.
 
 use ralph_core::redact::Redactor;
 use ralph_core::text;
@@ -7,13 +7,13 @@ use ralph_sys::env::Env;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
-/// Built once for a command and passed on.
+/// Built once per command and passed on.
 #[derive(Debug)]
 pub struct Ground {
     pub home: Home,
-    /// Without symbolic links, where it is there.
+    /// With symbolic links resolved, if it exists.
     pub project: PathBuf,
-    /// Where the agent's client keeps what it remembers of each project.
+    /// The client's configuration directory, which contains its memory of each project.
     client: Option<PathBuf>,
     redactor: Redactor,
 }
@@ -28,19 +28,19 @@ impl Ground {
         }
     }
 
-    /// The project as it is written in records.
+    /// The project's path as records store it.
     pub fn project_name(&self) -> String {
         self.project.display().to_string()
     }
 
-    /// The client's own memory of a project.
+    /// The directory of the client's own memory of a project.
     pub(crate) fn client_memory(&self, project: &Path) -> Option<PathBuf> {
         let plain = |char: char| if char.is_ascii_alphanumeric() { char } else { '-' };
         let slug: String = project.to_str()?.chars().map(plain).collect();
         Some(self.client.as_ref()?.join("projects").join(slug).join("memory"))
     }
 
-    /// Whatever somebody wrote, without what hides, steers or must stay secret.
+    /// Foreign text without hidden characters, control sequences and secrets.
     pub(crate) fn safe(&self, foreign: &[u8]) -> String {
         self.redactor.redact(&text::clean(&String::from_utf8_lossy(foreign)))
     }

@@ -1,4 +1,4 @@
-//! Learnings: what somebody found out and wrote down for whoever comes next. Each is a small Markdown file.
+//! Learnings: notes that people and agents save for later sessions. Each is a small Markdown file.
 
 use crate::ground::Ground;
 use ralph_core::id::RunId;
@@ -11,17 +11,17 @@ pub const LARGEST: usize = 16 * 1024;
 const LONGEST_TITLE: usize = 200;
 const LONGEST_SLUG: usize = 40;
 const LONGEST_ID: usize = 128;
-/// With what stands around the text.
+/// Includes the front matter.
 const LARGEST_FILE: usize = 4 * LARGEST;
 const MOST: usize = 100_000;
 const MOST_PROJECTS: usize = 10_000;
-/// Two that are saved in the same second under the same title.
+/// For learnings that are saved in the same second with the same title.
 const NAME_ATTEMPTS: usize = 100;
 const VERSION: &str = "1";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learning {
-    /// The file's name without its ending.
+    /// The file name without its extension.
     pub id: String,
     pub path: PathBuf,
     pub project: String,
@@ -34,7 +34,7 @@ pub struct Learning {
 #[derive(Clone, Copy, Debug)]
 pub struct Draft<'a> {
     pub text: &'a str,
-    /// The first line of the text, where none is given.
+    /// Defaults to the first line of the text.
     pub title: Option<&'a str>,
     /// The run that it comes from.
     pub run: Option<&'a RunId>,
@@ -49,7 +49,7 @@ pub enum Novelty {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
-    #[error("there is nothing in it")]
+    #[error("the learning is empty")]
     Empty,
     #[error("a learning has at most {LARGEST} bytes, and this one has {0}")]
     TooLong(usize),
@@ -59,7 +59,7 @@ pub enum LearnError {
     File(#[from] FileError),
 }
 
-/// Keeps a learning of the project.
+/// Saves a learning for the project.
 pub fn save(ground: &Ground, draft: &Draft<'_>) -> Result<(Learning, Novelty), LearnError> {
     if draft.text.len() > LARGEST {
         return Err(LearnError::TooLong(draft.text.len()));
@@ -99,10 +99,10 @@ pub fn save(ground: &Ground, draft: &Draft<'_>) -> Result<(Learning, Novelty), L
         }
     }
     let path = directory.join(format!("{stem}.md"));
-    Err(FileError::refused(&path, "there are too many of that name").into())
+    Err(FileError::refused(&path, "too many learnings have this name").into())
 }
 
-/// What was learned in the project, the newest first.
+/// The learnings of the project, newest first.
 pub fn list(ground: &Ground) -> Vec<Learning> {
     let files = files(&ground.home.learnings_of(&ground.project));
     let mut found: Vec<_> = files.iter().filter_map(|path| read(ground, path)).collect();
@@ -119,7 +119,7 @@ pub fn forget(ground: &Ground, id: &str) -> Result<Learning, LearnError> {
     Ok(learning)
 }
 
-/// Where a learning of the project would be; `None` for what cannot be an id.
+/// The path of a learning of the project; `None` if `id` cannot be an id.
 pub(crate) fn path_of(ground: &Ground, id: &str) -> Option<PathBuf> {
     let is_id = !id.is_empty()
         && id.len() <= LONGEST_ID
@@ -127,7 +127,7 @@ pub(crate) fn path_of(ground: &Ground, id: &str) -> Option<PathBuf> {
     is_id.then(|| ground.home.learnings_of(&ground.project).join(format!("{id}.md")))
 }
 
-/// The directories that hold the learnings of projects.
+/// The learning directories of all projects.
 pub(crate) fn directories(ground: &Ground) -> Vec<PathBuf> {
     let root = ground.home.learnings();
     let names = fs::list(&root, MOST_PROJECTS).unwrap_or_default();
@@ -140,7 +140,7 @@ pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect()
 }
 
-/// Whatever is in the file: people may write learnings by hand.
+/// Reads a learning leniently, because people may write the files by hand.
 pub(crate) fn read(ground: &Ground, path: &Path) -> Option<Learning> {
     let id = path.file_stem()?.to_str()?.to_string();
     let bytes = fs::read(path, LARGEST_FILE).ok()?;
@@ -172,7 +172,7 @@ fn written(learning: &Learning) -> String {
     out
 }
 
-/// `key: value` lines between `---` at the very beginning, and what follows them.
+/// Splits a text into the `key: value` lines of its front matter and the body.
 fn front_matter(text: &str) -> (Vec<(&str, &str)>, &str) {
     let Some((front, body)) =
         text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"))
@@ -192,7 +192,7 @@ fn unquoted(value: &str) -> String {
     serde_json::from_str(value).unwrap_or_else(|_| value.to_string())
 }
 
-/// The first line that says something, without the marks of a heading.
+/// The first non-empty line, without heading marks.
 fn heading(ground: &Ground, text: &str) -> String {
     let lines = text.lines().map(|line| line.trim().trim_start_matches('#').trim_start());
     let first = lines.into_iter().find(|line| !line.is_empty()).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The part of ralph that shows what is on record. [`search`] finds it, [`learning`] adds to it.
+//! Search over past runs, learnings and memory: [`search`] finds records, [`learning`] adds some.
 //!
-//! Nothing here is on the way of a hook, and nothing here decides. What is searched is an index of files that others
-//! own: the journals, goals and handoffs of runs, learnings, and the memory that agents keep in a project. It is made
-//! of them whenever somebody asks, as far as they changed, and can be deleted at any time.
+//! No hook uses this crate, and nothing here decides. The search uses an index of files that other parts own: journals,
+//! goals and handoffs of runs, learnings, and the memory that agents keep in a project. Every search first indexes the
+//! files that changed. The index is a cache and can be deleted at any time.
 
 mod ground;
 mod index;

@@ -1,13 +1,13 @@
-//! What can be found.
+//! The records that can be searched.
 
-/// What a record is about.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A run: its goal, how it ended, and what was in its way.
+    /// A run: its goal, how it ended, and its obstacles.
     Run,
-    /// What was kept of a run when its conversation was summed up.
+    /// The handoff that a run's session wrote for the next one.
     Handoff,
-    /// What somebody wrote down with `ralph learn`.
+    /// A learning saved with `ralph learn`.
     Learning,
     /// A section of a file that agents keep as memory.
     Memory,
@@ -30,7 +30,7 @@ impl Kind {
     }
 }
 
-/// One thing to be found, with text that is safe to keep and to show.
+/// A searchable record whose text is safe to store and to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub kind: Kind,

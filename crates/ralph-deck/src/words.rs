@@ -1,14 +1,14 @@
-//! What somebody asks, as an expression that the index understands. Nothing of the question but its letters and digits
-//! gets into it, and those only inside quotes.
+//! Converts a query into an FTS5 expression. Only its letters and digits get into the expression, and only inside
+//! quotes.
 
-/// A question is a few words; what is longer was pasted.
+/// A query is a few words; longer input was pasted and is cut.
 const LONGEST_QUERY: usize = 4 * 1024;
 const MOST_WORDS: usize = 24;
 const LONGEST_WORD: usize = 64;
-/// A shorter beginning fits too much.
+/// A shorter prefix would match too many words.
 const SHORTEST_BEGINNING: usize = 3;
 
-/// Words that stand in every text and tell none from another.
+/// Stop words.
 const COMMON: [&str; 66] = [
     "a", "about", "after", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been",
     "before", "but", "by", "can", "could", "did", "do", "does", "for", "from", "had", "has",
@@ -18,7 +18,7 @@ const COMMON: [&str; 66] = [
     "you", "your",
 ];
 
-/// The words of a question that tell something.
+/// The significant words of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Words(Vec<String>);
 
@@ -33,9 +33,9 @@ impl Words {
                 words.push(word);
             }
         }
-        let telling: Vec<_> =
+        let significant: Vec<_> =
             words.iter().filter(|word| !COMMON.contains(&word.as_str())).cloned().collect();
-        let mut words = if telling.is_empty() { words } else { telling };
+        let mut words = if significant.is_empty() { words } else { significant };
         words.truncate(MOST_WORDS);
         Self(words)
     }
@@ -48,17 +48,17 @@ impl Words {
         self.0.len()
     }
 
-    /// What has every one of them.
+    /// Matches records with all words.
     pub(crate) fn all(&self) -> String {
         self.joined(" AND ")
     }
 
-    /// What has at least one.
+    /// Matches records with at least one word.
     pub(crate) fn any(&self) -> String {
         self.joined(" OR ")
     }
 
-    /// The last word may be the beginning of one.
+    /// The last word also matches as a prefix.
     fn joined(&self, with: &str) -> String {
         let last = self.0.len().saturating_sub(1);
         let quoted = self.0.iter().enumerate().map(|(at, word)| {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_becomes_quoted_words() {
+    fn a_query_becomes_quoted_words() {
         for (query, all) in [
             ("nested quotes", "\"nested\" AND \"quotes\"*"),
             ("why does the parser fail?", "\"parser\" AND \"fail\"*"),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pasted_is_cut() {
+    fn long_queries_are_cut() {
         let many = (0..100_000).map(|number| number.to_string()).collect::<Vec<_>>().join(" ");
         assert_eq!(Words::of(&many).len(), MOST_WORDS);
         let long = "x".repeat(100_000);

@@ -83,7 +83,7 @@ pub fn worst_turn(driving: &Driving, settings: &Settings) -> u64 {
 }
 
 /// The remaining budget of the run or of the day, whichever is less. A spent budget becomes the smallest possible
-/// amount, because the client reads zero as "no limit".
+/// amount, so that it can never be read as "no limit".
 pub fn native_caps(limits: &Limits, spent: Spent, left_today: Option<u64>) -> NativeCaps {
     let left = limits.max_cost_micro_usd.map(|most| most.saturating_sub(spent.micro_usd));
     let least = left.into_iter().chain(left_today).min();

@@ -111,7 +111,10 @@ fn limit(happened: Happened, sky: &Sky<'_>) -> Forecast {
         return park("`wait_for_limits` is off");
     }
     if driving.resumes >= waits.resumes {
-        return park(&format!("already waited for {} of {} limits", driving.resumes, waits.resumes));
+        return park(&format!(
+            "already waited for {} of {} limits",
+            driving.resumes, waits.resumes
+        ));
     }
     let left = waits.limit_ms.saturating_sub(driving.waited_limit_ms);
     let reset = match happened.resets_at_ms {

@@ -1,7 +1,7 @@
-//! What a gate sees of the person's environment: what is named here or by the person, and nothing else.
+//! The environment variables of a gate: those listed here, those that the user names in the policy, and nothing else.
 //!
-//! A list of what is allowed rather than of what is not: the agent's host, its plug-ins and the person's shell put
-//! keys, tokens and switches into variables that nobody can list.
+//! It is a list of allowed names rather than of forbidden ones, because the host, its plug-ins and the user's shell put
+//! keys, tokens and switches into variables that cannot all be listed.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ use ralph_core::policy::Environment;
 
 use ralph_sys::env::{Env, is_secret_name};
 
-/// Who and where: the person, the system, the language.
+/// The user, the system and the language.
 const SYSTEM: &[&str] = &[
     "HOME",
     "LANG",
@@ -35,7 +35,7 @@ const SYSTEM: &[&str] = &[
     "XDG_STATE_HOME",
 ];
 
-/// How to reach the network, where that takes more than a cable.
+/// Proxies and certificates.
 const NETWORK: &[&str] = &[
     "ALL_PROXY",
     "CURL_CA_BUNDLE",
@@ -50,7 +50,7 @@ const NETWORK: &[&str] = &[
     "no_proxy",
 ];
 
-/// Where tools are, keep their things and are told how to build.
+/// Locations of tools and their caches, and build options.
 const TOOLS: &[&str] = &[
     "ANDROID_HOME",
     "ANDROID_SDK_ROOT",
@@ -131,18 +131,18 @@ const TOOLS: &[&str] = &[
     "npm_config_registry",
 ];
 
-/// Families of the same kind. A name among them that sounds like a secret is left out.
+/// Prefixes of further tool variables. Names that look like a secret are left out.
 const FAMILIES: &[&str] =
     &["ASDF_", "GRADLE_", "LC_", "MAVEN_", "MISE_", "NIX_", "POETRY_", "PYENV_", "UV_"];
 
-/// What every gate is told, so that it neither asks nor paints.
+/// Set for every gate, so that it neither prompts nor prints colours.
 const TOLD: &[(&str, &str)] = &[("CI", "true"), ("NO_COLOR", "1"), ("TERM", "dumb")];
 
-/// The gate's own name.
+/// Holds the name of the gate.
 pub const GATE: &str = "RALPH_GATE";
 
-/// Where git finds a repository, its index, objects and configuration. With one of these a gate works on another
-/// repository than the one it is in, so a gate never gets them, even by name.
+/// Variables that tell git where a repository, its index, objects and configuration are. They would make a gate work on
+/// another repository than the one it runs in, so they are never passed, even if the policy names them.
 const LOCATIONS: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_ATTR_SOURCE",
@@ -166,11 +166,11 @@ const LOCATIONS: &[&str] = &[
 ];
 const LOCATION_FAMILIES: &[&str] = &["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
 
-/// What differs between two shells of one person and decides nothing about a result.
+/// Variables that differ between a user's shells and do not affect a result.
 const INDIFFERENT: &[&str] = &["LOGNAME", "SHELL", "TMPDIR", "USER", "XDG_RUNTIME_DIR", GATE];
 
-/// All of a gate's environment, sorted by name. `path` is what `PATH` was when a person approved or started
-/// something; a hook's own may lack half of it.
+/// The complete environment of a gate, sorted by name. `path` is the `PATH` of the terminal in which the user approved
+/// the policy or started the run; the hook's own may be shorter.
 pub fn for_gate(
     env: &Env,
     policy: &Environment,
@@ -199,7 +199,7 @@ pub fn for_gate(
     variables.into_iter().collect()
 }
 
-/// The part of it that may decide how a gate ends, for the key its result is kept under.
+/// The variables that may affect a gate's result. They are part of the key of its cached result.
 pub fn decisive(
     variables: &[(OsString, OsString)],
 ) -> impl Iterator<Item = (&OsStr, &OsStr)> + Clone {
@@ -209,7 +209,7 @@ pub fn decisive(
         .filter(|(name, _)| !INDIFFERENT.iter().any(|indifferent| name == indifferent))
 }
 
-/// Whether this is a variable that leads git elsewhere, which no policy can pass or set.
+/// Whether the variable redirects git to another repository. No policy can pass or set such a variable.
 pub fn is_location(name: &OsStr) -> bool {
     LOCATIONS.iter().any(|location| name == *location) || is_of(name, LOCATION_FAMILIES)
 }
@@ -223,7 +223,7 @@ fn is_of(name: &OsStr, families: &[&str]) -> bool {
     families.iter().any(|family| name.as_encoded_bytes().starts_with(family.as_bytes()))
 }
 
-/// A name with `=` in it would be another variable than it seems.
+/// A name that contains `=` would set another variable.
 fn is_name(name: &OsStr) -> bool {
     !name.is_empty() && !name.as_encoded_bytes().contains(&b'=')
 }
@@ -293,10 +293,10 @@ mod tests {
         ("UV_PUBLISH_TOKEN", "pypi"),
     ];
 
-    /// R-S7c: a gate gets what is on the list; keys of the host and everybody else's are not.
-    /// R-D3a: no variable that leads git to another repository is among it.
+    /// R-S7c: a gate gets the listed variables, but no keys of the host or of any other tool.
+    /// R-D3a: no variable that redirects git to another repository is passed.
     #[test]
-    fn a_gate_sees_what_is_listed_and_nothing_else() {
+    fn a_gate_gets_only_listed_variables() {
         let env = Env::from_pairs(SESSION.iter().copied(), None, Vec::new());
         let variables = for_gate(&env, &policy(&[], &[]), &gate(&[]), None);
         insta::assert_snapshot!(shown(&variables), @"
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_person_names_or_sets_is_passed_but_never_a_place_of_git() {
+    fn named_and_set_variables_are_passed_except_git_locations() {
         let env = Env::from_pairs(SESSION.iter().copied(), None, Vec::new());
         let policy = policy(
             &["OPENAI_API_KEY", "GIT_AUTHOR_NAME", "GIT_DIR", "NOT_SET"],
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_holds_no_name_that_sounds_like_a_secret() {
+    fn no_listed_name_looks_like_a_secret() {
         for name in [SYSTEM, NETWORK, TOOLS].into_iter().flatten() {
             assert!(!is_secret_name(OsStr::new(name)), "{name}");
         }

@@ -1,10 +1,11 @@
-//! Looking ahead in a shell command: where a bracket closes, where a here-document ends.
+//! Looks ahead in a shell command: where a bracket closes and where a here-document ends.
 
 use alloc::string::String;
 use alloc::vec;
 use memchr::memchr;
 
-/// What may be looked at in all, as a multiple of the text: an unclosed bracket is looked for again and again.
+/// Limits the bytes examined in total, as a multiple of the text length. Unclosed brackets would otherwise cause
+/// quadratic work.
 const FUEL_FACTOR: usize = 8;
 
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(super) enum Bracket {
 
 #[derive(Debug)]
 pub(super) struct Heredoc {
-    /// Behind the word that names the end.
+    /// Just past the delimiter word.
     pub(super) after: usize,
     pub(super) line_end: usize,
     pub(super) body: (usize, usize),
@@ -40,8 +41,8 @@ impl<'a> Ahead<'a> {
         self.fuel = self.fuel.saturating_sub(to.saturating_sub(from).max(1));
     }
 
-    /// Where the bracket that opened before `from` closes, or the end of the text. A stack instead of recursion:
-    /// the nesting is the agent's to choose.
+    /// Where the bracket that opened before `from` closes, or the end of the text. Uses a stack instead of recursion,
+    /// because the agent controls the nesting depth.
     pub(super) fn closing(&mut self, from: usize, bracket: Bracket) -> usize {
         let bytes = self.text.as_bytes();
         let mut stack = vec![bracket];
@@ -79,7 +80,7 @@ impl<'a> Ahead<'a> {
                 (Bracket::Round, b'<', Some(b'<')) => {
                     let found = self.heredoc(before, bodies.map(|(_, end)| end));
                     at += 1;
-                    // `$((1 << 2))` has no line that ends it.
+                    // `$((1 << 2))` is not a here-document: no line ends it.
                     if let Some(found) = found.filter(|found| found.is_closed) {
                         let line_end = bodies.map_or(found.line_end, |(line_end, _)| line_end);
                         bodies = Some((line_end, found.end));
@@ -98,7 +99,7 @@ impl<'a> Ahead<'a> {
         self.text.len()
     }
 
-    /// At `<<`. `from` is where the bodies of earlier ones on this line end.
+    /// Parses the here-document whose `<<` is at `at`. `from` is where the bodies of earlier ones on this line end.
     pub(super) fn heredoc(&mut self, at: usize, from: Option<usize>) -> Option<Heredoc> {
         let text = self.text;
         let bytes = text.as_bytes();
@@ -144,7 +145,7 @@ pub(super) fn is_end_of_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')')
 }
 
-/// The next such byte, or the end of the text.
+/// The position of the next such byte, or the end of the text.
 pub(super) fn find(text: &str, from: usize, byte: u8) -> usize {
     let rest = text.as_bytes().get(from..).unwrap_or_default();
     memchr(byte, rest).map_or(text.len(), |found| from + found)

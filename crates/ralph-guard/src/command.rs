@@ -1,4 +1,4 @@
-//! One command: what it is once `sudo`, `env`, `xargs` and the like are taken off, and who judges it.
+//! Judges one simple command: strips wrappers such as `sudo`, `env` and `xargs`, then dispatches by program.
 
 use super::options::Arg;
 use super::place::Touch;
@@ -9,15 +9,15 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// `sudo env nice … rm`: more of them are no honest command.
+/// The most wrappers to strip, as in `sudo env nice … rm`. No honest command has more.
 const MOST_WRAPPERS: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Command<'a> {
-    /// The program, then what it is given.
+    /// The program and its arguments.
     pub(super) args: Vec<Arg<'a>>,
     pub(super) environment: Vec<(String, String)>,
-    /// What it reads from standard input, where that is plain to see.
+    /// Its standard input, if it is known.
     pub(super) input: Option<String>,
 }
 
@@ -62,7 +62,7 @@ fn by_program(
     }
 }
 
-/// Commands that the shell itself carries out.
+/// Commands that the shell itself executes.
 fn builtin(
     program: &str,
     command: &Command<'_>,
@@ -118,7 +118,7 @@ fn builtin(
     None
 }
 
-/// Whoever may look at the key's name and size, but not into it.
+/// Denies programs that would read the key. Those that show only names and sizes are allowed.
 fn reads_key(program: &str, command: &Command<'_>, shell: &Shell<'_>) -> Option<Denied> {
     let args = command.args.get(1..).unwrap_or_default();
     let is_search =
@@ -149,7 +149,7 @@ fn shell_script(command: &Command<'_>, shell: &Shell<'_>) -> Option<Denied> {
     command.input.as_deref().filter(|_| is_fed).and_then(|script| shell.inner(script))
 }
 
-/// What follows a short option, which may stand with others: `-lc script`.
+/// The argument after a short option, which may be combined with others: `-lc script`.
 pub(super) fn after_option<'a>(args: &'a [Arg<'_>], letter: char) -> Option<&'a str> {
     let mut rest = args.iter();
     rest.find(|arg| {
@@ -166,7 +166,7 @@ fn joined(args: &[Arg<'_>]) -> String {
     texts.join(" ")
 }
 
-/// Options with a value, by letter, and how many words come before the command.
+/// For a wrapper: the letters of its options with a value, and how many words come before the wrapped command.
 fn wrapper(program: &str) -> Option<(&'static str, usize)> {
     Some(match program {
         "sudo" => ("ugpCTUDRrth", 0),
@@ -189,7 +189,7 @@ fn wrapper(program: &str) -> Option<(&'static str, usize)> {
     })
 }
 
-/// Takes off what only says how a command is run.
+/// Strips wrappers from the command.
 fn unwrap(command: &mut Command<'_>, shell: &Shell<'_>, feed: &Feed) -> Option<Denied> {
     for _ in 0..MOST_WRAPPERS {
         let program = String::from(name(&command.args.first()?.text));
@@ -234,7 +234,7 @@ fn end_of_options(args: &[Arg<'_>], valued: &str) -> usize {
             break;
         }
         let last = arg.text.chars().last().filter(|_| !arg.text.starts_with("--"));
-        // `-n1` has its value with it, `-n 1` behind it.
+        // `-n1` contains its value; in `-n 1` the next word is the value.
         if last.is_some_and(|letter| valued.contains(letter)) {
             at += 1;
         }
@@ -271,7 +271,7 @@ fn environment_options(
     None
 }
 
-/// Adds what `xargs` reads to the command that it runs.
+/// Adds the paths that `xargs` reads to the command that it runs.
 fn take_feed(command: &mut Command<'_>, options: &[Arg<'_>], feed: &Feed) {
     let mark = options.iter().enumerate().find_map(|(at, option)| match option.text.as_str() {
         "-I" => options.get(at + 1).map(|arg| arg.text.clone()),

@@ -1,4 +1,4 @@
-//! `find`: what it would come upon, and what it does with that.
+//! `find` and `fd`: which guarded paths they would find, and what they would do with them.
 
 use super::Denied;
 use super::command::{self, Command};
@@ -9,8 +9,7 @@ use super::word::Spelling;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What `find` could come upon that matters: things below its roots, and what is guarded and has a name that it
-/// looks for.
+/// The paths that `find` may find: anything below its roots, and guarded paths whose names it searches for.
 pub(super) fn found(args: &[Arg<'_>], shell: &Shell<'_>) -> Vec<Spelling> {
     let start = args
         .iter()
@@ -38,7 +37,7 @@ pub(super) fn found(args: &[Arg<'_>], shell: &Shell<'_>) -> Vec<Spelling> {
     out
 }
 
-/// The names that are looked for; nothing where other conditions make it impossible to say what is found.
+/// The names that are searched for; `None` if other conditions make the result unpredictable.
 fn names(expression: &[Arg<'_>]) -> Option<Vec<Spelling>> {
     let mut names = Vec::new();
     let mut rest = expression.iter();
@@ -57,7 +56,7 @@ fn names(expression: &[Arg<'_>]) -> Option<Vec<Spelling>> {
     Some(names)
 }
 
-/// `find` matches quoted wildcards itself.
+/// Makes quoted wildcards active, because `find` expands them itself.
 fn wild(spelling: &Spelling) -> Spelling {
     Spelling { text: spelling.plain(), is_open: spelling.is_open }
 }
@@ -88,7 +87,7 @@ pub(super) fn judge(args: &[Arg<'_>], shell: &Shell<'_>) -> Option<Denied> {
     None
 }
 
-/// `fd`, which gives what it finds to a command at its end.
+/// `fd`, which passes its results to the command at the end of its arguments.
 pub(super) fn runs(args: &[Arg<'_>], shell: &Shell<'_>) -> Option<Denied> {
     let is_mark =
         |arg: &Arg<'_>| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");

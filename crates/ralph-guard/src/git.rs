@@ -1,4 +1,4 @@
-//! Git, where it passes by its hooks, hides changes, or touches checkpoints (R-S8b).
+//! Git commands that skip hooks, hide changes, or touch checkpoints (R-S8b).
 
 use super::command::Command;
 use super::options::{Arg, parse};
@@ -62,7 +62,7 @@ fn is_hooks_path(setting: &str) -> bool {
         .is_some_and(|key| key.eq_ignore_ascii_case("core.hookspath"))
 }
 
-/// Anything but looking, in a work tree that is ralph's home.
+/// Denies every command but read-only ones in a work tree that is ralph's home.
 fn in_home(subcommand: &str, elsewhere: &[Spelling], shell: &Shell<'_>) -> Option<Denied> {
     let is_looking = matches!(
         subcommand,
@@ -107,7 +107,7 @@ fn files(
             if subcommand != "clean" {
                 return writes::judge(subcommand, args, shell);
             }
-            // Only what git does not know goes, and that is not the policy.
+            // Only untracked files are removed, and the policy is tracked.
             let mut found = options.operands.iter().map(|arg| &arg.spellings);
             found.find_map(|spellings| {
                 shell
@@ -124,7 +124,7 @@ fn is_ralphs(what: What) -> bool {
     matches!(what, What::Home | What::Key)
 }
 
-/// A patch names the files that it changes.
+/// Judges the files that a patch changes.
 pub(super) fn patched(diff: &str, shell: &Shell<'_>, how: &str) -> Option<Denied> {
     diff.lines().find_map(|line| {
         let path = [
@@ -195,7 +195,7 @@ fn tricks(
     }
 }
 
-/// The option that leaves the hooks out, if there is one. `-n` means that for `commit` alone.
+/// The option that skips the hooks, if there is one. `-n` means that only for `commit`.
 fn unverified<'a>(subcommand: &str, args: &'a [Arg<'_>]) -> Option<&'a str> {
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
@@ -217,7 +217,7 @@ fn unverified<'a>(subcommand: &str, args: &'a [Arg<'_>]) -> Option<&'a str> {
         for (at, letter) in letters.char_indices() {
             match letter {
                 'n' if subcommand == "commit" => return Some("-n"),
-                // The rest of the word, or the next one, is its value.
+                // The rest of the word, or the next word, is its value.
                 'm' | 'F' | 'C' | 'c' | 't' | 'o' | 's' | 'X'
                     if !(letter == 's' && subcommand != "rebase") =>
                 {
@@ -237,7 +237,7 @@ fn unverified<'a>(subcommand: &str, args: &'a [Arg<'_>]) -> Option<&'a str> {
     None
 }
 
-/// Reading the setting is fine.
+/// Denies changes to `core.hooksPath`. Reading it is allowed.
 fn config(args: &[Arg<'_>]) -> Option<Denied> {
     let at = args.iter().position(|arg| is_hooks_path(&arg.text))?;
     let before = args.get(..at).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A shell command as tokens: quotes, escapes, expansions, here-documents, redirections. Enough of the grammar
-//! to know which words are commands and which are text; nothing is executed and nothing fails.
+//! Tokenizes a shell command: quotes, escapes, expansions, here-documents, redirections. Covers enough of the grammar
+//! to distinguish commands from text. Nothing is executed, and no input is an error.
 
 use super::ahead::{self, Ahead, Bracket, find};
 use alloc::borrow::ToOwned;
@@ -17,7 +17,7 @@ pub(super) enum Token<'a> {
         body: &'a str,
         is_expanded: bool,
     },
-    /// `;`, a line break, `&&`, `||`, `&`: what follows is another command.
+    /// `;`, a line break, `&&`, `||` or `&`: the next command follows.
     Next,
     Pipe,
     Open,
@@ -39,7 +39,7 @@ pub(super) struct Word<'a> {
 
 #[derive(Clone, Debug)]
 pub(super) enum Part<'a> {
-    /// Unquoted: `~`, braces and wildcards mean something.
+    /// Unquoted: `~`, braces and wildcards are active.
     Bare(String),
     Quoted(String),
     Variable {
@@ -48,12 +48,12 @@ pub(super) enum Part<'a> {
     },
     /// The command in `$(…)`, backticks, `<(…)` or `>(…)`.
     Substitution(&'a str),
-    /// Text that only the shell knows.
+    /// Text that is known only at run time.
     Unknown,
 }
 
 impl Word<'_> {
-    /// The text, if no part of it depends on anything.
+    /// The text, if it is a single literal part.
     pub(super) fn plain(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [Part::Bare(text) | Part::Quoted(text)] => Some(text),
@@ -120,7 +120,7 @@ impl<'a> Lexer<'a> {
         Some(Token::Open)
     }
 
-    /// At `<` or `>`. Nothing where a descriptor is only copied.
+    /// Parses the redirection at `<` or `>`. `None` if it only duplicates a descriptor.
     fn redirect(&mut self) -> Option<Token<'a>> {
         let is_write = self.byte(0) == Some(b'>');
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
@@ -168,7 +168,7 @@ impl<'a> Lexer<'a> {
             match byte {
                 b' ' | b'\t' | b'\r' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b')' => break,
                 b'(' => {
-                    // `name=(…)`: a list, not a command.
+                    // `name=(…)` is an array, not a command.
                     if !matches!(word.parts.last(), Some(Part::Bare(text)) if text.ends_with('=')) {
                         break;
                     }
@@ -310,7 +310,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `$'…'`, after the quote.
+    /// Parses the rest of `$'…'` after the opening quote.
     fn escapes(&mut self) -> String {
         let mut out = String::new();
         loop {
@@ -354,7 +354,7 @@ impl<'a> Lexer<'a> {
         char::from_u32(value)
     }
 
-    /// From after a bracket to its end; the position moves behind it.
+    /// The text from here to the closing bracket. The position moves past the bracket.
     fn bracketed(&mut self) -> &'a str {
         let from = self.at;
         let end = self.ahead.closing(from, Bracket::Round);
@@ -411,7 +411,7 @@ enum Quoting {
     Double,
 }
 
-/// What stands in `${…}`.
+/// Parses the content of `${…}`.
 fn parameter(inner: &str) -> Part<'_> {
     let length =
         inner.bytes().take_while(|byte| *byte == b'_' || byte.is_ascii_alphanumeric()).count();

@@ -1,12 +1,13 @@
-//! What an agent may not touch while a run holds it, seen before the tool runs: ralph's home, the sealed policy,
-//! protected files, the settings that call ralph, git's hooks, and the commands that are a person's.
+//! Judges an agent's tool calls before they run. During a run, the agent must not touch ralph's home, the sealed policy,
+//! protected files, the settings that make the host call ralph, git's hooks, or commands reserved for people.
 //!
-//! A seat belt, not a sandbox. An agent can always write a program that writes the file; the seal and the
-//! journal's chain notice that later (R-S4a). So a doubt is no objection: rather miss a trick than stop honest
-//! work. Symbolic links are not followed, since nothing here reads a disk: give [`Ground`] every spelling of a path.
+//! This is a safety net, not a sandbox. An agent can always write a program that writes the file; the seal and the
+//! journal's hash chain detect that later (R-S4a). So a doubtful call is allowed: missing a trick is better than blocking
+//! honest work. Symbolic links are not followed, because nothing here reads the disk: pass every spelling of a path in
+//! [`GuardContext`].
 //!
-//! Putting a protected file back with `git checkout` or `git restore` is fine: what it came to is compared with
-//! the seal anyway, and an agent that undoes its own edit should not be held up.
+//! Restoring a protected file with `git checkout` or `git restore` is allowed. The result is compared with the seal
+//! anyway, and an agent must be able to undo its own edit.
 #![no_std]
 
 extern crate alloc;
@@ -32,29 +33,29 @@ mod writes;
 use alloc::string::String;
 use serde_json::value::RawValue;
 
-/// What is guarded, and from where the agent looks at it. Paths are absolute.
+/// What is guarded, and where the agent's shell is. Paths are absolute.
 #[derive(Clone, Copy)]
 pub struct Ground<'a> {
-    /// Where ralph keeps its state, in every spelling that leads there.
+    /// Ralph's home, in every spelling that leads to it.
     pub ralph_homes: &'a [&'a str],
-    /// Where in it the agent says how far it is. What it writes there is a claim, and no claim counts as evidence.
+    /// Directories in it where the agent may record its progress. Such records are claims, never evidence.
     pub claims: &'a [&'a str],
     pub user_home: Option<&'a str>,
     pub project: &'a str,
-    /// Where the agent's shell stands.
+    /// The working directory of the agent's shell.
     pub cwd: &'a str,
-    /// Files, or directories with all that is in them, that decide whether the host still calls ralph.
+    /// Files, or directories with everything in them, that control whether the host still calls ralph.
     pub settings: &'a [&'a str],
     pub policy_files: &'a [&'a str],
-    /// Asked about paths below the project, with `/` between names. A wildcard of the agent's is asked about as it
-    /// is written, a directory that goes as a whole also as `directory/_`.
+    /// Called with paths relative to the project, separated by `/`. The agent's wildcards are passed as they are written.
+    /// A directory that would be removed as a whole is also passed as `directory/_`.
     pub is_protected: &'a dyn Fn(&str) -> bool,
     pub scope: Scope,
 }
 
 impl core::fmt::Debug for Ground<'_> {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.debug_struct("Ground")
+        out.debug_struct("GuardContext")
             .field("ralph_homes", &self.ralph_homes)
             .field("project", &self.project)
             .field("cwd", &self.cwd)
@@ -63,14 +64,15 @@ impl core::fmt::Debug for Ground<'_> {
     }
 }
 
+/// How much is guarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// No run holds this session: only ralph's home and the given settings are guarded.
+    /// This session has no run: only ralph's home and the given settings are guarded.
     HomeOnly,
     Run,
 }
 
-/// A tool that is about to run.
+/// A tool call that is about to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     pub tool: &'a str,
@@ -80,21 +82,21 @@ pub struct Call<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
     pub what: What,
-    /// What, why, and what to do instead.
+    /// For the agent: what was denied, why, and what to do instead.
     pub reason: String,
 }
 
-/// What the agent was about to touch: a closed set.
+/// What the agent was about to touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Ralph's own files.
     Home,
-    /// What seals the cache; not even to be read.
+    /// The key that seals the cache. It must not even be read.
     Key,
     Settings,
     Policy,
     Protected,
-    /// Git's hooks, passed by.
+    /// Skipping git's hooks.
     GitHooks,
     /// Changes hidden from git.
     Hidden,
@@ -102,7 +104,7 @@ pub enum What {
     Refs,
     /// A command or variable that loosens ralph's hold.
     Loosening,
-    /// Words put into a person's mouth.
+    /// A command that only a person may give.
     Channel,
 }
 
@@ -136,7 +138,7 @@ impl What {
     }
 }
 
-/// Whether this call is to be denied, and why; `None` where there is nothing to object to.
+/// Why this call must be denied; `None` if it is allowed.
 pub fn judge(call: &Call<'_>, ground: &Ground<'_>) -> Option<Denied> {
     tool::judge(call, ground)
 }

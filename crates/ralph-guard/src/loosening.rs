@@ -1,4 +1,5 @@
-//! What loosens ralph's hold without touching a file: its own commands, its variables, the person's channel.
+//! Denies commands and variables that loosen ralph's hold without touching a file: ralph's own commands, its variables,
+//! and commands reserved for people.
 
 use super::command::{Command, name};
 use super::options::Arg;
@@ -7,10 +8,10 @@ use super::wording::denied;
 use super::{Denied, Ground, Scope, What};
 use alloc::format;
 
-/// Stands in an environment that was emptied: `env -i`.
+/// Marks an environment that was cleared with `env -i`.
 pub(super) const CLEARED: &str = "-";
 
-/// A variable that is set for this shell and all that it starts.
+/// Judges setting a variable for this shell and everything it starts.
 pub(super) fn variable(name: &str, value: &str, ground: &Ground<'_>) -> Option<Denied> {
     if ground.scope == Scope::HomeOnly {
         return None;
@@ -36,12 +37,12 @@ fn is_home(value: &str, ground: &Ground<'_>) -> bool {
     ground.ralph_homes.iter().any(|home| *home == value || tilde.as_deref() == Some(home))
 }
 
-/// A variable that is taken away.
+/// Judges unsetting a variable.
 pub(super) fn forgotten(how: &str, name: &str, ground: &Ground<'_>) -> Option<Denied> {
     (name == "CLAUDECODE" && ground.scope == Scope::Run).then(|| denied(What::Loosening, how, name))
 }
 
-/// The variables that are set for one command.
+/// Judges the variables that are set for one command.
 pub(super) fn environment(
     program: &str,
     command: &Command<'_>,
@@ -51,7 +52,7 @@ pub(super) fn environment(
         return None;
     }
     let argument = command.args.get(1).map_or("", |arg| arg.text.as_str());
-    // Without hooks to install, nothing is passed by.
+    // `HUSKY=0 npm ci` only skips the installation of hooks.
     let is_install = matches!(program, "npm" | "pnpm" | "yarn" | "bun")
         && matches!(
             argument,
@@ -73,7 +74,7 @@ pub(super) fn environment(
     None
 }
 
-/// `ralph …` from the agent's shell. What only looks, asks or waits is the agent's to use.
+/// Judges `ralph …` in the agent's shell. The agent may use commands that only show, ask or wait.
 pub(super) fn ralph(args: &[Arg<'_>]) -> Option<Denied> {
     let has = |option: &str| args.iter().any(|arg| arg.text == option);
     if has("--help") || has("-h") || has("--dry-run") {
@@ -82,7 +83,7 @@ pub(super) fn ralph(args: &[Arg<'_>]) -> Option<Denied> {
     let mut operands =
         args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-'));
     let command = match operands.next()? {
-        // Its own commands are those of a run.
+        // Its subcommands include those of a run, which are judged below.
         "orchestrator" => match operands.next()? {
             "approve" => return Some(denied(What::Loosening, "ralph orchestrator approve", "")),
             command => command,
@@ -90,7 +91,7 @@ pub(super) fn ralph(args: &[Arg<'_>]) -> Option<Denied> {
         command => command,
     };
     let is_loosening = match command {
-        // `hook` answers for the host: what is piped into it counts as said by the person.
+        // `hook` trusts its input: a prompt piped into it would count as typed by a person.
         "cancel" | "pause" | "resume" | "trust" | "uninstall" | "init" | "hook" | "tell"
         | "waive" | "limits" => true,
         "start" => has("--no-gates"),
@@ -107,7 +108,7 @@ pub(super) fn ralph(args: &[Arg<'_>]) -> Option<Denied> {
     })
 }
 
-/// `claude …` from the agent's shell: a session of its own speaks with a person's voice.
+/// Judges `claude …` in the agent's shell: the prompts of such a session would count as typed by a person.
 pub(super) fn client(command: &Command<'_>) -> Option<Denied> {
     let args = command.args.get(1..).unwrap_or_default();
     let first = args.iter().map(|arg| arg.text.as_str()).find(|text| !text.starts_with('-'));
@@ -138,7 +139,7 @@ pub(super) fn client(command: &Command<'_>) -> Option<Denied> {
     resumes.map(|option| denied(What::Channel, &format!("claude {}", option.text), ""))
 }
 
-/// The command in `/ralph:cancel …`, if it is for people only.
+/// The command name in `/ralph:cancel …`, if only a person may give it.
 pub(super) fn persons(text: &str) -> Option<&str> {
     let typed = text.strip_prefix('/')?;
     let name = typed.split(char::is_whitespace).next()?;
@@ -172,7 +173,7 @@ pub(super) fn is_persons(command: &str) -> bool {
     }
 }
 
-/// Whether a command looks for ralph's processes.
+/// Whether a command searches for ralph's processes.
 pub(super) fn seeks_ralph(program: &str, args: &[Arg<'_>]) -> bool {
     matches!(name(program), "pgrep" | "pidof" | "grep")
         && args.iter().any(|arg| is_ralph(&arg.text))

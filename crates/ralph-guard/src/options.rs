@@ -1,4 +1,4 @@
-//! The arguments of a command, taken apart as most programs do it.
+//! Parses the arguments of a command by the usual conventions.
 
 use super::word::{Spelling, Values};
 use alloc::string::String;
@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 /// One argument of a command.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arg<'a> {
-    /// What the program reads, as far as that is known.
+    /// The text that the program would get, as far as it is known.
     pub(super) text: String,
     pub(super) spellings: Vec<Spelling>,
-    /// The commands in it whose output becomes part of it.
+    /// Command substitutions in it.
     pub(super) commands: Vec<&'a str>,
 }
 
@@ -19,7 +19,7 @@ impl Arg<'_> {
         Self { text: text.into(), spellings: alloc::vec![Spelling::of(text)], commands: Vec::new() }
     }
 
-    /// What follows a prefix such as `of=`, with `~` meaning what it does at a word's beginning.
+    /// The spellings after a prefix such as `of=`. A leading `~` is expanded.
     pub(super) fn after(&self, prefix: &str, values: &dyn Values) -> Vec<Spelling> {
         let rest = self.spellings.iter().filter_map(|spelling| {
             let rest = spelling.text.strip_prefix(prefix)?;
@@ -34,10 +34,10 @@ impl Arg<'_> {
     }
 }
 
-/// Options apart from what they are applied to.
+/// Parsed options and operands.
 #[derive(Debug, Default)]
 pub(super) struct Options<'a> {
-    /// The letters of short options, those with a value too.
+    /// The letters of short options, including those with a value.
     pub(super) letters: String,
     pub(super) long: Vec<&'a str>,
     pub(super) values: Vec<(&'a str, Vec<Spelling>)>,
@@ -59,7 +59,7 @@ impl Options<'_> {
     }
 }
 
-/// `valued` are the names of options that a value follows: `t` for `-t x` and `-tx`, `output` for `--output x`.
+/// `valued` lists the options that take a value: `t` for `-t x` and `-tx`, `output` for `--output x`.
 pub(super) fn parse<'a>(
     args: &'a [Arg<'a>],
     valued: &[&'a str],

@@ -1,4 +1,4 @@
-//! Paths without a file system: what a spelling in a directory leads to, and whether that is guarded.
+//! Resolves paths without a file system: where a spelling leads from a directory, and whether that is guarded.
 
 use super::word::{Spelling, unescaped};
 use super::{Ground, Scope, What};
@@ -10,18 +10,20 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     components: Vec<String>,
-    /// Something below it, nobody knows what.
+    /// Stands for an unknown path below it.
     is_open: bool,
 }
 
+/// How a command uses a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
     Write,
-    /// Whatever is below goes along.
+    /// Removes or moves it with everything below.
     Remove,
     Read,
 }
 
+/// Where a path is relative to a guarded one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Relation {
     Apart,
@@ -37,11 +39,11 @@ impl Place {
         place
     }
 
-    /// Where a spelling leads from `directory`; nothing if that is not known.
+    /// Where a spelling leads from `directory`; `None` if that is unknown.
     pub(super) fn of(spelling: &Spelling, directory: Option<&Self>) -> Option<Self> {
         let mut text = spelling.text.as_str();
         if spelling.is_open {
-            // `~/.ralph$x` may be a neighbour: only whole components are known.
+            // `~/.ralph$x` may be a sibling of `~/.ralph`: only complete components are known.
             text = text.get(..text.rfind('/')?.max(1))?;
         }
         if text.is_empty() {
@@ -82,7 +84,7 @@ impl Place {
         let mut theirs = guarded.split('/').filter(|name| !name.is_empty()).peekable();
         loop {
             match (mine.next(), theirs.next()) {
-                // `**/cache` goes into directories, not into a file that a star would match.
+                // In `**/cache` the stars match directories only, not a guarded file.
                 (Some(pattern), Some(_))
                     if is_star(pattern) && mine.peek().is_some() && theirs.peek().is_none() =>
                 {
@@ -107,7 +109,7 @@ impl Place {
     }
 }
 
-/// A file below a place for claims, named without wildcards: they could mean more than that.
+/// Whether it is a file in a directory for claims, spelled without wildcards, which could match other files too.
 fn is_claim(place: &Place, ground: &Ground<'_>) -> bool {
     let is_plain = |name: &String| !name.contains(['*', '?', '[', '{']);
     !place.is_open
@@ -115,7 +117,7 @@ fn is_claim(place: &Place, ground: &Ground<'_>) -> bool {
         && ground.claims.iter().any(|claims| place.relation(claims) == Relation::Below)
 }
 
-/// What touching this place would harm.
+/// What is guarded at this path against this kind of use.
 pub(super) fn guarded(place: &Place, touch: Touch, ground: &Ground<'_>) -> Option<What> {
     for home in ground.ralph_homes {
         let relation = place.relation(home);
@@ -148,7 +150,7 @@ pub(super) fn guarded(place: &Place, touch: Touch, ground: &Ground<'_>) -> Optio
         return Some(What::GitHooks);
     }
     let is_protected = !place.is_open && (ground.is_protected)(&path)
-        // `tests/**` matches what is in the directory, not the directory.
+        // `tests/**` matches files in the directory, not the directory itself.
         || (place.is_open || touch == Touch::Remove) && (ground.is_protected)(&alloc::format!("{path}/_"));
     is_protected.then_some(What::Protected)
 }
@@ -165,7 +167,7 @@ fn is_star(pattern: &str) -> bool {
     matches!(pattern, "*" | "**")
 }
 
-/// A wildcard that is written to means more than the key.
+/// For writes, a wildcard does not count: it means more files than the key.
 fn is_key(place: &Place, home: &str, touch: Touch) -> bool {
     let depth = home.split('/').filter(|name| !name.is_empty()).count();
     match place.components.get(depth..) {
@@ -176,7 +178,7 @@ fn is_key(place: &Place, home: &str, touch: Touch) -> bool {
     }
 }
 
-/// A name against a pattern, as the shell compares them: a leading dot has to be written out.
+/// Matches a name against a pattern as the shell does: a leading dot must be matched explicitly.
 pub(super) fn is_match(pattern: &str, name: &str) -> bool {
     if pattern == name {
         return true;
@@ -184,7 +186,7 @@ pub(super) fn is_match(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') && !pattern.starts_with("\\.") {
         return false;
     }
-    // A longer name does not exist, and the comparison takes time by the product of both lengths.
+    // Longer names do not exist, and matching takes time proportional to the product of both lengths.
     if pattern.len() > 512 || name.len() > 512 {
         return false;
     }
@@ -218,7 +220,7 @@ pub(super) fn is_match(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Where the pattern goes on if what stands at `at` matches this character.
+/// The next position in the pattern, if the element at `at` matches this character.
 fn one(pattern: &[char], at: usize, char: char) -> Option<usize> {
     match pattern.get(at)? {
         '?' => Some(at + 1),
@@ -251,8 +253,7 @@ fn class(pattern: &[char], at: usize, char: char) -> Option<usize> {
     (is_in != is_negated).then_some(close + 1)
 }
 
-/// Everything guarded that is at or below this place and whose name is like one of these; without names, whatever
-/// there is.
+/// All guarded paths at or below this one whose names match one of `names`; all of them if `names` is empty.
 pub(super) fn guarded_below(
     place: &Place,
     names: &[Spelling],

@@ -1,7 +1,7 @@
-//! The first, cheap look at a shell command: nearly all are nothing that the guard could object to.
+//! A cheap first scan of a shell command. Nearly all commands contain nothing that the guard could object to.
 
-/// Whether the command has to be read closely: it names a program that changes something, writes to a file, or is
-/// spelled so that this look could miss it.
+/// Whether the command must be parsed: it names a program that changes something, writes to a file, or is spelled in a
+/// way that could hide either from this scan.
 pub(super) fn is_worth_reading(command: &str) -> bool {
     let bytes = command.as_bytes();
     let mut at = 0;
@@ -39,7 +39,7 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// Behind `>`: not another descriptor, not the void.
+/// Whether the target after `>` is a file: not another descriptor and not `/dev/null`.
 fn is_file(rest: &[u8]) -> bool {
     if let [b'&', b'0'..=b'9' | b'-', ..] = rest {
         return false;
@@ -55,7 +55,7 @@ fn is_telling(word: &[u8]) -> bool {
         || word.windows(5).any(|window| window.eq_ignore_ascii_case(b"ralph"))
 }
 
-/// Programs that change something and words that matter to the guard, sorted.
+/// Programs that change something, and other words that matter to the guard. Sorted.
 const TELLING: &[&str] = &[
     "--no-verify",
     "-delete",
@@ -143,12 +143,12 @@ mod tests {
     use super::{TELLING, is_worth_reading};
 
     #[test]
-    fn what_is_searched_is_sorted() {
+    fn the_word_list_is_sorted() {
         assert!(TELLING.is_sorted());
     }
 
     #[test]
-    fn only_what_could_matter_is_read_closely() {
+    fn only_relevant_commands_are_parsed() {
         for command in [
             "ls -la",
             "git status --short && git diff HEAD~1 -- src",

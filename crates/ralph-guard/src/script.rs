@@ -1,5 +1,5 @@
-//! Short programs in other languages, given on the command line or as a here-document: whether a call in them that
-//! writes is given the name of a guarded file, literally or by a variable that was set to it.
+//! Short programs in other languages, passed on the command line or as a here-document. Detects calls that write to a
+//! guarded file, whose name is given literally or by a variable that was assigned it.
 
 use super::Denied;
 use super::command::{Command, after_option};
@@ -11,10 +11,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// A program with more strings than this is no one-liner.
+/// The most string literals to examine. A program with more is not a one-liner.
 const MOST_LITERALS: usize = 2048;
 
-/// How far around a name its call is looked for.
+/// How many bytes around a name are searched for its call.
 const REACH: usize = 512;
 
 pub(super) fn judge(program: &str, command: &Command<'_>, shell: &Shell<'_>) -> Option<Denied> {
@@ -48,7 +48,7 @@ pub(super) fn judge(program: &str, command: &Command<'_>, shell: &Shell<'_>) -> 
     look(script, program, shell)
 }
 
-/// A string of the program and where it stands, quotes included.
+/// A string literal of the program and its position, including the quotes.
 struct Literal<'a> {
     text: &'a str,
     from: usize,
@@ -66,7 +66,7 @@ fn look(script: &str, program: &str, shell: &Shell<'_>) -> Option<Denied> {
             return Some(found);
         }
         let Some(found) = leads_to(&literal, is_homely, (program, shell)) else { continue };
-        // `print > "file"`; within brackets it compares.
+        // `print > "file"`. Within brackets `>` is a comparison.
         let is_redirected =
             program.ends_with("awk") && calls.len() == 1 && before.trim_end().ends_with('>');
         if is_redirected
@@ -86,7 +86,7 @@ fn look(script: &str, program: &str, shell: &Shell<'_>) -> Option<Denied> {
     None
 }
 
-/// What would be objected to if this string were written to as a file.
+/// The objection to writing to the file that this string names.
 fn leads_to(
     literal: &Literal<'_>,
     is_homely: bool,
@@ -231,7 +231,7 @@ fn writes(call: &str) -> bool {
     ) || matches!(call, "File.write" | "File.delete" | "IO.write" | "FileUtils.mv" | "Bun.write")
 }
 
-/// Whether what stands there is given to a call that writes, or such a method is called on it.
+/// Whether the text at this position is an argument of a call that writes, or such a method is called on it.
 fn is_written(script: &str, (from, to): (usize, usize)) -> bool {
     let before = script.get(..from).unwrap_or_default();
     let after = script.get(to..).unwrap_or_default();
@@ -246,13 +246,13 @@ fn is_written(script: &str, (from, to): (usize, usize)) -> bool {
     opens && has_mode(before, &after) || has_method(&after)
 }
 
-/// `"x".replace("ralph.toml", …)` works on text.
+/// Whether the call works on text rather than files, such as `"x".replace("ralph.toml", …)`.
 fn is_text(call: &str) -> bool {
     method(call) == "replace" && !call.starts_with("os.")
         || method(call) == "link" && call.len() > "os.link".len()
 }
 
-/// `, "w")` behind the name, or `">", ` before it.
+/// Whether a file mode for writing follows the name, as in `, "w")`, or precedes it, as in `">", `.
 fn has_mode(before: &str, after: &str) -> bool {
     let end = after.find(')').unwrap_or(after.len());
     // The brackets of `expanduser(…)` close before the mode.
@@ -275,7 +275,7 @@ fn has_mode(before: &str, after: &str) -> bool {
     }
 }
 
-/// `.write_text(` behind the name, or behind a path that the name begins: `home / ".ralph" / "off"`.
+/// Whether a method such as `.write_text(` follows the name, or a path that begins with it: `home / ".ralph" / "off"`.
 fn has_method(after: &str) -> bool {
     let mut chain = after.trim_start_matches([')', ' ']);
     while let Some(next) = chain.strip_prefix('/') {
@@ -308,7 +308,7 @@ fn has_method(after: &str) -> bool {
     called || opened
 }
 
-/// The variable that the string before this place is assigned to.
+/// The variable that the string after `before` is assigned to.
 fn assigned(before: &str) -> Option<&str> {
     let line = before.rsplit(['\n', ';']).next().unwrap_or_default();
     let (left, right) = line.split_once('=')?;

@@ -1,4 +1,4 @@
-//! Which of a tool's inputs say what it would touch.
+//! Extracts from a tool's input what the tool would touch. Tool names are those of Claude Code.
 
 use super::loosening::{is_persons, persons};
 use super::place::Touch;
@@ -13,10 +13,10 @@ use core::cell::Cell;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// No command that anybody reads is longer.
+/// Longer commands are judged by their beginning.
 const LONGEST_COMMAND: usize = 2 << 20;
 
-/// The inputs that matter, each unparsed: a surprise in one does not void the others.
+/// The relevant inputs, unparsed, so that an unexpected type in one does not affect the others.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Input<'a> {
@@ -44,9 +44,9 @@ enum Kind {
     Shell,
     Writes,
     Reads,
-    /// Starts or feeds a conversation.
+    /// Starts a conversation or sends a message to one.
     Speaks,
-    /// A tool of somebody's server, named so that it changes files.
+    /// A tool of an MCP server. Its name suggests whether it changes files.
     Foreign,
 }
 
@@ -103,7 +103,7 @@ fn string(field: Option<&RawValue>) -> Option<Cow<'_, str>> {
     let raw = field?.get();
     match serde_json::from_str(raw) {
         Ok(Text(text)) => Some(text),
-        // Half of a surrogate pair is no text, and no reason to look away.
+        // An unpaired surrogate is not valid text, but the rest must still be judged.
         Err(_) if raw.starts_with('"') => {
             let whole = raw.replace("\\ud", "\\u00d").replace("\\uD", "\\u00d");
             serde_json::from_str(&whole).ok().map(|text: String| Cow::Owned(text))
@@ -130,7 +130,7 @@ fn file((path, touch): (&str, Touch), tool: &str, ground: &Ground<'_>) -> Option
     Shell::new(ground, &Cell::new(BUDGET)).object(touch, &[spelling], tool)
 }
 
-/// A skill is named, a prompt is typed: either may be a command of a person's (R-S6b).
+/// A skill or a prompt may be a command that only a person may give (R-S6b).
 fn speech(input: &Input<'_>, tool: &str, ground: &Ground<'_>) -> Option<Denied> {
     if ground.scope == Scope::HomeOnly {
         return None;

@@ -1,5 +1,5 @@
-//! Goes through a shell script command by command, as the shell would, and keeps in mind where it stands and what
-//! variables hold. Whatever is not plain to see is unknown, and nothing is objected to what is unknown.
+//! Walks through a shell script command by command, as the shell would, and tracks the working directory and the
+//! variables. Anything that cannot be derived from the text is unknown, and unknown paths are never objected to.
 
 use super::ahead::{Ahead, Bracket, closing_backtick};
 use super::command::{self, Command};
@@ -14,18 +14,18 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-/// Scripts in scripts: `bash -c "bash -c …"`.
+/// The deepest nesting of scripts, as in `bash -c "bash -c …"`.
 const DEEPEST: usize = 8;
 
-/// Subshells in subshells; further in, a `cd` counts for what follows too.
+/// The deepest nesting of subshells. Beyond it, a `cd` also affects commands after the subshell.
 const MOST_FRAMES: usize = 64;
 
 const MOST_VARIABLES: usize = 64;
 
-/// How many words and operators are looked at in all. Long commands are long texts, each a word.
+/// How many tokens are examined in total. Long commands usually contain long texts, each of which is one token.
 pub(super) const BUDGET: u32 = 50_000;
 
-/// What a longer command prints is not plain to see.
+/// The output of a longer command counts as unknown.
 const LONGEST_PRINTED: usize = 4096;
 
 /// The state of a shell.
@@ -39,14 +39,14 @@ pub(super) struct Shell<'g> {
     depth: usize,
 }
 
-/// What comes down a pipe.
+/// What the commands before a pipe produce.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Feed {
     pub(super) paths: Vec<Spelling>,
     pub(super) text: Option<String>,
-    /// The commands so far speak of checkpoints.
+    /// A command so far mentions `refs/ralph`.
     pub(super) is_about_refs: bool,
-    /// They look for ralph's processes.
+    /// A command so far searches for ralph's processes.
     pub(super) is_about_processes: bool,
 }
 
@@ -70,7 +70,7 @@ impl<'g> Shell<'g> {
         Self { ground, budget, directory, left: Vec::new(), variables: Vec::new(), depth: 0 }
     }
 
-    /// The first objection to touching what these spellings lead to.
+    /// The first objection to using the paths that these spellings lead to.
     pub(super) fn object(&self, touch: Touch, spellings: &[Spelling], how: &str) -> Option<Denied> {
         spellings.iter().find_map(|spelling| {
             let place = Place::of(spelling, self.directory.as_ref())?;
@@ -79,18 +79,18 @@ impl<'g> Shell<'g> {
         })
     }
 
-    /// A shell within this one; nothing where that goes too far.
+    /// A shell nested in this one; `None` if the nesting is too deep.
     pub(super) fn deeper(&self) -> Option<Self> {
         let depth = self.depth + 1;
         (depth < DEEPEST).then(|| Self { depth, ..self.clone() })
     }
 
-    /// A script that a command of this shell runs in a shell of its own.
+    /// Judges a script that a command of this shell runs in a new shell.
     pub(super) fn inner(&self, script: &str) -> Option<Denied> {
         walk(script, &mut self.deeper()?)
     }
 
-    /// A script that runs in this very shell.
+    /// Judges a script that runs in this shell itself.
     pub(super) fn here(&mut self, script: &str) -> Option<Denied> {
         self.depth += 1;
         let found = walk(script, self);
@@ -287,7 +287,7 @@ fn run(simple: &Simple<'_>, shell: &mut Shell<'_>, feed: &mut Feed) -> Option<De
         return Some(found);
     }
     let mut args: Vec<Arg<'_>> = simple.words.iter().map(|word| argument(word, shell)).collect();
-    // In `[[ a > b ]]` it compares.
+    // In `[[ a > b ]]` the operator is a comparison.
     if args.first().is_none_or(|first| first.text != "[[") {
         for (direction, target) in &simple.redirects {
             let (touch, how) = match direction {
@@ -318,7 +318,7 @@ fn run(simple: &Simple<'_>, shell: &mut Shell<'_>, feed: &mut Feed) -> Option<De
     }
     let input = input(simple, shell).or_else(|| feed.text.take());
     let next = down_the_pipe(&args, input.as_deref(), (shell, feed));
-    // `$tool -rf x`: the words come from somewhere else.
+    // `$tool -rf x`: the variable contains several words.
     if let Some(first) = args.first_mut().filter(|first| first.text.contains(' ')) {
         let script = core::mem::take(&mut first.text);
         let rest: Vec<&str> = args.iter().skip(1).map(|arg| arg.text.as_str()).collect();
@@ -330,7 +330,7 @@ fn run(simple: &Simple<'_>, shell: &mut Shell<'_>, feed: &mut Feed) -> Option<De
     found
 }
 
-/// Commands within the words of a command.
+/// Judges command substitutions within the words of a command.
 fn nested(simple: &Simple<'_>, shell: &Shell<'_>) -> Option<Denied> {
     let words = simple.words.iter().chain(simple.assignments.iter().map(|(_, word)| word));
     for word in words.chain(simple.redirects.iter().map(|(_, word)| word)) {
@@ -346,7 +346,7 @@ fn nested(simple: &Simple<'_>, shell: &Shell<'_>) -> Option<Denied> {
     bodies.into_iter().find_map(|(body, _)| expanded(body, shell))
 }
 
-/// `$(…)` and backticks in a here-document are run while it is read.
+/// Judges `$(…)` and backticks in a here-document, which the shell runs when it expands it.
 fn expanded(body: &str, shell: &Shell<'_>) -> Option<Denied> {
     let mut ahead = Ahead::new(body);
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! What a word of a shell command comes to: every spelling that braces, variables and loops give it, with
-//! wildcards left in.
+//! Expands a word of a shell command: all spellings that result from braces, variables and loops, with wildcards left
+//! in place.
 
 use super::lexer::{Lexer, Part, Token, Word};
 use alloc::borrow::ToOwned;
@@ -7,30 +7,30 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A longer word is no path.
+/// A longer word is not a path.
 const LONGEST: usize = 4096;
 
-/// No path is put together from more pieces.
+/// No real path consists of more parts.
 const MOST_PARTS: usize = 256;
 
-/// Braces multiply.
+/// The most spellings of a word. Braces multiply them.
 const MOST: usize = 64;
 
-/// `${A:-${B:-…}}` may go on.
+/// The deepest nesting of defaults, as in `${A:-${B:-…}}`.
 const DEEPEST: usize = 4;
 
-/// A pattern as the shell has it: `*`, `?` and `[` are wildcards unless `\` stands before them.
+/// A shell pattern: `*`, `?` and `[` are wildcards unless a `\` precedes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spelling {
     pub(super) text: String,
-    /// More may follow that only the shell knows.
+    /// An unknown rest may follow.
     pub(super) is_open: bool,
 }
 
-/// Where the values that words mention come from.
+/// Provides the values that words refer to.
 pub(super) trait Values {
     fn variable(&self, name: &str) -> Option<Vec<Spelling>>;
-    /// What a command in `$(…)` prints, if that is plain to see.
+    /// The output of a command in `$(…)`, if it is known.
     fn printed(&self, command: &str) -> Option<Vec<Spelling>>;
     fn home_of(&self, user: &str) -> Option<String>;
 }
@@ -40,7 +40,7 @@ impl Spelling {
         Self { text: escaped(text), is_open: false }
     }
 
-    /// As a program would see it if the wildcards matched nothing.
+    /// The argument that a program would get if the wildcards matched nothing.
     pub(super) fn plain(&self) -> String {
         unescaped(&self.text)
     }
@@ -84,7 +84,7 @@ fn unknown() -> Vec<Spelling> {
     vec![Spelling { text: String::new(), is_open: true }]
 }
 
-/// Behind something unknown nothing is known.
+/// Appends every alternative to every spelling. After an unknown part, everything is unknown.
 fn product(before: &[Spelling], after: &[Spelling]) -> Vec<Spelling> {
     let mut out = Vec::new();
     for left in before {
@@ -125,7 +125,7 @@ fn bare(text: &str, is_first: bool, values: &dyn Values) -> Vec<Spelling> {
         .collect()
 }
 
-/// `a{b,c}d` is `abd acd`; braces without a comma stay.
+/// Expands `a{b,c}d` to `abd` and `acd`. Braces without a comma stay.
 fn braces(text: &str) -> Vec<String> {
     let mut done = Vec::new();
     let mut todo = vec![text.to_owned()];
@@ -171,7 +171,7 @@ fn first_brace(text: &str) -> Option<(usize, Vec<usize>, usize)> {
     None
 }
 
-/// What a program reads, as far as it is known; words that depend on something are in it with what is known of them.
+/// The argument that a program would get, as far as it is known. Unknown parts are left out.
 pub(super) fn literal(word: &Word<'_>, values: &dyn Values) -> String {
     let mut out = String::new();
     for part in &word.parts {

@@ -1,14 +1,14 @@
-//! What the agent is told when a call is denied.
+//! The reasons that an agent gets for denied calls.
 
 use super::{Denied, What};
 use alloc::format;
 use alloc::string::String;
 use ralph_core::text;
 
-/// Enough for a path; whatever is longer says no more.
+/// Longer paths and commands are shortened.
 const LONGEST: usize = 120;
 
-/// `how` is a tool, command or operator of ours to name, `on` the agent's text.
+/// `how` is the tool, command or operator; `on` is text from the agent, possibly empty.
 pub(super) fn denied(what: What, how: &str, on: &str) -> Denied {
     let how = shown(how);
     let on = shown(on);
@@ -20,49 +20,49 @@ pub(super) fn denied(what: What, how: &str, on: &str) -> Denied {
 fn because(what: What) -> (&'static str, &'static str) {
     match what {
         What::Home => (
-            "ralph's own files are there, and only ralph writes them",
-            "Its logs may be read. A run ends by what its gates find, not by these files",
+            "it contains ralph's own files, which only ralph may write",
+            "You may read its logs. The gates decide how a run ends, not these files",
         ),
         What::Key => (
-            "the key seals what ralph measured, and nobody else reads it",
-            "Nothing that the gates ask for needs it. `ralph why` explains every decision",
+            "this key seals ralph's measurements, and only ralph may read it",
+            "No gate requires it. `ralph why` explains every decision",
         ),
         What::Settings => (
-            "these settings decide whether ralph is called, and a run depends on them",
-            "If they have to change, run `ralph ask \"…\"`: a person decides that",
+            "these settings control whether ralph is called, and the run depends on them",
+            "If they must change, run `ralph ask \"…\"`: a person decides",
         ),
         What::Policy => (
-            "the policy is sealed while a run is held to it",
-            "Meet the gates as they are. If one of them is wrong, run `ralph ask \"…\"` and say why",
+            "the policy is sealed during a run",
+            "Satisfy the gates as they are. If one is wrong, run `ralph ask \"…\"` and explain why",
         ),
         What::Protected => (
-            "the policy protects this path while the run lasts",
-            "Change the code, not what it is measured by. If it has to change, run `ralph ask \"…\"`",
+            "the policy protects this path during the run",
+            "Change the code, not the files that measure it. If this file must change, run `ralph ask \"…\"`",
         ),
         What::GitHooks => (
-            "git's hooks are part of what this work has to pass",
-            "Let the hooks run and mend what they find. If one is broken, run `ralph ask \"…\"`",
+            "the work must pass git's hooks",
+            "Let the hooks run and fix what they report. If one is broken, run `ralph ask \"…\"`",
         ),
         What::Hidden => (
-            "it hides changes from git, and ralph looks at all of them",
-            "Leave the index to show what there is, or put the file back with `git restore`",
+            "it hides changes from git, and ralph checks all changes",
+            "Leave the index flags alone, or restore the file with `git restore`",
         ),
         What::Refs => (
-            "the checkpoints of this run are kept there",
-            "They may be read. `ralph checkpoint list` shows them",
+            "the checkpoints of this run are stored there",
+            "You may read them. `ralph checkpoint list` shows them",
         ),
         What::Loosening => (
-            "only a person may loosen what holds this session",
-            "Go on with the work. If only a person can decide, run `ralph ask \"…\"`; to wait for something, `ralph wait`; if a requirement is wrong, `ralph dispute`",
+            "only a person may loosen ralph's hold on this session",
+            "Continue the work. If only a person can decide, run `ralph ask \"…\"`; to wait for something, `ralph wait`; if a requirement is wrong, `ralph dispute`",
         ),
         What::Channel => (
-            "this command is a person's to type",
-            "If you think that it is needed, run `ralph ask \"…\"` and say why",
+            "only a person may run this command",
+            "If you think it is needed, run `ralph ask \"…\"` and explain why",
         ),
     }
 }
 
-/// The agent's text in backticks: clean, short, without a backtick that would end them.
+/// Text from the agent, safe to show in backticks: without control characters and backticks, and short.
 fn shown(foreign: &str) -> String {
     text::line(foreign, LONGEST).replace('`', "'")
 }

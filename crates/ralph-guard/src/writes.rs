@@ -1,4 +1,4 @@
-//! Programs that change files, and which of their arguments they change.
+//! Programs that change files, and which of their arguments are the changed files.
 
 use super::options::{Arg, Options, parse};
 use super::place::{Place, Touch, guarded};
@@ -106,7 +106,7 @@ fn sources<'a, 'b>(options: &'b Options<'a>) -> &'b [&'a Arg<'a>] {
     }
 }
 
-/// The last operand, or the directory that an option names, and what the sources will be called there.
+/// Judges the target (the last operand, or the directory given by an option) and the resulting paths in it.
 fn onto(options: &Options<'_>, how: &str, shell: &Shell<'_>) -> Option<Denied> {
     let named = options.values_of(&["t", "target-directory"]);
     let (targets, sources) = match options.operands.split_last() {
@@ -117,7 +117,7 @@ fn onto(options: &Options<'_>, how: &str, shell: &Shell<'_>) -> Option<Denied> {
         Some((_, [])) | None => return None,
         Some((last, sources)) => (last.spellings.clone(), sources),
     };
-    // `host:path` is somewhere else.
+    // `host:path` is on another machine.
     let is_remote = |target: &Spelling| matches!(how, "scp" | "rsync") && target.text.contains(':');
     let targets: Vec<Spelling> = targets.into_iter().filter(|target| !is_remote(target)).collect();
     let touch = if options.long.iter().any(|name| name.starts_with("delete")) {
@@ -148,7 +148,7 @@ fn onto(options: &Options<'_>, how: &str, shell: &Shell<'_>) -> Option<Denied> {
     None
 }
 
-/// A copy of the whole home has the key in it.
+/// Denies copies of ralph's whole home, because they include the key.
 fn takes_key(options: &Options<'_>, how: &str, shell: &Shell<'_>) -> Option<Denied> {
     let is_deep = options.has("rRa", "recursive") || options.has_long("archive");
     let sources = sources(options).iter().filter(|_| is_deep);
@@ -162,7 +162,7 @@ fn takes_key(options: &Options<'_>, how: &str, shell: &Shell<'_>) -> Option<Deni
     })
 }
 
-/// A link to ralph's files is a side door to them.
+/// Denies links to ralph's files, through which they could be written.
 fn aliases(options: &Options<'_>, how: &str, shell: &Shell<'_>) -> Option<Denied> {
     options.operands.iter().find_map(|arg| {
         shell
@@ -194,7 +194,7 @@ fn unpacks(args: &[Arg<'_>], shell: &Shell<'_>) -> Option<Denied> {
     })
 }
 
-/// Editors of streams that change the file itself when told to.
+/// Stream editors with an option to change the file in place.
 fn in_place(program: &str, args: &[Arg<'_>], shell: &Shell<'_>) -> Option<Denied> {
     let script_letters = match program {
         "sed" | "gsed" => "ef",
@@ -219,11 +219,11 @@ fn in_place(program: &str, args: &[Arg<'_>], shell: &Shell<'_>) -> Option<Denied
             Some(letters) if !letters.is_empty() && !program.ends_with("awk") => {
                 for (at, letter) in letters.char_indices() {
                     if letter == 'i' {
-                        // The rest names the backup; with `perl -pie` too.
+                        // The rest is the suffix of the backup, even in `perl -pie`.
                         is_in_place = true;
                         break;
                     }
-                    // A library or directory is named: `-Mstrict`, `-rjson`.
+                    // The rest is a library or a directory: `-Mstrict`, `-rjson`.
                     if matches!(letter, 'M' | 'm' | 'I' | 'F' | 'x')
                         || letter == 'r' && program == "ruby"
                     {
@@ -244,7 +244,7 @@ fn in_place(program: &str, args: &[Arg<'_>], shell: &Shell<'_>) -> Option<Denied
     if !is_in_place {
         return None;
     }
-    // BSD has the backup's suffix in a word of its own: `sed -i '' script file`.
+    // On BSD the backup suffix is a separate word: `sed -i '' script file`.
     let mut skipped = usize::from(!has_script);
     skipped += usize::from(files.first().is_some_and(|first| first.text.is_empty()));
     let how: String = alloc::format!("{program} -i");

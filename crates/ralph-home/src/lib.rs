@@ -4,6 +4,7 @@ pub mod faults;
 pub mod journal;
 pub mod ledger;
 pub mod paths;
+pub mod run_process;
 pub mod session_pointer;
 pub mod store;
 pub mod world;

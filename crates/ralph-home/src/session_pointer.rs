@@ -1,6 +1,8 @@
 //! The file `sessions/<session>`, which names the run that owns a session. Every stop looks for it first.
 
+use crate::faults::{self, Fault, Kind};
 use crate::paths::Home;
+use crate::world::World;
 use ralph_core::id::{RunId, SessionId};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability, FileError, Lock, LockError};
@@ -78,4 +80,12 @@ pub fn point(home: &Home, session: &SessionId, pointer: &Pointer) -> Result<(), 
     }
     let bytes = serde_json::to_vec(pointer).unwrap_or_default();
     fs::replace(&path, &bytes, Durability::Synced)
+}
+
+/// Marks the session's run as ended. A failure is recorded as a fault, since the run itself has ended either way.
+pub fn end_session(world: &World, session: &SessionId, run: &RunId) {
+    if let Err(error) = end(&world.home, session, run, &world.deadline()) {
+        let fault = Fault::new(Kind::File, &faults::describe(&error)).of_session(session);
+        faults::record(&world.home, &fault);
+    }
 }

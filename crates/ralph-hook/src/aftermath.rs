@@ -6,7 +6,7 @@ use crate::sources::Told;
 use crate::{notify, orchestrator, sources, stages, surroundings};
 use ralph_core::decide::Decision;
 use ralph_core::event::Stop;
-use ralph_core::id::{RunId, SessionId};
+use ralph_core::id::SessionId;
 use ralph_core::record::{Change, Decided, Entry, Outcome, Rule, Run, VERSION};
 use ralph_core::source::loop_file;
 use ralph_core::status::Status;
@@ -53,7 +53,7 @@ pub fn of(world: &World, session: &SessionId, before: &Opened, decision: &Decisi
                 | Status::Overridden
                 | Status::Crashed => None,
             };
-            forget(world, session, &run.id);
+            session_pointer::end_session(world, session, &run.id);
             let update = told(decision, before.state.iteration);
             view(world, session, &View::of(before, before.state.iteration, decision))
                 .and(stages::view(world, session, run, decision))
@@ -87,14 +87,6 @@ fn told(decision: &Decision, iteration: u32) -> Told<'_> {
 /// A rehearsal writes nothing: the agent reads `progress.txt`, so it must contain only real events.
 fn progress(world: &World, write: impl FnOnce() -> Result<(), FileError>) -> Result<(), FileError> {
     if world.env.is_rehearsal() { Ok(()) } else { write() }
-}
-
-/// Marks the session's pointer as ended, so that the run no longer holds the session.
-pub fn forget(world: &World, session: &SessionId, run: &RunId) {
-    if let Err(error) = session_pointer::end(&world.home, session, run, &world.deadline()) {
-        let fault = Fault::new(Kind::File, &faults::describe(&error)).of_session(session);
-        faults::record(&world.home, &fault);
-    }
 }
 
 /// Records a decision about a session that only files hold.

@@ -11,6 +11,7 @@ use ralph_core::run::Phase;
 use ralph_core::status::Status;
 use ralph_core::text;
 use ralph_home::paths::Home;
+use ralph_home::run_process;
 use ralph_home::session_pointer::{self, Ended, HolderError, Pointer};
 use ralph_home::store::{self, Opened, Step, StoreError, Transaction};
 use ralph_lists::lists::ListError;
@@ -73,7 +74,9 @@ pub enum ControlError {
     NoneWaits,
     #[error("several runs of this project are paused or orphaned: {}", names.join(", "))]
     ManyWait { names: Vec<String> },
-    #[error("run `{run}` is cancelled and its session is free, but its journal could not be written")]
+    #[error(
+        "run `{run}` is cancelled and its session is free, but its journal could not be written"
+    )]
     HalfCancelled { run: RunId, source: StoreError },
     #[error("run `{run}` was cancelled, but `{}` does not reflect it", path.display())]
     NotCancelled { run: String, path: PathBuf },
@@ -150,9 +153,9 @@ pub(crate) fn change(
 /// The phase now. A run whose owner, or runner, is gone counts as orphaned even if no stop has recorded that yet.
 pub fn phase(home: &Home, opened: &Opened) -> Phase {
     let gone = if opened.run.drive.is_some() {
-        crate::driven::runner(home, &opened.run.id).is_none()
+        run_process::runner(home, &opened.run.id).is_none()
     } else {
-        let owner = crate::surroundings::owner_of(opened, clock::now_ms(), None);
+        let owner = run_process::owner_of(opened, clock::now_ms(), None);
         owner == ralph_core::facts::Owner::Gone
     };
     match opened.state.phase {

@@ -12,12 +12,13 @@ use ralph_core::record::{Change, Move, Process, VERSION};
 use ralph_core::run::Phase;
 use ralph_core::verdict::Verdict;
 use ralph_home::paths::Home;
+use ralph_home::run_process;
 use ralph_home::session_pointer::{self, Ended, HolderError, Pointer};
 use ralph_home::store::{self, Opened, Step, StoreError};
 use ralph_home::world::World;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability, FileError, Lock, LockError};
-use ralph_sys::owner::{self, Alive};
+use ralph_sys::owner;
 use std::time::Duration;
 
 const LARGEST: usize = 256;
@@ -52,7 +53,10 @@ pub fn take(home: &Home, run: &RunId) -> Result<Reins, DrivenError> {
     let lock = match fs::lock(&paths.runner_lock(), &Deadline::after(PATIENCE)) {
         Ok(lock) => lock,
         Err(LockError::Busy { .. }) => {
-            return Err(DrivenError::Driven { run: run.clone(), by: runner(home, run) });
+            return Err(DrivenError::Driven {
+                run: run.clone(),
+                by: run_process::runner(home, run),
+            });
         }
         Err(LockError::File(error)) => return Err(error.into()),
     };
@@ -62,19 +66,14 @@ pub fn take(home: &Home, run: &RunId) -> Result<Reins, DrivenError> {
     Ok(Reins { _lock: lock })
 }
 
-/// The runner process of the run, if one is alive.
-pub fn runner(home: &Home, run: &RunId) -> Option<Process> {
-    let bytes = fs::read_opt(&home.run(run).runner(), LARGEST).ok().flatten()?;
-    let process: Process = serde_json::from_slice::<Option<Process>>(&bytes).ok().flatten()?;
-    (owner::is_alive(&process) == Alive::Yes).then_some(process)
-}
-
 /// Whether a runner answers the session's stops itself, so that command hooks must stay out.
 pub fn is_answered(world: &World, session: Option<&SessionId>) -> bool {
     let Some(named) = world.env.driven().and_then(|run| RunId::parse(&run)) else { return false };
     let Some(session) = session else { return false };
     match session_pointer::pointer(&world.home, session) {
-        Ok(Some(Pointer { run, .. })) => run == named && runner(&world.home, &run).is_some(),
+        Ok(Some(Pointer { run, .. })) => {
+            run == named && run_process::runner(&world.home, &run).is_some()
+        }
         Ok(None) | Err(_) => false,
     }
 }

@@ -2,7 +2,8 @@
 
 use ralph_core::event::Stop;
 use ralph_core::facts::{Delivery, Queued};
-use ralph_core::record::{Asked, Mark, Observed};
+use ralph_core::mark::Mark;
+use ralph_core::record::{Asked, Observed};
 use ralph_core::run::State;
 use ralph_home::world::World;
 use ralph_host::claude::transcript::{self, LastAssistant};

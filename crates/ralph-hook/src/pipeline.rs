@@ -6,7 +6,7 @@
 use crate::held::{self, Scene};
 use crate::prompts::Spoken;
 use crate::session_owner::{self, SessionOwner};
-use crate::{aftermath, agents, driven, heard, prompts, sessions, surroundings, tools};
+use crate::{agents, driven, heard, prompts, sessions, surroundings, tools};
 use ralph_core::event::{Event, Stop, StopFailure};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::Change;
@@ -110,7 +110,7 @@ fn on_failure(world: &World, failure: &StopFailure) -> Verdict {
 fn let_go(world: &World, session: &SessionId, run: &RunId, error: &StoreError) -> Verdict {
     surroundings::trouble(world, run, error);
     if let StoreError::NoSuchRun(_) = error {
-        aftermath::forget(world, session, run);
+        ralph_home::session_pointer::end_session(world, session, run);
     }
     Verdict::AllowNoting(format!(
         "ralph: run {run} let the agent stop without a verdict: {}",

@@ -1,4 +1,4 @@
-//! A copy of ralph's home for one session: what is decided there is decided for real, and changes nothing.
+//! Copies ralph's home for one session. Decisions made in the copy are the real ones, but change nothing in the original.
 
 use std::path::{Path, PathBuf};
 
@@ -10,30 +10,30 @@ use ralph_home::paths::Home;
 use ralph_home::session_pointer::{self, Ended};
 use ralph_sys::fs::{self, Durability, FileError, Kind};
 
-/// The journal has the largest file there is.
+/// Limit for one file; the journal is the largest.
 const LARGEST_FILE: usize = 256 * 1024 * 1024;
-/// Of everything together.
+/// Limit for all files together.
 const LARGEST: usize = 512 * 1024 * 1024;
 const MOST_FILES: usize = 20_000;
 const DEEPEST: usize = 8;
-/// Results of gates are found out again where they are not copied.
+/// Limit for gate results. Gates without a copied result run again.
 const LARGEST_CACHE: usize = 64 * 1024 * 1024;
 const MOST_RESULTS: usize = 4_096;
 
-/// Of a run's directory; the rest are locks, logs and what can be made again.
+/// Files to copy from the directory of a run. The rest are locks, logs and files that can be recreated.
 const OF_A_RUN: [&str; 5] = ["run.json", "journal.jsonl", "state.json", "count", "goal.txt"];
-/// Of a shadow repository that keeps the checkpoints itself: all but the objects, which are read where they are.
+/// Entries to copy from a shadow repository that stores the checkpoints itself. Its objects are read in place.
 const OF_A_SHADOW: [&str; 5] = ["HEAD", "config", "info", "packed-refs", "refs"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum RehearsalError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("`{}` holds more than can be copied", .0.display())]
+    #[error("`{}` is too large or too deep to copy", .0.display())]
     TooMuch(PathBuf),
 }
 
-/// Copies what decisions about a session look at. `root` is new, and whoever made it removes it.
+/// Copies everything that decisions about a session read. `root` must not exist yet; the caller removes it.
 pub fn copy(from: &Home, session: &SessionId, root: &Path) -> Result<Home, RehearsalError> {
     let to = Home::new(root.to_owned());
     fs::create_dir(root)?;
@@ -52,13 +52,13 @@ pub fn copy(from: &Home, session: &SessionId, root: &Path) -> Result<Home, Rehea
     for (original, place) in places {
         copying.any(&original, &place, DEEPEST)?;
     }
-    // Only the copy is asked: whoever finds the file garbled puts it aside.
+    // Reads the copy, not the original: reading a garbled pointer quarantines it.
     if let Ok(Some(pointer)) = session_pointer::pointer(&to, session) {
         of_run(from, &to, &pointer.run, &mut copying)?;
     }
     let mut results = Copying { files: MOST_RESULTS, bytes: LARGEST_CACHE };
     for part in ["gates", "history", "stat"] {
-        // What does not fit is found out again.
+        // Results that do not fit are computed again.
         drop(results.any(&from.cache().join(part), &to.cache().join(part), DEEPEST));
     }
     Ok(to)
@@ -77,7 +77,7 @@ fn of_run(
     }
     copying.any(&from.tombstone(run.as_str()), &to.tombstone(run.as_str()), 0)?;
     let (original, place) = (original.shadow(), place.shadow());
-    // Where the project's repository keeps the checkpoints, a shadow is made anew.
+    // If the project's repository stores the checkpoints, the shadow is created again.
     let keeper = fs::read_opt(&original.join(KEEPER), LARGEST_FILE)?;
     if keeper.is_some_and(|keeper| keeper.is_empty()) {
         for name in OF_A_SHADOW {
@@ -89,19 +89,19 @@ fn of_run(
     Ok(())
 }
 
-/// What may still be copied.
+/// The remaining budget of a copy.
 struct Copying {
     files: usize,
     bytes: usize,
 }
 
 impl Copying {
-    /// A file, or a directory with what is in it. What is missing, or neither, is left out.
+    /// Copies a file, or a directory recursively. Missing and special files are skipped.
     fn any(&mut self, from: &Path, to: &Path, deep: usize) -> Result<(), RehearsalError> {
         match fs::stat_link(from).map(|stat| stat.kind) {
             Some(Kind::File) => self.file(from, to),
             Some(Kind::Directory) => self.directory(from, to, deep),
-            // A link may lead anywhere, and would be written through.
+            // The target is copied, not the link: a write through the link would change the original.
             Some(Kind::Symlink) if fs::stat(from).is_some_and(|stat| stat.kind == Kind::File) => {
                 self.file(from, to)
             }
@@ -130,12 +130,12 @@ impl Copying {
     }
 }
 
-/// Whether anything holds the session.
+/// What holds a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     ByRun,
     ByFiles,
-    /// By a run that has ended.
+    /// A run held it, but has ended.
     NoLonger,
     No,
 }
@@ -149,7 +149,7 @@ pub fn held(home: &Home, session: &SessionId) -> Held {
     }
 }
 
-/// What was decided about the session so far; `None` when nobody knows it.
+/// The decisions about the session; `None` if it is unknown.
 pub fn history(home: &Home, session: &SessionId) -> Option<History> {
     overview::history(home, Some(session.as_str())).ok().flatten()
 }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_session_needs_is_copied() {
+    fn only_files_of_the_session_are_copied() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path().join("home"));
         let session = SessionId::parse("s1").unwrap();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_is_refused() {
+    fn too_deep_directories_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path().join("home"));
         let session = SessionId::parse("s1").unwrap();
@@ -254,7 +254,7 @@ mod tests {
         let deep = home.state(&session).join("1/2/3/4/5/6/7/8");
         assert_eq!(
             error.to_string(),
-            format!("`{}` holds more than can be copied", deep.display())
+            format!("`{}` is too large or too deep to copy", deep.display())
         );
     }
 }

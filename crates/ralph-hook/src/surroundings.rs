@@ -8,9 +8,10 @@ use ralph_core::decide::Decision;
 use ralph_core::event::{Stop, Trouble};
 use ralph_core::facts::{Cap, Facts, Off, Owner, Prompt, Trust};
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::mark::Mark;
 use ralph_core::reason::Telling;
 use ralph_core::record::{
-    Change, Decided, Delivered, Entry, Mark, Observed, Origin, Outcome, Process, Run,
+    Change, Decided, Delivered, Entry, Observed, Origin, Outcome, Process, Run,
 };
 use ralph_core::redact::Redactor;
 use ralph_core::run::{Memory, Phase, State};
@@ -21,6 +22,7 @@ use ralph_home::faults::{self, Fault, Kind, describe};
 use ralph_home::journal;
 use ralph_home::store::{self, Opened, Step, StoreError};
 use ralph_home::world::{Driven, World};
+use ralph_home::{run_process, session_pointer};
 use ralph_lists::lists;
 use ralph_policy::trust;
 use ralph_sys::clock;
@@ -29,9 +31,6 @@ use ralph_sys::owner::{self, Alive};
 use ralph_sys::tail::{self, Window};
 use std::ops::ControlFlow;
 use std::path::Path;
-
-/// A run without a known process counts as orphaned after this much silence.
-pub const SILENCE_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// How many consecutive blocks files alone may cause when the host sends no prompt id to tell stops apart.
 const MOST_IN_A_ROW: u32 = 25;
@@ -46,7 +45,7 @@ pub fn facts(world: &World, stop: &Stop, opened: &Opened, sight: &Sight) -> Fact
     let now_ms = clock::now_ms();
     let facts = Facts {
         off: off(world, opened.run.id.as_str()),
-        owner: owner_of(opened, now_ms, process(world)),
+        owner: run_process::owner_of(opened, now_ms, process(world)),
         delivery: sight.delivery,
         trouble: api_error(stop, sight),
         trust: approval(world, &opened.run),
@@ -146,21 +145,6 @@ pub fn off(world: &World, id: &str) -> Option<Off> {
     }
 }
 
-/// Whether the process that owns the run still exists.
-pub fn owner_of(opened: &Opened, now_ms: u64, caller: Option<Process>) -> Owner {
-    match (opened.state.process, caller) {
-        (Some(known), Some(caller)) if known == caller => Owner::Present,
-        (Some(known), _) => match owner::is_alive(&known) {
-            Alive::Yes | Alive::Unknown => Owner::Present,
-            Alive::No => Owner::Gone,
-        },
-        (None, None) if now_ms.saturating_sub(opened.state.last_seen_ms) > SILENCE_MS => {
-            Owner::Gone
-        }
-        (None, None | Some(_)) => Owner::Present,
-    }
-}
-
 fn process(world: &World) -> Option<Process> {
     owner::mark(world.env.claude_pid()?)
 }
@@ -206,7 +190,7 @@ pub fn overridden(world: &World, session: &SessionId, run: &RunId) -> Result<boo
         }
     })?;
     if let Some(run) = &ended {
-        crate::aftermath::forget(world, session, &run.id);
+        session_pointer::end_session(world, session, &run.id);
         // The reply to this event cannot ring the bell.
         let _bell = notify::about(world, run, Status::Overridden, &how);
     }

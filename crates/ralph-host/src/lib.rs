@@ -1,4 +1,5 @@
-//! The edge towards coding agents: their bytes become an [`Event`], a [`Verdict`] becomes their bytes.
+//! The wire formats of coding agents: parses a host's hook payload into an [`Event`] and renders a [`Verdict`] as the
+//! host's answer. Knowledge about one host's formats belongs here and nowhere else.
 #![no_std]
 
 extern crate alloc;
@@ -12,23 +13,24 @@ use alloc::vec::Vec;
 use ralph_core::event::{Event, Occasion};
 use ralph_core::verdict::Verdict;
 
+/// A coding agent's program that calls ralph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host {
     Claude,
 }
 
-/// How a block is put into words that the host understands.
+/// How a block is reported to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Exit 2, the reason on stderr, `{}` on stdout.
     Exit2,
-    /// `additionalContext`: goes on without calling it an error.
+    /// `additionalContext`: the agent continues, and the host shows no error.
     Context,
     /// One `{"decision":"block"}` object.
     Json,
 }
 
-/// Exactly what the host gets to see.
+/// The exact output of a hook process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     pub stdout: Vec<u8>,
@@ -36,7 +38,7 @@ pub struct Reply {
     pub exit: u8,
 }
 
-/// Input that is no event at all. Says where it broke, never what it held.
+/// Input that is not an event. `why` says where parsing failed and never quotes the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
     pub why: String,

@@ -1,4 +1,4 @@
-//! Hooks into an agent's settings and out again, and the doctor that checks them.
+//! Installs ralph's hooks into an agent's settings, removes them again, and checks the whole setup (`ralph doctor`).
 
 pub mod doctor;
 pub mod install;

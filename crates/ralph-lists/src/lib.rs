@@ -1,4 +1,4 @@
-//! Feature lists, plans and task lists: reading, editing, importing.
+//! Feature lists, plans and task lists: reading, editing, and importing those of other tools.
 
 pub mod features;
 pub mod import;

@@ -1,5 +1,6 @@
-//! Feature lists and plans of a run: what was sealed at its start, ticked as the files are now. A file that is being
-//! written at this very moment counts as it was when it could last be read.
+//! Feature lists and plans of a run: the items sealed at its start, with the ticks of the current files.
+//!
+//! While a file cannot be read, for example because it is just being written, its last readable version counts.
 
 use crate::loop_directory;
 use crate::plan::{self, Compared};
@@ -18,32 +19,32 @@ use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// At how many stops in a row a list may be unreadable before that is held for.
+/// The number of consecutive stops after which an unreadable list holds the agent.
 const PATIENCE: u32 = 3;
 
-/// A list that a run is to be held to.
+/// The file of a list that a run has to complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     pub path: PathBuf,
     pub kind: ListKind,
 }
 
-/// A list as it goes into a run.
+/// A list as it is recorded at the start of a run.
 #[derive(Clone, Debug)]
 pub struct Sealed {
     pub seal: ListSeal,
     pub items: Vec<Item>,
 }
 
-/// A list of a run, as it stands.
+/// The current state of one list of a run.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// How the file is called where the agent is.
+    /// The path of the file as the agent knows it.
     pub file: String,
     pub kind: ListKind,
-    /// What was sealed, ticked as it is now, and what was added.
+    /// The sealed items with their current ticks, and the items added since.
     pub items: Vec<Item>,
-    /// Items of a plan as they were sealed, ticks included.
+    /// The items of a plan as they were sealed, including their ticks.
     pub then: Vec<Item>,
 }
 
@@ -51,9 +52,9 @@ pub struct Listed {
 #[derive(Debug, Default)]
 pub struct Lists {
     pub lists: Vec<Listed>,
-    /// What is wrong with the files themselves.
+    /// Requirements about the files themselves, such as an unreadable file.
     pub requirements: Vec<Requirement>,
-    /// Files that did not parse.
+    /// Files that could not be read.
     pub garbled: Vec<String>,
 }
 
@@ -63,13 +64,13 @@ pub enum ListError {
     File(#[from] FileError),
     #[error("cannot read `{}`: {why}", path.display())]
     Garbled { path: PathBuf, why: String },
-    #[error("`{}` lists nothing to do", path.display())]
+    #[error("`{}` contains no items", path.display())]
     Empty { path: PathBuf },
     #[error(transparent)]
     Trust(#[from] TrustError),
 }
 
-/// What a file says.
+/// Reads the items of a list.
 pub fn read(named: &Named) -> Result<Vec<Item>, ListError> {
     items(named, &fs::read(&named.path, loop_directory::LARGEST_LIST)?)
 }
@@ -83,7 +84,7 @@ fn items(named: &Named, bytes: &[u8]) -> Result<Vec<Item>, ListError> {
     items.map_err(|garbled| ListError::Garbled { path: path.clone(), why: garbled.why })
 }
 
-/// What goes into a run.
+/// Reads a list and seals it for a run.
 pub fn seal(project: &Path, named: &Named) -> Result<Sealed, ListError> {
     let Checked { items, gates, subject, .. } = checked(project, named)?;
     if items.is_empty() {
@@ -99,21 +100,21 @@ pub fn seal(project: &Path, named: &Named) -> Result<Sealed, ListError> {
     Ok(Sealed { seal, items })
 }
 
-/// A list, and what its checks would run.
+/// A list and its checks.
 #[derive(Clone, Debug)]
 pub struct Checked {
     pub named: Named,
     pub items: Vec<Item>,
-    /// The checks, called as in a run that has only this list.
+    /// The checks, named as in a run with only this list.
     pub gates: Vec<Gate>,
-    /// What a person approves: the commands, called by the items that they check.
+    /// What a person approves: the commands, named after the items that they check.
     pub subject: Subject,
 }
 
 pub fn checked(project: &Path, named: &Named) -> Result<Checked, ListError> {
     let items = read(named)?;
     let gates = list::checks(0, &items);
-    // The path of a list has no links in it, and is told from the project on.
+    // The path of a list is resolved, so the project must be too for the prefix to match.
     let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
     let mut subject = trust::checks(&project, &named.path, &gates)?;
     let of = items.iter().filter(|item| item.check.is_some());
@@ -127,9 +128,9 @@ fn digest(items: &[Item]) -> String {
     blake3::hash(&list::sealed_bytes(items)).to_hex().to_string()
 }
 
-/// What is not part of the work: lists that are ticked, and ralph's own files.
+/// Paths that are not part of the work: the lists, which the agent ticks, and ralph's own files.
 pub fn excluded(home: &Home, run: &Run) -> Vec<PathBuf> {
-    // What else lies beside a list may be the work itself.
+    // Other files next to a list may be part of the work.
     let features = run.features.iter().flat_map(|directory| {
         [loop_directory::FEATURES, loop_directory::PROGRESS]
             .map(|name| Path::new(directory).join(name))
@@ -139,7 +140,7 @@ pub fn excluded(home: &Home, run: &Run) -> Vec<PathBuf> {
     features.chain(plans).chain([home.root().to_path_buf()]).collect()
 }
 
-/// Every check of the lists that a run was sealed with.
+/// Every check of a run's sealed lists.
 pub fn checks(home: &Home, run: &Run) -> Vec<Gate> {
     let paths = home.run(&run.id);
     let of = |(number, seal): (usize, &ListSeal)| match sealed_items(&paths, number, seal) {
@@ -149,7 +150,7 @@ pub fn checks(home: &Home, run: &Run) -> Vec<Gate> {
     run.lists.iter().enumerate().flat_map(of).collect()
 }
 
-/// One check for each program that checks run.
+/// One check per program, so that each program is listed once.
 pub fn programs(checks: &[Gate]) -> Vec<Gate> {
     let mut programs: Vec<Gate> = Vec::new();
     let program = |gate: &Gate| match &gate.command {
@@ -164,7 +165,7 @@ pub fn programs(checks: &[Gate]) -> Vec<Gate> {
     programs
 }
 
-/// The copy that was made at the start, if it still is that.
+/// The copy made at the start of the run, if it is unchanged.
 fn sealed_items(paths: &RunPaths, number: usize, seal: &ListSeal) -> Option<Vec<Item>> {
     let bytes = fs::read(&paths.list(number), loop_directory::LARGEST_LIST).ok()?;
     let items: Vec<Item> = serde_json::from_slice(&bytes).ok()?;
@@ -213,8 +214,8 @@ impl Lists {
         } else if let Some(sealed) = sealed_items(&paths, number, seal) {
             list::merged(&sealed, &now)
         } else {
-            // Without the copy nothing of the list can be relied upon.
-            let why = format!("the copy of `{file}` that the run began with is gone or edited");
+            // Without the sealed copy nothing in the list can be trusted.
+            let why = format!("the sealed copy of `{file}` is missing or was edited");
             let label = label(&opened.run, &named);
             self.requirements.push(of_file(label, Standing::Unknown(why), String::new()));
             (now, Difference::default())
@@ -232,7 +233,7 @@ impl Lists {
         self.lists.push(Listed { file, kind: seal.kind, items, then });
     }
 
-    /// A run of an older ralph: what the file says is all there is.
+    /// Adds a list of a run started by an older version of ralph, which did not seal lists: only the current file counts.
     fn unsealed(&mut self, run: &Run, directory: &Path) {
         let named =
             Named { path: directory.join(loop_directory::FEATURES), kind: ListKind::Features };
@@ -250,34 +251,35 @@ impl Lists {
         }
     }
 
-    /// The agent may be writing it right now; that is nobody's fault, but not for ever.
+    /// Reports an unreadable list. The agent may be writing it at this moment, so this holds the agent only after a few
+    /// stops.
     fn unreadable(&mut self, opened: &Opened, named: &Named, error: &ListError) {
         let file = &shown(&opened.run, &named.path);
         let is_gone = matches!(error, ListError::File(error) if error.is_missing());
         let why = match error {
             ListError::Garbled { why, .. } => format!("`{file}` does not parse: {why}"),
-            ListError::File(_) if is_gone => format!("`{file}` is not there any more"),
+            ListError::File(_) if is_gone => format!("`{file}` no longer exists"),
             ListError::File(_) | ListError::Empty { .. } | ListError::Trust(_) => describe(error),
         };
         self.garbled.push(file.clone());
         let known = opened.state.garbled.iter().find(|known| known.file == *file);
         let stops = known.map_or(0, |known| known.stops) + 1;
         let next = if is_gone {
-            format!("Bring back `{file}`")
+            format!("Restore `{file}`")
         } else {
             format!("Make `{file}` valid again")
         };
         let label = label(&opened.run, named);
         let mut one = of_file(label, Standing::Unmet(Failure::new(why.clone())), next);
         if !is_gone && stops < PATIENCE {
-            // Nothing ends well while a list cannot be read, and nobody is blamed for it yet.
-            let so = format!("{why}; what it said when it last did counts");
+            // Pending keeps the run from ending well without counting against the agent yet.
+            let so = format!("{why}; its last readable version counts");
             one.standing = Standing::Pending(Pending::NotReached(so));
         }
         self.requirements.push(one);
     }
 
-    /// Items of different lists may have the same name.
+    /// Prefixes items with the name of their list, because items of different lists may share a name.
     fn tell_apart(&mut self) {
         for list in &mut self.lists {
             let path = Path::new(&list.file);
@@ -292,7 +294,7 @@ impl Lists {
         }
     }
 
-    /// A requirement that is called by the name of a check, called by that of its item.
+    /// Renames a requirement that is named after a check to the name of the check's item.
     pub fn named(&self, mut requirement: Requirement) -> Requirement {
         let (check, rest) = match requirement.name.split_once(' ') {
             Some((check, rest)) => (check.to_string(), format!(" {rest}")),
@@ -307,7 +309,7 @@ impl Lists {
         requirement
     }
 
-    /// Where plans say more than the work shows.
+    /// A requirement for items of plans that are ticked although the work does not show them.
     pub fn discrepancies(&self, touched: &[String]) -> Option<Requirement> {
         let plans = self.lists.iter().filter(|list| list.kind == ListKind::Plan);
         let compared: Vec<Compared<'_>> = plans
@@ -316,7 +318,7 @@ impl Lists {
         plan::discrepancies(&compared, touched)
     }
 
-    /// Checks to be run now.
+    /// The checks to run now.
     pub fn due(&self) -> Vec<Gate> {
         self.lists.iter().enumerate().flat_map(|(at, list)| list::due(at, &list.items)).collect()
     }
@@ -332,15 +334,15 @@ impl Lists {
     }
 }
 
-/// What a file said when it could last be read.
+/// The items of a file when it was last readable.
 #[derive(Serialize, Deserialize)]
 struct Kept<Items> {
-    /// The hash of the file's bytes: the first thing in here, so that most stops read no more.
+    /// The hash of the file's bytes. It comes first, so that most stops only read the beginning.
     of: String,
     items: Items,
 }
 
-/// What the file says now, for the time when it cannot be read.
+/// Saves the current items for a time when the file cannot be read.
 fn keep(paths: &RunPaths, number: usize, bytes: &[u8], items: &[Item]) {
     let of = blake3::hash(bytes).to_hex().to_string();
     let path = paths.list_now(number);
@@ -350,7 +352,7 @@ fn keep(paths: &RunPaths, number: usize, bytes: &[u8], items: &[Item]) {
         return;
     }
     let Ok(bytes) = serde_json::to_vec(&Kept { of, items }) else { return };
-    // It is a convenience: without it the sealed list counts.
+    // An error is ignored: without this copy the sealed list counts.
     drop(fs::replace(&path, &bytes, Durability::Cached));
 }
 
@@ -359,7 +361,7 @@ fn kept(paths: &RunPaths, number: usize) -> Option<Vec<Item>> {
     serde_json::from_slice(&bytes).ok().map(|kept: Kept<Vec<Item>>| kept.items)
 }
 
-/// What holds while the scripts that checks call are not the ones that were approved.
+/// The requirement that holds while the scripts that checks call differ from the approved ones.
 fn called_kept(
     (world, run): (&World, &Run),
     (seal, label): (&ListSeal, &str),
@@ -381,20 +383,20 @@ fn called_kept(
     let changed = then.map(|then| now.changed_files(&then)).unwrap_or_default();
     let count = changed.len();
     let summary = match changed.first() {
-        Some(first) if count == 1 => format!("{first} is not as it was approved"),
-        Some(first) => format!("{first} and {} more are not as they were approved", count - 1),
-        None => "what they call is not as it was approved".to_string(),
+        Some(first) if count == 1 => format!("{first} changed since it was approved"),
+        Some(first) => format!("{first} and {} more changed since they were approved", count - 1),
+        None => "the files that they call changed since they were approved".to_string(),
     };
-    let next = "Put back what these checks call, as it was".to_string();
+    let next = "Restore the files that these checks call".to_string();
     let mut changed = requirement(Standing::Unmet(Failure::new(summary)), next);
-    // A person who approved the new content knows of it.
+    // A person who approved the new content knows about the change.
     if trust::is_approved(&world.home, &now) {
         changed.weight = Weight::Advisory;
     }
     Some(changed)
 }
 
-/// The first script that checks of a run call and that is not as anybody approved it.
+/// The first script that checks of a run call and that no person approved in its current form.
 pub fn unapproved(world: &World, run: &Run) -> Option<String> {
     let paths = world.home.run(&run.id);
     let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
@@ -408,7 +410,12 @@ pub fn unapproved(world: &World, run: &Run) -> Option<String> {
             }
             let then = trust::hash_approval(&world.home, project, &seal.approval);
             let changed = then.map(|then| now.changed_files(&then)).unwrap_or_default();
-            Some(changed.into_iter().next().unwrap_or_else(|| "what a check calls".to_string()))
+            Some(
+                changed
+                    .into_iter()
+                    .next()
+                    .unwrap_or_else(|| "a file that a check calls".to_string()),
+            )
         },
     )
 }
@@ -418,7 +425,7 @@ fn of_file(name: String, standing: Standing, next: String) -> Requirement {
     Requirement { name, stage, standing, weight, next }
 }
 
-/// What a list is called where something is said about the list itself.
+/// The name of a list in requirements about the list itself.
 fn label(run: &Run, named: &Named) -> String {
     let own = match named.kind {
         ListKind::Features => named.path.parent().and_then(Path::file_name),
@@ -432,18 +439,18 @@ fn label(run: &Run, named: &Named) -> String {
     }
 }
 
-/// A path as the agent knows it, from the project. It comes from the repository, so it is cleaned like the rest.
+/// A path as the agent knows it, relative to the project. It comes from the repository, so it is sanitized.
 pub fn shown(run: &Run, path: &Path) -> String {
     let path = path.strip_prefix(&run.project).unwrap_or(path);
     text::line(&path.to_string_lossy(), 200).replace('`', "'")
 }
 
-/// The bytes of a sealed list as they are kept beside a run.
+/// The bytes of a sealed list as they are stored next to a run.
 pub fn copy(items: &[Item]) -> Vec<u8> {
     serde_json::to_vec(items).unwrap_or_default()
 }
 
-/// The list whose checks nobody approved, if there is one: what it is, and what a person types to approve it.
+/// Fails with the first list whose checks no person approved.
 pub fn are_approved(home: &Home, run: &Run) -> Result<(), Unapproved> {
     let project = run.seal.as_ref().map_or(&run.project, |seal| &seal.project);
     let missing = run.lists.iter().find(|list| {
@@ -455,21 +462,23 @@ pub fn are_approved(home: &Home, run: &Run) -> Result<(), Unapproved> {
             let path = Path::new(&list.path);
             let from_project = path.strip_prefix(&run.project).unwrap_or(path);
             Err(Unapproved {
-                what: format!("what `{}` would run", shown(run, path)),
+                what: format!("running the checks of `{}`", shown(run, path)),
                 trust: trust_command(list.kind, from_project),
             })
         }
     }
 }
 
-/// Something that nobody approved.
+/// A list whose checks are not approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unapproved {
+    /// The subject of a sentence such as "… is not approved".
     pub what: String,
+    /// The command that shows and approves the checks.
     pub trust: String,
 }
 
-/// What a person types to see and approve the checks of a list, which is called as from where they stand.
+/// The command that shows and approves the checks of a list. `path` is relative to the directory where it is typed.
 pub fn trust_command(kind: ListKind, path: &Path) -> String {
     let (option, path) = match kind {
         ListKind::Features => ("--features", path.parent().unwrap_or(path)),

@@ -1,7 +1,8 @@
-//! The names of the files in a loop directory, which other tools share with ralph.
+//! Names and limits of the files in a loop directory, which ralph shares with other tools.
 
-/// Where a loop directory lies when `RALPH_LOOP_DIR` names none, relative to the project.
+/// The loop directory if `RALPH_LOOP_DIR` is not set, relative to the project.
 pub const DEFAULT_DIRECTORY: &str = ".claude/data/ralph-loops/current";
 pub const FEATURES: &str = "feature_list.json";
 pub const PROGRESS: &str = "progress.txt";
+/// The most bytes that are read of a list.
 pub const LARGEST_LIST: usize = 32 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! The client's own task list, as it keeps it on disk: one file for each task, below its configuration.
+//! The client's own task list on disk: one file per task, in its configuration directory.
 
 use ralph_core::id::SessionId;
 use ralph_core::requirement::Requirement;
@@ -14,8 +14,8 @@ const LARGEST: usize = 4 * 1024 * 1024;
 const MOST: usize = 5_000;
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The requirement that every task of a session's list be completed; `None` when there is none. A file that cannot be
-/// read is reported, never held against the agent: the client may be writing it.
+/// The requirement that every task of a session's list is completed; `None` if there is no list. An unreadable file is
+/// recorded as a fault but never holds the agent, because the client may be writing it.
 pub fn of_client(world: &World, session: &SessionId) -> Option<Requirement> {
     let directory = directory(world, session)?;
     if !fs::exists(&directory) {
@@ -36,7 +36,7 @@ pub fn of_client(world: &World, session: &SessionId) -> Option<Requirement> {
     for path in names.iter().filter(|name| is_task(name)).map(|name| directory.join(name)) {
         let length = fs::stat(&path).map_or(0, |stat| stat.len);
         if length > room || world.end.is_over() {
-            tell(&format!("`{}` holds more than can be read in time", directory.display()));
+            tell(&format!("`{}` has more tasks than can be read in time", directory.display()));
             break;
         }
         room -= length;
@@ -54,12 +54,12 @@ pub fn of_client(world: &World, session: &SessionId) -> Option<Requirement> {
     client_tasks::requirement(tasks)
 }
 
-/// Where the client keeps the list of a session. Sessions can share one, which then has a name of its own.
+/// The directory of a session's list. Sessions can share a list, which then has its own name.
 fn directory(world: &World, session: &SessionId) -> Option<PathBuf> {
     let shared = world.env.claude_task_list();
     let list = shared.as_deref().unwrap_or(session.as_str());
     let list = text::cut(list, 200);
-    // As the client makes a file name of it: no name leads anywhere else.
+    // Sanitized in the same way as the client does, so that no name leads outside the directory.
     let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';
     let list: String = list.chars().map(|char| if is_plain(char) { char } else { '-' }).collect();
     Some(world.env.claude_config_dir()?.join("tasks").join(list))
@@ -92,7 +92,7 @@ mod tests {
         World::new(env, Deadline::after(Duration::from_secs(30))).unwrap()
     }
 
-    /// What is demanded, then what went wrong.
+    /// The requirement, followed by the recorded faults.
     fn told(world: &World, session: &str) -> String {
         let requirement = of_client(world, &SessionId::parse(session).unwrap());
         let mut lines = match requirement.map(|requirement| requirement.standing) {
@@ -120,8 +120,8 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::too_many_lines, reason = "a table and what it yields")]
-    fn directories_of_tasks() {
+    #[expect(clippy::too_many_lines, reason = "a table and its results")]
+    fn task_directories_of_every_kind_are_read() {
         let home = tempfile::tempdir().unwrap();
         let tasks = home.path().join(".claude/tasks");
         let session = |name: &str, files: &[(&str, &[u8])]| {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_may_keep_them_elsewhere() {
+    fn the_configuration_directory_and_the_list_can_be_elsewhere() {
         let home = tempfile::tempdir().unwrap();
         let config = home.path().join("config");
         put(&config.join("tasks/s1"), "1.json", task(1, "pending").as_bytes());
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_read_and_more_are_refused() {
+    fn at_most_5000_tasks_are_read() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join(".claude/tasks/s1");
         fs::create_dir(&directory).unwrap();

@@ -23,7 +23,7 @@ pub enum StdinError {
     TooLarge { most: usize },
     #[error("timed out before the input was complete")]
     TimedOut,
-    #[error("read failed: {0}")]
+    #[error("{0}")]
     Failed(std::io::Error),
 }
 

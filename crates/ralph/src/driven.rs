@@ -147,7 +147,9 @@ pub(crate) fn lines(run: &Run, state: &State, phase: Phase, settled: Option<&str
     }
     if skips_permissions(run) {
         let mark = paint(term::ODD, "?");
-        lines.push(format!("{mark} the agent runs without permission prompts, as a person requested"));
+        lines.push(format!(
+            "{mark} the agent runs without permission prompts, as a person requested"
+        ));
     }
     lines
 }
@@ -182,7 +184,8 @@ mod tests {
     use ralph_core::drive::{How, Meter, Metered, Session, Settings, Source, Then, Wait, Worktree};
     use ralph_core::id::{RunId, SessionId};
     use ralph_core::limits::Limits;
-    use ralph_core::record::{Asked, OnTampering, Origin, VERSION};
+    use ralph_core::policy::OnTampering;
+    use ralph_core::record::{Asked, Origin, VERSION};
 
     const THEN: u64 = 1_794_000_000_000;
 

@@ -235,7 +235,9 @@ impl From<TrustError> for Failure {
     fn from(error: TrustError) -> Self {
         let hint = match &error {
             TrustError::File(file) => file_hint(file),
-            TrustError::TooMuch(_) => Some("move the commands into a script and call it".to_string()),
+            TrustError::TooMuch(_) => {
+                Some("move the commands into a script and call it".to_string())
+            }
         };
         Self::of(chain(Some(&error)), hint)
     }
@@ -283,7 +285,8 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
             format!("`ralph checkpoint list {run}` lists its checkpoints")
         }
         CheckpointError::Replaced { .. } => {
-            "a ref below `refs/ralph` was moved by hand; `ralph why` shows what the run recorded".to_string()
+            "a ref below `refs/ralph` was moved by hand; `ralph why` shows what the run recorded"
+                .to_string()
         }
         CheckpointError::Forged { .. } => {
             "it was not made by ralph; restore another one".to_string()

@@ -1,4 +1,4 @@
-"""The armed and the idle Stop of ralph as a Python script: the standard library, and only what it needs of it."""
+"""ralph's idle and armed Stop hook as a Python script, for comparison. Imports only what it needs."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The armed and the idle Stop of ralph as a bash script with jq: one jq per question, no other process where bash
-# itself will do.
+# ralph's idle and armed Stop hook as a bash script, for comparison: one `jq` process per query, and no other process
+# where bash itself can do the work.
 set -euo pipefail
 
 { read -r event; read -r session; } < <(jq -r '.hook_event_name, .session_id')

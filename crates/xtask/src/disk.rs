@@ -1,7 +1,7 @@
-//! The only place that reads and writes files.
+//! File access. The only module that reads and writes files.
 #![expect(
     clippy::disallowed_methods,
-    reason = "a developer's tool, on files that it made or git tracks"
+    reason = "a developer tool, used only on files that it created or that git tracks"
 )]
 
 use anyhow::{Context, Result, ensure};
@@ -18,7 +18,7 @@ pub(crate) fn text(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&read(path)?).into_owned())
 }
 
-/// Makes the directories above it too.
+/// Writes a file and creates its parent directories.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(parent) = path.parent() {
         directory(parent)?;
@@ -26,7 +26,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     write_here(path, bytes)
 }
 
-/// Where the directory is known to be there.
+/// Writes a file into an existing directory.
 pub(crate) fn write_here(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))
 }
@@ -37,20 +37,22 @@ pub(crate) fn append(path: &Path, bytes: &[u8]) -> Result<()> {
     written.with_context(|| format!("cannot append to `{}`", path.display()))
 }
 
-/// In bytes; nothing there counts as nothing in it.
+/// The length in bytes; 0 if the file does not exist.
 pub(crate) fn length(path: &Path) -> Result<u64> {
     match fs::metadata(path) {
         Ok(found) => Ok(found.len()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(error).with_context(|| format!("cannot look at `{}`", path.display())),
+        Err(error) => {
+            Err(error).with_context(|| format!("cannot read the metadata of `{}`", path.display()))
+        }
     }
 }
 
 pub(crate) fn directory(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).with_context(|| format!("cannot make `{}`", path.display()))
+    fs::create_dir_all(path).with_context(|| format!("cannot create `{}`", path.display()))
 }
 
-/// Moves a directory to where another may be already; then that one stays.
+/// Moves a directory into place. If the target already exists, the target is kept and `from` is removed.
 pub(crate) fn settle(from: &Path, to: &Path) -> Result<()> {
     if fs::rename(from, to).is_ok() {
         return Ok(());
@@ -67,7 +69,7 @@ pub(crate) fn create(path: &Path) -> Result<BufWriter<File>> {
     if let Some(parent) = path.parent() {
         directory(parent)?;
     }
-    let file = File::create(path).with_context(|| format!("cannot make `{}`", path.display()))?;
+    let file = File::create(path).with_context(|| format!("cannot create `{}`", path.display()))?;
     Ok(BufWriter::with_capacity(4 * 1024 * 1024, file))
 }
 
@@ -75,10 +77,10 @@ pub(crate) fn set_modified(path: &Path, time: SystemTime) -> Result<()> {
     let opened = OpenOptions::new().write(true).open(path);
     opened
         .and_then(|file| file.set_modified(time))
-        .with_context(|| format!("cannot date `{}`", path.display()))
+        .with_context(|| format!("cannot set the time of `{}`", path.display()))
 }
 
-/// The files of a directory, by name.
+/// The entries of a directory, sorted by name.
 pub(crate) fn list(path: &Path) -> Result<Vec<std::path::PathBuf>> {
     let entries =
         fs::read_dir(path).with_context(|| format!("cannot list `{}`", path.display()))?;
@@ -91,5 +93,5 @@ pub(crate) fn make_program(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let permissions = fs::Permissions::from_mode(0o755);
     fs::set_permissions(path, permissions)
-        .with_context(|| format!("cannot make `{}` a program", path.display()))
+        .with_context(|| format!("cannot make `{}` executable", path.display()))
 }

@@ -1,4 +1,4 @@
-//! libFuzzer on a stable toolchain: the compiler's own coverage pass, and the runtime from `libfuzzer-sys`.
+//! Runs libFuzzer on a stable toolchain, with the compiler's own coverage pass and the runtime from `libfuzzer-sys`.
 
 use crate::{Fuzz, disk, say, shell};
 use anyhow::{Context, Result, bail, ensure};
@@ -18,7 +18,8 @@ pub(crate) const TARGETS: [&str; 10] = [
     "stream_line",
 ];
 
-/// In the environment, so that they replace the flags of `.cargo/config.toml`: the fuzzer's C++ runtime is dynamic.
+/// Passed in the environment so that they replace the flags of `.cargo/config.toml`, because the fuzzer's C++ runtime is
+/// linked dynamically.
 const FLAGS: &str = "-C passes=sancov-module \
     -C llvm-args=-sanitizer-coverage-level=4 \
     -C llvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -26,7 +27,7 @@ const FLAGS: &str = "-C passes=sancov-module \
     -C llvm-args=-sanitizer-coverage-trace-compares \
     --cfg fuzzing";
 
-/// Longer inputs find nothing that shorter ones do not, only later.
+/// Longer inputs find nothing more, but take longer.
 const LONGEST: usize = 16 * 1024;
 const SECONDS_PER_INPUT: u32 = 10;
 
@@ -43,7 +44,7 @@ pub(crate) fn run(options: &Fuzz) -> Result<()> {
         plant(target, &corpus)?;
         let executions = attack(&directory.join(target), &corpus, options.seconds)?;
         say::out(&format!(
-            "{target}: {executions} executions in {} s, nothing broke",
+            "{target}: {executions} executions in {} s without a failure",
             options.seconds
         ));
     }
@@ -59,10 +60,10 @@ fn build() -> Result<PathBuf> {
     let version = shell::output(shell::command("rustc").arg("-vV"))?;
     let version = String::from_utf8(version)?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(target_directory.join(host.context("rustc names no host")?).join("release"))
+    Ok(target_directory.join(host.context("rustc did not report its host")?).join("release"))
 }
 
-/// Recorded events, transcripts and reports, and what lies in `fuzz/seeds`.
+/// Fills the corpus with recorded events, transcripts and reports, and with the files in `fuzz/seeds`.
 fn plant(target: &str, corpus: &Path) -> Result<()> {
     disk::directory(corpus)?;
     let recorded = shell::root().join("fixtures/hosts/claude-code");
@@ -105,7 +106,7 @@ fn plant(target: &str, corpus: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Each behind a line that names its format, as the target wants it.
+/// Each report is preceded by a line with its format, as the target expects.
 fn plant_reports(corpus: &Path) -> Result<()> {
     for directory in disk::list(&shell::root().join("fixtures/reports"))? {
         let format = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -135,12 +136,12 @@ fn attack(program: &Path, corpus: &Path, seconds: u32) -> Result<u64> {
     let said = String::from_utf8_lossy(&ran.stderr);
     if !ran.status.success() {
         let input = said.lines().find_map(|line| line.split_once("Test unit written to "));
-        let input = input.map_or("(no input was kept)", |(_, path)| path);
+        let input = input.map_or("(no input was saved)", |(_, path)| path);
         let why = said.lines().filter(|line| !line.starts_with('#') && !line.contains("NEW_FUNC"));
         let why = why.take(40).collect::<Vec<_>>().join("\n");
-        bail!("{} broke on `{input}`\n{why}", target.display());
+        bail!("{} failed on `{input}`\n{why}", target.display());
     }
     let executions =
         said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
-    Ok(executions.context("the fuzzer says not how often it ran")?.trim().parse()?)
+    Ok(executions.context("the fuzzer did not report the number of executions")?.trim().parse()?)
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask`: everything about the repository that is not the product.
+//! `cargo xtask`: the repository's developer tasks.
 
 mod bench;
 mod disk;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(
     name = "cargo xtask",
-    about = "Measure, fuzz, compare, picture and tidy ralph",
+    about = "Benchmarks, fuzzing, end-to-end tests and checks of the repository",
     arg_required_else_help = true
 )]
 struct Cli {
@@ -26,44 +26,44 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Measure against other commands, in one run and as ratios
+    /// Benchmark ralph against other commands, as ratios within one run
     #[command(subcommand)]
     Bench(Bench),
-    /// Feed the readers of foreign bytes whatever breaks them (needs g++)
+    /// Fuzz the parsers of foreign input (needs g++)
     #[command(
         after_help = "Examples:\n  cargo xtask fuzz\n  cargo xtask fuzz --seconds 600 event sources"
     )]
     Fuzz(Fuzz),
-    /// Play the scenarios through the simulator and through the real client, and compare
+    /// Run the scenarios in the simulator and in the real client, and compare
     #[command(
         after_help = "Examples:\n  cargo xtask e2e\n  cargo xtask e2e scenarios/stop/exit-2.toml\n  cargo xtask e2e --client ~/.local/bin/claude --latest\n  cargo xtask e2e --write"
     )]
     E2e(E2e),
-    /// Draw what `ralph demo` prints as `docs/demo.svg`
+    /// Render the output of `ralph demo` as `docs/demo.svg`
     #[command(after_help = "Examples:\n  cargo xtask picture\n  cargo xtask picture --check")]
     Picture(Picture),
-    /// Check sizes, words, names, links and that every requirement has a test
+    /// Check sizes, words, names and links, and that each requirement has a test
     Tidy,
 }
 
 #[derive(Subcommand)]
 enum Bench {
-    /// Time `ralph hook` next to `/bin/true`, `git status` and the same hook in bash and Python
+    /// Time `ralph hook` against `/bin/true`, `git status` and scripts
     #[command(
         after_help = "Examples:\n  cargo xtask bench hook\n  cargo xtask bench hook --rounds 1000 --markdown\n  cargo xtask bench hook --check"
     )]
     Hook(Hook),
-    /// Time `ralph gate run` next to `xargs -P`, and the fingerprint of a large repository next to `git status`
+    /// Time gates against `xargs -P` and fingerprints against `git status`
     #[command(
         after_help = "Examples:\n  cargo xtask bench gates\n  cargo xtask bench gates --only fingerprint --rounds 30\n  cargo xtask bench gates --check"
     )]
     Gates(Gates),
-    /// Time `ralph recall` over 10,000 past records next to `/bin/true`, and ask it twenty questions
+    /// Time `ralph recall` over 10,000 records, and check twenty queries
     #[command(
         after_help = "Examples:\n  cargo xtask bench recall\n  cargo xtask bench recall --rounds 200 --markdown\n  cargo xtask bench recall --check"
     )]
     Recall(Recall),
-    /// Time a turn and a hand-over of `ralph run` next to the client by itself, and see what it keeps in memory
+    /// Time turns and hand-overs of `ralph run`, and measure its memory
     #[command(
         after_help = "Examples:\n  cargo xtask bench run\n  cargo xtask bench run --client ~/.local/bin/claude --rounds 100\n  cargo xtask bench run --check"
     )]
@@ -72,10 +72,10 @@ enum Bench {
 
 #[derive(Args)]
 struct Drive {
-    /// How many turns are timed; dear things are done less often
+    /// Number of timed turns; expensive parts run less often
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(10..))]
     rounds: u32,
-    /// This client instead of the pinned one from the package registry
+    /// Use this client instead of the pinned one from the package registry
     #[arg(long, value_name = "PROGRAM")]
     client: Option<PathBuf>,
     #[command(flatten)]
@@ -84,7 +84,7 @@ struct Drive {
 
 #[derive(Args)]
 struct Recall {
-    /// How often each command runs
+    /// Number of runs per command
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(5..))]
     rounds: u32,
     #[command(flatten)]
@@ -93,7 +93,7 @@ struct Recall {
 
 #[derive(Args)]
 struct Hook {
-    /// How often each cheap command runs; dear ones run less
+    /// Number of runs per cheap command; expensive ones run less often
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(20..))]
     rounds: u32,
     #[command(flatten)]
@@ -102,10 +102,10 @@ struct Hook {
 
 #[derive(Args)]
 struct Gates {
-    /// How often each command runs
+    /// Number of runs per command
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(5..))]
     rounds: u32,
-    /// One part alone
+    /// Run only one part
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
     #[command(flatten)]
@@ -123,14 +123,14 @@ struct Manner {
     /// Print Markdown, for the README
     #[arg(long)]
     markdown: bool,
-    /// Fail when a budget is missed in every one of five looks
+    /// Fail if a budget is missed in all of five measurements
     #[arg(long)]
     check: bool,
 }
 
 #[derive(Args)]
 struct Fuzz {
-    /// How long each target runs
+    /// Seconds per target
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u32,
     /// Only these targets; all of them by default
@@ -143,10 +143,10 @@ struct E2e {
     /// Only these scenarios; all of them by default
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<PathBuf>,
-    /// This client instead of the pinned one from the package registry
+    /// Use this client instead of the pinned one from the package registry
     #[arg(long, value_name = "PROGRAM")]
     client: Option<PathBuf>,
-    /// Then the newest client as well, if it can be had; what it does differently is told, and no failure
+    /// Also try the newest client, if available; differences are only reported
     #[arg(long)]
     latest: bool,
     /// Write the table in `docs/simulator.md`
@@ -156,7 +156,7 @@ struct E2e {
 
 #[derive(Args)]
 struct Picture {
-    /// Fail when the picture shows another text than the demo prints; times may differ
+    /// Fail if the picture's text differs from the demo's output, except for times
     #[arg(long)]
     check: bool,
 }

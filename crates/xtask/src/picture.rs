@@ -1,4 +1,4 @@
-//! The picture in the README: `ralph demo` as a terminal shows it.
+//! Renders the picture in the README: `ralph demo` in a terminal.
 
 use crate::{Picture, disk, say, shell};
 use anstyle::{Color, RgbColor};
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 const PLACE: &str = "docs/demo.svg";
 const PROMPT: &str = "$ ralph demo\n\n";
 
-/// Of a dark terminal, with colours that can be read on it.
+/// Colours of a dark terminal theme.
 const GROUND: RgbColor = RgbColor(0x16, 0x1b, 0x22);
 const TEXT: RgbColor = RgbColor(0xe6, 0xed, 0xf3);
 const PALETTE: Palette = Palette([
@@ -50,13 +50,13 @@ pub(crate) fn run(options: &Picture) -> Result<()> {
     };
     bail!(
         "`{PLACE}` is out of date: it shows `… {} …`, and `ralph demo` prints `… {} …`; \
-         `cargo xtask picture` draws it anew",
+         run `cargo xtask picture`",
         around(&stored),
         around(&drawn)
     )
 }
 
-/// What the demo prints on a terminal of eighty columns: as many as it takes where there is none.
+/// The demo's output with colours, at the default width of eighty columns.
 fn shown() -> Result<String> {
     let mut demo = shell::command(shell::built("release", "ralph", "--bin", "ralph")?);
     demo.arg("demo").env_clear().env("PATH", shell::path_variable()).env("CLICOLOR_FORCE", "1");
@@ -70,11 +70,11 @@ fn draw(shown: &str) -> String {
         .bg_color(Color::Rgb(GROUND))
         .min_width_px(0);
     let picture = term.render_svg(&format!("{PROMPT}{}", shown.trim_end()));
-    // Browsers do not take `opacity` from a part of a text.
+    // Browsers ignore `opacity` on a `tspan`.
     picture.replace(".dimmed { opacity: 0.4; }", ".dimmed { fill-opacity: 0.6; }")
 }
 
-/// The text of a picture, without times, which differ, and line breaks, which move with them.
+/// The words of a picture, with times masked because they differ, and without line breaks because those move with them.
 fn words(picture: &str) -> Vec<String> {
     let text = picture.split_once("<text").map_or("", |(_, text)| text);
     let text: String =
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pictures_of_two_runs_say_the_same_and_another_text_does_not() {
+    fn only_times_may_differ_between_pictures() {
         let words = |shown: &str| words(&draw(shown));
         let one = words(
             "\u{1b}[31mheld\u{1b}[0m & gone  1 of 25 · 78 ms\n19:57:08  after 3\n    iterations",

@@ -1,8 +1,8 @@
-//! The only place that prints.
+//! Printing. The only module that writes to stdout and stderr.
 
 use std::io::Write;
 
-/// A reader that has gone away is no error.
+/// Prints a line. A closed pipe is not an error.
 pub(crate) fn out(line: &str) {
     drop(writeln!(std::io::stdout(), "{line}"));
 }

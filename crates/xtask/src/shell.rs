@@ -1,7 +1,7 @@
-//! The only place that starts processes, reads the environment and looks at the clock.
+//! Processes, environment and clock. The only module that uses them.
 #![expect(
     clippy::disallowed_methods,
-    reason = "a developer's tool has no use for the product's doors"
+    reason = "a developer tool does not need the product's wrappers"
 )]
 
 use crate::disk;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Asked of cargo at run time: a target directory can outlive the checkout that it was first used for.
+/// The root of the repository. Determined at run time, because a target directory can be shared by several checkouts.
 pub(crate) fn root() -> PathBuf {
     let here =
         std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
@@ -59,12 +59,12 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
-/// What a command that must succeed says.
+/// The stdout of a command that must succeed.
 pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
     output_of(command, 0)
 }
 
-/// What a command says that must exit with `code`.
+/// The stdout of a command that must exit with `code`.
 pub(crate) fn output_of(command: &mut Command, code: i32) -> Result<Vec<u8>> {
     let Output { status, stdout, stderr } = command
         .stdin(Stdio::null())
@@ -76,7 +76,7 @@ pub(crate) fn output_of(command: &mut Command, code: i32) -> Result<Vec<u8>> {
     Ok(stdout)
 }
 
-/// A program of ours, of a kind that cargo knows by a flag, built in a profile.
+/// Builds a binary or example of the workspace (`flag` is `--bin` or `--example`) and returns its path.
 pub(crate) fn built(profile: &str, package: &str, flag: &str, program: &str) -> Result<PathBuf> {
     let args = [
         "build",
@@ -109,7 +109,7 @@ pub(crate) fn outcome(command: &mut Command) -> Result<(i32, String, String)> {
     Ok((code, text(&stdout), text(&stderr)))
 }
 
-/// Where what is dear to get is kept, outside any checkout.
+/// The cache for downloads, outside of any checkout.
 pub(crate) fn cache_directory() -> Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
@@ -117,17 +117,17 @@ pub(crate) fn cache_directory() -> Result<PathBuf> {
     Ok(cache.context("`HOME` is not set")?.join("ralph-e2e"))
 }
 
-/// One command of a race: everything it sees is named here.
+/// One command to time, with its complete environment.
 #[derive(Clone, Debug)]
 pub(crate) struct Errand {
-    /// Absolute: a name to look up would keep the standard library from using `posix_spawn`.
+    /// Absolute, because the standard library does not use `posix_spawn` if it has to search `PATH`.
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) stdin: PathBuf,
 }
 
-/// From before it was started until it was over.
+/// Runs a command and returns its duration and exit code.
 pub(crate) fn time(errand: &Errand) -> Result<(Duration, i32)> {
     ensure!(errand.program.is_absolute(), "`{}` is not absolute", errand.program.display());
     let mut command = Command::new(&errand.program);

@@ -27,7 +27,7 @@ pub(crate) struct Case {
     /// Without its name, so that a renamed test has the same.
     pub(crate) body: Range<usize>,
     pub(crate) running: Running,
-    /// The construct that leaves every other test out.
+    /// The construct that excludes every other test.
     pub(crate) focused: Option<&'static str>,
     /// Assertions outside of the body: `#[should_panic]`, `#[case(…)]`.
     pub(crate) assertions_above: usize,

@@ -131,7 +131,7 @@ pub(super) fn forgiving(change: &FileChange<'_>) -> Vec<Finding> {
     for (number, line) in is.into_iter().filter(|(_, line)| !had.contains(line)) {
         let was = counterpart(&gone, line);
         let told = match was {
-            Some(was) => format!("was {}, is {}", quoted(was), quoted(line)),
+            Some(was) => format!("was {}, now {}", quoted(was), quoted(line)),
             None => format!("{} is new", quoted(line)),
         };
         let place = at_line(change.path, number);
@@ -234,7 +234,7 @@ fn scripts(change: &FileChange<'_>, after: &Source<'_>) -> Vec<Finding> {
                 place(),
                 "check-ignored",
                 format!(
-                    "script `{name}` checks nothing: was {}, is {}",
+                    "script `{name}` checks nothing: was {}, now {}",
                     quoted(command),
                     quoted(now)
                 ),
@@ -243,7 +243,7 @@ fn scripts(change: &FileChange<'_>, after: &Source<'_>) -> Vec<Finding> {
                 findings.push(finding(
                     place(),
                     "check-ignored",
-                    format!("script `{name}` is gone: was {}", quoted(command)),
+                    format!("script `{name}` was removed: it was {}", quoted(command)),
                 ));
             }
             Some(_) | None => {}

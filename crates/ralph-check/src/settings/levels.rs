@@ -35,7 +35,7 @@ pub(super) fn lowered(change: &FileChange<'_>) -> Vec<Finding> {
     for (rule, (line, is)) in levels(&after, separator) {
         let message = match was.get(rule) {
             Some((_, was)) if is < *was => {
-                format!("{} was {}, is {}", quoted(rule), was.name(), is.name())
+                format!("{} was {}, now {}", quoted(rule), was.name(), is.name())
             }
             None if is == Level::Off => format!("{} is turned off", quoted(rule)),
             Some(_) | None => continue,

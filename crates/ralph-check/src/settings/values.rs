@@ -190,13 +190,13 @@ fn moved(
                 });
             let says_limit = number.weaker == Weaker::Lower || number.name == "--max-warnings";
             if says_limit && !is_elsewhere {
-                let message = format!("`{}` is gone, it was {was}", number.name);
+                let message = format!("`{}` was removed (was {was})", number.name);
                 findings.push(finding(at_line(before.path, 1), number.rule, message));
             }
             continue;
         };
         if is_weaker(number.weaker, *was, *is) {
-            let message = format!("`{}` was {was}, is {is}", number.name);
+            let message = format!("`{}` was {was}, now {is}", number.name);
             findings.push(finding(at_line(after.path, *line), number.rule, message));
         }
     }
@@ -260,17 +260,17 @@ fn switched(switch: &Switch, before: &Source<'_>, after: &Source<'_>) -> Option<
     let (name, rule) = (switch.name, switch.rule);
     match (was, value(after)) {
         (Some(was), Some((line, is))) if was != is && is != switch.strict => {
-            Some(finding(at_line(after.path, line), rule, format!("`{name}` was {was}, is {is}")))
+            Some(finding(at_line(after.path, line), rule, format!("`{name}` was {was}, now {is}")))
         }
         (None, Some((line, is))) if is != switch.strict && switch.absent == Absent::IsStrict => {
             Some(finding(
                 at_line(after.path, line),
                 rule,
-                format!("`{name}` is {is}, it was not set"),
+                format!("`{name}` is now {is} (was not set)"),
             ))
         }
         (Some(was), None) if was == switch.strict && switch.absent == Absent::IsWeak => {
-            Some(finding(at_line(after.path, 1), rule, format!("`{name}` is gone, it was {was}")))
+            Some(finding(at_line(after.path, 1), rule, format!("`{name}` was removed (was {was})")))
         }
         _ => None,
     }

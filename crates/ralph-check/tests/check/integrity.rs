@@ -93,37 +93,37 @@ fn rust() {
     nothing
         fine
     a test is deleted
-        src/a.rs test-removed: `tests::adds` is gone: no test of the change has its name or its body
+        src/a.rs test-removed: `tests::adds` was removed: no test in the change has its name or body
     a test is ignored
         src/a.rs:3 test-skipped: `adds` no longer runs or counts: `#[ignore]`
     a test is ignored on one system
         src/a.rs:3 test-conditional: warning: `adds` no longer always runs: `#[cfg_attr(windows, ignore)]`
     the attribute is removed
-        src/a.rs test-removed: `adds` is gone: no test of the change has its name or its body
+        src/a.rs test-removed: `adds` was removed: no test in the change has its name or body
     the module is compiled out
         src/a.rs:3 test-skipped: `tests::adds` no longer runs or counts: `#[cfg(any())]`
     the module needs a feature that nobody has
         src/a.rs:3 test-skipped: `tests::adds` no longer runs or counts: `#[cfg(all(test, feature = "never"))]`
     an assertion is deleted
-        src/a.rs:2 assertions-removed: `adds` makes 1 assertion, it made 2
+        src/a.rs:2 assertions-removed: `adds` makes 1 assertion, down from 2
     an assertion becomes trivial
-        src/a.rs:2 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+        src/a.rs:2 assertions-removed: `adds` makes no assertions, down from 1
     a panic is no longer expected
-        src/a.rs:2 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+        src/a.rs:2 assertions-removed: `adds` makes no assertions, down from 1
     a case is dropped
-        src/a.rs:3 assertions-removed: `adds` makes 2 assertions, it made 3
+        src/a.rs:3 assertions-removed: `adds` makes 2 assertions, down from 3
     it returns at once
         src/a.rs:2 test-emptied: `adds` returns before it tests anything
     it is commented out
         src/a.rs:2 test-commented-out: `adds` is commented out
     a panic is caught
-        src/a.rs:2 failure-swallowed: `adds` catches its own failures and drops them
+        src/a.rs:2 failure-swallowed: `adds` catches its own failures and ignores them
     a file is deleted
-        tests/a.rs test-file-removed: is gone, and with it 2 tests: `tests::adds`, `tests::fetches`
+        tests/a.rs test-file-removed: was deleted with 2 tests: `tests::adds`, `tests::fetches`
     a file is put away
-        tests/a.rs test-file-renamed: became `tests/a.rs.disabled`, where no runner looks for its 2 tests: `tests::adds`, `tests::fetches`
+        tests/a.rs test-file-renamed: was renamed to `tests/a.rs.disabled`, where no test runner looks for its 2 tests: `tests::adds`, `tests::fetches`
     a module is no longer declared
-        tests/it/main.rs collection-narrowed: `mod b;` is gone: its tests are no longer compiled
+        tests/it/main.rs collection-narrowed: `mod b;` was removed: its tests are no longer compiled
     "#);
 }
 
@@ -187,41 +187,41 @@ fn javascript() {
         ("snapshots go", &[edited("__snapshots__/a.snap", "exports[`a 1`] = `x`;\nexports[`b 1`] = `y`;\n", "exports[`a 1`] = `x`;\n"), deleted("b.snap", "exports[`a 1`] = `x`;")]),
     ]), @"
     a test is deleted
-        a.test.ts test-removed: `sum > adds` is gone: no test of the change has its name or its body
+        a.test.ts test-removed: `sum > adds` was removed: no test in the change has its name or body
     a test is skipped
         a.test.ts:1 test-skipped: `adds` no longer runs or counts: `it.skip`
     a suite is skipped
         a.test.ts:1 test-skipped: `sum > adds` no longer runs or counts: `xdescribe`
     it only remains to be done
-        a.test.ts:1 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+        a.test.ts:1 assertions-removed: `adds` makes no assertions, down from 1
         a.test.ts:1 test-skipped: `adds` no longer runs or counts: `it.todo`
     it may fail
         a.test.ts:1 test-skipped: `adds` no longer runs or counts: `test.failing`
     one is focused
-        a.test.ts:1 test-focused: `.only` on `adds` leaves every other test out
+        a.test.ts:1 test-focused: `.only` on `adds` excludes every other test
     a suite is focused
-        a.test.ts:1 test-focused: `.only` on `sum` leaves every other test out
+        a.test.ts:1 test-focused: `.only` on `sum` excludes every other test
     an expectation is deleted
-        a.test.ts:1 assertions-removed: `adds` makes 1 assertion, it made 2
+        a.test.ts:1 assertions-removed: `adds` makes 1 assertion, down from 2
     an expectation becomes trivial
-        a.test.ts:1 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+        a.test.ts:1 assertions-removed: `adds` makes no assertions, down from 1
     it is emptied
-        a.test.ts:1 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+        a.test.ts:1 assertions-removed: `adds` makes no assertions, down from 1
     it returns at once
         a.test.ts:1 test-emptied: `adds` returns before it tests anything
     failures are swallowed
-        a.test.ts:1 failure-swallowed: `adds` catches its own failures and drops them
+        a.test.ts:1 failure-swallowed: `adds` catches its own failures and ignores them
     it is commented out
         a.test.ts:1 test-commented-out: `adds numbers` is commented out
     a file is deleted
-        src/a.test.ts test-file-removed: is gone, and with it 2 tests: `adds`, `takes`
+        src/a.test.ts test-file-removed: was deleted with 2 tests: `adds`, `takes`
     a file is put away
-        src/a.test.ts test-file-renamed: became `src/a.test.ts.bak`, where no runner looks for its 1 test: `adds`
+        src/a.test.ts test-file-renamed: was renamed to `src/a.test.ts.bak`, where no test runner looks for its 1 test: `adds`
     a table of cases is skipped
         a.test.ts:1 test-skipped: `adds %d` no longer runs or counts: `it.skip`
     snapshots go
         __snapshots__/a.snap snapshot-changed: warning: recorded expectations fell from 2 to 1
-        b.snap snapshot-changed: warning: the recorded expectations are gone
+        b.snap snapshot-changed: warning: the recorded expectations were deleted
     ");
 }
 
@@ -277,9 +277,9 @@ fn python() {
         ("a test file by policy", &[edited("checks/a.py", "def test_adds():\n    assert add(1) == 2\n", "")]),
     ]), @"
     a test is deleted
-        test_a.py test-removed: `test_adds` is gone: no test of the change has its name or its body
+        test_a.py test-removed: `test_adds` was removed: no test in the change has its name or body
     a test is no longer one
-        test_a.py test-removed: `test_adds` is gone: no test of the change has its name or its body
+        test_a.py test-removed: `test_adds` was removed: no test in the change has its name or body
     a test is skipped
         test_a.py:2 test-skipped: `test_adds` no longer runs or counts: `@pytest.mark.skip`
     a test may fail
@@ -295,24 +295,24 @@ fn python() {
     a class opts out
         test_a.py:3 test-skipped: `TestSum.test_adds` no longer runs or counts: `__test__ = False`
     assertions are deleted
-        test_a.py:2 assertions-removed: `A.test_adds` makes 1 assertion, it made 2
+        test_a.py:2 assertions-removed: `A.test_adds` makes 1 assertion, down from 2
     an assertion becomes trivial
-        test_a.py:1 assertions-removed: `test_adds` asserts nothing any more, it made 1 assertion
+        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
     an assertion always holds
-        test_a.py:1 assertions-removed: `test_adds` asserts nothing any more, it made 1 assertion
+        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
     failures are swallowed
-        test_a.py:1 failure-swallowed: `test_adds` catches its own failures and drops them
+        test_a.py:1 failure-swallowed: `test_adds` catches its own failures and ignores them
     it returns at once
         test_a.py:1 test-emptied: `test_adds` returns before it tests anything
     it is commented out
         test_a.py:1 test-commented-out: `test_adds` is commented out
     a file is put away
-        test_x.py test-file-renamed: became `x_old.py`, where no runner looks for its 1 test: `test_adds`
+        test_x.py test-file-renamed: was renamed to `x_old.py`, where no test runner looks for its 1 test: `test_adds`
     collection is narrowed
         conftest.py:2 collection-narrowed: `collect_ignore` is new: it can keep tests from being collected
         conftest.py:3 collection-narrowed: `pytest_collection_modifyitems` is new: it can keep tests from being collected
     a test file by policy
-        checks/a.py test-removed: `test_adds` is gone: no test of the change has its name or its body
+        checks/a.py test-removed: `test_adds` was removed: no test in the change has its name or body
     ");
 }
 
@@ -363,7 +363,7 @@ fn go_and_java() {
         ("kotlin: a test is ignored", &[edited("src/test/kotlin/ATest.kt", "class ATest {\n @Test fun adds() = runTest { assertEquals(3, add(1)) }\n}", "class ATest {\n @Ignore @Test fun adds() = runTest { assertEquals(3, add(1)) }\n}")]),
     ]), @"
     go: a test is deleted
-        a_test.go test-removed: `TestAdd` is gone: no test of the change has its name or its body
+        a_test.go test-removed: `TestAdd` was removed: no test in the change has its name or body
     go: a test is skipped
         a_test.go:1 test-skipped: `TestAdd` no longer runs or counts: `t.Skip`
     go: a test is sometimes skipped
@@ -371,25 +371,25 @@ fn go_and_java() {
     go: a file is left out
         a_test.go:4 test-skipped: `TestAdd` no longer runs or counts: `//go:build ignore`
     go: a check is deleted
-        a_test.go:1 assertions-removed: `TestAdd` makes 1 assertion, it made 2
+        a_test.go:1 assertions-removed: `TestAdd` makes 1 assertion, down from 2
     go: a check becomes trivial
-        a_test.go:1 assertions-removed: `TestAdd` asserts nothing any more, it made 1 assertion
+        a_test.go:1 assertions-removed: `TestAdd` makes no assertions, down from 1
     go: a name that is not collected
-        a_test.go test-removed: `TestAdd` is gone: no test of the change has its name or its body
+        a_test.go test-removed: `TestAdd` was removed: no test in the change has its name or body
     go: renamed is fine
         fine
     java: a test is deleted
-        src/test/java/ATest.java test-removed: `ATest.adds` is gone: no test of the change has its name or its body
+        src/test/java/ATest.java test-removed: `ATest.adds` was removed: no test in the change has its name or body
     java: a test is disabled
         src/test/java/ATest.java:2 test-skipped: `ATest.adds` no longer runs or counts: `@Disabled`
     java: a class is disabled
         src/test/java/ATest.java:3 test-skipped: `ATest.adds` no longer runs or counts: `@Disabled`
     java: the annotation is removed
-        src/test/java/ATest.java test-removed: `ATest.adds` is gone: no test of the change has its name or its body
+        src/test/java/ATest.java test-removed: `ATest.adds` was removed: no test in the change has its name or body
     java: an assertion is deleted
-        src/test/java/ATest.java:2 assertions-removed: `ATest.adds` makes 1 assertion, it made 2
+        src/test/java/ATest.java:2 assertions-removed: `ATest.adds` makes 1 assertion, down from 2
     java: failures are swallowed
-        src/test/java/ATest.java:2 failure-swallowed: `ATest.adds` catches its own failures and drops them
+        src/test/java/ATest.java:2 failure-swallowed: `ATest.adds` catches its own failures and ignores them
     java: a field's annotation is its own
         fine
     kotlin: a test is ignored
@@ -416,32 +416,32 @@ fn commands() {
         ("lint forgives", &[edited(".gitlab-ci.yml", "script:\n  - ruff check .\n", "script:\n  - ruff check . --exit-zero\n")]),
     ]), @r#"
     a script forgives
-        package.json:2 check-ignored: `|| true` hides failures: was `"test": "jest"`, is `"test": "jest || true"`
+        package.json:2 check-ignored: `|| true` hides failures: was `"test": "jest"`, now `"test": "jest || true"`
     no tests are fine
-        package.json:2 check-ignored: `--passWithNoTests` hides failures: was `"test": "jest"`, is `"test": "jest --passWithNoTests"`
+        package.json:2 check-ignored: `--passWithNoTests` hides failures: was `"test": "jest"`, now `"test": "jest --passWithNoTests"`
     a script does nothing
-        package.json:2 check-ignored: script `test` checks nothing: was `jest`, is `echo ok`
+        package.json:2 check-ignored: script `test` checks nothing: was `jest`, now `echo ok`
     a script is gone
-        package.json:1 check-ignored: script `lint` is gone: was `eslint .`
+        package.json:1 check-ignored: script `lint` was removed: it was `eslint .`
     make forgives
-        Makefile:2 check-ignored: `|| :` hides failures: was `pytest`, is `pytest || :`
+        Makefile:2 check-ignored: `|| :` hides failures: was `pytest`, now `pytest || :`
     make forgives at the end
-        Makefile:2 check-ignored: `; true` hides failures: was `cargo test`, is `cargo test; true`
+        Makefile:2 check-ignored: `; true` hides failures: was `cargo test`, now `cargo test; true`
     a step may fail
         .github/workflows/ci.yml:2 check-ignored: `continue-on-error: true` is new and hides failures
     a job ends well
         .github/workflows/ci.yml:2 check-ignored: `set +e` is new and hides failures
         .github/workflows/ci.yml:4 check-ignored: `exit 0` is new and hides failures
     tests are deselected
-        tox.ini:2 selection-narrowed: `--deselect` runs fewer tests: was `commands = pytest tests`, is `commands = pytest tests --deselect tests/test_a.py::test_b`
+        tox.ini:2 selection-narrowed: `--deselect` runs fewer tests: was `commands = pytest tests`, now `commands = pytest tests --deselect tests/test_a.py::test_b`
     tests are picked
-        justfile:2 selection-narrowed: `--skip` runs fewer tests: was `cargo test --workspace`, is `cargo test --workspace -- --skip slow`
+        justfile:2 selection-narrowed: `--skip` runs fewer tests: was `cargo test --workspace`, now `cargo test --workspace -- --skip slow`
     go tests are picked
-        Makefile:2 selection-narrowed: `-run` runs fewer tests: was `go test ./...`, is `go test ./... -run TestFast`
+        Makefile:2 selection-narrowed: `-run` runs fewer tests: was `go test ./...`, now `go test ./... -run TestFast`
     one file is left
-        ralph.toml:1 selection-narrowed: `tests/test_a.py` runs fewer tests: was `run = ["pytest", "-q"]`, is `run = ["pytest", "-q", "tests/test_a.py"]`
+        ralph.toml:1 selection-narrowed: `tests/test_a.py` runs fewer tests: was `run = ["pytest", "-q"]`, now `run = ["pytest", "-q", "tests/test_a.py"]`
     lint forgives
-        .gitlab-ci.yml:2 check-ignored: `--exit-zero` hides failures: was `- ruff check .`, is `- ruff check . --exit-zero`
+        .gitlab-ci.yml:2 check-ignored: `--exit-zero` hides failures: was `- ruff check .`, now `- ruff check . --exit-zero`
     "#);
 }
 
@@ -471,34 +471,34 @@ fn values() {
         ("a module is silenced", &[edited("a.py", "a = 1\n", "# type: ignore\n# ruff: noqa\na = 1\n")]),
     ]), @"
     jest's threshold falls
-        jest.config.js:1 threshold-lowered: `lines` was 90, is 70
+        jest.config.js:1 threshold-lowered: `lines` was 90, now 70
     python's threshold falls
-        pyproject.toml:2 threshold-lowered: `fail_under` was 90, is 80.5
+        pyproject.toml:2 threshold-lowered: `fail_under` was 90, now 80.5
     a threshold is gone
-        .coveragerc:1 threshold-lowered: `fail_under` is gone, it was 90
+        .coveragerc:1 threshold-lowered: `fail_under` was removed (was 90)
     a flag falls
-        Makefile:2 threshold-lowered: `--cov-fail-under` was 90, is 10
+        Makefile:2 threshold-lowered: `--cov-fail-under` was 90, now 10
     codecov's target falls
-        codecov.yml:1 threshold-lowered: `target` was 90, is 50
+        codecov.yml:1 threshold-lowered: `target` was 90, now 50
     a timeout rises
-        vitest.config.ts:1 timeout-raised: `testTimeout` was 5000, is 60000
+        vitest.config.ts:1 timeout-raised: `testTimeout` was 5000, now 60000
     a timeout rises in a test
-        a.test.ts:1 timeout-raised: `jest.setTimeout` was 5000, is 90000
+        a.test.ts:1 timeout-raised: `jest.setTimeout` was 5000, now 90000
     warnings are let through
-        package.json:2 lint-relaxed: `--max-warnings` was 0, is 50
+        package.json:2 lint-relaxed: `--max-warnings` was 0, now 50
     types are loose
-        tsconfig.json:1 lint-relaxed: `strict` was true, is false
-        tsconfig.json:1 lint-relaxed: `noImplicitAny` is gone, it was true
+        tsconfig.json:1 lint-relaxed: `strict` was true, now false
+        tsconfig.json:1 lint-relaxed: `noImplicitAny` was removed (was true)
     a build ignores errors
-        next.config.js:1 check-ignored: `ignoreBuildErrors` is true, it was not set
+        next.config.js:1 check-ignored: `ignoreBuildErrors` is now true (was not set)
     cargo leaves tests out
-        Cargo.toml:3 selection-narrowed: `test` is false, it was not set
+        Cargo.toml:3 selection-narrowed: `test` is now false (was not set)
     a rule is turned off
-        .eslintrc.json:1 lint-relaxed: `eqeqeq` was an error, is a warning
+        .eslintrc.json:1 lint-relaxed: `eqeqeq` was an error, now a warning
         .eslintrc.json:1 lint-relaxed: `no-undef` is turned off
-        .eslintrc.json:1 lint-relaxed: `no-unused-vars` was an error, is off
+        .eslintrc.json:1 lint-relaxed: `no-unused-vars` was an error, now off
     a clippy lint is allowed
-        Cargo.toml:2 lint-relaxed: `unwrap_used` was an error, is off
+        Cargo.toml:2 lint-relaxed: `unwrap_used` was an error, now off
     ruff ignores more
         ruff.toml:3 lint-relaxed: `ignore` grew from 1 to 2 entries: `F401`
     flake8 ignores more
@@ -650,40 +650,40 @@ fn disarmed_in_python() {
         ("python: the process ends", &[edited("test_a.py", PY, "import os\ndef test_adds():\n    os._exit(0)\n    assert add(1) == 2\n"), added("tests/conftest.py", "import sys\ndef pytest_sessionfinish():\n    sys.exit( 0 )\n")]),
     ]), @r#"
     python: under if False
-        test_a.py:1 assertions-removed: `test_adds` asserts nothing any more, it made 1 assertion
+        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
     python: under if 0, on one line
-        test_a.py:1 assertions-removed: `test_adds` asserts nothing any more, it made 1 assertion
+        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
     python: under while False
-        test_a.py:1 assertions-removed: `test_adds` asserts nothing any more, it made 1 assertion
+        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
     python: over nothing
-        test_a.py:1 assertions-removed: `test_adds` asserts nothing any more, it made 1 assertion
+        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
     python: in a function that nobody calls
-        test_a.py:1 assertions-removed: `test_adds` asserts nothing any more, it made 1 assertion
+        test_a.py:1 assertions-removed: `test_adds` makes no assertions, down from 1
     python: in a lambda that nobody calls
-        test_a.py:2 assertions-removed: `A.test_adds` asserts nothing any more, it made 1 assertion
+        test_a.py:2 assertions-removed: `A.test_adds` makes no assertions, down from 1
     python: in a lambda that nobody keeps
-        test_a.py:2 assertions-removed: `A.test_adds` asserts nothing any more, it made 1 assertion
+        test_a.py:2 assertions-removed: `A.test_adds` makes no assertions, down from 1
     python: an assertion is replaced in setUp
-        test_a.py:3 test-disarmed: `self.assertEqual = lambda *a: None` is new: tests can no longer fail, or are not told of
+        test_a.py:3 test-disarmed: `self.assertEqual = lambda *a: None` is new: tests can no longer fail, or their failures are not reported
     python: an assertion is replaced for all
-        conftest.py:2 test-disarmed: `unittest.TestCase.assertEqual = lambda *a: None` is new: tests can no longer fail, or are not told of
-        conftest.py:3 test-disarmed: `setattr(unittest.TestCase, 'assertTrue', print)` is new: tests can no longer fail, or are not told of
+        conftest.py:2 test-disarmed: `unittest.TestCase.assertEqual = lambda *a: None` is new: tests can no longer fail, or their failures are not reported
+        conftest.py:3 test-disarmed: `setattr(unittest.TestCase, 'assertTrue', print)` is new: tests can no longer fail, or their failures are not reported
     python: a test is replaced
-        test_a.py:4 test-disarmed: `A.test_adds = lambda self: None` is new: tests can no longer fail, or are not told of
-        test_a.py:5 test-disarmed: `setattr(A, "test_adds", print)` is new: tests can no longer fail, or are not told of
+        test_a.py:4 test-disarmed: `A.test_adds = lambda self: None` is new: tests can no longer fail, or their failures are not reported
+        test_a.py:5 test-disarmed: `setattr(A, "test_adds", print)` is new: tests can no longer fail, or their failures are not reported
     python: a function is replaced
-        test_a.py:3 test-disarmed: `test_adds = lambda: None` is new: tests can no longer fail, or are not told of
+        test_a.py:3 test-disarmed: `test_adds = lambda: None` is new: tests can no longer fail, or their failures are not reported
     python: load_tests
         test_a.py:4 collection-narrowed: `load_tests` is new: it can keep tests from being collected
     python: a file opts out
-        test_a.py:1 test-disarmed: `__test__ = False` is new: tests can no longer fail, or are not told of
+        test_a.py:1 test-disarmed: `__test__ = False` is new: tests can no longer fail, or their failures are not reported
     python: a test opts out
-        test_a.py:3 test-disarmed: `test_adds.__test__ = False` is new: tests can no longer fail, or are not told of
+        test_a.py:3 test-disarmed: `test_adds.__test__ = False` is new: tests can no longer fail, or their failures are not reported
     python: another base
         test_a.py:1 test-disarmed: `A` is no longer a `TestCase`: its tests are not collected
     python: the process ends
-        test_a.py:3 test-disarmed: `os._exit(0)` is new: tests can no longer fail, or are not told of
-        tests/conftest.py:3 test-disarmed: `sys.exit( 0 )` is new: tests can no longer fail, or are not told of
+        test_a.py:3 test-disarmed: `os._exit(0)` is new: tests can no longer fail, or their failures are not reported
+        tests/conftest.py:3 test-disarmed: `sys.exit( 0 )` is new: tests can no longer fail, or their failures are not reported
     "#);
 }
 
@@ -701,21 +701,21 @@ fn disarmed_elsewhere() {
         ("rust: the process ends", &[edited("src/a.rs", RS, "#[test]\nfn adds() {\n    std::process::exit(0);\n    assert_eq!(add(1), 2);\n}\n")]),
     ]), @r"
     javascript: under if (false)
-        a.test.ts:1 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+        a.test.ts:1 assertions-removed: `adds` makes no assertions, down from 1
     javascript: in a function that nobody calls
-        a.test.ts:1 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+        a.test.ts:1 assertions-removed: `adds` makes no assertions, down from 1
     javascript: expect is replaced
-        a.test.ts:1 test-disarmed: `const expect = () => ({ toBe() {} })` is new: tests can no longer fail, or are not told of
-        vitest.setup.ts:1 test-disarmed: `globalThis.expect = new Proxy({}, {})` is new: tests can no longer fail, or are not told of
-        vitest.setup.ts:2 test-disarmed: `global.it = () => {}` is new: tests can no longer fail, or are not told of
+        a.test.ts:1 test-disarmed: `const expect = () => ({ toBe() {} })` is new: tests can no longer fail, or their failures are not reported
+        vitest.setup.ts:1 test-disarmed: `globalThis.expect = new Proxy({}, {})` is new: tests can no longer fail, or their failures are not reported
+        vitest.setup.ts:2 test-disarmed: `global.it = () => {}` is new: tests can no longer fail, or their failures are not reported
     javascript: the process ends
-        a.test.ts:2 test-disarmed: `process.exit(0)` is new: tests can no longer fail, or are not told of
+        a.test.ts:2 test-disarmed: `process.exit(0)` is new: tests can no longer fail, or their failures are not reported
     rust: under if false
-        src/a.rs:2 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+        src/a.rs:2 assertions-removed: `adds` makes no assertions, down from 1
     rust: in a function that nobody calls
-        src/a.rs:2 assertions-removed: `adds` asserts nothing any more, it made 1 assertion
+        src/a.rs:2 assertions-removed: `adds` makes no assertions, down from 1
     rust: the process ends
-        src/a.rs:3 test-disarmed: `std::process::exit(0);` is new: tests can no longer fail, or are not told of
+        src/a.rs:3 test-disarmed: `std::process::exit(0);` is new: tests can no longer fail, or their failures are not reported
     ");
 }
 

@@ -153,47 +153,47 @@ fn placeholders_are_found() {
         ("a.js", "// In a real implementation, this would call the API"),
     ]), @r##"
     a.rs "fn a() { todo!() }\nfn b() { unimplemented!(\"b\") }"
-        1:10 placeholder: `todo!` stands where code is missing
-        2:10 placeholder: `unimplemented!` stands where code is missing
+        1:10 placeholder: `todo!` is a placeholder for missing code
+        2:10 placeholder: `unimplemented!` is a placeholder for missing code
     a.py "def a():\n    pass  # implement later"
-        2:5 placeholder: `pass` with a promise stands where code is missing
+        2:5 placeholder: `pass` is a placeholder for missing code
     a.py "def a():\n    raise NotImplementedError"
-        2:5 placeholder: `raise NotImplementedError` stands where code is missing
+        2:5 placeholder: `raise NotImplementedError` is a placeholder for missing code
     a.ts "throw new Error(\"Not implemented\");"
-        1:1 placeholder: `throw` with "Not implemented" stands where code is missing
+        1:1 placeholder: `throw` with "Not implemented" is a placeholder for missing code
     a.ts "throw new Error('save() is not implemented yet')"
-        1:1 placeholder: `throw` with "save() is not implemented yet" stands where code is missing
+        1:1 placeholder: `throw` with "save() is not implemented yet" is a placeholder for missing code
     A.java "throw new UnsupportedOperationException(\"Not yet implemented\");"
-        1:1 placeholder: `throw` with "Not yet implemented" stands where code is missing
+        1:1 placeholder: `throw` with "Not yet implemented" is a placeholder for missing code
     a.cs "throw new NotImplementedException();"
-        1:1 placeholder: `throw new NotImplementedException` stands where code is missing
+        1:1 placeholder: `throw new NotImplementedException` is a placeholder for missing code
     a.go "panic(\"not implemented\")\npanic(\"implement me\")"
-        1:1 placeholder: `panic` with "not implemented" stands where code is missing
-        2:1 placeholder: `panic` with "implement me" stands where code is missing
+        1:1 placeholder: `panic` with "not implemented" is a placeholder for missing code
+        2:1 placeholder: `panic` with "implement me" is a placeholder for missing code
     a.kt "fun a(): Int = TODO(\"later\")"
-        1:16 placeholder: `TODO` stands where code is missing
+        1:16 placeholder: `TODO` is a placeholder for missing code
     a.scala "def a: Int = ???"
-        1:14 placeholder: `???` stands where code is missing
+        1:14 placeholder: `???` is a placeholder for missing code
     a.swift "fatalError(\"unimplemented\")"
-        1:1 placeholder: `fatalError` with "unimplemented" stands where code is missing
+        1:1 placeholder: `fatalError` with "unimplemented" is a placeholder for missing code
     a.php "<?php throw new \\Exception('Not implemented');"
-        1:7 placeholder: `throw` with "Not implemented" stands where code is missing
+        1:7 placeholder: `throw` with "Not implemented" is a placeholder for missing code
     a.cpp "throw std::runtime_error(\"not implemented\");"
-        1:1 placeholder: `throw` with "not implemented" stands where code is missing
+        1:1 placeholder: `throw` with "not implemented" is a placeholder for missing code
     a.js "// ... existing code ..."
-        1:1 placeholder: a comment stands where code is missing: ... existing code ...
+        1:1 placeholder: a comment is a placeholder for missing code: ... existing code ...
     a.js "// rest of the code here"
-        1:1 placeholder: a comment stands where code is missing: rest of the code here
+        1:1 placeholder: a comment is a placeholder for missing code: rest of the code here
     a.py "    # your code here"
-        1:5 placeholder: a comment stands where code is missing: your code here
+        1:5 placeholder: a comment is a placeholder for missing code: your code here
     a.py "# ..."
-        1:1 placeholder: `...` in a comment stands where code is missing
+        1:1 placeholder: `...` in a comment is a placeholder for missing code
     a.go "// implementation goes here"
-        1:1 placeholder: a comment stands where code is missing: implementation goes here
+        1:1 placeholder: a comment is a placeholder for missing code: implementation goes here
     a.js "return []; // Placeholder"
-        1:12 placeholder: a comment stands where code is missing: Placeholder
+        1:12 placeholder: a comment is a placeholder for missing code: Placeholder
     a.js "// In a real implementation, this would call the API"
-        1:1 placeholder: a comment stands where code is missing: In a real implementation, this would call the API
+        1:1 placeholder: a comment is a placeholder for missing code: In a real implementation, this would call the API
     "##);
 }
 
@@ -259,7 +259,7 @@ fn debug_prints_are_found() {
     a.py "from pprint import pprint\npprint(x)"
         2:1 debug-print: `pprint` is a debug print
     a.rs "dbg!(x); println!(\"here 2\"); eprintln!(\"DEBUG {x:?}\");"
-        1:1 debugger: `dbg!` is left from debugging
+        1:1 debugger: `dbg!` is left over from debugging
         1:10 debug-print: `println!` is a debug print
     a.go "fmt.Println(\"DEBUG\", x)\nspew.Dump(x)"
         1:1 debug-print: `fmt.Println` is a debug print
@@ -320,17 +320,17 @@ fn debuggers_are_found_and_their_names_are_not() {
         ("a.py", "def breakpoint():\n    pass\ndevice.breakpoint()\n\"import pdb\"\nimport pdbutils"),
     ]), @r#"
     a.js "debugger;\nif (x) { debugger }"
-        1:1 debugger: `debugger` is left from debugging
-        2:10 debugger: `debugger` is left from debugging
+        1:1 debugger: `debugger` is left over from debugging
+        2:10 debugger: `debugger` is left over from debugging
     a.py "import pdb; pdb.set_trace()\nbreakpoint()\nimport ipdb"
-        1:1 debugger: `import pdb` is left from debugging
-        2:1 debugger: `breakpoint()` is left from debugging
-        3:1 debugger: `import ipdb` is left from debugging
+        1:1 debugger: `import pdb` is left over from debugging
+        2:1 debugger: `breakpoint()` is left over from debugging
+        3:1 debugger: `import ipdb` is left over from debugging
     a.rb "binding.pry\nbyebug"
-        1:1 debugger: `binding.pry` is left from debugging
-        2:1 debugger: `byebug` is left from debugging
+        1:1 debugger: `binding.pry` is left over from debugging
+        2:1 debugger: `byebug` is left over from debugging
     a.cs "Debugger.Break();"
-        1:1 debugger: `Debugger.Break()` is left from debugging
+        1:1 debugger: `Debugger.Break()` is left over from debugging
     a.js "const a = { debugger: true }; a.debugger; attach(debugger, 'debugger;') // debugger;"
     a.py "def breakpoint():\n    pass\ndevice.breakpoint()\n\"import pdb\"\nimport pdbutils"
     "#);
@@ -351,8 +351,8 @@ fn skipped_tests_are_found() {
     a.test.ts "it.skip('a', () => {})\nxit('b', f)\ndescribe.only('c', f)\nfit('d', f)\ntest.todo('e')"
         1:1 skipped-test: `it.skip` keeps a test from running or from counting
         2:1 skipped-test: `xit` keeps a test from running or from counting
-        3:1 skipped-test: `describe.only` leaves every other test out
-        4:1 skipped-test: `fit` leaves every other test out
+        3:1 skipped-test: `describe.only` excludes every other test
+        4:1 skipped-test: `fit` excludes every other test
         5:1 skipped-test: `test.todo` keeps a test from running or from counting
     test_a.py "@pytest.mark.skip(reason=\"x\")\ndef test_a(): ...\n@pytest.mark.xfail\ndef test_b():\n    pytest.skip()"
         1:1 skipped-test: `@pytest.mark.skip` keeps a test from running or from counting
@@ -407,7 +407,7 @@ fn a_marker_with_a_reason_allows_and_is_shown() {
         3:4 todo: `TODO` is left in a comment: b
         allowed 2:4 todo: `TODO` is left in a comment: a (upstream has not released it)
     a.rs "dbg!(x); // ralph: allow(debugger, todo) because this is the tracing command"
-        allowed 1:1 debugger: `dbg!` is left from debugging (this is the tracing command)
+        allowed 1:1 debugger: `dbg!` is left over from debugging (this is the tracing command)
     a.py "# ralph: allow(debug-print)\nprint(\"DEBUG\")"
         2:1 debug-print: `print` is a debug print; the allow marker needs `because` and a reason of at least 10 characters
     a.py "# ralph: allow(debug-print) because short\nprint(\"DEBUG\")"
@@ -415,9 +415,9 @@ fn a_marker_with_a_reason_allows_and_is_shown() {
     a.py "# ralph: allow(todo) because it is another check\nprint(\"DEBUG\")"
         2:1 debug-print: `print` is a debug print
     a.js "f(); // ralph: allow(debugger) because it belongs to the line above\ndebugger;"
-        2:1 debugger: `debugger` is left from debugging
+        2:1 debugger: `debugger` is left over from debugging
     a.js "s = \"ralph: allow(debugger) because it is only a string\"; debugger;"
-        1:59 debugger: `debugger` is left from debugging
+        1:59 debugger: `debugger` is left over from debugging
     a.css "/* TODO ralph: allow(todo) because the design is open */"
         allowed 1:4 todo: `TODO` is left in a comment: ralph: allow(todo) because the design is open (the design is open)
     "##);
@@ -447,13 +447,13 @@ fn only_what_is_forbidden_is_found() {
         1:4 todo: `TODO` is left in a comment
 
     placeholder
-        3:1 placeholder: `todo!` stands where code is missing
+        3:1 placeholder: `todo!` is a placeholder for missing code
 
     debug-print
         2:1 debug-print: `dbg!` is a debug print
 
     debugger
-        2:1 debugger: `dbg!` is left from debugging
+        2:1 debugger: `dbg!` is left over from debugging
 
     skipped-test
     ");

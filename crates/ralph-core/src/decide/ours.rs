@@ -3,8 +3,10 @@
 use super::{Case, Decision, block, driven, end, plural, usage};
 use crate::facts::{Cap, Evidence, Tree};
 use crate::limits::{self, Limits};
+use crate::mark::Mark;
+use crate::policy::OnTampering;
 use crate::reason::{self, Held, Room, Telling};
-use crate::record::{Known, Line, Mark, OnTampering, Origin, Outcome, Report, Rule, Run};
+use crate::record::{Known, Line, Origin, Outcome, Report, Rule, Run};
 use crate::requirement::{Evidence as Proof, Pending, Requirement, Standing};
 use crate::run::{State, Tampered};
 use crate::status::Status;

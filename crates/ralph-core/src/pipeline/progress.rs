@@ -1,4 +1,4 @@
-//! How far a pipeline is, by what was seen last: nothing is run to find out.
+//! The progress of a pipeline, computed from the journal. Nothing is run or evaluated here.
 
 use super::{layers, name, named};
 use crate::chunk::{self, Tally};
@@ -11,19 +11,19 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::Serialize;
 
-/// Where a chunk is.
+/// The state of a chunk, according to the last stop that reported on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Where {
     Done,
-    /// An agent finished it, and nothing measures it.
+    /// An agent finished it, but nothing measures it.
     Claimed,
-    /// A person does without it.
+    /// A person waived it.
     Waived,
     Failing,
-    /// What would tell is still at work, or an agent's own work is.
+    /// A gate, or background work of its agent, is still running.
     Running,
-    /// It comes after chunks that are not done.
+    /// It depends on chunks that are not done.
     Waits,
     Unknown,
 }
@@ -31,18 +31,18 @@ pub enum Where {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node<'a> {
     pub chunk: &'a Chunk,
-    /// From 0.
+    /// Counted from 0.
     pub layer: usize,
     pub at: Where,
-    /// Why it is there.
+    /// The reason for the status.
     pub note: String,
     pub waits_for: Vec<&'a str>,
     pub agents: Tally,
-    /// Agents that were held to it and went on.
+    /// Agents that were held, or wait for background work, and have not stopped since.
     pub working: usize,
 }
 
-/// What is known of a run; nothing where there is none.
+/// What is known about a run; empty if there is no run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct History<'a> {
     pub entries: &'a [Entry],
@@ -50,12 +50,12 @@ pub struct History<'a> {
     pub now_ms: u64,
 }
 
-/// The whole in a few words.
+/// A pipeline's progress in one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary<'a> {
     pub done: usize,
     pub total: usize,
-    /// Chunks that can be begun or gone on with.
+    /// Chunks that can be worked on now.
     pub next: Vec<&'a str>,
 }
 
@@ -65,17 +65,17 @@ struct Seen {
     note: String,
 }
 
-/// What was seen last of each chunk, by its name, and who is still at it.
+/// Folds journal entries into the latest state of each chunk.
 #[derive(Debug, Default)]
 struct Sight {
     seen: BTreeMap<String, Seen>,
-    /// Agents by their ids, with the chunk they are held to.
+    /// Ids of agents that are still working, with the name of their chunk.
     working: BTreeMap<String, String>,
-    /// Requirements that a person does without, and until when.
+    /// Waived requirements, with the time their waiver ends.
     waived: BTreeMap<String, u64>,
 }
 
-/// Every chunk, in the order of its layers, by what the journal of a run says of it.
+/// The state of every chunk according to the journal, ordered by layer.
 pub fn nodes<'a>(chunks: &'a [Chunk], history: &History<'_>) -> Vec<Node<'a>> {
     let mut sight = Sight::default();
     history.entries.iter().for_each(|entry| sight.take_in(chunks, &entry.change));
@@ -130,7 +130,7 @@ impl Sight {
                 };
                 Seen::new(at, &line.note)
             } else {
-                // Of those that are not met only the first are told.
+                // A report lists only the first unmet requirements, so a chunk missing from it is not done either.
                 Seen::new(Where::Failing, "not done")
             };
             self.seen.insert(chunk.name.clone(), seen);
@@ -168,9 +168,9 @@ impl Sight {
             chunk.after.iter().map(String::as_str).filter(|name| !is_over(name)).collect();
         waits_for.dedup();
         let is_bare = chunk.gates.is_empty() && chunk.outputs.is_empty();
-        let unseen = || Seen::new(Where::Unknown, "not looked at yet");
+        let unseen = || Seen::new(Where::Unknown, "not checked yet");
         let seen = match self.seen.get(&chunk.name) {
-            // Nobody has looked since what it comes after was done.
+            // The report is older than the completion of its prerequisites, so its own state is not known.
             Some(seen) if seen.at == Where::Running && seen.note.starts_with("comes after") => {
                 unseen()
             }

@@ -1,7 +1,8 @@
 //! Builds the [`StopReport`](crate::record::StopReport) that the journal keeps of a stop.
 
 use super::{name, open, say};
-use crate::record::{Known, Line, Mark, Report};
+use crate::mark::Mark;
+use crate::record::{Known, Line, Report};
 use crate::redact::Redactor;
 use crate::requirement::{Pending, Requirement, Standing};
 use alloc::string::ToString;

@@ -1,9 +1,10 @@
-//! What can happen to a run.
+//! The changes a journal entry can record. Variant names are part of the disk format.
 
-use super::{Decided, Part, Process, Restored, Run, is_nowhere};
+use super::{Decided, Part, Process, Restored, Run};
 use crate::drive::Drove;
 use crate::id::SessionId;
 use crate::limits::Limits;
+use crate::serde_skip::is_nowhere;
 use crate::source::orchestrator::Condition;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -13,24 +14,25 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     Started(Box<Run>),
-    /// The journal was lost or damaged; this is what was known when it began anew.
+    /// The journal was lost or damaged. A new one starts with what was known.
     Restored(Box<Restored>),
     Decided(Box<Decided>),
     Trouble {
         class: String,
     },
     Paused,
-    /// A person interrupted the agent and then said something else. That was seen with the transcript this long.
+    /// A person interrupted the agent and then typed something else.
     Interrupted {
+        /// The length of the transcript when this was detected.
         seen: u64,
     },
     Resumed,
     Cancelled,
-    /// The agent says that only a person can decide.
+    /// The agent declared that only a person can decide.
     Asked {
         question: String,
     },
-    /// The agent says that it waits for something outside.
+    /// The agent declared that it waits for something external.
     Waits {
         until_ms: u64,
         why: String,
@@ -38,83 +40,83 @@ pub enum Change {
     Moved {
         to: SessionId,
         how: Move,
-        /// The host process that it goes on in.
+        /// The host process of the new session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         process: Option<Process>,
-        /// How long the transcript was then: an interrupt before that has had its effect.
+        /// The length of the transcript then. Earlier interrupts have already taken effect.
         #[serde(default, skip_serializing_if = "is_nowhere")]
         seen: u64,
     },
-    /// The conversation was summed up, and what the agent was told is gone.
+    /// The conversation was compacted, so earlier reasons are lost to the agent.
     Compacted,
-    /// The agent was told again where it stands.
+    /// The agent got a reminder.
     Anchored,
-    /// A tool call was not let through.
+    /// A tool call was denied.
     Denied {
         tool: String,
         what: String,
-        /// What was about to be done, shortened.
+        /// The denied call, shortened.
         call: String,
     },
-    /// The host ended a turn that had been held.
+    /// The host ended a turn although it was held.
     Overridden {
         how: String,
     },
-    /// A subagent, teammate or task was looked at. It never moves what the run itself counts.
+    /// The stop of a subagent, teammate or task was decided. It never changes the run's own counters.
     Part(Box<Part>),
-    /// A person said something that the agent is to know at its next stop.
+    /// A person sent the agent a message, delivered with the reason of its next stop.
     Told {
         text: String,
     },
-    /// A person does without a requirement for a while.
+    /// A person waived a requirement for a while.
     Waived(Waiver),
-    /// A person takes that back.
+    /// A person revoked a waiver.
     Insisted {
         requirement: String,
     },
-    /// The agent says that a requirement is wrong. A person has to look at that.
+    /// The agent disputed a requirement. A person has to decide.
     Disputed(Dispute),
-    /// A person set other limits.
+    /// A person changed the limits.
     Limited(Limits),
-    /// A step of the orchestrator's way.
+    /// A step of an orchestrated run.
     Stepped(Step),
-    /// The agent searched what is on record.
+    /// The agent searched earlier runs and learnings.
     Recalled {
         query: String,
         found: u32,
     },
-    /// Something learned was saved, where a search finds it.
+    /// A learning was saved.
     Learned {
         id: String,
         title: String,
     },
-    /// What the runner did that drives the agent.
+    /// Something the runner did.
     Drove(Box<Drove>),
 }
 
-/// How a run came to be somebody else's.
+/// Why a run moved to another session, or to another process of the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Move {
-    /// The same session, opened again.
+    /// The same session was reopened.
     Reopened,
-    /// A new session in the place of one that was cleared. Nobody is held before a person says so.
+    /// A new session replaced one that was cleared. The run is paused until a person resumes it.
     Cleared,
-    /// A person took it up in this session.
+    /// A person took the run over in another session.
     TakenUp,
-    /// A person resumed it in the session that it is in.
+    /// A person resumed it in its own session.
     Resumed,
-    /// A runner goes on in a fresh session.
+    /// A runner continues in a fresh session.
     HandedOver,
 }
 
-/// A requirement that is told and not held for, until then.
+/// A requirement that is reported but does not hold the agent until the waiver expires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiver {
     /// The requirement's name.
     pub requirement: String,
     pub why: String,
-    /// Who answers for it.
+    /// The person who takes responsibility.
     pub by: String,
     pub until_ms: u64,
 }
@@ -126,18 +128,18 @@ pub struct Dispute {
     pub why: String,
 }
 
-/// What is said on the way through the orchestrator's phases. What ralph measures is never said.
+/// A statement about an orchestrated run by the agent or a person. Conditions that ralph measures are not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Where the agent says it is.
+    /// The phase the agent reports.
     Phase(String),
-    /// The agent says that a condition of its own holds.
+    /// The agent claims one of its own conditions.
     Claims(Condition),
-    /// It no longer does.
+    /// The agent withdraws such a claim.
     Withdraws(Condition),
-    /// How complex the work is said to be, from 1 to 10.
+    /// The stated complexity of the work, from 1 to 10.
     Classified(u8),
-    /// The plan is approved, by whom.
+    /// The plan was approved.
     Approved { by: String },
 }

@@ -1,15 +1,15 @@
-//! What is remembered of subagents, teammates and tasks.
+//! What the journal records about subagents, teammates and tasks, together called parts.
 
 use super::{Delivered, Report};
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
-/// A subagent, a teammate or a task, as the host calls it.
+/// A subagent, teammate or task, with the host's id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Who {
     pub kind: PartKind,
     pub id: String,
-    /// Its type, its name or its subject, in one line.
+    /// One line: a subagent's type, a teammate's name, or a task's subject.
     pub name: String,
 }
 
@@ -21,20 +21,20 @@ pub enum PartKind {
     Task,
 }
 
-/// What was decided about a part of the work.
+/// One decided stop of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     pub who: Who,
-    /// The chunk it is held to; `None` when gates and checks of the moment are all there is.
+    /// Its chunk; `None` if only the gates and checks for this kind of event apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunk: Option<String>,
     pub rule: PartRule,
-    /// What it was told, when it was held: a second delivery of the same stop must get the same answer.
+    /// The full reason if it was held, because a second delivery of the same stop must get the same answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the rule saw, in one line.
+    /// Why the rule fired, in one line.
     pub because: String,
-    /// How often it was held in a row, this time included.
+    /// How often it was held in a row, including this time.
     pub holds: u32,
     pub max_holds: u32,
     pub delivery: Delivered,
@@ -49,13 +49,13 @@ pub struct Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartRule {
-    /// It left something running that will bring it back.
+    /// Its own background work is still running and will wake it.
     Waiting,
-    /// Nothing of what is demanded counts yet.
+    /// None of its requirements applies yet.
     Unmeasured,
-    /// Nothing is known to be missing, and not all could be told.
+    /// No requirement is known to be unmet, but some have no result yet.
     Unknown,
-    /// It was held as often as it may be.
+    /// A requirement is not met, but it has reached its hold limit.
     Spent,
     Hold,
     Verified,
@@ -76,7 +76,7 @@ impl PartRule {
         }
     }
 
-    /// As people say it.
+    /// The outcome in words, for people.
     pub fn outcome(self) -> &'static str {
         match self {
             Self::Hold => "held",

@@ -1,68 +1,70 @@
-//! What the journal tells about how a run was driven.
+//! The part of a run's state that only a driven run has: its sessions, costs, waits and remedies.
 
 use super::{Phase, State};
 use crate::drive::{Cause, Drove, Metered, Remedy, Session, Settings, Source, Wait, Waits};
 use crate::facts::Declared;
 use crate::id::SessionId;
-use crate::record::{Change, Decided, Known, Line, Mark, Outcome, Report, Run, is_zero};
+use crate::mark::Mark;
+use crate::record::{Change, Decided, Known, Line, Outcome, Report, Run};
+use crate::serde_skip::is_zero;
 use crate::status::Status;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// How many sessions are remembered one by one; older ones only in the sum.
+/// How many sessions are kept individually. Older ones count only in the total.
 const SESSIONS: usize = 64;
 
-/// Of so many requirements it is remembered that they were met once.
+/// How many requirements are remembered as having been met once.
 const DONE: usize = 1024;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driving {
-    /// The latest last.
+    /// Most recent last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<Driven>,
-    /// How many there were.
+    /// How many sessions there were in total.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub count: u32,
-    /// What sessions cost that are no longer listed.
+    /// The cost of sessions that are no longer in `sessions`.
     #[serde(default, skip_serializing_if = "Spent::is_nothing")]
     pub before: Spent,
-    /// The dearest turn so far.
+    /// The most expensive turn so far.
     #[serde(default)]
     pub worst_turn_micro_usd: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
-    /// Limits that were waited for, and for how long in all; the same for errors.
+    /// How many rate limits were waited out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resumes: u32,
-    /// The window that was last waited for, where the provider named it.
+    /// The rate-limit window that was last waited for, if the provider named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
     #[serde(default)]
     pub waited_limit_ms: u64,
     #[serde(default)]
     pub waited_errors_ms: u64,
-    /// How long limits may be waited for, once a person said so after the start.
+    /// The maximum total wait for rate limits, if a person changed it after the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
-    /// Tried since the work last moved.
+    /// Remedies tried since the last progress.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<Remedy>,
-    /// A fresh session is due, and why.
+    /// Set if a fresh session is due: the reason for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handing_over: Option<String>,
-    /// Breaks and restarts since a turn last ended as it should.
+    /// Crashes and restarts since the last charged stop.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub broken: u32,
-    /// Waits that the agent declared, since its work was last looked at.
+    /// Waits that the agent declared since its requirements were last evaluated.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub declared: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
-    /// The stops since the failures last became fewer.
+    /// The stops since the last progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flat: Option<Flat>,
-    /// Names of what was open once and then was not. It is progress the first time.
+    /// Digests of the names of requirements that were open and then met. That is progress only the first time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<Mark>,
     /// How many requirements were open when the session began.
@@ -70,13 +72,14 @@ pub struct Driving {
     pub open_at_start: Option<u32>,
 }
 
+/// A session of a driven run and what it has cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driven {
     #[serde(flatten)]
     pub session: Session,
     pub at_ms: u64,
     pub spent: Spent,
-    /// Of gates that asked a model.
+    /// The cost of gates that call a model.
     #[serde(default, skip_serializing_if = "Spent::is_nothing")]
     pub gates: Spent,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -89,24 +92,25 @@ pub struct Spent {
     pub tokens: u64,
 }
 
+/// A run that its runner gave up for now. A person can resume it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parked {
     pub status: Status,
     pub why: String,
 }
 
-/// Stops that brought no progress.
+/// A series of stops without progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flat {
-    /// The least that was wrong.
+    /// The best score so far.
     pub best: Wrong,
     pub stops: u32,
-    /// Those of them at which the tree and the failures had been seen before.
+    /// How many of these stops were in a state seen before.
     pub known: u32,
 }
 
-/// How much is wrong. What could not be looked at yet weighs more than any finding: a build that fails hides the
-/// failures of all tests.
+/// How much is wrong; lower is better. Pending requirements weigh more than any finding, because a failing build hides
+/// the failures of all tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wrong {
     pub pending: u32,
@@ -120,7 +124,7 @@ impl Wrong {
 }
 
 impl Flat {
-    /// Real changes soften it.
+    /// Stops in known states count twice; stops with a changed tree count once.
     pub fn weight(self) -> u32 {
         self.stops.saturating_add(self.known)
     }
@@ -144,7 +148,7 @@ impl Driving {
         *self == Self::default()
     }
 
-    /// All sessions together.
+    /// The total cost of all sessions.
     pub fn spent(&self) -> Spent {
         self.sessions
             .iter()
@@ -155,7 +159,7 @@ impl Driving {
         self.sessions.last()
     }
 
-    /// Whether it is known what a turn costs.
+    /// Whether any turn has been metered yet.
     pub fn has_metered(&self) -> bool {
         self.worst_turn_micro_usd > 0 || self.sessions.iter().any(|driven| driven.turns > 0)
     }
@@ -165,7 +169,7 @@ impl Driving {
         self.flat = None;
     }
 
-    /// Whoever goes on with a parked run has seen how often it broke off, and for what it waited.
+    /// Ends the parking and resets the counters of crashes and waits: the person who resumes the run has seen them.
     pub(super) fn goes_on(&mut self) {
         if self.parked.take().is_some() {
             self.broken = 0;
@@ -181,7 +185,7 @@ impl Driving {
         }
     }
 
-    /// Weather, not work: what a machine that was off missed is no part of it.
+    /// Adds the time of a finished wait, at most as long as it was planned: a machine that was off did not wait.
     fn waited(&mut self, wait: &Wait, at_ms: u64) {
         let took = at_ms.min(wait.until_ms).saturating_sub(wait.since_ms);
         match wait.cause {
@@ -195,7 +199,7 @@ impl Driving {
 }
 
 impl State {
-    /// What an agent cost is also known after its run has ended.
+    /// Applies a meter reading that arrives after the run has ended.
     pub(super) fn billed(&mut self, change: &Change) {
         if let Change::Drove(drove) = change
             && let Drove::Metered(metered) = &**drove
@@ -220,7 +224,7 @@ impl State {
                 self.driving.parked = Some(Parked { status: *status, why: why.clone() });
                 self.phase = Phase::Paused { since_ms: at_ms };
             }
-            // Who is started again after a silence has broken off too, and that is on record for itself.
+            // A restart after a silence also records `Broke`, which is counted there.
             Drove::Settled { .. } | Drove::Silent { .. } => {}
             Drove::PassedOn => {
                 self.hints.clear();
@@ -230,7 +234,7 @@ impl State {
         }
     }
 
-    /// How the run is driven now: as it was settled, and what a person granted since.
+    /// The settings in force: those of the start, with what a person granted since.
     pub fn settings(&self, run: &Run) -> Option<Settings> {
         let settled = run.drive.as_deref()?.clone();
         let limit_ms = self.driving.limit_ms.unwrap_or(settled.waits.limit_ms);
@@ -242,7 +246,7 @@ impl State {
         driving.handing_over = None;
         driving.goes_on();
         let id = &session.id;
-        // A session that is opened again goes on counting.
+        // A session that is resumed keeps its counters.
         let before = driving.sessions.iter().position(|driven| driven.session.id == *id);
         let before = before.map(|at| driving.sessions.remove(at));
         if before.is_none() {
@@ -267,14 +271,14 @@ impl State {
 
     fn metered(&mut self, metered: &Metered) {
         let is_it = |driven: &&mut Driven| driven.session.id == metered.session;
-        // A session is on record before it costs anything.
+        // Every session is recorded before it can cost anything.
         let Some(driven) = self.driving.sessions.iter_mut().find(is_it) else { return };
         let now = Spent { micro_usd: metered.micro_usd, tokens: metered.tokens };
         let known = match metered.source {
             Source::Agent => &mut driven.spent,
             Source::Gate => &mut driven.gates,
         };
-        // A meter that goes backwards was reset, and nothing that was spent comes back.
+        // A meter that goes backwards was reset. Recorded spending never decreases.
         let turn = now.micro_usd.saturating_sub(known.micro_usd);
         known.micro_usd = known.micro_usd.max(now.micro_usd);
         known.tokens = known.tokens.max(now.tokens);
@@ -285,7 +289,7 @@ impl State {
     }
 
     fn waits(&mut self, wait: &Wait, at_ms: u64) {
-        // The same wait, planned again after a restart, is counted when it is over.
+        // A wait that is recorded again after a restart is the same wait, and is counted once it ends.
         let given_up = self.driving.wait.take_if(|before| before.since_ms != wait.since_ms);
         if let Some(before) = given_up {
             self.driving.waited(&before, at_ms);
@@ -309,11 +313,11 @@ impl State {
         }
     }
 
-    /// A stop of a driven run. Without a mark there is nothing to compare: gates are at work, or it is looked at once
-    /// more.
+    /// Updates the progress counters at a stop of a driven run. A stop without a digest cannot be compared (gates are
+    /// running, or it is a final look) and counts neither way.
     pub(super) fn progressed(&mut self, decided: &Decided) {
         if let Some(report) = decided.report.as_ref().filter(|_| self.driving.count > 0) {
-            // Only what is charged may begin the count anew: breaks that cost no iteration must have an end.
+            // Only a charged stop resets the counter: crashes that cost no iteration must not repeat forever.
             if matches!(decided.outcome, Outcome::Blocked { .. } | Outcome::HandedOver) {
                 self.driving.broken = 0;
             }
@@ -328,7 +332,7 @@ impl State {
     pub(super) fn remedied(&mut self, decided: &Decided) {
         if let Some(remedy) = decided.remedy {
             self.driving.tries(remedy);
-            // It has to have a chance: half as long as it took to need it.
+            // Give the remedy a chance: half as many stops as it took to need it.
             self.stale = 0;
             if let Some(flat) = &mut self.driving.flat {
                 (flat.stops, flat.known) = (flat.stops / 2, flat.known / 2);
@@ -336,7 +340,7 @@ impl State {
         }
     }
 
-    /// Progress forgets what was tried.
+    /// Counts a stop without progress, or resets the remedies if there was progress.
     fn counted(&mut self, report: &Report, mark: Mark) {
         if let Some(flat) = self.flatness(report, mark) {
             self.driving.flat = Some(flat);
@@ -350,8 +354,8 @@ impl State {
         driving.flat = Some(Flat { best: Wrong::of(report), stops: 0, known: 0 });
     }
 
-    /// The stops without progress, this one included; `None` when this one brought some: less is wrong than ever, or
-    /// something is done for the first time.
+    /// The series of stops without progress, including this one. `None` if this stop is progress: the score is better
+    /// than ever, or a requirement is met for the first time.
     pub(crate) fn flatness(&self, report: &Report, mark: Mark) -> Option<Flat> {
         let flat = self.driving.flat?;
         if Wrong::of(report) < flat.best || self.finished(report).next().is_some() {
@@ -364,9 +368,10 @@ impl State {
         })
     }
 
+    /// Digests of the requirements that were open at the last stop and are met for the first time at this one.
     fn finished<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = Mark> + 'a {
         let is_open = |line: &&Line| line.standing != Known::Advisory;
-        // A long report names only the first of what is open, and of what is met.
+        // A long report names only the first open and the first met requirements.
         let named = report.lines.iter().filter(is_open).count();
         let names_all = u32::try_from(named).is_ok_and(|named| named >= report.open());
         let is_finished = move |line: &&Line| {
@@ -382,7 +387,7 @@ impl State {
             .filter(|done| !self.driving.done.contains(done))
     }
 
-    /// The session that the runner has to go on with, if it was ever there.
+    /// The runner's latest session, which it continues with, if there was one.
     pub fn driven_session(&self) -> Option<&SessionId> {
         self.driving.latest().map(|driven| &driven.session.id)
     }

@@ -1,35 +1,37 @@
-//! What people and agents said about a run while it went on.
+//! What people and agents do to a run while it is active: hints, disputes, orchestrator steps, and lists that do not
+//! parse.
 
 use super::State;
 use crate::facts::Declared;
-use crate::record::{Dispute, Step, is_zero};
+use crate::record::{Dispute, Step};
+use crate::serde_skip::is_zero;
 use crate::source::orchestrator::Condition;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// How much of what people and agents say is kept, the latest.
+/// How many of the most recent hints and disputes are kept.
 const HINTS: usize = 16;
 const DISPUTES: usize = 64;
 
-/// How far an orchestrated run says it is.
+/// What the agent and a person have stated about an orchestrated run so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Way {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// What the agent says of its own conditions.
+    /// Conditions that the agent claims.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Condition>,
     /// From 1 to 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complexity: Option<u8>,
-    /// Who approved the plan.
+    /// The person, or the agent, that approved the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by: Option<String>,
-    /// Searches of what is on record.
+    /// How many searches there were.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub recalled: u32,
-    /// The last thing that was learned, by its id.
+    /// The id of the last saved learning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learned: Option<String>,
 }
@@ -40,6 +42,7 @@ impl Way {
     }
 }
 
+/// A list that does not parse, and for how many stops in a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Garbling {
     pub file: String,
@@ -55,7 +58,7 @@ impl State {
         self.starts_anew();
     }
 
-    /// A person's word is something new.
+    /// Resets the detection of missing progress, after input from a person.
     pub(super) fn starts_anew(&mut self) {
         self.stale = 0;
         self.seen.clear();
@@ -71,7 +74,7 @@ impl State {
             Step::Classified(complexity) => self.way.complexity = Some(*complexity),
             Step::Approved { by } => {
                 self.way.approved_by = Some(by.clone());
-                // What the agent waited for is there.
+                // The approval is what the agent was waiting for.
                 self.declared.take_if(|declared| matches!(declared, Declared::Waiting { .. }));
                 self.starts_anew();
             }

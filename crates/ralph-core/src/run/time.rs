@@ -1,19 +1,19 @@
-//! How long a run has run.
+//! How long a run has been active.
 
 use super::{Phase, State};
 use crate::drive::Drove;
 use crate::record::Change;
 
-/// What an entry is to the clock of a driven run, which stands still while nobody drives it.
+/// The effect of an entry on the clock of a driven run, which stands still while no runner is active.
 pub(super) enum Clock {
-    /// Whoever drove it was gone until now.
+    /// The runner was gone until now, so the clock restarts here.
     StartsAgain,
-    /// A person said something, whether or not somebody drives it.
+    /// Input from a person, with or without a runner: the clock does not change.
     AsItIs,
 }
 
 impl Clock {
-    /// `None` for what happens while somebody drives it.
+    /// `None` for entries that are written while a runner is active: the clock advances.
     pub(super) fn of(change: &Change) -> Option<Self> {
         let is_granted = |drove: &Drove| matches!(drove, Drove::Granted { .. });
         match change {
@@ -47,12 +47,13 @@ impl Clock {
 }
 
 impl State {
-    /// What the time is to a run: for one that nobody drives it stands still, whether or not that is on record.
+    /// The current time on the run's clock. It stands still for an orphaned driven run, even before that is recorded.
     pub fn time_ms(&self, phase: Phase, now_ms: u64) -> u64 {
         let is_left = self.driving.count > 0 && phase == Phase::Orphaned;
         if is_left { self.clock_ms } else { now_ms }
     }
 
+    /// The active time of the run, without pauses.
     pub fn elapsed_ms(&self, now_ms: u64) -> u64 {
         match self.phase {
             Phase::Active | Phase::Orphaned => {

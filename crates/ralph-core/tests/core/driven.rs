@@ -165,8 +165,8 @@ fn nobody_is_handed_over_while_only_gates_are_at_work() {
         .stop(waits);
     check!(waited, @"
     1  block            rule block        1 charged  2 not met
-    2  block            rule block        1 charged  1 not known yet
-    3  block            rule block        1 charged  1 not known yet
+    2  block            rule block        1 charged  1 pending
+    3  block            rule block        1 charged  1 pending
     ");
 }
 
@@ -204,7 +204,7 @@ fn what_is_tried_comes_in_order() {
     8  block            rule block        8 charged  1 not met
     9  end stuck        rule stuck        8 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model
     ");
-    check!(notice(&tried), @"ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `ralph run --fork k7f2`");
+    check!(notice(&tried), @"ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn progress_forgets_what_was_tried() {
 fn another_approach_is_asked_for() {
     let asked = driven(Settings::DEFAULT).stops(3, |_| failing(by_runner(1), "tests", 1));
     check!(asked.reason(), @r#"
-    ralph: iteration 3 of 25 — still 1 of 1 not met, nothing new (tests; state 70c7985; run k7f2)
+    ralph: iteration 3 of 25 — still 1 of 1 not met, no progress (tests; state 70c7985; run k7f2)
 
     What was tried does not work, and trying it again will not help. Write one sentence on why it failed, choose a different approach, say which, and only then go on. If only a person can decide, run `ralph ask "…"`
     "#);
@@ -320,7 +320,7 @@ fn failures_that_do_not_become_fewer_are_a_plateau() {
     19 allow            rule remedy       19 charged  the failures have not become fewer in 12 stops (3 at best, 4 now), 1 not met; trying a fresh session
     25 end stuck        rule stuck        24 charged  the failures have not become fewer in 12 stops (3 at best, 4 now), 1 not met; tried another approach, then a fresh session
     ");
-    check!(notice(&flat), @"ralph: stuck: nested quotes — the failures have not become fewer in 12 stops (3 at best, 4 now), 1 not met; tried another approach, then a fresh session (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `ralph run --fork k7f2`");
+    check!(notice(&flat), @"ralph: stuck: nested quotes — the failures have not become fewer in 12 stops (3 at best, 4 now), 1 not met; tried another approach, then a fresh session (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`");
     // Half of the stops at trees that had been seen.
     let slow = driven(Settings::DEFAULT)
         .stops(9, |turn| failing(by_runner(u64::from(turn) / 2), "tests", 2));

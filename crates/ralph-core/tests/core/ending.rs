@@ -32,29 +32,29 @@ fn every_end_has_a_next_step() {
     };
     assert_snapshot!(told(&run()), @"
     verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
-    claimed: nested quotes — because of this (run k7f2); look it over before you rely on it; `ralph gate detect` proposes what could measure it
-    exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `/ralph:goal` again
-    needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what is to be done now
-    needs_review: nested quotes — because of this (run k7f2); look at the change before you keep it; `ralph why k7f2` says what was seen
-    gate_broken: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it was; repair it, then `/ralph:goal` again
-    rate_limited: nested quotes — because of this (run k7f2); `/ralph:goal` again when the limit is lifted
-    cancelled: nested quotes — because of this (run k7f2); `/ralph:goal` begins anew
-    overridden: nested quotes — because of this (run k7f2); the client let the agent go: raise its cap on blocks (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `/ralph:goal` again
-    crashed: nested quotes — because of this (run k7f2); `ralph status` says what broke; then `/ralph:goal` again
+    claimed: nested quotes — because of this (run k7f2); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
+    exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
+    needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what to do next
+    needs_review: nested quotes — because of this (run k7f2); review the change before you keep it; `ralph why k7f2` shows what was detected
+    gate_broken: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what broke; fix it, then run `/ralph:goal` again
+    rate_limited: nested quotes — because of this (run k7f2); run `/ralph:goal` again when the rate limit resets
+    cancelled: nested quotes — because of this (run k7f2); `/ralph:goal` starts a new run
+    overridden: nested quotes — because of this (run k7f2); the client overrode the hook: raise its block cap (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then run `/ralph:goal` again
+    crashed: nested quotes — because of this (run k7f2); `ralph status` shows what broke; then run `/ralph:goal` again
     ");
     assert_snapshot!(told(&sealed()), @"
     verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
-    claimed: nested quotes — because of this (run k7f2); look it over before you rely on it; `ralph gate detect` proposes what could measure it
-    exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `/ralph:goal` again
-    needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what is to be done now
-    needs_review: nested quotes — because of this (run k7f2); look at the change before you keep it: `ralph checkpoint diff k7f2`, `ralph why k7f2`
-    gate_broken: nested quotes — because of this (run k7f2); repair it until `ralph gate run` gets an answer, then `/ralph:goal` again
-    rate_limited: nested quotes — because of this (run k7f2); `/ralph:goal` again when the limit is lifted
-    cancelled: nested quotes — because of this (run k7f2); `/ralph:goal` begins anew
-    overridden: nested quotes — because of this (run k7f2); the client let the agent go: raise its cap on blocks (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then `/ralph:goal` again
-    crashed: nested quotes — because of this (run k7f2); `ralph status` says what broke; then `/ralph:goal` again
+    claimed: nested quotes — because of this (run k7f2); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
+    exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
+    needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what to do next
+    needs_review: nested quotes — because of this (run k7f2); review the change before you keep it: `ralph checkpoint diff k7f2`, `ralph why k7f2`
+    gate_broken: nested quotes — because of this (run k7f2); fix it until `ralph gate run` gets a result, then run `/ralph:goal` again
+    rate_limited: nested quotes — because of this (run k7f2); run `/ralph:goal` again when the rate limit resets
+    cancelled: nested quotes — because of this (run k7f2); `/ralph:goal` starts a new run
+    overridden: nested quotes — because of this (run k7f2); the client overrode the hook: raise its block cap (`CLAUDE_CODE_STOP_HOOK_BLOCK_CAP`), then run `/ralph:goal` again
+    crashed: nested quotes — because of this (run k7f2); `ralph status` shows what broke; then run `/ralph:goal` again
     ");
 }
 
@@ -67,16 +67,16 @@ fn every_end_of_a_driven_run_has_a_next_step() {
     });
     assert_snapshot!(told.join("\n"), @r#"
     verified: see `ralph why k7f2`
-    claimed: look it over before you rely on it; `ralph gate detect` proposes what could measure it
-    exhausted: `ralph why k7f2` shows what is open; `ralph run --fork k7f2` goes on, with as much again
-    stuck: `ralph why k7f2` shows what it does not get past; help with that, then `ralph run --fork k7f2`
-    needs_human: `ralph tell k7f2 "…"` answers, then `ralph run --resume k7f2`
-    needs_review: look at the change before you keep it; `ralph why k7f2` says what was seen
-    gate_broken: `ralph why k7f2` shows what it was; repair it, then `ralph run --fork k7f2`
-    rate_limited: `ralph run --resume k7f2` when the limit is lifted
-    cancelled: `ralph status` says what it was; `ralph run --resume k7f2` continues
-    overridden: `ralph status` says what it was; `ralph run --resume k7f2` continues
-    crashed: `ralph status` says what it was; `ralph run --resume k7f2` continues
+    claimed: review it before you rely on it; `ralph gate detect` proposes gates that could measure it
+    exhausted: `ralph why k7f2` shows what is open; `ralph run --fork k7f2` continues with fresh limits
+    stuck: `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`
+    needs_human: answer with `ralph tell k7f2 "…"`, then run `ralph run --resume k7f2`
+    needs_review: review the change before you keep it; `ralph why k7f2` shows what was detected
+    gate_broken: `ralph why k7f2` shows what broke; fix it, then run `ralph run --fork k7f2`
+    rate_limited: run `ralph run --resume k7f2` when the rate limit resets
+    cancelled: `ralph status` shows what happened; `ralph run --resume k7f2` continues
+    overridden: `ralph status` shows what happened; `ralph run --resume k7f2` continues
+    crashed: `ralph status` shows what happened; `ralph run --resume k7f2` continues
     "#);
 }
 
@@ -94,9 +94,9 @@ fn the_limits_to_raise_are_those_that_the_run_has() {
         ending::next_step(Status::Exhausted, &run(), &limits)
     });
     assert_snapshot!(told.join("\n"), @"
-    `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-duration` or `--max-cost-usd`
-    `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`
+    `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-duration` or `--max-cost-usd`
+    `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`
     ");
 }
 

@@ -1,4 +1,4 @@
-//! The wire: what the host sends is understood, whatever it is, and what it gets is exact to the byte.
+//! The host's wire format: any input is parsed without failing, and answers are exact to the byte.
 
 use crate::scenario::check;
 use ralph_core::event::{
@@ -34,7 +34,7 @@ fn read(path: &Path) -> Vec<u8> {
 
 fn shown(parsed: &Result<Event, Malformed>) -> String {
     let session = |id: &Option<SessionId>| {
-        id.as_ref().map_or_else(|| "nobody".to_owned(), |id| id.short().to_owned())
+        id.as_ref().map_or_else(|| "no session".to_owned(), |id| id.short().to_owned())
     };
     match parsed {
         Err(malformed) => format!("malformed: {}", malformed.why),
@@ -123,7 +123,7 @@ fn stop_shown(stop: &Stop, session: &str) -> String {
 }
 
 #[test]
-fn every_captured_payload_is_understood() {
+fn every_captured_payload_is_parsed() {
     let listed = payloads().iter().fold(String::new(), |mut out, path| {
         let name = path.file_stem().unwrap().to_str().unwrap();
         writeln!(out, "{name}: {}", shown(&parse(&read(path)))).unwrap();
@@ -193,9 +193,9 @@ fn every_captured_payload_is_understood() {
     "#);
 }
 
-/// The payloads with which the seeds try a hook by hand.
+/// People who test a hook by hand send payloads like these.
 #[test]
-fn a_bare_flag_is_a_stop() {
+fn a_payload_with_only_the_stop_flag_is_a_stop() {
     let bare = [
         r#"{"stop_hook_active": true}"#,
         r#"{"stop_hook_active": false, "session_id": "test-456"}"#,
@@ -208,7 +208,7 @@ fn a_bare_flag_is_a_stop() {
         out
     });
     check!(listed, @r#"
-    {"stop_hook_active": true}: Stop of nobody, continuing
+    {"stop_hook_active": true}: Stop of no session, continuing
     {"stop_hook_active": false, "session_id": "test-456"}: Stop of test-456
     {"stop_hook_active": "yes", "session_id": "test-456"}: Stop of test-456
     {"stop_hook_active": null, "session_id": "test-456"}: unknown
@@ -216,9 +216,9 @@ fn a_bare_flag_is_a_stop() {
     "#);
 }
 
-/// R-L6a: the client's words for trouble, as it sends them.
+/// R-L6a: the client's error classes, as it sends them.
 #[test]
-fn the_words_for_trouble_are_known() {
+fn error_classes_of_the_client_are_recognised() {
     let words = [
         "rate_limit",
         "overloaded_error",
@@ -244,28 +244,28 @@ fn the_words_for_trouble_are_known() {
         out
     });
     check!(listed, @r#"
-    "rate_limit": StopFailure of nobody: RateLimit | Stop of nobody, RateLimit
-    "overloaded_error": StopFailure of nobody: Overloaded | Stop of nobody, Overloaded
-    "authentication_failed": StopFailure of nobody: Authentication | Stop of nobody, Authentication
-    "billing_error": StopFailure of nobody: Billing | Stop of nobody, Billing
-    "invalid_request": StopFailure of nobody: InvalidRequest | Stop of nobody, InvalidRequest
-    "model_not_found": StopFailure of nobody: InvalidRequest | Stop of nobody, InvalidRequest
-    "prompt_too_long": StopFailure of nobody: ContextFull | Stop of nobody, ContextFull
-    "max_output_tokens": StopFailure of nobody: OutputLimit | Stop of nobody, OutputLimit
-    "server_error": StopFailure of nobody: Server | Stop of nobody, Server
-    "aborted_streaming": StopFailure of nobody: Interrupted | Stop of nobody, Interrupted
-    "end_turn": StopFailure of nobody: Unknown("end_turn") | Stop of nobody
-    "refusal": StopFailure of nobody: Unknown("refusal") | Stop of nobody
-    "solar\u001b[31m_flare": StopFailure of nobody: Unknown("solar_flare") | Stop of nobody, Unknown("solar_flare")
-    "": StopFailure of nobody: Unknown("unknown") | Stop of nobody
+    "rate_limit": StopFailure of no session: RateLimit | Stop of no session, RateLimit
+    "overloaded_error": StopFailure of no session: Overloaded | Stop of no session, Overloaded
+    "authentication_failed": StopFailure of no session: Authentication | Stop of no session, Authentication
+    "billing_error": StopFailure of no session: Billing | Stop of no session, Billing
+    "invalid_request": StopFailure of no session: InvalidRequest | Stop of no session, InvalidRequest
+    "model_not_found": StopFailure of no session: InvalidRequest | Stop of no session, InvalidRequest
+    "prompt_too_long": StopFailure of no session: ContextFull | Stop of no session, ContextFull
+    "max_output_tokens": StopFailure of no session: OutputLimit | Stop of no session, OutputLimit
+    "server_error": StopFailure of no session: Server | Stop of no session, Server
+    "aborted_streaming": StopFailure of no session: Interrupted | Stop of no session, Interrupted
+    "end_turn": StopFailure of no session: Unknown("end_turn") | Stop of no session
+    "refusal": StopFailure of no session: Unknown("refusal") | Stop of no session
+    "solar\u001b[31m_flare": StopFailure of no session: Unknown("solar_flare") | Stop of no session, Unknown("solar_flare")
+    "": StopFailure of no session: Unknown("unknown") | Stop of no session
     "#);
     let too_long = br#"{"hook_event_name":"StopFailure","error":"invalid_request","error_details":"400 prompt is too long: 9"}"#;
-    check!(shown(&parse(too_long)), @"StopFailure of nobody: ContextFull");
+    check!(shown(&parse(too_long)), @"StopFailure of no session: ContextFull");
 }
 
-/// R-H1d: whatever arrives on stdin is an event or is not, and never the end of us.
+/// R-H1d: any input is parsed or rejected, and never makes ralph fail.
 #[test]
-fn hostile_input_is_no_event() {
+fn hostile_input_is_rejected_or_parsed() {
     let inputs: [(&str, &[u8]); 22] = [
         ("empty", b""),
         ("blank", b" \r\n\t"),
@@ -304,25 +304,25 @@ fn hostile_input_is_no_event() {
     empty: malformed: it is empty
     blank: malformed: it is empty
     a mark alone: malformed: it is empty
-    null: malformed: it is not the JSON object of an event (line 1, column 4)
-    true: malformed: it is not the JSON object of an event (line 1, column 4)
-    number: malformed: it is not the JSON object of an event (line 1, column 2)
-    string: malformed: it is not the JSON object of an event (line 1, column 6)
-    empty list: malformed: it is a list, not the JSON object of an event
-    an event as a list: malformed: it is a list, not the JSON object of an event
+    null: malformed: it is not a valid JSON event (line 1, column 4)
+    true: malformed: it is not a valid JSON event (line 1, column 4)
+    number: malformed: it is not a valid JSON event (line 1, column 2)
+    string: malformed: it is not a valid JSON event (line 1, column 6)
+    empty list: malformed: it is a JSON list, not an object
+    an event as a list: malformed: it is a JSON list, not an object
     empty object: unknown
-    cut off: malformed: it ends too early
-    two objects: malformed: it is not the JSON object of an event (line 1, column 4)
-    words after it: malformed: it is not the JSON object of an event (line 1, column 28)
-    not utf-8: malformed: it is not the JSON object of an event (line 1, column 34)
-    utf-16: malformed: it is not the JSON object of an event (line 1, column 1)
+    cut off: malformed: it is incomplete
+    two objects: malformed: it is not a valid JSON event (line 1, column 4)
+    words after it: malformed: it is not a valid JSON event (line 1, column 28)
+    not utf-8: malformed: it is not a valid JSON event (line 1, column 34)
+    utf-16: malformed: it is not a valid JSON event (line 1, column 1)
     a mark before it: Stop of s1
-    duplicate keys: malformed: it is not the JSON object of an event (line 1, column 55)
+    duplicate keys: malformed: it is not a valid JSON event (line 1, column 55)
     unknown fields: Stop of s1
     unknown event: unknown
     half a surrogate: Stop of s1
-    a path as id: Stop of nobody
-    a NUL in the id: Stop of nobody
+    a path as id: Stop of no session
+    a NUL in the id: Stop of no session
     ");
 }
 
@@ -344,9 +344,9 @@ const FIELDS: [&str; 13] = [
 
 const LISTS: [&str; 2] = ["background_tasks", "session_crons"];
 
-/// R-H1d: a surprise in one field is that field missing, and takes nothing from the others.
+/// R-H1d: a field of an unexpected type counts as missing and does not affect the others.
 #[test]
-fn a_field_of_a_surprising_type_is_absent() {
+fn a_field_of_an_unexpected_type_is_absent() {
     let wrong = ["null", "7", "-1e999", "[]", "{}", "[[[]]]", r#"[7, "x", null, {}]"#, "false"];
     for event in ["Stop", "SubagentStop", "StopFailure", "PreToolUse"] {
         let bare = format!(r#"{{"hook_event_name":"{event}"}}"#);
@@ -357,11 +357,11 @@ fn a_field_of_a_surprising_type_is_absent() {
                 let found = shown(&parse(payload.as_bytes()));
                 let odd_list = value.starts_with("[7") || value.starts_with("[[");
                 if event == "SubagentStop" && LISTS.contains(&field) && odd_list {
-                    assert!(found.starts_with("SubagentStop of ? (?) in nobody, pending "));
+                    assert!(found.starts_with("SubagentStop of ? (?) in no session, pending "));
                 } else if event == "Stop" && field == "background_tasks" && odd_list {
-                    assert!(found.starts_with("Stop of nobody, background: "), "{payload}");
+                    assert!(found.starts_with("Stop of no session, background: "), "{payload}");
                 } else if event == "Stop" && field == "session_crons" && odd_list {
-                    assert!(found.starts_with("Stop of nobody, wake-up: "), "{payload}");
+                    assert!(found.starts_with("Stop of no session, wake-up: "), "{payload}");
                 } else {
                     assert_eq!(found, bare, "{payload}");
                 }
@@ -370,13 +370,17 @@ fn a_field_of_a_surprising_type_is_absent() {
     }
     for value in wrong {
         let payload = format!(r#"{{"hook_event_name":{value},"stop_hook_active":true}}"#);
-        assert_eq!(shown(&parse(payload.as_bytes())), "Stop of nobody, continuing", "{payload}");
+        assert_eq!(
+            shown(&parse(payload.as_bytes())),
+            "Stop of no session, continuing",
+            "{payload}"
+        );
     }
 }
 
-/// R-H1d: neither depth nor length is a way in.
+/// R-H1d: neither deep nesting nor length breaks the parser.
 #[test]
-fn deep_and_long_input_is_read_to_its_end() {
+fn deeply_nested_and_long_input_is_parsed() {
     let deep = |open: &str, close: &str| [open.repeat(100_000), close.repeat(100_000)].concat();
     let long = "ä\\u0000\\n".repeat(125_000);
     for field in FIELDS {
@@ -397,7 +401,7 @@ fn deep_and_long_input_is_read_to_its_end() {
         }
     }
     let never_closed = format!(r#"{{"hook_event_name":{}"#, "[".repeat(1_000_000));
-    check!(shown(&parse(never_closed.as_bytes())), @"malformed: it ends too early");
+    check!(shown(&parse(never_closed.as_bytes())), @"malformed: it is incomplete");
 }
 
 #[test]
@@ -432,7 +436,7 @@ fn end(status: Status, notice: &str) -> Verdict {
     Verdict::End { status, notice: notice.into(), bell: Bell::Silent }
 }
 
-/// R-H1a, R-U1c: every verdict in every style, to the byte. A plain allow is none.
+/// R-H1a, R-U1c: every verdict in every style, to the byte. A plain allow is zero bytes.
 #[test]
 fn every_verdict_in_every_style() {
     let verdicts = [

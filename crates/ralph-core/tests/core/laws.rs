@@ -12,9 +12,8 @@ use ralph_core::drive::{
 use ralph_core::event::{Occasion, PendingKind, Trouble};
 use ralph_core::facts::{Declared, Delivery, Driver, Off, Owner, Tree, Trust};
 use ralph_core::limits::Limits;
-use ralph_core::record::{
-    Change, Entry, Observed, OnTampering, Origin, Outcome, Process, Restored, Rule, Run,
-};
+use ralph_core::policy::OnTampering;
+use ralph_core::record::{Change, Entry, Observed, Origin, Outcome, Process, Restored, Rule, Run};
 use ralph_core::requirement::{Evidence as Proof, Failure, Pending, Requirement, Standing};
 use ralph_core::run::{Phase, Spent, State};
 use ralph_core::status::Status;

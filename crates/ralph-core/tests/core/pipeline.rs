@@ -4,12 +4,13 @@ use crate::scenario::{START_MS, requirement};
 use insta::assert_snapshot;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use ralph_core::mark::Mark;
 use ralph_core::pipeline::{self, History, Where};
 use ralph_core::policy::Chunk;
 use ralph_core::reason;
 use ralph_core::record::{
-    Change, Decided, Delivered, Entry, Mark, Outcome, Part, PartKind, PartRule, Rule, VERSION,
-    Waiver, Who,
+    Change, Decided, Delivered, Entry, Outcome, Part, PartKind, PartRule, Rule, VERSION, Waiver,
+    Who,
 };
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::{Evidence, Failure, Pending, Requirement, Standing};
@@ -130,15 +131,15 @@ fn what_a_chunk_amounts_to() {
     }
     assert_snapshot!(shown, @"
     its gate passes: met, Measured
-    its gate fails: unmet, a-tests: 1 finding; no agent had it yet
+    its gate fails: unmet, a-tests: 1 finding; no agent has worked on it yet
     its gate fails, its agent was let go: unmet, a-tests: 1 finding; 0 of 1 agent verified
-    its gate does not count: unmet, nothing measures it, and no agent of its own has finished yet
+    its gate does not count: unmet, nothing measures it, and no agent for it has finished yet
     nor does it, and an agent finished: met, Claimed
-    nothing measures it: unmet, nothing measures it, and no agent of its own has finished yet
+    nothing measures it: unmet, nothing measures it, and no agent for it has finished yet
     nothing does, and an agent finished: met, Claimed
     the agent was verified by what it came after: met, Claimed
-    its agent was let go: unmet, nothing measures it, and no agent of its own has finished yet
-    another's agent finished: unmet, nothing measures it, and no agent of its own has finished yet
+    its agent was let go: unmet, nothing measures it, and no agent for it has finished yet
+    another's agent finished: unmet, nothing measures it, and no agent for it has finished yet
     a gate for all agents passes: met, Claimed
     a gate for all agents fails: unmet, lint: 1 finding; 0 of 1 agent verified
     ");
@@ -162,8 +163,8 @@ fn what_an_agent_is_told_of_what_its_chunk_comes_after() {
     }
     assert_snapshot!(shown, @r#"
     after types Met(Measured) []
-    after types Unmet(Failure { summary: "`parser` comes after `types`, which is not done: types-tests: 1 finding; no agent had it yet", findings: [], unlisted: 0, quote: None, log: None }) [Let chunk `types` be done first: Make types-tests pass]
-    after types Unmet(Failure { summary: "`parser` comes after `types`, which is not done: it comes after plan and schema", findings: [], unlisted: 0, quote: None, log: None }) [Let chunk `types` be done first]
+    after types Unmet(Failure { summary: "`parser` comes after `types`, which is not done: types-tests: 1 finding; no agent has worked on it yet", findings: [], unlisted: 0, quote: None, log: None }) [Get chunk `types` done first: Make types-tests pass]
+    after types Unmet(Failure { summary: "`parser` comes after `types`, which is not done: it comes after plan and schema", findings: [], unlisted: 0, quote: None, log: None }) [Get chunk `types` done first]
     after types Pending(Running("`types`: still running")) []
     after types Unknown("`types`: no answer within 5 min") []
     "#);
@@ -193,21 +194,21 @@ fn what_comes_next() {
         told.collect()
     };
     assert_snapshot!(next(weigh("owww")), @"
-    chunk plan: Do chunk `plan`, by yourself or by a subagent of type `plan`: Make plan-tests pass
+    chunk plan: Do chunk `plan`, yourself or with a subagent of type `plan`: Make plan-tests pass
     chunk x:
     chunk y:
     chunk end:
     ");
     assert_snapshot!(next(weigh("doow")), @"
     chunk plan:
-    chunk x: Do chunks `x` and `y`. None of them waits for another: give each to a subagent of its own, all at once (their types: `x` and `y`)
-    chunk y: Do chunk `y`, by yourself or by a subagent of type `y`: Make y-tests pass
+    chunk x: Do chunks `x` and `y`. They do not depend on each other: give each to its own subagent, in parallel (types: `x` and `y`)
+    chunk y: Do chunk `y`, yourself or with a subagent of type `y`: Make y-tests pass
     chunk end:
     ");
     assert_snapshot!(next(weigh("ddow")), @"
     chunk plan:
     chunk x:
-    chunk y: Do chunk `y`, by yourself or by a subagent of type `y`: Make y-tests pass
+    chunk y: Do chunk `y`, yourself or with a subagent of type `y`: Make y-tests pass
     chunk end:
     ");
     assert_snapshot!(next(weigh("dddd")), @"
@@ -219,9 +220,9 @@ fn what_comes_next() {
     let many: Vec<String> = (0..200).map(|at| format!("c{at}")).collect();
     let many = chunks(&many.iter().map(String::as_str).collect::<Vec<_>>());
     let first = pipeline::guided(many.iter().map(|chunk| (chunk, open(chunk))).collect());
-    assert_snapshot!(first[0].next, @"Do chunks `c0`, `c1`, `c2`, `c3`, `c4`, `c5` and 194 more. None of them waits for another: give each to a subagent of its own, all at once");
+    assert_snapshot!(first[0].next, @"Do chunks `c0`, `c1`, `c2`, `c3`, `c4`, `c5` and 194 more. They do not depend on each other: give each to its own subagent, in parallel");
     let bare = Chunk { gates: Vec::new(), r#match: "rev*".into(), ..all[0].clone() };
-    assert_snapshot!(next(vec![(&bare, pipeline::requirement(&bare, &[], &[]))]), @"chunk plan: Give chunk `plan` to a subagent whose type fits `rev*`");
+    assert_snapshot!(next(vec![(&bare, pipeline::requirement(&bare, &[], &[]))]), @"chunk plan: Give chunk `plan` to a subagent whose type matches `rev*`");
 }
 
 fn entry(change: Change) -> Entry {
@@ -342,7 +343,7 @@ fn how_far_a_run_is() {
     }
     assert_snapshot!(shown, @"
     nothing yet: 0 of 4 done; next: plan
-      0 plan Unknown (not looked at yet) 0
+      0 plan Unknown (not checked yet) 0
       1 x Waits (plan) 0
       1 y Waits (plan) 0
       2 end Waits (x and y) 0
@@ -353,13 +354,13 @@ fn how_far_a_run_is() {
       2 end Waits (x and y) 0
     then an agent: 1 of 4 done; next: x and y
       0 plan Done () 0
-      1 x Unknown (not looked at yet) 0
-      1 y Unknown (not looked at yet) 0
+      1 x Unknown (not checked yet) 0
+      1 y Unknown (not checked yet) 0
       2 end Waits (x and y) 0
     a plan by word: 1 of 4 done; next: x and y
       0 plan Claimed () 0
-      1 x Unknown (not looked at yet) 0
-      1 y Unknown (not looked at yet) 0
+      1 x Unknown (not checked yet) 0
+      1 y Unknown (not checked yet) 0
       2 end Waits (x and y) 0
     two at work: 1 of 4 done; next: y
       0 plan Done () 0
@@ -378,8 +379,8 @@ fn how_far_a_run_is() {
       2 end Waits (x and y) 0
     the plan is waived: 0 of 4 done; next: x and y
       0 plan Waived () 0
-      1 x Unknown (not looked at yet) 0
-      1 y Unknown (not looked at yet) 0
+      1 x Unknown (not checked yet) 0
+      1 y Unknown (not checked yet) 0
       2 end Waits (x and y) 0
     no longer: 0 of 4 done; next: plan
       0 plan Failing (1 finding) 0

@@ -1,17 +1,19 @@
 //! A run and its journal in memory, driven through the real table and the real fold.
 
-use ralph_core::decide::{self, Case, Decision, Hold, Plan};
+use ralph_core::decide::{self, Case, Decision, Plan};
 use ralph_core::drive::{Drove, How, Session, Settings};
 use ralph_core::event::{Pending, PendingKind, Stop, Trouble};
 use ralph_core::facts::{
     Cap, Declared, Delivery, Driver, Evidence, Facts, Off, Owner, Queued, Tree, Trust,
 };
+use ralph_core::hold::Hold;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::Limits;
+use ralph_core::mark::Mark;
+use ralph_core::policy::OnTampering;
 use ralph_core::reason::Telling;
 use ralph_core::record::{
-    Asked, Change, Decided, Delivered, Entry, Mark, Observed, OnTampering, Origin, Process, Rule,
-    Run, VERSION,
+    Asked, Change, Decided, Delivered, Entry, Observed, Origin, Process, Rule, Run, VERSION,
 };
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::{Evidence as Proof, Failure, Requirement, Stage, Standing, Weight};

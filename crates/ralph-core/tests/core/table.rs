@@ -5,7 +5,8 @@ use ralph_core::drive::Settings;
 use ralph_core::event::{PendingKind, Trouble};
 use ralph_core::facts::{Cap, Declared, Driver, Off, Owner, Tree, Trust};
 use ralph_core::limits::Limits;
-use ralph_core::record::{Change, OnTampering, Origin, Rule, Run};
+use ralph_core::policy::OnTampering;
+use ralph_core::record::{Change, Origin, Rule, Run};
 use ralph_core::requirement::{Failure, Finding, Standing};
 use ralph_core::run::Phase;
 use ralph_core::status::Status;
@@ -156,7 +157,7 @@ fn the_first_row_that_matches_wins() {
 #[test]
 fn the_first_row_that_matches_wins_for_files_too() {
     check!(shown(&rows_of_files()), @"
-    without                    allow            rule off          0 charged  the kill switch file is there
+    without                    allow            rule off          0 charged  the kill switch file exists
     without the switch         allow            rule host-trouble 0 charged  the turn ended by overloaded
     without trouble            allow            rule waiting      0 charged  1 wake-up pending: */5 * * * *
     without pending work       allow, noting    rule untrusted    0 charged  `ralph.toml`
@@ -507,15 +508,15 @@ fn every_breaker_ends_the_run() {
         out
     });
     check!(said, @"
-    ralph: exhausted: nested quotes — its 1 iteration is used up, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    ralph: exhausted: nested quotes — its 8 h are over, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-duration` or `--max-cost-usd`
-    ralph: exhausted: nested quotes — its $20 are spent, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    ralph: exhausted: nested quotes — `progress.txt` is at 9 of 9, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to go on, `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `/ralph:goal` again
-    ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it does not get past; help with that, then `/ralph:goal` again
-    ralph: gate_broken: nested quotes — lint could not be told twice running: timed out after 5 min (run k7f2); `ralph why k7f2` shows what it was; repair it, then `/ralph:goal` again
-    ralph: needs_human: nested quotes — which? (run k7f2); answer in the session with `/ralph:goal` and what is to be done now
-    ralph: needs_review: nested quotes — `run.json` was changed (run k7f2); look at the change before you keep it; `ralph why k7f2` says what was seen
+    ralph: exhausted: nested quotes — its 1 iteration is used up, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    ralph: exhausted: nested quotes — its 8 h are over, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-duration` or `--max-cost-usd`
+    ralph: exhausted: nested quotes — its $20 are spent, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    ralph: exhausted: nested quotes — `progress.txt` is at 9 of 9, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
+    ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
+    ralph: gate_broken: nested quotes — lint could not be told twice running: timed out after 5 min (run k7f2); `ralph why k7f2` shows what broke; fix it, then run `/ralph:goal` again
+    ralph: needs_human: nested quotes — which? (run k7f2); answer in the session with `/ralph:goal` and what to do next
+    ralph: needs_review: nested quotes — `run.json` was changed (run k7f2); review the change before you keep it; `ralph why k7f2` shows what was detected
     ");
 }
 

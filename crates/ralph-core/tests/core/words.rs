@@ -42,7 +42,7 @@ fn a_waived_requirement_is_told_and_holds_nobody() {
     ralph: iteration 1 of 25 — 1 of 2 requirements is not met (run k7f2)
 
     ✗ lint (correctness): it fails
-    · tests: waived by kim for another 1 h 59 min: the service is down; it fails (for your information)
+    · tests: waived by kim for another 1 h 59 min: the service is down; it fails (advisory)
     ✓ build
 
     Next: Make lint pass. Then stop again
@@ -84,7 +84,7 @@ fn a_disputed_requirement_is_left_to_a_person() {
     ralph: iteration 1 of 25 — 2 of 3 requirements are not met (run k7f2)
 
     ✗ tests (correctness): it fails
-    ✗ lint (correctness): disputed, a person will look at it, go on with the rest; it fails
+    ✗ lint (correctness): disputed, a person will decide, continue with the rest; it fails
     ✓ build
 
     Next: Make tests pass. Then stop again
@@ -101,7 +101,7 @@ fn a_disputed_requirement_is_left_to_a_person() {
     assert_snapshot!(scenario().change(disputed("tests")).stop(waits), @"1  end needs_human  rule needs-human  0 charged  the agent says that tests is wrong: it wants the year 2025");
     let running = Standing::Pending(Pending::Running("still running".into()));
     let running = red().require(requirement("slow", running));
-    assert_snapshot!(scenario().change(disputed("tests")).stop(running), @"1  block            rule block        1 charged  1 not met, 1 not known yet");
+    assert_snapshot!(scenario().change(disputed("tests")).stop(running), @"1  block            rule block        1 charged  1 not met, 1 pending");
 }
 
 /// A person's word reaches the agent once, also when there is nothing else to hold it for.
@@ -115,10 +115,10 @@ fn a_persons_word_is_delivered() {
     │ the old format may go
     └ 5eed0000
 
-    ✗ a person's word (planning): a person has told you something
+    ✗ message from a person (planning): 1 new message
     ✓ tests
 
-    Next: Do what the person says. Then stop again
+    Next: Do what the person asks. Then stop again
     ");
     assert_snapshot!(scenario().change(told("the old format may go")).stop(done()).stop(at(2).met("tests")), @"
     1  block            rule block        1 charged  1 not met
@@ -141,11 +141,11 @@ fn a_persons_word_is_delivered() {
     │ third
     └ 5eed0000
 
-    ✗ a person's word (planning): a person has told you 2 things
+    ✗ message from a person (planning): 2 new messages
     ✗ tests (correctness): it fails, as before
     ✓ build
 
-    Next: Do what the person says. Then stop again
+    Next: Do what the person asks. Then stop again
     ");
     let limits = Limits { max_iterations: Some(1), ..Limits::DEFAULT };
     let last = Scenario::of(Run { limits, ..run() }).stop(red()).change(told("hurry"));
@@ -159,7 +159,7 @@ fn a_persons_word_is_delivered() {
 fn other_limits_count_from_the_next_stop_on() {
     let limits = |most| Limits { max_iterations: Some(most), ..Limits::DEFAULT };
     let raised = scenario().limits(limits(1)).stop(red()).change(Change::Limited(limits(2)));
-    assert_snapshot!(raised.stop(at(2).unmet("tests")).reason(), @"ralph: iteration 2 of 2 — still 1 of 1 not met, the same as before (tests; state 2d077d5; run k7f2)");
+    assert_snapshot!(raised.stop(at(2).unmet("tests")).reason(), @"ralph: iteration 2 of 2 — still 1 of 1 not met, same failures (tests; state 2d077d5; run k7f2)");
     let lowered = scenario().limits(limits(9)).stop(red()).change(Change::Limited(limits(1)));
     assert_snapshot!(lowered.stop(at(2).unmet("tests")), @"
     1  block            rule block        1 charged  1 not met

@@ -1,4 +1,4 @@
-//! What the index answers.
+//! Queries on the index.
 
 use super::{Asked, Scope};
 use crate::ground::Ground;
@@ -7,24 +7,24 @@ use crate::words::Words;
 use rusqlite::{Connection, params};
 use std::path::Path;
 
-/// A word in the title says more about a record than one in its text.
+/// A match in the title weighs more than one in the text.
 const RANK: &str = "bm25(words, 3.0, 1.0)";
-/// No text has these: control characters are cleaned away before it is kept.
+/// Highlight marks. Indexed text does not contain them, because control characters are removed from it.
 const BEGIN: char = '\u{1}';
 const END: char = '\u{2}';
-/// How many words around what was found.
+/// Number of words in a snippet.
 const AROUND: usize = 24;
-/// A run and what was kept of it are one thing to whoever asks.
+/// More rows than the limit are fetched, because a run and its handoff are merged into one hit.
 const SPARE: usize = 2;
 
-/// How much of the question a record has.
+/// How many words of the query a record matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
     EveryWord,
     SomeWords,
 }
 
-/// Part of a text, as it was found.
+/// Part of a text, marked if it matches the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     Plain(String),
@@ -46,7 +46,7 @@ pub struct Hit {
     pub score: f64,
 }
 
-/// How much there was to search.
+/// Number of records that were searched, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Searched {
     pub runs: u32,
@@ -62,11 +62,11 @@ impl Searched {
     }
 }
 
-/// Which projects count: `NULL` is all of them.
+/// Restricts a query to a project; `NULL` means all projects.
 const OF_PROJECT: &str = "project IN (SELECT id FROM project
     WHERE ?1 IS NULL OR path = ?1 OR substr(path, 1, length(?2)) = ?2)";
 
-/// The project, and how everything below it begins.
+/// The project's path, and the prefix of all paths below it.
 fn bounds(ground: &Ground, scope: Scope) -> (Option<String>, String) {
     match scope {
         Scope::Everywhere => (None, String::new()),
@@ -101,8 +101,9 @@ pub(super) fn hits(
             }
             seen.push(id);
             let hit = hit(connection, id, &expression)?;
-            let is_told = |told: &Hit| is_of_run(told) && is_of_run(&hit) && told.run == hit.run;
-            if !hits.iter().any(is_told) {
+            let is_same_run =
+                |other: &Hit| is_of_run(other) && is_of_run(&hit) && other.run == hit.run;
+            if !hits.iter().any(is_same_run) {
                 hits.push(Hit { matched, score: -rank, ..hit });
             }
         }
@@ -138,7 +139,7 @@ fn ranked(
     rows.collect()
 }
 
-/// A record, with what fits the expression marked.
+/// A record with the matches of the expression marked.
 fn hit(connection: &Connection, id: i64, expression: &str) -> rusqlite::Result<Hit> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT kind, run, project.path, at_ms, record.path, line,
@@ -165,7 +166,7 @@ fn hit(connection: &Connection, id: i64, expression: &str) -> rusqlite::Result<H
     })
 }
 
-/// On one line, cut where what was found begins and ends.
+/// Joins a marked text to one line and splits it at the marks.
 fn pieces(marked: &str) -> Vec<Piece> {
     let line = marked.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut pieces = Vec::new();
@@ -205,7 +206,7 @@ pub(super) fn searched(
     Ok(searched)
 }
 
-/// Whether a question of these words finds what is at that path.
+/// Whether a search for all these words finds the record at that path.
 pub(super) fn leads_to(
     connection: &Connection,
     words: &Words,

@@ -1,8 +1,8 @@
-//! The index: opened, brought up to date, searched.
+//! The index: opens, refreshes and searches it.
 //!
-//! It is a cache. What is damaged or of another version is made anew; what cannot be written, or is in somebody
-//! else's hands for too long, is copied into memory and brought up to date there. One process has it at a time: two
-//! that replace a damaged file would otherwise roll back each other's changes.
+//! The index is a cache. A damaged index, or one of another version, is rebuilt. If it cannot be written, or another
+//! process holds it for too long, a copy in memory is refreshed and searched instead. Only one process uses it at a
+//! time: two that replace a damaged file could otherwise undo each other's changes.
 
 mod find;
 mod open;
@@ -20,41 +20,41 @@ pub use find::{Hit, Match, Piece, Searched};
 pub use open::Kept;
 pub use refresh::Coverage;
 
-/// What takes longer to read than this is read on at the next question.
+/// Time limit for refreshing the index; the next search continues where this one stopped.
 const READING: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The project, and what is below its directory.
+    /// The project and everything below its directory.
     Project,
     Everywhere,
 }
 
-/// What is asked.
+/// A query and its filters.
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
     pub query: &'a str,
     pub scope: Scope,
-    /// Any, when absent.
+    /// Any kind if absent.
     pub kind: Option<Kind>,
     pub limit: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The best first.
+    /// Best first.
     pub hits: Vec<Hit>,
     pub searched: Searched,
     pub coverage: Coverage,
     pub kept: Kept,
 }
 
-/// Not even memory could hold it.
+/// Not even an index in memory could be searched.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot search what is on record")]
+#[error("cannot search the index")]
 pub struct RecallError(#[from] rusqlite::Error);
 
-/// What is on record about a question.
+/// Searches the records.
 pub fn search(ground: &Ground, asked: &Asked<'_>) -> Result<Answer, RecallError> {
     let words = Words::of(asked.query);
     let (answer, kept) = open::with(ground, |connection| {
@@ -68,7 +68,7 @@ pub fn search(ground: &Ground, asked: &Asked<'_>) -> Result<Answer, RecallError>
     Ok(Answer { hits, searched, coverage, kept })
 }
 
-/// Whether a learning of the project is there, and a question with the words of its title leads to it.
+/// Whether a learning of the project exists and a search for the words of its title finds it.
 pub fn finds(ground: &Ground, id: &str) -> Result<bool, RecallError> {
     let Some(learning) =
         learning::path_of(ground, id).and_then(|path| learning::read(ground, &path))

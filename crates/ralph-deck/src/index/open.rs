@@ -1,4 +1,4 @@
-//! Who has the index, and what happens when it cannot be had.
+//! Opens the index file under a lock, and falls back to a copy in memory.
 
 use super::schema::{self, Layout};
 use crate::ground::Ground;
@@ -9,21 +9,21 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// For another process that has it: after that we go without.
+/// How long to wait for another process; after that the index on disk is not used.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// For somebody who looks into the file with another program.
+/// Busy timeout, in case another program such as `sqlite3` has the file open.
 const BUSY: Duration = Duration::from_millis(500);
 const ALL_PAGES: i32 = -1;
 
-/// Where the index was that was searched.
+/// Where the searched index was stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     OnDisk,
-    /// It could not be written, or others had it for too long: the work was done, and is gone.
+    /// It could not be written, or another process held it for too long, so the refresh is lost.
     InMemory,
 }
 
-/// Lets `work` have the index. It may be called again, with another connection, when the first was no good.
+/// Runs `work` on the index. `work` is called again with another connection if the first one fails.
 pub(super) fn with<T>(
     ground: &Ground,
     work: impl Fn(&mut Connection) -> rusqlite::Result<T>,
@@ -62,7 +62,7 @@ fn on_disk<T>(
 }
 
 fn opened(path: &Path) -> rusqlite::Result<Connection> {
-    // Made by us, so that nobody else may read it; SQLite makes its journal after its likeness.
+    // Created by us, so that only the user may read it; SQLite gives its journal the same permissions.
     if fs::stat_link(path).is_none() {
         fs::append(path, b"", Durability::Cached).map_err(|_| cannot_open())?;
     }
@@ -80,7 +80,7 @@ fn opened(path: &Path) -> rusqlite::Result<Connection> {
     }
 }
 
-/// What is on disk, in memory, where it can be changed.
+/// A copy of the index in memory.
 fn copied(path: &Path) -> rusqlite::Result<Connection> {
     if fs::stat(path).is_none_or(|stat| stat.kind != fs::Kind::File) {
         return Err(cannot_open());
@@ -96,7 +96,7 @@ fn copied(path: &Path) -> rusqlite::Result<Connection> {
     if copied == StepResult::Done { Ok(memory) } else { Err(failure(rusqlite::ffi::SQLITE_BUSY)) }
 }
 
-/// Whether making it anew would help: a page that is none, a table that is missing, a row of the wrong shape.
+/// Whether rebuilding would help: a damaged page, a missing table, a row of the wrong shape.
 fn is_damage(error: &rusqlite::Error) -> bool {
     !matches!(
         error.sqlite_error_code(),

@@ -1,4 +1,4 @@
-//! Brings the index up to date: what is new or has changed is read, what is gone is dropped, the rest is left alone.
+//! Refreshes the index: reads new and changed sources, drops deleted ones, and leaves the rest alone.
 
 use super::{Scope, schema};
 use crate::ground::Ground;
@@ -14,39 +14,39 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-/// Searched everywhere, the memory of so many projects is read.
+/// Maximum number of projects whose memory is read for a search over all projects.
 const MOST_PROJECTS: usize = 200;
-/// A file that was changed this recently may be changed again without its time telling.
+/// A file that was modified this recently may change again without a change of its timestamp.
 const UNSETTLED_NS: u64 = 100_000_000;
-/// An end is final: the journal of a run that ended this long ago is not looked at again.
+/// The end of a run is final: its journal is not checked again after this time.
 const QUIET_NS: u64 = 3600 * 1_000_000_000;
-/// With so many changed sources it is cheaper to begin anew.
+/// With more changed sources than this, rebuilding the index is cheaper.
 const MANY: usize = 500;
 
-/// Whether all there is was read.
+/// Whether all sources were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
     Whole,
-    /// There is so much that reading it goes on at the next question.
+    /// The time limit was reached; the next search continues.
     Partial,
 }
 
-/// A source as it was when it was last read.
+/// A source as it was when it was last indexed.
 struct Known {
     id: i64,
     stamp: Stamp,
-    /// Whose memory it is; empty for what lies in ralph's home.
+    /// The project that a memory file belongs to; empty for files in ralph's home.
     owner: String,
     has_ended: bool,
 }
 
-/// What tells whether a file has changed.
+/// Metadata that shows whether a file has changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     length: i64,
     modified_ns: i64,
     inode: i64,
-    /// When the file that belongs to it was changed; 0 without one.
+    /// Modification time of a companion file (a run's handoff); 0 if there is none.
     beside_ns: i64,
 }
 
@@ -65,7 +65,7 @@ struct Stale {
 struct Changes {
     stale: Vec<Stale>,
     gone: Vec<i64>,
-    /// How many of those that are known are among them.
+    /// Number of already indexed sources that changed or were deleted.
     replaced: usize,
 }
 
@@ -120,7 +120,7 @@ fn known(connection: &Connection) -> rusqlite::Result<HashMap<String, Known>> {
     rows.collect()
 }
 
-/// Whose memory is read.
+/// The projects whose memory is read.
 fn projects(
     connection: &Connection,
     ground: &Ground,
@@ -139,7 +139,7 @@ fn projects(
     Ok(projects)
 }
 
-/// The newest first, in case there is too much.
+/// Compares the sources with the index. Newest first, in case the time limit is reached.
 fn changes(ground: &Ground, projects: &[PathBuf], known: &HashMap<String, Known>) -> Changes {
     let mut stale = Vec::new();
     let mut seen = HashSet::new();
@@ -153,7 +153,7 @@ fn changes(ground: &Ground, projects: &[PathBuf], known: &HashMap<String, Known>
             stale.push(Stale { name, stamp, place });
         }
     };
-    // Without the list of runs it is not known which are gone; then all are kept.
+    // If the runs cannot be listed, deleted ones are unknown and all are kept.
     let runs = store::list(&ground.home).ok();
     for run in runs.iter().flatten() {
         let stamp = |before: Option<&Known>| stamp_of_run(ground, run, before);
@@ -193,7 +193,7 @@ fn stamp_of_run(ground: &Ground, run: &RunId, before: Option<&Known>) -> Option<
     }
     let paths = ground.home.run(run);
     let mut stamp = Stamp::of(&fs::stat(&paths.journal())?);
-    // What is kept for whoever goes on is written no more once a run has ended.
+    // A handoff is not written any more after the end of a run.
     stamp.beside_ns = match ended {
         Some(ended) if ended.stamp.length == stamp.length => ended.stamp.beside_ns,
         Some(_) | None => {
@@ -203,7 +203,7 @@ fn stamp_of_run(ground: &Ground, run: &RunId, before: Option<&Known>) -> Option<
     Some(stamp)
 }
 
-/// A time that is too fresh to be relied on becomes none: the file is read at this look and at the next.
+/// A stamp whose time is 0 if it is too recent to be reliable, so that the file is read again at the next refresh.
 fn settled(stat: &Stat) -> Stamp {
     let stamp = Stamp::of(stat);
     let is_fresh = stat.modified_ns.saturating_add(UNSETTLED_NS) > clock::now_ns();
@@ -235,7 +235,7 @@ struct Writer<'a> {
     order: Order,
 }
 
-/// Whether the index has to be put in order: its words are in one place then, and those of what is gone in none.
+/// Whether the full-text index should be optimised, which merges its segments and removes deleted words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Fine,
@@ -268,7 +268,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What is known of a run that only grew; nothing of one that was changed otherwise.
+    /// The stored summary of a run whose journal was only appended to; an empty one otherwise.
     fn past(&self, stale: &Stale) -> rusqlite::Result<Past> {
         let mut statement = self.transaction.prepare_cached(
             "SELECT told, length, modified_ns, inode FROM source JOIN past ON source = id WHERE name = ?1",
@@ -289,7 +289,7 @@ impl Writer<'_> {
         Ok(past.unwrap_or_default())
     }
 
-    /// The row of a source, as it is now.
+    /// Inserts or updates the row of a source and returns its id.
     fn source(
         &mut self,
         Stale { name, stamp, .. }: &Stale,
@@ -318,8 +318,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Makes these the records of a source. Most of a file stays as it was when something was added to it, and what
-    /// stays costs next to nothing.
+    /// Replaces the records of a source. Unchanged records, usually most of a file, are kept and cost almost nothing.
     fn put(&mut self, source: i64, records: &[Record]) -> rusqlite::Result<()> {
         let mut before = self.before(source)?;
         for record in records {
@@ -348,7 +347,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The records that a source has, by title and text.
+    /// The ids of a source's current records, by title and text.
     fn before(&self, source: i64) -> rusqlite::Result<HashMap<(String, String), Vec<i64>>> {
         let mut statement = self.transaction.prepare_cached(
             "SELECT title, body, record.id FROM record JOIN words ON words.rowid = record.id

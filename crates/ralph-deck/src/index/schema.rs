@@ -1,11 +1,11 @@
-//! How the index is laid out.
+//! The tables of the index and its version.
 
 use rusqlite::{Connection, Transaction};
 
-/// Raised by every change of the layout or of what is put in: an index of another version is made anew.
+/// Raised with every change of the tables or their contents: an index of another version is rebuilt.
 const FORMAT: i64 = 1;
 
-/// Words are stemmed, so that `failing` finds `failed`; letters lose their accents.
+/// Words are stemmed, so that `failing` finds `failed`; accents are ignored.
 const LAYOUT: &str = "
 CREATE TABLE project (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
 CREATE TABLE source (
@@ -34,7 +34,7 @@ CREATE INDEX record_by_kind ON record (project, kind);
 CREATE VIRTUAL TABLE words USING fts5 (title, body, tokenize = 'porter unicode61 remove_diacritics 2');
 ";
 
-/// Everything, in an order that leaves nothing without what it belongs to.
+/// In an order that respects foreign keys.
 const DROP: &str = "
 DROP TABLE words;
 DROP TABLE record;
@@ -43,7 +43,7 @@ DROP TABLE source;
 DROP TABLE project;
 ";
 
-/// What is forgotten is not left behind in a page that nobody uses.
+/// `secure_delete` overwrites deleted text instead of leaving it in unused pages.
 const MANNER: &str = "
 PRAGMA secure_delete = ON;
 PRAGMA journal_mode = TRUNCATE;
@@ -52,12 +52,12 @@ PRAGMA temp_store = MEMORY;
 PRAGMA trusted_schema = OFF;
 ";
 
-/// Whether an index can be used as it is.
+/// Whether an index file can be used as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Ours,
     Absent,
-    /// Of another version, or nothing of ours.
+    /// Another version of the index, or a foreign database.
     Other,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn layout(connection: &Connection) -> rusqlite::Result<Layout> {
     })
 }
 
-/// Makes it empty. Dropping all of it at once is far cheaper than one record after the other.
+/// Empties the index. Dropping the tables is far cheaper than deleting the records one by one.
 pub(super) fn clear(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(DROP)?;
     transaction.execute_batch(LAYOUT)

@@ -30,7 +30,7 @@ fn titles(ground: &Ground, query: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_learning_is_found_until_it_is_gone() {
+fn a_learning_is_found_until_it_is_deleted() {
     let directory = tempfile::tempdir().unwrap();
     let ground = ground(&directory);
     let run = RunId::parse("k7f2").unwrap();
@@ -44,7 +44,7 @@ fn a_learning_is_found_until_it_is_gone() {
         assert!(!finds(&ground, id).unwrap(), "{id:?}");
     }
 
-    // One that says nothing is not found by anything.
+    // A learning without words cannot be found.
     let silent = saved.path.with_file_name("silent.md");
     fs::replace(&silent, b"---\nv: 1\n---\n?!\n", Durability::Cached).unwrap();
     assert!(!finds(&ground, "silent").unwrap());
@@ -55,7 +55,7 @@ fn a_learning_is_found_until_it_is_gone() {
 }
 
 #[test]
-fn what_has_every_word_comes_before_what_has_some() {
+fn records_with_all_words_rank_first() {
     let directory = tempfile::tempdir().unwrap();
     let ground = ground(&directory);
     let text = "# Rare\nzebra zebra zebra\n# Both\nthe zebra of the parser, among many other words\n\
@@ -69,7 +69,7 @@ fn what_has_every_word_comes_before_what_has_some() {
 }
 
 #[test]
-fn an_index_that_others_hold_is_copied_and_brought_up_to_date() {
+fn a_locked_index_is_copied_and_refreshed() {
     let directory = tempfile::tempdir().unwrap();
     let ground = ground(&directory);
     let memory = ground.project.join("MEMORY.md");
@@ -87,7 +87,7 @@ fn an_index_that_others_hold_is_copied_and_brought_up_to_date() {
 }
 
 #[test]
-fn a_journal_that_only_grew_is_read_from_where_it_ended() {
+fn an_appended_journal_is_read_incrementally() {
     use crate::past::runs::Past;
     let directory = tempfile::tempdir().unwrap();
     let ground = ground(&directory);
@@ -101,7 +101,7 @@ fn a_journal_that_only_grew_is_read_from_where_it_ended() {
         past = past.follow(&ground, &path);
         assert_eq!(past, Past::default().follow(&ground, &path), "{end} lines");
     }
-    // Half a line is left for later, and what does not follow from the rest has everything read anew.
+    // A torn line is left for later; a broken chain makes the whole journal be read again.
     fs::append(&path, b"{\"v\":1", Durability::Cached).unwrap();
     assert_eq!(past.clone().follow(&ground, &path), past);
     fs::replace(&path, &lines[..1].concat(), Durability::Cached).unwrap();
@@ -112,7 +112,7 @@ fn a_journal_that_only_grew_is_read_from_where_it_ended() {
     );
 }
 
-/// The fixture's lines with the hashes that they would have.
+/// The fixture's lines, chained with their hashes.
 fn chained(fixture: &[u8]) -> Vec<Vec<u8>> {
     let mut head = String::new();
     let lines = fixture.split_inclusive(|byte| *byte == b'\n');

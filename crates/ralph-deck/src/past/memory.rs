@@ -1,4 +1,4 @@
-//! The memory that agents and people keep in a project, and that the client keeps of it.
+//! Memory files: those that agents and people keep in a project, and those that the client keeps about it.
 
 use super::sections::{self, Section};
 use crate::ground::Ground;
@@ -7,13 +7,13 @@ use ralph_core::text;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
-/// Where memory is looked for in a project, as people write it.
+/// The memory files of a project, as text for people.
 pub const READ: &str = "`MEMORY.md`, `CLAUDE.md`, `AGENTS.md`, `docs/plans/*/MEMORY.md`, `.claude/memory/*.md` and progress files";
 
 const LARGEST: usize = 4 * 1024 * 1024;
 const LONGEST_NAME: usize = 200;
 const MOST_FILES: usize = 2_000;
-/// Of one directory; what has more is not memory.
+/// Per directory; a directory with more entries is not memory.
 const MOST_NAMES: usize = 100_000;
 
 const FILES: [&str; 7] = [
@@ -25,15 +25,15 @@ const FILES: [&str; 7] = [
     ".ralph/progress.md",
     ".ralph/guardrails.md",
 ];
-/// In every directory of the first, the file of the second.
+/// Parent directory and file name: the file is searched for in every subdirectory of the parent.
 const BELOW: [(&str, &str); 2] =
     [("docs/plans", "MEMORY.md"), (".claude/data/ralph-loops", "progress.txt")];
 const NOTES: &str = ".claude/memory";
 
-/// A file of a project, or the client's about it.
+/// A memory file of a project, or one of the client's about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// What it has to lie below.
+    /// The directory that must contain it.
     root: PathBuf,
     pub path: PathBuf,
     pub stat: fs::Stat,
@@ -72,7 +72,7 @@ fn note(root: &Path, path: &Path) -> Option<Note> {
     Some(Note { root: root.to_path_buf(), path, stat })
 }
 
-/// Only what really lies where it seems to: a link out of the project could show anything.
+/// Whether the file really is inside its root: a link out of the project could expose any file.
 fn is_inside(note: &Note) -> bool {
     let (path, root) = (fs::resolve(&note.path), fs::resolve(&note.root));
     path.zip(root).is_some_and(|(path, root)| path.starts_with(root))

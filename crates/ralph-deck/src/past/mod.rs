@@ -1,4 +1,4 @@
-//! What there is to be searched, and how it becomes records.
+//! The sources of the index, and how they become records.
 
 pub(crate) mod memory;
 pub(crate) mod runs;

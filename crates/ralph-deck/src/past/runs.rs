@@ -1,4 +1,4 @@
-//! Past runs: what each was for, how it ended, and what was in its way.
+//! Summaries of past runs: goal, end and obstacles, read incrementally from their journals.
 
 use crate::ground::Ground;
 use crate::record::{Kind, Record};
@@ -11,27 +11,28 @@ use ralph_sys::{fs, tail};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Of a journal at a time, and the longest line.
+/// Bytes of a journal that are read at once; also the maximum length of a line.
 const STEP: usize = 4 * 1024 * 1024;
-/// A journal has finitely many lines; past this the rest is left out.
+/// The rest of a longer journal is ignored.
 const LARGEST_JOURNAL: u64 = 256 * 1024 * 1024;
 const LARGEST_GOAL: usize = 32 * 1024;
 const LARGEST_HANDOFF: usize = 64 * 1024;
 const MOST_REMARKS: usize = 300;
 const LONGEST_REMARK: usize = 500;
 
-/// What the journal of a run has told so far, and how far that is.
+/// The summary of a run's journal up to `read_to`. Stored in the index.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Past {
     project: String,
     title: String,
     last_ms: u64,
     ended: Option<String>,
-    /// What was in its way, each once.
+    /// Obstacles, without duplicates.
     remarks: Vec<String>,
-    /// Where the next line begins.
+    /// The offset of the next line.
     read_to: u64,
-    /// The hash of the line before that; `None` when lines do not follow from each other, and all are read each time.
+    /// The hash of the last line read; `None` if the chain is broken, in which case the journal is read from the start
+    /// each time.
     head: Option<String>,
 }
 
@@ -40,7 +41,7 @@ impl Past {
         self.ended.is_some()
     }
 
-    /// Reads on where the last reading ended. Nothing secret is kept.
+    /// Reads on from the last position. Secrets are redacted.
     pub(crate) fn follow(self, ground: &Ground, path: &Path) -> Self {
         let mut past = if self.head.is_some() { self } else { Self::anew() };
         let from = past.read_to;
@@ -79,7 +80,7 @@ impl Past {
         }
     }
 
-    /// What a line of the journal says about what was in the way.
+    /// The remarks that a journal entry adds.
     fn told(&mut self, ground: &Ground, change: &Change) -> Vec<String> {
         match change {
             Change::Started(run) => self.begin(ground, run),
@@ -140,7 +141,7 @@ impl Past {
         open(decided.report.as_ref()).chain(tampering).collect()
     }
 
-    /// The run as it can be found, and what was kept of it for whoever goes on.
+    /// The records of the run and of its handoff, if there is one.
     pub(crate) fn records(&self, ground: &Ground, run: &RunId) -> Vec<Record> {
         let paths = ground.home.run(run);
         let goal = fs::read_range(&paths.goal(), 0, LARGEST_GOAL).unwrap_or_default();
@@ -170,7 +171,7 @@ impl Past {
     }
 }
 
-/// What a look found that was not met, or could not be told.
+/// The unmet and unknown requirements of a report.
 fn open(report: Option<&Report>) -> impl Iterator<Item = String> {
     let lines = report.into_iter().flat_map(|report| &report.lines);
     lines.filter_map(|line| match line.standing {

@@ -1,9 +1,9 @@
-//! A file of notes in pieces that are about one thing each.
+//! Splits a Markdown file into sections by its headings.
 
 use ralph_core::source::fence::Fence;
 use ralph_core::text;
 
-/// A longer piece says too much for any word in it to count.
+/// Longer sections are split, because a single word hardly matters for the rank of a long text.
 const LARGEST: usize = 8 * 1024;
 const MOST: usize = 5_000;
 const LONGEST_TITLE: usize = 200;
@@ -11,9 +11,9 @@ const DEEPEST: usize = 6;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Section {
-    /// The heading and those above it; empty before the first.
+    /// The heading and its parent headings; empty before the first heading.
     pub title: String,
-    /// Where it begins, counted from 1.
+    /// The first line, counted from 1.
     pub line: u32,
     pub body: String,
 }
@@ -36,7 +36,7 @@ pub(crate) fn split(text: &str) -> Vec<Section> {
             let title = text::line(&names.join(" › "), LONGEST_TITLE);
             let next = Section { title, line: number, body: String::new() };
             let before = std::mem::replace(&mut open, next);
-            // A heading with nothing but others below it is part of their titles.
+            // A heading that has only subheadings is already part of their titles.
             if !is_below || !before.body.trim().is_empty() {
                 close(before, &mut sections);
             }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_begin_sections_and_code_does_not() {
+    fn headings_outside_of_code_begin_sections() {
         let text = "before\n# One\na\n```\n# no heading\n```\n## Below ##\nb\n#no\n####### no\n# Two\n#\n# Three\n## A\n## B\n";
         let found: Vec<_> = split(text)
             .into_iter()
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_cut_between_lines_and_hostile_files_end() {
+    fn long_sections_are_split_between_lines_and_their_number_is_bounded() {
         let long =
             (0..2000).map(|number| number.to_string()).collect::<Vec<_>>().join(" line\n") + "\n";
         let cut = split(&long);

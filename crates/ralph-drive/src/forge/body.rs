@@ -1,30 +1,30 @@
-//! The verification report as the text of a pull request.
+//! The verification report as the body of a pull request.
 //!
-//! Whatever is not ours stands in code spans and fences, which it cannot end, and is broken up where a forge would
-//! act on it: a squashed request's text becomes a commit message, in which there are no fences.
+//! Foreign text is put into code spans and fences that it cannot close. In addition, everything in it that a forge would
+//! act on is neutralised: when a request is squashed, its body becomes a commit message, where fences have no meaning.
 
 use ralph_core::redact::Redactor;
 use ralph_core::text;
 
-/// GitHub takes 65,536.
+/// GitHub accepts 65,536.
 pub const MOST_CHARACTERS: usize = 60_000;
 const FOOTER: usize = 200;
 const LONGEST_GOAL: usize = 6_000;
 const LONGEST_LINE: usize = 300;
 const LONGEST_NOTES: usize = 12_000;
 const LISTED: usize = 100;
-/// No secret is longer.
+/// No secret is longer than this.
 const MARGIN: usize = 8 * 1024;
 
-/// Unseen, and no part of any name: what it stands in is no mention, reference, link or command any more.
+/// A word joiner: invisible, and not part of any name, so it breaks mentions, references, links and commands.
 const JOINER: char = '\u{2060}';
-/// Words in brackets that keep checks from running.
+/// Bracketed words that make CI skip a commit.
 const SKIPS: [&str; 5] = ["skip ", "ci skip", "no ci", "actions skip", "ci-skip"];
 
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a> {
     pub goal: &'a str,
-    /// The end of the run in one line.
+    /// The result of the run in one line.
     pub outcome: &'a str,
     /// The commit that was verified.
     pub commit: &'a str,
@@ -32,7 +32,7 @@ pub struct Body<'a> {
     /// Subjects, newest first.
     pub commits: &'a [String],
     pub files: &'a [String],
-    /// What the agent has to say about it.
+    /// Notes from the agent.
     pub notes: Option<&'a str>,
     pub redactor: &'a Redactor,
 }
@@ -48,12 +48,12 @@ pub struct Line<'a> {
 pub enum Mark {
     Met,
     Unmet,
-    /// A person said that it need not be met.
+    /// Waived by a person.
     Waived,
     Unknown,
 }
 
-/// Markdown of at most [`MOST_CHARACTERS`]; what has no room is counted.
+/// Markdown of at most [`MOST_CHARACTERS`]; parts that do not fit are counted.
 pub fn body(report: &Body<'_>) -> String {
     let redactor = report.redactor;
     let mut page = Page { out: String::new(), length: 0, left_out: 0 };
@@ -67,7 +67,10 @@ pub fn body(report: &Body<'_>) -> String {
         page.add(&format!("- {} {}{detail}\n", mark.sign(), span(name, redactor)));
     }
     if let Some(notes) = report.notes {
-        page.add(&format!("\n## Notes of the agent\n\n{}", fence(notes, LONGEST_NOTES, redactor)));
+        page.add(&format!(
+            "\n## Notes from the agent\n\n{}",
+            fence(notes, LONGEST_NOTES, redactor)
+        ));
     }
     page.list("Commits", report.commits, redactor);
     page.list("Files", report.files, redactor);
@@ -82,7 +85,7 @@ struct Page {
 }
 
 impl Page {
-    /// A part is there whole or not at all: half a fence would take the rest in.
+    /// Adds a part in full or not at all: half a fence would swallow the rest.
     fn add(&mut self, part: &str) {
         let length = self.length + part.chars().count();
         if length + FOOTER <= MOST_CHARACTERS {
@@ -106,7 +109,7 @@ impl Page {
 
     fn end(mut self) -> String {
         if self.left_out > 0 {
-            self.out.push_str(&format!("\n{} more had no room here.\n", self.left_out));
+            self.out.push_str(&format!("\n{} more omitted for length.\n", self.left_out));
         }
         self.out
     }
@@ -123,14 +126,14 @@ impl Mark {
     }
 }
 
-/// One line of foreign text as code.
+/// One line of foreign text as a code span.
 fn span(foreign: &str, redactor: &Redactor) -> String {
     let line = neutral(&text::line(&redacted(foreign, LONGEST_LINE, redactor), LONGEST_LINE));
     if line.is_empty() {
-        return "(nothing)".to_owned();
+        return "(empty)".to_owned();
     }
     let ticks = "`".repeat(longest_run(&line) + 1);
-    // The spaces are not part of it, and keep its own backticks apart from ours.
+    // Markdown strips these spaces; they separate backticks in the text from the delimiters.
     if line.contains('`') {
         format!("{ticks} {line} {ticks}")
     } else {
@@ -145,8 +148,8 @@ fn fence(foreign: &str, most: usize, redactor: &Redactor) -> String {
     format!("{ticks}text\n{inside}\n{ticks}\n")
 }
 
-/// Enough of it to show `most` characters. A secret that the cut goes through would not be known as one, so what is
-/// near the cut is left out.
+/// A redacted excerpt that is long enough to show `most` characters. A secret that the first cut splits would not be
+/// recognised, so the text near that cut is dropped.
 fn redacted(foreign: &str, most: usize, redactor: &Redactor) -> String {
     let enough = most.saturating_mul(4).saturating_add(2 * MARGIN);
     let Some((end, _)) = foreign.char_indices().nth(enough) else {
@@ -161,14 +164,14 @@ fn longest_run(text: &str) -> usize {
     text.split(|char| char != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Nobody is mentioned, nothing closed, linked, commanded or skipped by it.
+/// Breaks everything that a forge would act on: mentions, issue references, links, commands and CI skips.
 pub(super) fn neutral(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = '\n';
     for (at, char) in text.char_indices() {
         let rest = text.get(at + char.len_utf8()..).unwrap_or_default();
         let next = rest.chars().next().unwrap_or(' ');
-        // A command of GitLab's begins a line.
+        // GitLab's quick actions are at the beginning of a line.
         if char == '/' && before == '\n' && next.is_ascii_alphabetic() {
             out.push(JOINER);
         }

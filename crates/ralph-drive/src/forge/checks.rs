@@ -1,4 +1,4 @@
-//! What the forge's own checks say about one commit.
+//! The results of the forge's checks (CI) for one commit.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,15 @@ use ralph_sys::clock::Deadline;
 
 const WHAT: &str = "read the checks";
 const PER_PAGE: usize = 100;
-/// A thousand checks; whoever has more is told that they are too many to be waited for.
+/// Up to a thousand checks are read; more are an error.
 const PAGES: usize = 10;
 const NAMED: usize = 50;
 const LONGEST_NAME: usize = 120;
 
-/// Of exactly one commit, whatever was pushed since.
+/// The combined result for exactly one commit, whatever was pushed since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checks {
-    /// Nothing was checked: there are no checks, none yet, or all of them were skipped.
+    /// There are no checks, none have started yet, or all were skipped.
     None,
     Pending {
         names: Vec<String>,
@@ -28,7 +28,7 @@ pub enum Checks {
     Passed {
         count: usize,
     },
-    /// Some may be under way still.
+    /// Other checks may still be running.
     Failed {
         failed: Vec<Failed>,
     },
@@ -54,7 +54,7 @@ enum State {
     Skipped,
 }
 
-/// How the checks of a commit stand now. To be asked again while they are pending, or not there yet.
+/// Reads the checks of a commit. The caller polls while they are pending or absent.
 pub fn checks(forge: &Forge, commit: &str, deadline: &Deadline) -> Result<Checks, ForgeError> {
     let is_commit =
         matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -97,7 +97,7 @@ struct WorkflowRuns {
     workflow_runs: Vec<Run>,
 }
 
-/// A check run or a workflow run: both have these.
+/// The fields that a check run and a workflow run have in common.
 #[derive(Deserialize)]
 struct Run {
     name: Option<String>,
@@ -119,32 +119,32 @@ struct Status {
     target_url: Option<String>,
 }
 
-/// Check runs, and the statuses that other services set. A job that waits for another one has no check run before
-/// that has ended, so workflow runs are asked too whether they have.
+/// Check runs, and statuses set by other services. A job that waits for another one has no check run until that one has
+/// ended, so workflow runs are read as well.
 fn on_github(forge: &Forge, commit: &str, deadline: &Deadline) -> Result<Vec<Check>, ForgeError> {
     let project = forge.tool.project(&forge.project);
     let mut all = Vec::new();
     pages(PAGES, |page| {
         let endpoint =
             format!("{project}/commits/{commit}/check-runs?per_page={PER_PAGE}&page={page}");
-        let told: CheckRuns = api(forge, &Method::Get.call(endpoint, WHAT), deadline)?;
-        let count = told.check_runs.len();
-        all.extend(told.check_runs.into_iter().filter(|run| run.is_of(commit)).map(Run::check));
+        let answer: CheckRuns = api(forge, &Method::Get.call(endpoint, WHAT), deadline)?;
+        let count = answer.check_runs.len();
+        all.extend(answer.check_runs.into_iter().filter(|run| run.is_of(commit)).map(Run::check));
         Ok(count)
     })
     .map_err(|error| error.unwrap_or(too_many(forge)))?;
     pages(PAGES, |page| {
         let endpoint = format!("{project}/commits/{commit}/status?per_page={PER_PAGE}&page={page}");
-        let told: CombinedStatus = api(forge, &Method::Get.call(endpoint, WHAT), deadline)?;
-        let count = told.statuses.len();
-        all.extend(told.statuses.into_iter().map(Status::check));
+        let answer: CombinedStatus = api(forge, &Method::Get.call(endpoint, WHAT), deadline)?;
+        let count = answer.statuses.len();
+        all.extend(answer.statuses.into_iter().map(Status::check));
         Ok(count)
     })
     .map_err(|error| error.unwrap_or(too_many(forge)))?;
     let endpoint = format!("{project}/actions/runs?head_sha={commit}&per_page={PER_PAGE}");
     let runs = match api(forge, &Method::Get.call(endpoint, WHAT), deadline) {
         Ok(WorkflowRuns { workflow_runs }) => workflow_runs,
-        // A server without Actions.
+        // The server does not support Actions.
         Err(ForgeError::Refused { status: Some(404), .. }) => Vec::new(),
         Err(error) => return Err(error),
     };
@@ -153,7 +153,7 @@ fn on_github(forge: &Forge, commit: &str, deadline: &Deadline) -> Result<Vec<Che
     Ok(all)
 }
 
-/// Asks for page after page until one is not full. `None` when there are too many.
+/// Requests pages until one is not full. The error is `None` if there are too many.
 fn pages(
     most: usize,
     mut ask: impl FnMut(usize) -> Result<usize, ForgeError>,
@@ -187,7 +187,7 @@ impl Run {
         }
     }
 
-    /// It is under way, or ended before any job began.
+    /// Whether the run adds information to its jobs: it is still running, or it ended before any job started.
     fn tells_more_than_its_jobs(&self) -> bool {
         self.state() == State::Pending
             || matches!(self.conclusion.as_deref(), Some("startup_failure" | "action_required"))
@@ -219,7 +219,7 @@ impl Status {
 }
 
 fn name(name: Option<&str>) -> String {
-    text::line(name.unwrap_or("a check without a name"), LONGEST_NAME)
+    text::line(name.unwrap_or("unnamed check"), LONGEST_NAME)
 }
 
 #[derive(Deserialize)]
@@ -240,7 +240,8 @@ struct Job {
     web_url: Option<String>,
 }
 
-/// The newest pipeline of each kind counts: older ones were started again. What other services report is in them.
+/// The newest pipeline of each kind counts, because older ones were superseded. Results of other services are part of
+/// the pipelines.
 fn on_gitlab(forge: &Forge, commit: &str, deadline: &Deadline) -> Result<Vec<Check>, ForgeError> {
     let project = forge.tool.project(&forge.project);
     let endpoint =

@@ -1,7 +1,7 @@
-//! Pull requests: a branch is pushed, a request opened and its checks read, through `gh` or `glab`.
+//! Pull requests through `gh` or `glab`: pushes a branch, opens a request and reads its checks.
 //!
-//! Both are only ever asked for the forge's API, by argument lists and JSON: their own commands go by the directory
-//! that they are in, and what the agent put into its configuration is not to decide where a request goes.
+//! Both tools are used only for raw calls of the forge's API, with argument lists and JSON. Their own commands depend on
+//! the repository's configuration, which the agent can edit, and that must not decide where a request goes.
 
 mod body;
 mod checks;
@@ -32,7 +32,7 @@ pub use tool::Tool;
 use remote::Remote;
 use tool::{Method, api};
 
-/// Where pull requests go. Nothing of it is secret.
+/// The project that pull requests are opened on. Contains no secrets.
 #[derive(Clone, Debug)]
 pub struct Forge {
     pub tool: Tool,
@@ -40,7 +40,7 @@ pub struct Forge {
     /// `owner/name`, or longer on GitLab.
     pub project: String,
     pub remote: String,
-    /// What a request is for where nobody says so.
+    /// The default target of a request.
     pub default_branch: Option<String>,
     addresses: remote::Addresses,
     env: Env,
@@ -48,51 +48,49 @@ pub struct Forge {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {
-    #[error("`{}` is in no git repository", .0.display())]
+    #[error("`{}` is not in a git repository", .0.display())]
     NotARepository(PathBuf),
     #[error("the repository has no remote to push to")]
     NoRemote,
-    #[error(
-        "the repository has remotes, and neither `origin` nor the branch says which of them to push to"
-    )]
+    #[error("the repository has several remotes, none is `origin`, and the branch has no upstream")]
     WhichRemote,
-    #[error("remote `{0}` is at no forge that pull requests could be opened on")]
+    #[error("remote `{0}` is not on a forge that supports pull requests")]
     NoForge(String),
-    #[error("`{0}` is a forge that neither `gh` nor `glab` is logged in to")]
+    #[error("neither `gh` nor `glab` is logged in to `{0}`")]
     UnknownHost(String),
-    #[error("`{}` is not installed, and requests on `{host}` are opened with it", tool.program())]
+    #[error("`{}` is not installed; it is needed to open requests on `{host}`", tool.program())]
     NoTool { tool: Tool, host: String },
     #[error("`{}` is not logged in to `{host}`", tool.program())]
     NotLoggedIn { tool: Tool, host: String },
-    #[error("`{project}` on `{host}` cannot be seen: {why}")]
+    #[error("cannot access `{project}` on `{host}`: {why}")]
     NoAccess { project: String, host: String, why: String },
-    #[error("`{project}` on `{host}` may only be read")]
+    #[error("`{project}` on `{host}` is read-only for this login")]
     ReadOnly { project: String, host: String },
-    #[error("remote `{0}` is at another address than when the run began")]
+    #[error("the push address of remote `{0}` changed since the run began")]
     RemoteChanged(String),
-    #[error("remote `{remote}` did not take `{branch}`: {why}")]
+    #[error("remote `{remote}` rejected `{branch}`: {why}")]
     PushRefused { remote: String, branch: String, why: String },
-    #[error("`{branch}` at `{commit}` is not what a run may push")]
+    #[error("a run may not push `{commit}` to `{branch}`")]
     NotPushable { branch: String, commit: String },
     #[error("`{}` could not {what}: {why}", tool.program())]
     Refused { tool: Tool, what: &'static str, status: Option<u16>, why: String },
     #[error("`{}` did not {what} in time", tool.program())]
     OutOfTime { tool: Tool, what: &'static str },
-    #[error("`{}` answered something odd when it was to {what}", tool.program())]
+    #[error("`{}` gave an unexpected answer when asked to {what}", tool.program())]
     Odd { tool: Tool, what: &'static str },
     #[error(transparent)]
     Git(#[from] GitError),
 }
 
 impl ForgeError {
-    /// What to do about it, where there is something.
+    /// A hint for the person, if there is one.
     pub fn hint(&self) -> Option<String> {
         const WITHOUT: &str = "or run without `--pr`";
         Some(match self {
             Self::NotARepository(_) => format!("run it in a git repository, {WITHOUT}"),
             Self::NoRemote => format!("add one: `git remote add origin URL`, {WITHOUT}"),
             Self::WhichRemote => {
-                format!("say which: `git branch --set-upstream-to=REMOTE/BRANCH`, {WITHOUT}")
+                format!("choose one: `git branch --set-upstream-to=REMOTE/BRANCH`, {WITHOUT}")
             }
             Self::NoForge(_) => format!("push it to GitHub or GitLab, {WITHOUT}"),
             Self::UnknownHost(host) => format!(
@@ -103,15 +101,15 @@ impl ForgeError {
                 format!("`{} auth login --hostname {host}`, {WITHOUT}", tool.program())
             }
             Self::NoAccess { .. } | Self::ReadOnly { .. } => {
-                format!("log in as somebody who may push there, {WITHOUT}")
+                format!("log in with an account that may push there, {WITHOUT}")
             }
             Self::RemoteChanged(remote) => {
                 format!(
-                    "look at `git remote get-url --push {remote}`, and push by hand if it is right"
+                    "check `git remote get-url --push {remote}`, and push manually if it is right"
                 )
             }
             Self::PushRefused { remote, branch, .. } => {
-                format!("`git push {remote} {branch}` says more")
+                format!("run `git push {remote} {branch}` for details")
             }
             Self::Git(GitError::Missing) => "install git".to_owned(),
             Self::NotPushable { .. }
@@ -123,7 +121,8 @@ impl ForgeError {
     }
 }
 
-/// Everything that a pull request needs, looked at before any work. `tool` where a person said which.
+/// Finds the forge and checks everything that a pull request needs, before any work is done. `tool` overrides the
+/// detection.
 pub fn check(
     project: &Path,
     env: &Env,
@@ -176,7 +175,7 @@ struct Found {
     default_branch: Option<String>,
     #[serde(default)]
     archived: bool,
-    /// GitHub's; GitLab's says nothing of groups that one is in by another way.
+    /// Used for GitHub only: GitLab's value leaves out indirect group memberships.
     permissions: Option<Permissions>,
 }
 
@@ -185,7 +184,7 @@ struct Permissions {
     push: Option<bool>,
 }
 
-/// The project as the forge knows it: under another name perhaps, since it was moved.
+/// Completes the project from the forge's answer. Its name may have changed if the project was moved.
 fn look_up(forge: &mut Forge, deadline: &Deadline) -> Result<(), ForgeError> {
     const WHAT: &str = "find the project";
     let call = Method::Get.call(forge.tool.project(&forge.project), WHAT);

@@ -1,4 +1,4 @@
-//! Which remote a branch goes to, where that is, and the push.
+//! Selects the remote, parses its address and pushes the branch.
 
 use ralph_core::drive::Worktree;
 use ralph_core::id::RunId;
@@ -9,7 +9,7 @@ use ralph_git::worktree::door::{At, Call};
 use ralph_sys::clock::Deadline;
 
 const LONGEST_WHY: usize = 300;
-/// Other names that forges take connections under.
+/// Alternative host names of forges.
 const ALIASES: [(&str, &str); 3] = [
     ("ssh.github.com", "github.com"),
     ("www.github.com", "github.com"),
@@ -28,18 +28,18 @@ pub(super) struct Address {
     pub(super) path: String,
 }
 
-/// Where a push goes, to be recognised: an address may have a password in it.
+/// A hash of the push addresses, to detect changes. The addresses themselves may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Addresses(blake3::Hash);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pushed {
     Pushed,
-    /// It was there already.
+    /// The remote already had the commit.
     UpToDate,
 }
 
-/// The remote of the branch that the person is on, else `origin`, else the only one.
+/// The upstream remote of the current branch, else `origin`, else the only remote.
 pub(super) fn find(call: &Call<'_>) -> Result<Remote, ForgeError> {
     let listed = String::from_utf8_lossy(&call.git(&["remote"])?).into_owned();
     let names: Vec<&str> = listed.lines().filter(|name| is_branch(name)).collect();
@@ -60,12 +60,12 @@ pub(super) fn find(call: &Call<'_>) -> Result<Remote, ForgeError> {
 }
 
 fn addresses(call: &Call<'_>, name: &str) -> Result<Addresses, ForgeError> {
-    let told = call.git(&["remote", "get-url", "--push", "--all", name])?;
-    Ok(Addresses(blake3::hash(&told)))
+    let urls = call.git(&["remote", "get-url", "--push", "--all", name])?;
+    Ok(Addresses(blake3::hash(&urls)))
 }
 
 impl Address {
-    /// `None` for a directory and for anything that is no address.
+    /// `None` for a directory and for anything that is not an address.
     pub(super) fn parse(url: &str) -> Option<Self> {
         let (authority, path, keeps_port) = if let Some((scheme, rest)) = url.split_once("://") {
             let keeps_port = match scheme {
@@ -76,7 +76,7 @@ impl Address {
             let (authority, path) = rest.split_once('/')?;
             (authority, path, keeps_port)
         } else {
-            // As `scp` has it: a slash before the colon makes it a directory, a second colon a program to run.
+            // The `scp` form: with a slash before the colon it is a directory, with a second colon a remote helper.
             let (authority, path) = url.split_once(':')?;
             let is_address = !authority.contains('/') && !path.starts_with(':');
             is_address.then_some((authority, path, false))?
@@ -98,7 +98,7 @@ impl Address {
     }
 }
 
-/// A name that no program takes for an option, and no address for more than itself.
+/// A name that cannot be taken for an option and needs no escaping in an address.
 pub(super) fn is_branch(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 400
@@ -109,7 +109,7 @@ pub(super) fn is_branch(name: &str) -> bool {
         })
 }
 
-/// Puts exactly this commit onto the run's branch at the remote, never by force.
+/// Pushes exactly this commit to the run's branch on the remote, never with force.
 pub fn push(
     forge: &Forge,
     worktree: &Worktree,
@@ -127,7 +127,7 @@ pub fn push(
     let at = At::Theirs(worktree.from.clone().into());
     let given = tool::given(&forge.env);
     let call = Call { abroad: Some(&given), ..Call::new(&at, deadline) };
-    // The agent shares the repository's configuration, and must not choose where the person's credentials go.
+    // The agent can edit the repository's configuration and must not choose where the person's credentials go.
     if addresses(&call, &forge.remote)? != forge.addresses {
         return Err(ForgeError::RemoteChanged(forge.remote.clone()));
     }
@@ -135,8 +135,8 @@ pub fn push(
     let options = ["push", "--porcelain", "--no-verify", "--no-signed", "--no-force-with-lease"];
     let said =
         call.ask(&[&options[..], &["--no-follow-tags", "--", &forge.remote, &refspec]].concat())?;
-    let told = String::from_utf8_lossy(&said.stdout);
-    let line = told.lines().find_map(|line| outcome(line, branch));
+    let output = String::from_utf8_lossy(&said.stdout);
+    let line = output.lines().find_map(|line| outcome(line, branch));
     match (said.code, line) {
         (0, Some(('=', _))) => Ok(Pushed::UpToDate),
         (0, _) => Ok(Pushed::Pushed),
@@ -150,7 +150,7 @@ fn push_refused(forge: &Forge, branch: &str, why: &str) -> ForgeError {
     ForgeError::PushRefused { remote: forge.remote.clone(), branch: branch.to_owned(), why }
 }
 
-/// `!\t<from>:<to>\t[rejected] (non-fast-forward)`: how it went, and in which words.
+/// Parses a line such as `!\t<from>:<to>\t[rejected] (non-fast-forward)` into its flag and summary.
 fn outcome(line: &str, branch: &str) -> Option<(char, String)> {
     let mut fields = line.splitn(3, '\t');
     let flag = fields.next()?.chars().next()?;

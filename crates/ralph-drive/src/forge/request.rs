@@ -1,4 +1,4 @@
-//! A pull request is opened, or the one that is open is brought up to date.
+//! Opens a pull request, or updates the one that is already open.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ const LONGEST_LINK: usize = 500;
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     pub title: &'a str,
-    /// What [`super::body`] made, in a file.
+    /// The file with the body.
     pub body: &'a Path,
-    /// The run's branch, which is pushed.
+    /// The run's branch, already pushed.
     pub head: &'a str,
-    /// The branch that it is for.
+    /// The target branch.
     pub base: &'a str,
 }
 
@@ -29,7 +29,7 @@ pub enum Opened {
     Opened {
         url: String,
     },
-    /// There was one for this branch, and it has the new title and body now.
+    /// An open request for this branch got the new title and body.
     Updated {
         url: String,
     },
@@ -43,7 +43,7 @@ impl Opened {
     }
 }
 
-/// A request as either forge tells of it.
+/// A request in the JSON of either forge.
 #[derive(Deserialize)]
 struct Found {
     #[serde(alias = "iid")]
@@ -67,7 +67,7 @@ struct Repository {
     full_name: Option<String>,
 }
 
-/// Twice is as good as once: a request that is open for the branch is brought up to date.
+/// Opens a request. Idempotent: a request that is already open for the branch is updated.
 pub fn open(
     forge: &Forge,
     request: &Request<'_>,
@@ -88,7 +88,7 @@ pub fn open(
     };
     match api::<Found>(forge, &written(forge, question, request), deadline) {
         Ok(made) => Ok(Opened::Opened { url: url(forge, &made, WHAT)? }),
-        // Somebody was faster, or an earlier attempt succeeded whose answer was lost.
+        // It may have been opened in between, or by an earlier attempt whose answer was lost.
         Err(error @ ForgeError::Refused { .. }) => match find(forge, request, deadline)? {
             Some(found) => update(forge, request, &found, deadline),
             None => Err(error),
@@ -97,7 +97,7 @@ pub fn open(
     }
 }
 
-/// The open one of this branch of this very project: a fork may have a branch of the same name.
+/// The open request for this branch of this very project: a fork may have a branch with the same name.
 fn find(
     forge: &Forge,
     request: &Request<'_>,
@@ -157,7 +157,7 @@ fn written(forge: &Forge, question: Question<'static>, request: &Request<'_>) ->
     question.with("title", &title).with_file(name, request.body)
 }
 
-/// On the forge that was asked, and nowhere else.
+/// The request's address, accepted only if it is on this forge.
 fn url(forge: &Forge, found: &Found, what: &'static str) -> Result<String, ForgeError> {
     let url = found.html_url.as_deref().and_then(link);
     let prefix = format!("https://{}/", forge.host);
@@ -166,7 +166,7 @@ fn url(forge: &Forge, found: &Found, what: &'static str) -> Result<String, Forge
         .ok_or(ForgeError::Odd { tool: forge.tool, what })
 }
 
-/// An address that can be shown and clicked on.
+/// An address that is safe to show and to click on.
 pub(super) fn link(url: &str) -> Option<String> {
     let is_web = url.starts_with("https://") || url.starts_with("http://");
     let is_plain =

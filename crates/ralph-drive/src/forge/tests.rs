@@ -13,7 +13,7 @@ use super::*;
 use ralph_sys::fs::Durability;
 use ralph_sys::proc::testing::succeed;
 
-/// A project with a bare repository as its remote, and tools that answer what they are told to.
+/// A project with a bare repository as its remote, and fake tools with configurable answers.
 struct Scene {
     dir: tempfile::TempDir,
 }
@@ -40,7 +40,7 @@ impl Scene {
         scene
     }
 
-    /// One that answers for an ordinary project.
+    /// A scene whose tool answers for an ordinary project.
     fn ready(url: &str) -> (Self, Forge) {
         let scene = Self::at(url);
         let tool = if url == GITHUB { Tool::GitHub } else { Tool::GitLab };
@@ -61,8 +61,8 @@ impl Scene {
     fn git(&self, arguments: &[&str]) -> String {
         let mut argv = vec!["git", "-c", "user.name=t", "-c", "user.email=t@t"];
         argv.extend(arguments);
-        let told = succeed(&self.project(), &argv);
-        String::from_utf8(told).unwrap().trim().to_owned()
+        let output = succeed(&self.project(), &argv);
+        String::from_utf8(output).unwrap().trim().to_owned()
     }
 
     fn commit(&self) -> String {
@@ -112,7 +112,7 @@ impl Scene {
         fs::replace(&path, b"1", Durability::Cached).unwrap();
     }
 
-    /// Only what is installed here: whoever runs the tests may have the real ones.
+    /// Only the fake tools are on `PATH`: the developer may have the real ones installed.
     fn env(&self) -> Env {
         let bin = self.dir.path().join("bin");
         let path = format!("{}:/usr/bin:/bin", bin.display());
@@ -191,7 +191,7 @@ fn commit_of(char: char) -> String {
 }
 
 #[test]
-fn a_forge_is_found_by_the_remote_and_asked_whether_it_lets_us() {
+fn a_forge_is_found_by_the_remote_and_checked_for_access() {
     let (scene, forge) = Scene::ready(GITHUB);
     let shown = |forge: &Forge| {
         let Forge { tool, host, project, remote, default_branch, .. } = forge;
@@ -200,7 +200,7 @@ fn a_forge_is_found_by_the_remote_and_asked_whether_it_lets_us() {
     insta::assert_snapshot!(shown(&forge), @r#"GitHub github.com acme/rocket origin Some("main")"#);
     let (other, forge) = Scene::ready(GITLAB);
     insta::assert_snapshot!(shown(&forge), @r#"GitLab gitlab.example.com space/team/rocket origin Some("trunk")"#);
-    // Its token and nobody else's, and no repository around it.
+    // It gets only its own token, and runs outside of any repository.
     assert_eq!(scene.read("credentials"), "gh-secret none\n");
     assert_eq!(scene.read("cwd"), "/\n");
     other.check().unwrap();
@@ -212,7 +212,7 @@ fn a_forge_is_found_by_the_remote_and_asked_whether_it_lets_us() {
 }
 
 #[test]
-fn what_is_missing_for_a_pull_request_is_told_before_any_work() {
+fn missing_prerequisites_are_reported_before_any_work() {
     let mut said = String::new();
     let mut tell = |what: &str, error: String| said.push_str(&format!("{what}:\n{error}\n"));
     let none = tempfile::tempdir().unwrap();
@@ -248,42 +248,42 @@ fn what_is_missing_for_a_pull_request_is_told_before_any_work() {
     tell("an unknown host", scene.error());
     insta::assert_snapshot!(said, @"
     no repository:
-    `/none` is in no git repository
+    `/none` is not in a git repository
       hint: run it in a git repository, or run without `--pr`
     no remote:
     the repository has no remote to push to
       hint: add one: `git remote add origin URL`, or run without `--pr`
     two remotes:
-    the repository has remotes, and neither `origin` nor the branch says which of them to push to
-      hint: say which: `git branch --set-upstream-to=REMOTE/BRANCH`, or run without `--pr`
+    the repository has several remotes, none is `origin`, and the branch has no upstream
+      hint: choose one: `git branch --set-upstream-to=REMOTE/BRANCH`, or run without `--pr`
     a directory:
-    remote `origin` is at no forge that pull requests could be opened on
+    remote `origin` is not on a forge that supports pull requests
       hint: push it to GitHub or GitLab, or run without `--pr`
     no tool:
-    `gh` is not installed, and requests on `github.com` are opened with it
+    `gh` is not installed; it is needed to open requests on `github.com`
       hint: install it from https://cli.github.com, or run without `--pr`
     no access:
-    `acme/rocket` on `github.com` cannot be seen: Not Found
-      hint: log in as somebody who may push there, or run without `--pr`
+    cannot access `acme/rocket` on `github.com`: Not Found
+      hint: log in with an account that may push there, or run without `--pr`
     not logged in:
     `gh` is not logged in to `github.com`
       hint: `gh auth login --hostname github.com`, or run without `--pr`
     an odd answer:
-    `gh` answered something odd when it was to find the project
+    `gh` gave an unexpected answer when asked to find the project
     read only:
-    `acme/rocket` on `github.com` may only be read
-      hint: log in as somebody who may push there, or run without `--pr`
+    `acme/rocket` on `github.com` is read-only for this login
+      hint: log in with an account that may push there, or run without `--pr`
     an odd path:
-    remote `origin` is at no forge that pull requests could be opened on
+    remote `origin` is not on a forge that supports pull requests
       hint: push it to GitHub or GitLab, or run without `--pr`
     an unknown host:
-    `git.example.com` is a forge that neither `gh` nor `glab` is logged in to
+    neither `gh` nor `glab` is logged in to `git.example.com`
       hint: `gh auth login --hostname git.example.com` or `glab auth login --hostname git.example.com`, or run without `--pr`
     ");
 }
 
 #[test]
-fn a_tool_that_does_not_answer_is_not_waited_for() {
+fn a_tool_that_hangs_times_out() {
     let scene = Scene::at(GITHUB);
     scene.install(Tool::GitHub);
     let path = scene.dir.path().join("bin/gh");
@@ -294,7 +294,7 @@ fn a_tool_that_does_not_answer_is_not_waited_for() {
 }
 
 #[test]
-fn the_remote_of_the_branch_comes_before_origin() {
+fn the_upstream_of_the_branch_takes_precedence_over_origin() {
     let scene = Scene::at(GITHUB);
     scene.install(Tool::GitHub);
     scene.git(&["remote", "add", "upstream", "ssh://git@ssh.github.com:443/up/stream.git"]);
@@ -310,7 +310,7 @@ fn the_remote_of_the_branch_comes_before_origin() {
 }
 
 #[test]
-fn addresses_are_read_as_git_reads_them() {
+fn addresses_are_parsed_like_git_parses_them() {
     for (url, expected) in [
         ("https://github.com/acme/rocket.git", Some(("github.com", "acme/rocket"))),
         ("https://token@GitHub.com/acme/rocket/", Some(("github.com", "acme/rocket"))),
@@ -342,20 +342,21 @@ fn a_branch_is_pushed_and_never_by_force() {
     assert_eq!(push(&forge, &worktree, &first, &generous()).unwrap(), Pushed::UpToDate);
     let remote = scene.dir.path().join("remote.git");
     let refs = || {
-        let told = succeed(&remote, &["git", "for-each-ref", "--format=%(refname) %(objectname)"]);
-        String::from_utf8(told).unwrap()
+        let output =
+            succeed(&remote, &["git", "for-each-ref", "--format=%(refname) %(objectname)"]);
+        String::from_utf8(output).unwrap()
     };
     assert_eq!(refs(), format!("refs/heads/ralph/k7f2 {first}\n"));
     let second = scene.commit();
     assert_eq!(push(&forge, &worktree, &second, &generous()).unwrap(), Pushed::Pushed);
-    // Another history than the one that is there.
+    // A history that diverged from the remote's.
     scene.git(&["reset", "--quiet", "--hard", &worktree.base]);
     scene.git(&["commit", "--quiet", "--allow-empty", "-mother"]);
     let other = scene.git(&["rev-parse", "HEAD"]);
     let error = push(&forge, &worktree, &other, &generous()).unwrap_err();
     insta::assert_snapshot!(scene.said(&error), @"
-    remote `origin` did not take `ralph/k7f2`: [rejected] (non-fast-forward)
-      hint: `git push origin ralph/k7f2` says more
+    remote `origin` rejected `ralph/k7f2`: [rejected] (non-fast-forward)
+      hint: run `git push origin ralph/k7f2` for details
     ");
     assert_eq!(refs(), format!("refs/heads/ralph/k7f2 {second}\n"));
     for (branch, commit) in [("main", &*other), ("ralph/../main", &other), ("ralph/k7f2", "main")] {
@@ -365,9 +366,9 @@ fn a_branch_is_pushed_and_never_by_force() {
     }
 }
 
-/// The agent shares the repository's configuration.
+/// The agent can edit the repository's configuration.
 #[test]
-fn a_remote_that_was_moved_gets_nothing() {
+fn nothing_is_pushed_to_a_changed_remote() {
     let (scene, forge) = Scene::ready(GITHUB);
     let mark = scene.dir.path().join("pwned");
     let hook = scene.project().join(".git/hooks/pre-push");
@@ -384,14 +385,14 @@ fn a_remote_that_was_moved_gets_nothing() {
     scene.git(&["remote", "set-url", "--push", "origin", &command]);
     let error = push(&forge, &worktree, &worktree.base, &generous()).unwrap_err();
     insta::assert_snapshot!(scene.said(&error), @"
-    remote `origin` is at another address than when the run began
-      hint: look at `git remote get-url --push origin`, and push by hand if it is right
+    the push address of remote `origin` changed since the run began
+      hint: check `git remote get-url --push origin`, and push manually if it is right
     ");
     assert!(!fs::exists(&mark));
 }
 
 #[test]
-fn a_request_is_opened_once_and_brought_up_to_date_after_that() {
+fn a_pull_request_is_opened_once_and_updated_later() {
     let (scene, forge) = Scene::ready(GITHUB);
     let found = "GET repos/acme/rocket/pulls?state=open&head=acme:ralph%2Fk7f2&per_page=50";
     let fork = json!({
@@ -418,7 +419,7 @@ fn a_request_is_opened_once_and_brought_up_to_date_after_that() {
 }
 
 #[test]
-fn a_merge_request_is_opened_once_and_brought_up_to_date_after_that() {
+fn a_merge_request_is_opened_once_and_updated_later() {
     let (scene, forge) = Scene::ready(GITLAB);
     let project = "projects/space%2Fteam%2Frocket";
     let found =
@@ -443,7 +444,7 @@ fn a_merge_request_is_opened_once_and_brought_up_to_date_after_that() {
 }
 
 #[test]
-fn what_a_forge_refuses_is_told_in_its_words_and_cleaned() {
+fn refusals_have_the_forges_message_cleaned() {
     let (scene, forge) = Scene::ready(GITHUB);
     let found = "GET repos/acme/rocket/pulls?state=open&head=acme:ralph%2Fk7f2&per_page=50";
     scene.answer(found, &json!([]));
@@ -466,13 +467,13 @@ fn what_a_forge_refuses_is_told_in_its_words_and_cleaned() {
     let logged_out = scene.said(&scene.open(&forge).unwrap_err());
     insta::assert_snapshot!(format!("{refused}\n{elsewhere}\n{logged_out}"), @r#"
     `gh` could not open the request: Validation Failed: No commits between main and ralph/k7f2: {"code":"invalid","field":"base","resource":"PullRequest"}
-    `gh` answered something odd when it was to open the request
+    `gh` gave an unexpected answer when asked to open the request
     `gh` is not logged in to `github.com`
       hint: `gh auth login --hostname github.com`, or run without `--pr`
     "#);
 }
 
-/// What is known about a commit on GitHub, in the shapes that it answers with.
+/// Configures GitHub's answers about a commit.
 fn on_github(scene: &Scene, runs: &Value, statuses: &Value, workflows: &Value) {
     let commit = commit_of('c');
     let total = runs.as_array().unwrap().len();
@@ -506,7 +507,7 @@ fn status(state: &str) -> Value {
     json!([{ "context": "ci/other", "state": state, "target_url": "https://ci.example/1" }])
 }
 
-/// Check runs, statuses and workflow runs, and what they come to.
+/// The results for combinations of check runs, statuses and workflow runs.
 fn come_to(cases: &[(&str, [Value; 3])]) -> String {
     let (scene, forge) = Scene::ready(GITHUB);
     let mut said = String::new();
@@ -515,7 +516,7 @@ fn come_to(cases: &[(&str, [Value; 3])]) -> String {
         let found = checks(&forge, &commit_of('c'), &generous()).unwrap();
         said.push_str(&format!("{name}: {found:?}\n"));
     }
-    // Nothing is known of another commit, and that is not "passed".
+    // An unknown commit is an error, not "passed".
     let error = checks(&forge, &commit_of('e'), &generous()).unwrap_err();
     assert_eq!(scene.said(&error), "`gh` could not read the checks: Not Found");
     assert!(checks(&forge, "../../user", &generous()).is_err());
@@ -532,7 +533,7 @@ fn checks_are_pending_while_anything_may_still_fail() {
         ("nothing yet", [none(), none(), none()]),
         ("a workflow began", [none(), none(), json!([run("CI", "queued", None)])]),
         ("one is under way", [one, none(), none()]),
-        // Its second job has no check run before the first has ended.
+        // The second job has no check run until the first has ended.
         ("between two jobs", [built(), none(), going()]),
         ("another service", [built(), status("pending"), none()]),
     ]), @r#"
@@ -560,7 +561,7 @@ fn checks_end_failed_passed_or_without_any() {
         ("one failed", [failed, none(), json!([run("CI", "in_progress", None)])]),
         ("one was cancelled", [cancelled, none(), none()]),
         ("another service failed", [none(), status("error"), none()]),
-        ("a workflow that nobody can read", [none(), none(), json!([done("CI", "startup_failure")])]),
+        ("a workflow that cannot be parsed", [none(), none(), json!([done("CI", "startup_failure")])]),
         ("hostile", [hostile, script, none()]),
         ("all were skipped", [skipped, none(), none()]),
         ("passed", [passed, status("success"), json!([done("CI", "success")])]),
@@ -568,7 +569,7 @@ fn checks_end_failed_passed_or_without_any() {
     one failed: Failed { failed: [Failed { name: "test", url: Some("https://github.com/acme/rocket/runs/4") }] }
     one was cancelled: Failed { failed: [Failed { name: "test", url: Some("https://github.com/acme/rocket/runs/4") }] }
     another service failed: Failed { failed: [Failed { name: "ci/other", url: Some("https://ci.example/1") }] }
-    a workflow that nobody can read: Failed { failed: [Failed { name: "CI", url: Some("https://github.com/acme/rocket/runs/2") }] }
+    a workflow that cannot be parsed: Failed { failed: [Failed { name: "CI", url: Some("https://github.com/acme/rocket/runs/2") }] }
     hostile: Failed { failed: [Failed { name: "a b", url: Some("https://github.com/acme/rocket/runs/8") }, Failed { name: "x", url: None }] }
     all were skipped: None
     passed: Passed { count: 2 }
@@ -652,7 +653,7 @@ fn report<'a>(
 }
 
 #[test]
-fn the_report_is_what_a_reviewer_wants_to_know() {
+fn the_body_is_a_report_for_reviewers() {
     let lines = [
         Line { mark: Mark::Met, name: "tests", detail: "148 passed" },
         Line { mark: Mark::Waived, name: "coverage", detail: "" },
@@ -687,7 +688,7 @@ fn the_report_is_what_a_reviewer_wants_to_know() {
     - · `coverage`
     - ? `` a `name` `` `never ran`
 
-    ## Notes of the agent
+    ## Notes from the agent
 
     `````text
     ```
@@ -708,7 +709,7 @@ fn the_report_is_what_a_reviewer_wants_to_know() {
 }
 
 #[test]
-fn the_report_has_a_bound_and_says_what_has_no_room() {
+fn the_body_is_bounded_and_counts_omitted_parts() {
     let long = "x".repeat(100_000);
     let items: Vec<String> = (0..1000).map(|number| format!("{number} {long}")).collect();
     let lines: Vec<Line<'_>> =
@@ -716,7 +717,7 @@ fn the_report_has_a_bound_and_says_what_has_no_room() {
     let redactor = Redactor::default();
     let text = body(&report(&long, &items[..3], &lines, &redactor));
     assert!((50_000..=MOST_CHARACTERS).contains(&text.chars().count()));
-    assert_eq!(text.lines().last().unwrap(), "920 more had no room here.");
+    assert_eq!(text.lines().last().unwrap(), "920 more omitted for length.");
     let secret = "hunter2".repeat(20);
     let redactor = Redactor::new(vec![secret.clone()]);
     let text = body(&report(&secret.repeat(10_000), &[], &[], &redactor));
@@ -726,7 +727,7 @@ fn the_report_has_a_bound_and_says_what_has_no_room() {
     assert!(text.chars().count() <= MOST_CHARACTERS);
 }
 
-/// What a reader sees outside of code, and the shape of the rest.
+/// The structure of a document: everything outside of code, and placeholders for code.
 fn skeleton(markdown: &str) -> Vec<String> {
     let mut inside = false;
     let mut shape = Vec::new();
@@ -745,7 +746,7 @@ fn skeleton(markdown: &str) -> Vec<String> {
 }
 
 proptest! {
-    /// R-S6a: foreign text stays where it was put, and no forge acts on it.
+    /// R-S6a: foreign text stays inside code, and no forge acts on it.
     #[test]
     fn foreign_text_is_only_ever_code(
         foreign in prop_oneof![
@@ -755,7 +756,7 @@ proptest! {
     ) {
         let redactor = Redactor::default();
         let plain = "x".to_owned();
-        // Where there is nothing to show, "(nothing)" is ours.
+        // Never empty, because an empty text becomes "(empty)".
         let foreign = format!("x{foreign}");
         let written = |text: &str| {
             let lists = [text.to_owned()];

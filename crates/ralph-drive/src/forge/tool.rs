@@ -1,4 +1,4 @@
-//! `gh` and `glab`, asked by argument lists and answering in JSON.
+//! Calls `gh` and `glab` with argument lists and parses their JSON output.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,16 +14,16 @@ use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::proc::{self, Ended, Limits, Spec};
 
-/// A hundred check runs with all that is said about each.
+/// Enough for a page of a hundred check runs with all their fields.
 const OUTPUT_CAP: usize = 16 * 1024 * 1024;
-/// A forge that answers no single question within this is as good as gone.
+/// Timeout of a single API call.
 const STEP: Duration = Duration::from_mins(2);
 const LONGEST_WHY: usize = 300;
 const DETAILS: usize = 3;
-/// What `gh` exits with where it needs somebody to log in.
+/// The exit code of `gh` if nobody is logged in.
 const LOGGED_OUT: i32 = 4;
 
-/// What the tools log in with where it is not on disk. Held back from everybody else.
+/// Variables with the tools' credentials. No other process gets them.
 const CREDENTIALS: [&str; 8] = [
     "GH_TOKEN",
     "GITHUB_TOKEN",
@@ -34,7 +34,7 @@ const CREDENTIALS: [&str; 8] = [
     "OAUTH_TOKEN",
     "CI_JOB_TOKEN",
 ];
-/// They neither ask, paint, page nor look for a newer version of themselves.
+/// Disables prompts, colours, pagers and update checks.
 const TOLD: [(&str, &str); 9] = [
     ("GH_PROMPT_DISABLED", "1"),
     ("GH_NO_UPDATE_NOTIFIER", "1"),
@@ -47,7 +47,7 @@ const TOLD: [(&str, &str); 9] = [
     ("PAGER", "cat"),
 ];
 
-/// The program, by the forge that it is for.
+/// The kind of forge, and with it the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     GitHub,
@@ -55,7 +55,7 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// By the name of the host, where it says.
+    /// Guesses the forge from the host name.
     pub(super) fn of(host: &str) -> Option<Self> {
         if host == "github.com" || host.ends_with(".ghe.com") || host.contains("github") {
             Some(Self::GitHub)
@@ -80,7 +80,7 @@ impl Tool {
         }
     }
 
-    /// Whether this is the path of a project there. Whatever is, needs no quoting in an address but its slashes.
+    /// Whether this can be the path of a project. Such a path needs no escaping in an address except for its slashes.
     pub(super) fn takes(self, path: &str) -> bool {
         let is_part = |part: &str| {
             !part.is_empty()
@@ -96,7 +96,7 @@ impl Tool {
         is_deep_enough && path.len() <= 400 && path.split('/').all(is_part)
     }
 
-    /// Where the API keeps a project.
+    /// The API endpoint of a project.
     pub(super) fn project(self, path: &str) -> String {
         match self {
             Self::GitHub => format!("repos/{path}"),
@@ -113,7 +113,7 @@ pub(super) enum Method {
     Put,
 }
 
-/// One question to a forge's API.
+/// One call of a forge's API.
 pub(super) struct Question<'a> {
     method: Method,
     endpoint: String,
@@ -138,13 +138,13 @@ impl Method {
 }
 
 impl Question<'_> {
-    /// A text as it is.
+    /// Adds a field with a literal string.
     pub(super) fn with(mut self, name: &str, value: &str) -> Self {
         self.fields.extend([OsString::from("--raw-field"), format!("{name}={value}").into()]);
         self
     }
 
-    /// What is in a file: an argument has to be shorter than some bodies are.
+    /// Adds a field with the content of a file, because a body may be too long for an argument.
     pub(super) fn with_file(mut self, name: &str, file: &Path) -> Self {
         let mut field = OsString::from(format!("{name}=@"));
         field.push(file);
@@ -153,7 +153,7 @@ impl Question<'_> {
     }
 }
 
-/// What the forge answers, if it does what it is asked.
+/// Calls the API and parses the answer.
 pub(super) fn api<T: DeserializeOwned>(
     forge: &Forge,
     question: &Question<'static>,
@@ -179,7 +179,7 @@ pub(super) fn api<T: DeserializeOwned>(
     }
 }
 
-/// Why it was refused, in the words of the forge where there are some: the tools print its answer.
+/// The error for a failed call, with the forge's own message if there is one: the tools print its answer.
 fn refused(tool: Tool, what: &'static str, (code, stdout): (i32, &[u8])) -> ForgeError {
     let answer: Option<Value> = serde_json::from_slice(stdout).ok();
     let said = |value: &Value| match value {
@@ -199,7 +199,7 @@ fn refused(tool: Tool, what: &'static str, (code, stdout): (i32, &[u8])) -> Forg
     ForgeError::Refused { tool, what, status, why: text::line(&why.join(": "), LONGEST_WHY) }
 }
 
-/// GitLab's `404 Project Not Found`, and GitHub's before it told the number.
+/// The HTTP status in a message such as GitLab's `404 Project Not Found`. Older versions of GitHub give no number.
 fn number_in(message: &str) -> Option<u16> {
     if message == "Not Found" {
         return Some(404);
@@ -207,12 +207,12 @@ fn number_in(message: &str) -> Option<u16> {
     message.split(' ').next()?.parse().ok()
 }
 
-/// Whether it can be started, and says which version it is.
+/// Whether the tool can be started and prints its version.
 pub(super) fn is_there(tool: Tool, env: &Env, deadline: &Deadline) -> Result<bool, ForgeError> {
     answers(tool, env, &["--version"], deadline)
 }
 
-/// Whether somebody is logged in.
+/// Whether the tool is logged in to the host.
 pub(super) fn knows(
     tool: Tool,
     env: &Env,
@@ -242,16 +242,16 @@ fn run(tool: Tool, env: &Env, arguments: &[OsString], deadline: &Deadline) -> En
     let given = given(env);
     let mut argv = vec![OsStr::new(tool.program())];
     argv.extend(arguments.iter().map(OsString::as_os_str));
-    let told = TOLD.iter().map(|(name, value)| (OsStr::new(*name), OsStr::new(*value)));
+    let quiet = TOLD.iter().map(|(name, value)| (OsStr::new(*name), OsStr::new(*value)));
     let given = given.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-    let env: Vec<_> = told.chain(given).collect();
-    // Where there is no repository whose configuration they could go by.
+    let env: Vec<_> = quiet.chain(given).collect();
+    // A directory outside of any repository, so that no repository's configuration applies.
     let spec = Spec { argv: &argv, cwd: Some(Path::new("/")), env: &env };
     let limits = Limits { deadline: Deadline::after(STEP).min(*deadline), keep: OUTPUT_CAP };
     proc::run(&spec, &limits)
 }
 
-/// What a program that logs in somewhere needs of the person's environment beyond what every child gets.
+/// The variables that a program with a login needs in addition to those that every child process gets.
 pub(super) fn given(env: &Env) -> Vec<(OsString, OsString)> {
     let mut given = Vec::new();
     env.each(|name, value| {

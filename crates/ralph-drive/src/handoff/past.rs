@@ -3,8 +3,9 @@
 use super::{Handoff, LONGEST_LINE, LONGEST_NAME, is_open};
 use ralph_core::drive::{self, Drove, Silence};
 use ralph_core::limits;
+use ralph_core::mark::Mark;
 use ralph_core::reason;
-use ralph_core::record::{Change, Decided, Entry, Known, Line, Mark, Outcome};
+use ralph_core::record::{Change, Decided, Entry, Known, Line, Outcome};
 use ralph_core::redact::Redactor;
 use std::collections::BTreeMap;
 

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use ralph_core::drive::{Drove, How, Meter, Metered, Remedy, Session, Settings, Silence, Source};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::Limits;
-use ralph_core::record::{
-    Asked, Decided, Dispute, Mark, OnTampering, Origin, Outcome, Rule, VERSION, Waiver,
-};
+use ralph_core::mark::Mark;
+use ralph_core::policy::OnTampering;
+use ralph_core::record::{Asked, Decided, Dispute, Origin, Outcome, Rule, VERSION, Waiver};
 
 const NONCE: u64 = 0x5eed_0000_c0ff_ee11;
 const MINUTE: u64 = 60_000;

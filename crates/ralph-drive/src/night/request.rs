@@ -74,9 +74,10 @@ impl Night<'_, '_> {
                 Next::Park(Status::NeedsReview, format!("{url}: {what}; {}", kept(worktree)))
             }
             Checked::Untold(what) => Next::Park(Status::GateBroken, format!("{url}: {what}")),
-            Checked::Wished => {
-                Next::Park(Status::Cancelled, "stopped by a person while waiting for checks".to_string())
-            }
+            Checked::Wished => Next::Park(
+                Status::Cancelled,
+                "stopped by a person while waiting for checks".to_string(),
+            ),
         })
     }
 

@@ -83,7 +83,10 @@ impl Night<'_, '_> {
                 self.advice = Advice::Answer;
                 Next::Park(Status::NeedsHuman, question)
             }
-            Woken::Wished => Next::Park(Status::Cancelled, format!("stopped by a person; the agent had asked: {question}")),
+            Woken::Wished => Next::Park(
+                Status::Cancelled,
+                format!("stopped by a person; the agent had asked: {question}"),
+            ),
             Woken::Called(Phase::Paused { .. }) => self.paused(Next::Ask(question))?,
             Woken::Called(_) => Next::Over,
             Woken::Told => {

@@ -1,23 +1,23 @@
-//! One budget for all tasks. What a task may spend is set aside for it, so that all of them together never spend more
-//! than there is; what it leaves over goes back.
+//! One budget for all tasks of a queue. A task's share is reserved before it starts, so that all tasks together never
+//! exceed the total; the unspent part is returned.
 
-/// In millionths of a dollar.
+/// A budget in micro-USD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purse {
-    /// `None` is without limit.
+    /// `None` means no limit.
     total: Option<u64>,
-    /// With less than this no task is worth starting.
+    /// No task is started with less than this.
     least: u64,
     accounts: Vec<Account>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Account {
-    /// Over all runs of the task.
+    /// Cost of all runs of the task.
     spent: u64,
-    /// What is set aside for a task at work: it may come to spend this much altogether.
+    /// While the task runs, its reservation: the most that it may spend in total.
     cap: Option<u64>,
-    /// What the task itself says that it may cost.
+    /// The task's own limit.
     own: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ impl Account {
 }
 
 impl Purse {
-    /// For each task what was spent on it before and what it may cost by its own terms.
+    /// `tasks` holds the cost so far and the own limit of each task.
     pub fn new(total: Option<u64>, least: u64, tasks: &[(u64, Option<u64>)]) -> Self {
         let least = total.map_or(least, |total| least.min(total));
         let accounts =
@@ -52,20 +52,20 @@ impl Purse {
         self.accounts.get(task).map_or(0, |account| account.spent)
     }
 
-    /// What nobody spent and nothing is set aside of.
+    /// The part that is neither spent nor reserved.
     fn free(&self) -> Option<u64> {
         let held =
             self.accounts.iter().fold(0_u64, |sum, account| sum.saturating_add(account.held()));
         self.total.map(|total| total.saturating_sub(held))
     }
 
-    /// Whether there is enough to start anything with.
+    /// Whether enough is free to start a task.
     pub fn suffices(&self) -> bool {
         self.free().is_none_or(|free| free >= self.least.max(1))
     }
 
-    /// Sets aside what a task may spend that starts now, one of `beside` that could. The answer is what it may come to
-    /// altogether; `None` is without limit.
+    /// Reserves the share of a task that starts now, as one of `beside` tasks that could. Returns the most that it may
+    /// spend in total; `None` means no limit.
     pub fn allot(&mut self, task: usize, beside: usize) -> Option<u64> {
         let free = self.free();
         let least = self.least;
@@ -88,14 +88,14 @@ impl Purse {
         }
     }
 
-    /// What was set aside and not spent is there for others again.
+    /// Returns the unspent part of a task's reservation.
     pub fn release(&mut self, task: usize) {
         if let Some(account) = self.accounts.get_mut(task) {
             account.cap = None;
         }
     }
 
-    /// Divides what is free among those at work that could use it, and says what each may come to now.
+    /// Divides the free part among the running tasks that can use it, and returns their new totals.
     pub fn share_out(&mut self) -> Vec<(usize, u64)> {
         let Some(free) = self.free() else { return Vec::new() };
         let wants = |account: &Account| {
@@ -105,7 +105,7 @@ impl Purse {
         };
         let count = self.accounts.iter().filter(|account| wants(account)).count();
         let share = free.checked_div(u64::try_from(count).unwrap_or(u64::MAX)).unwrap_or(0);
-        // Cents are not worth a line in somebody's record.
+        // A few cents are not worth an entry in a run's journal.
         if share < self.least.max(1) {
             return Vec::new();
         }

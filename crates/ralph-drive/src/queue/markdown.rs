@@ -1,4 +1,4 @@
-//! A queue as a directory: a Markdown file for each task, in the order of their names.
+//! Parses a queue directory: one Markdown file per task, sorted by name.
 //!
 //! ```text
 //! ---                       or only        after: parser
@@ -33,7 +33,7 @@ pub(super) fn read(reading: &mut Reading, directory: &Path) -> Result<(), QueueE
         return Err(QueueError::TooMany(directory.to_owned()));
     }
     for name in files {
-        // As it is in its directory: a link to a file elsewhere would give that to a model.
+        // No links to files elsewhere: the text is sent to a model.
         let path = directory.join(name);
         if fs::resolve(&path).is_none_or(|found| !found.starts_with(directory)) {
             return Err(QueueError::LeadsOut(path));
@@ -77,9 +77,9 @@ fn task(reading: &mut Reading, path: &Path) -> Result<(), QueueError> {
     task.goal = reading.goal(goal, rest.min(text.len())..text.len());
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     if !is_name(&stem) {
-        let says = format!("`{}.md` is no name for a task", text::line(&stem, 80));
-        let hint = "a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit";
-        reading.problem(0..0, says, hint);
+        let message = format!("`{}.md` is not a valid task name", text::line(&stem, 80));
+        let hint = "use 1 to 64 letters, digits, `.`, `_` and `-`, starting with a letter or digit";
+        reading.problem(0..0, message, hint);
         return Ok(());
     }
     let page = reading.pages.len().saturating_sub(1);
@@ -99,25 +99,30 @@ fn term(
         return;
     }
     let Some((key, value)) = content.split_once(':') else {
-        let says = format!("`{}` is no `key: value`", text::line(content, 60));
-        return reading.problem(line, says, "text belongs below the front matter");
+        let message = format!("`{}` is not `key: value`", text::line(content, 60));
+        return reading.problem(line, message, "text belongs below the front matter");
     };
     let from = line.start + key.len() + 1;
     let key = key.trim();
     if !TERMS.contains(&key) {
         let near = text::nearest(key, TERMS.into_iter());
-        let known = || format!("there is {}", TERMS.map(|term| format!("`{term}`")).join(", "));
+        let known =
+            || format!("known keys are {}", TERMS.map(|term| format!("`{term}`")).join(", "));
         let hint = near.map_or_else(known, |near| format!("did you mean `{near}`?"));
         return reading.problem(line, format!("unknown key `{}`", text::line(key, 60)), hint);
     }
     let values = words(value, from);
     if values.is_empty() {
-        return reading.problem(line, format!("`{key}` has no value"), "add one, or take it out");
+        return reading.problem(
+            line,
+            format!("`{key}` has no value"),
+            "add one, or remove the key",
+        );
     }
     if key == "after" { *after = values } else { reading.term(task, key, &values) }
 }
 
-/// What stands between commas, also as `[a, b]` and in quotes.
+/// Comma-separated values, optionally in `[a, b]` or in quotes.
 fn words(value: &str, from: usize) -> Vec<Written<String>> {
     let mut words = Vec::new();
     let list = value.trim().strip_prefix('[').and_then(|list| list.strip_suffix(']'));
@@ -139,12 +144,12 @@ fn said<'a>(text: &'a str, line: &Range<usize>) -> &'a str {
     text.get(line.clone()).unwrap_or_default().trim_end()
 }
 
-/// Where the next line begins.
+/// The offset of the next line.
 fn end_of(text: &str, line: &Range<usize>) -> usize {
     (line.end + 1).min(text.len())
 }
 
-/// Lines without their ends, from there.
+/// The ranges of all lines from an offset on, without line ends.
 fn lines(text: &str, from: usize) -> impl Iterator<Item = Range<usize>> {
     let mut at = from;
     let rest = text.get(from..).unwrap_or_default();

@@ -1,13 +1,14 @@
-//! Many goals, worked through in an order that their dependencies allow, within one budget.
+//! Queues: several tasks, each a run of its own, in an order that respects their dependencies and within one budget.
 //!
 //! ```text
-//! read ─▶ Queue ─ record: what is done already ─▶ Schedule ◀─ Purse
-//!                                                    │ which may start, with how much
-//!                                                    ▼
-//!                                   work ─▶ Worker: a run of its own for each ─▶ landed, or parked
+//! queue_file ─▶ TaskQueue ─ queue_record: finished tasks ─▶ TaskSchedule ◀─ QueueBudget
+//!                                                              │ which task may start, with how much
+//!                                                              ▼
+//!                                   queue_loop ─▶ QueueWorker: one run per task ─▶ landed, or parked
 //! ```
 //!
-//! A task is done when its work is in the branch that it came from, and not before: what comes after it builds on that.
+//! A task is done only when its work has landed on the branch it came from, because dependent tasks build on that
+//! branch.
 
 mod budget;
 mod markdown;
@@ -33,10 +34,10 @@ pub use work::{
     Became, Board, Desk, Event, Heard, Known, Order, Outcome, Plan, Stopped, Worker, work,
 };
 
-/// What is to be done, in the order in which it is written.
+/// The tasks of a queue, in file order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// The file or the directory that says so, without symbolic links.
+    /// The file or directory that defines the queue, with symbolic links resolved.
     pub source: PathBuf,
     pub tasks: Vec<Task>,
 }
@@ -45,7 +46,7 @@ pub struct Queue {
 pub struct Task {
     pub name: String,
     pub goal: String,
-    /// Which tasks have to be done first, by their place in the queue.
+    /// Indices of the tasks that have to be done first.
     pub after: Vec<usize>,
     pub features: Vec<PathBuf>,
     pub plans: Vec<PathBuf>,
@@ -56,12 +57,12 @@ pub struct Task {
 }
 
 impl Task {
-    /// What is asked for: a task whose goal or lists are other ones is another task.
+    /// A digest of the goal and lists: if it changes, the task counts as a different one.
     pub fn asks(&self) -> String {
         self.digest(false)
     }
 
-    /// The same with the terms that it is tried under.
+    /// A digest that also covers the model and the limits.
     pub fn terms(&self) -> String {
         self.digest(true)
     }
@@ -70,18 +71,18 @@ impl Task {
         let Self { goal, features, plans, complexity, model, .. } = self;
         let limits = (self.max_iterations, self.max_cost_micro_usd);
         let terms = has_terms.then_some((complexity, model, limits));
-        // Strings, numbers and lists of them; serialising it cannot fail, and an empty text would only begin anew.
+        // Serialising strings, numbers and lists cannot fail; if it did, the task would only be started again.
         let all = serde_json::to_vec(&(goal, features, plans, terms)).unwrap_or_default();
         let digest = blake3::hash(&all).to_hex();
         digest.get(..32).unwrap_or_default().to_owned()
     }
 }
 
-/// How work at a task ended.
+/// How a task ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     pub how: Ending,
-    /// As the run says; what could not be started has none.
+    /// The status of the run; `None` if the task could not be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
     pub why: String,
@@ -90,8 +91,8 @@ pub struct End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// Verified, and in the branch that it came from.
+    /// Verified and merged into the branch that it came from.
     Landed,
-    /// Not, for whatever reason. What there is of it is kept.
+    /// Not landed, for any reason. The work is kept.
     Parked,
 }

@@ -1,4 +1,4 @@
-//! A queue as somebody wrote it, with every mistake at its place.
+//! Reads a queue from a file or a directory and reports every mistake at its position.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +19,7 @@ const LONGEST_NAME: usize = 64;
 const LONGEST_GOAL: usize = 1024 * 1024;
 const MOST_PROBLEMS: usize = 20;
 
-/// What a task may say, beside its name and its goal.
+/// The keys of a task besides its name and goal.
 pub(super) const TERMS: [&str; 7] =
     ["after", "features", "plan", "complexity", "model", "max_iterations", "max_cost_usd"];
 
@@ -28,18 +28,18 @@ pub enum QueueError {
     #[error("{} in the queue", count(.first.len() + .more))]
     Problems {
         first: Vec<Problem>,
-        /// How many there are beside these.
+        /// Number of problems that are not listed.
         more: usize,
     },
     #[error("cannot find `{}`", .0.display())]
     Missing(PathBuf),
-    #[error("`{}` is a link that leads out of the queue", .0.display())]
+    #[error("`{}` links to a file outside the queue", .0.display())]
     LeadsOut(PathBuf),
-    #[error("there is no task in `{}`", .0.display())]
+    #[error("no tasks in `{}`", .0.display())]
     Empty(PathBuf),
-    #[error("there are more than {MOST_TASKS} tasks in `{}`", .0.display())]
+    #[error("more than {MOST_TASKS} tasks in `{}`", .0.display())]
     TooMany(PathBuf),
-    #[error("`{}` is no text in UTF-8", .0.display())]
+    #[error("`{}` is not valid UTF-8", .0.display())]
     NoText(PathBuf),
     #[error(transparent)]
     File(#[from] FileError),
@@ -49,14 +49,14 @@ fn count(problems: usize) -> String {
     if problems == 1 { "1 problem".to_owned() } else { format!("{problems} problems") }
 }
 
-/// A word that was written, and where.
+/// A value and its position in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Written<T> {
     pub value: T,
     pub span: Range<usize>,
 }
 
-/// A file, and what is wrong in it.
+/// A file of the queue.
 #[derive(Debug)]
 pub(super) struct Page {
     pub path: PathBuf,
@@ -86,7 +86,7 @@ impl Problems {
     }
 }
 
-/// A task as it is written: the tasks that it names may not be there.
+/// A task before its dependencies are resolved.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub page: usize,
@@ -95,7 +95,7 @@ pub(super) struct Draft {
     pub task: Task,
 }
 
-/// All of a queue while it is read.
+/// The state of reading a queue.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub pages: Vec<Page>,
@@ -104,7 +104,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Problems of the page that was opened last.
+    /// Adds a problem in the file that was opened last.
     pub(super) fn problem(&mut self, span: Range<usize>, message: String, hint: impl Into<String>) {
         if let Some(page) = self.pages.last() {
             self.problems.add(page, span, (message, hint.into()));
@@ -119,14 +119,14 @@ impl Reading {
         Ok(text)
     }
 
-    /// One of the [`TERMS`] but `after`, from the words of its value. What is wrong with it is a problem.
+    /// Sets one of the [`TERMS`] except `after`. An invalid value becomes a problem.
     pub(super) fn term(&mut self, task: &mut Task, key: &str, values: &[Written<String>]) {
         if matches!(key, "features" | "plan") {
             let paths: Vec<PathBuf> =
                 values.iter().map(|value| PathBuf::from(&value.value)).collect();
             if let Some(empty) = values.iter().find(|value| value.value.is_empty()) {
                 let span = empty.span.clone();
-                self.problem(span, format!("`{key}` has an empty name"), "name a path");
+                self.problem(span, format!("`{key}` has an empty path"), "give a path");
             }
             if key == "plan" {
                 task.plans = paths;
@@ -137,25 +137,21 @@ impl Reading {
         }
         let [value] = values else {
             let span = values.get(1).map_or(0..0, |value| value.span.clone());
-            return self.problem(
-                span,
-                format!("`{key}` has more than one value"),
-                "keep one of them",
-            );
+            return self.problem(span, format!("`{key}` has more than one value"), "keep one");
         };
         if let Err(expected) = set(task, key, &value.value) {
-            let says = format!("`{key}` cannot be `{}`", text::line(&value.value, 60));
-            self.problem(value.span.clone(), says, expected);
+            let message = format!("`{key}` cannot be `{}`", text::line(&value.value, 60));
+            self.problem(value.span.clone(), message, expected);
         }
     }
 
-    /// A goal that there is, and that is no data set.
+    /// Checks that a goal is neither empty nor too long.
     pub(super) fn goal(&mut self, goal: &str, span: Range<usize>) -> String {
         if goal.trim().is_empty() {
-            self.problem(span, "the goal is empty".to_owned(), "write what is to be reached");
+            self.problem(span, "the goal is empty".to_owned(), "write what the task is to achieve");
         } else if goal.len() > LONGEST_GOAL {
-            let says = format!("the goal is longer than {} KiB", LONGEST_GOAL / 1024);
-            self.problem(span, says, "put what is long into files of the project");
+            let message = format!("the goal is longer than {} KiB", LONGEST_GOAL / 1024);
+            self.problem(span, message, "move long material into files of the project");
         }
         goal.to_owned()
     }
@@ -169,25 +165,25 @@ fn set(task: &mut Task, key: &str, value: &str) -> Result<(), &'static str> {
         }
         "max_iterations" => {
             let most = value.parse().ok().filter(|most| *most > 0);
-            task.max_iterations = Some(most.ok_or("a number from 1 is needed")?);
+            task.max_iterations = Some(most.ok_or("expected a number of at least 1")?);
         }
         "max_cost_usd" => {
             let most = parse_micro_usd(value).filter(|most| *most > 0);
             task.max_cost_micro_usd =
-                Some(most.ok_or("an amount of USD is needed, such as `2.50`")?);
+                Some(most.ok_or("expected an amount in USD, such as `2.50`")?);
         }
         _ => {
             let is_part = |char: char| char.is_ascii_alphanumeric() || "._-/:@[]".contains(char);
             let begins = value.starts_with(|char: char| char.is_ascii_alphanumeric());
             let is_name = begins && value.len() <= 200 && value.chars().all(is_part);
             task.model =
-                Some(is_name.then(|| value.to_owned()).ok_or("a name such as `opus` is needed")?);
+                Some(is_name.then(|| value.to_owned()).ok_or("expected a name such as `opus`")?);
         }
     }
     Ok(())
 }
 
-/// Reads a file, or a directory with a file for each task. Nothing is begun while anything is wrong.
+/// Reads a queue file, or a directory with one file per task. A queue with any problem is rejected as a whole.
 pub fn read(path: &Path) -> Result<Queue, QueueError> {
     let source = fs::resolve(path).ok_or_else(|| QueueError::Missing(path.to_owned()))?;
     let mut reading = Reading::default();
@@ -212,24 +208,25 @@ pub fn read(path: &Path) -> Result<Queue, QueueError> {
     Ok(Queue { source, tasks })
 }
 
-/// Tasks by their names: each name once, each that is named there, and no circle.
+/// Resolves dependencies by name, and checks that names are unique and known and that there is no cycle.
 fn linked(reading: &mut Reading) -> Vec<Task> {
     let Reading { pages, drafts, problems } = reading;
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut add = |draft: &Draft, span: &Range<usize>, says: String, hint: String| {
+    let mut add = |draft: &Draft, span: &Range<usize>, message: String, hint: String| {
         if let Some(page) = pages.get(draft.page) {
-            problems.add(page, span.clone(), (says, hint));
+            problems.add(page, span.clone(), (message, hint));
         }
     };
     for (place, draft) in drafts.iter().enumerate() {
         let name = draft.name.value.as_str();
         if !is_name(name) {
-            let says = format!("`{}` is no name for a task", text::line(name, 80));
-            let hint = "a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit";
-            add(draft, &draft.name.span, says, hint.to_owned());
+            let message = format!("`{}` is not a valid task name", text::line(name, 80));
+            let hint =
+                "use 1 to 64 letters, digits, `.`, `_` and `-`, starting with a letter or digit";
+            add(draft, &draft.name.span, message, hint.to_owned());
         } else if places.insert(name, place).is_some() {
-            let says = format!("there is another task `{name}`");
-            add(draft, &draft.name.span, says, "names are unique in a queue".to_owned());
+            let message = format!("duplicate task `{name}`");
+            add(draft, &draft.name.span, message, "names must be unique in a queue".to_owned());
         }
     }
     let mut tasks = Vec::new();
@@ -239,25 +236,25 @@ fn linked(reading: &mut Reading) -> Vec<Task> {
             let name = needed.value.as_str();
             match places.get(name) {
                 Some(other) if *other == place => {
-                    let says = format!("`{name}` is to come after itself");
-                    add(draft, &needed.span, says, "take it out of `after`".to_owned());
+                    let message = format!("`{name}` depends on itself");
+                    add(draft, &needed.span, message, "remove it from `after`".to_owned());
                 }
                 Some(other) if !task.after.contains(other) => task.after.push(*other),
                 Some(_) => {}
                 None => {
-                    let says = format!("there is no task `{}`", text::line(name, 80));
+                    let message = format!("unknown task `{}`", text::line(name, 80));
                     let near = text::nearest(name, places.keys().copied());
                     let hint = near.map_or_else(
                         || "`after` names other tasks of the queue".to_owned(),
                         |near| format!("did you mean `{near}`?"),
                     );
-                    add(draft, &needed.span, says, hint);
+                    add(draft, &needed.span, message, hint);
                 }
             }
         }
         if draft.after.len() > MOST_NAMES {
-            let says = format!("`after` names more than {MOST_NAMES} tasks");
-            add(draft, &draft.name.span, says, "name those that the others come after".to_owned());
+            let message = format!("`after` names more than {MOST_NAMES} tasks");
+            add(draft, &draft.name.span, message, "name only direct dependencies".to_owned());
         }
         task.name.clone_from(&draft.name.value);
         tasks.push(task);
@@ -270,8 +267,8 @@ fn linked(reading: &mut Reading) -> Vec<Task> {
             .filter_map(|at| tasks.get(*at))
             .map(|task| format!("`{}`", task.name))
             .collect();
-        let says = format!("tasks wait for each other: {}", names.join(" after "));
-        add(draft, &draft.name.span, says, "take one of them out of `after`".to_owned());
+        let message = format!("tasks depend on each other: {}", names.join(" after "));
+        add(draft, &draft.name.span, message, "remove one of them from `after`".to_owned());
     }
     tasks
 }
@@ -283,7 +280,7 @@ pub(super) fn is_name(name: &str) -> bool {
         && name.chars().all(is_part)
 }
 
-/// Tasks of which each comes after the next, the last after the first, and the place of the first.
+/// A cycle of tasks that depend on each other, and the index of its first task.
 fn circle(tasks: &[Task]) -> Option<(usize, Vec<usize>)> {
     let mut open: Vec<usize> = tasks.iter().map(|task| task.after.len()).collect();
     let mut free: Vec<usize> =
@@ -305,16 +302,16 @@ fn circle(tasks: &[Task]) -> Option<(usize, Vec<usize>)> {
         }
     }
     let first = settled.iter().position(|settled| !settled)?;
-    // Whoever is left waits for one that is left: going on like that leads back to somebody seen before.
-    let mut way = vec![first];
+    // Every remaining task depends on another remaining one, so following dependencies leads back to a task of the path.
+    let mut path = vec![first];
     loop {
-        let at = *way.last()?;
+        let at = *path.last()?;
         let next = tasks.get(at)?.after.iter().find(|next| settled.get(**next) == Some(&false))?;
-        if let Some(from) = way.iter().position(|seen| seen == next) {
-            let mut circle = way.split_off(from);
-            circle.push(*next);
-            return Some((*next, circle));
+        if let Some(from) = path.iter().position(|seen| seen == next) {
+            let mut cycle = path.split_off(from);
+            cycle.push(*next);
+            return Some((*next, cycle));
         }
-        way.push(*next);
+        path.push(*next);
     }
 }

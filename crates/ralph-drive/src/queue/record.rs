@@ -1,7 +1,7 @@
-//! What became of a queue, line by line, so that whoever comes after a crash goes on where it was.
+//! The append-only record of a queue, from which work resumes after a crash.
 //!
-//! What was spent and how a run stands is in the run's own record; here is only which run belongs to which task, and
-//! that it landed.
+//! It holds only which run belongs to which task and how the task ended. Cost and state of a run are in the run's own
+//! journal.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,11 @@ use super::{End, Ending};
 const VERSION: u8 = 1;
 const LARGEST: usize = 64 * 1024 * 1024;
 const LONGEST_WHY: usize = 2_000;
-/// Who was killed just now may still hold it.
+/// A process that was just killed may still hold the lock.
 const PATIENCE: Duration = Duration::from_secs(3);
 const ID_LENGTH: usize = 7;
 
-/// A queue by where it is written and which project it is for: the same file is the same queue.
+/// Identifies a queue by its file and its project, so that the same file is the same queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueueId(String);
 
@@ -39,7 +39,7 @@ impl QueueId {
         Self(format!("q{}", hex.get(..ID_LENGTH).unwrap_or_default()))
     }
 
-    /// `None` for what is no id of a queue, nor could be.
+    /// `None` if the text cannot be the id of a queue.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(['q', 'Q'])?;
         let is_id = rest.len() == ID_LENGTH && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -53,7 +53,7 @@ impl QueueId {
 
 #[derive(Debug, thiserror::Error)]
 pub enum BookError {
-    #[error("queue `{0}` is being worked through already")]
+    #[error("queue `{0}` is already running")]
     Busy(String),
     #[error("`{}` was written by a newer ralph", .0.display())]
     Newer(PathBuf),
@@ -72,47 +72,47 @@ struct Line {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
-    /// Somebody begins to work through it, or goes on.
+    /// The queue was started or resumed.
     Opened(Opening),
-    /// Written before anything is started.
+    /// Written before the task is started.
     Started {
         task: String,
         asks: String,
         terms: String,
-        /// The run that is gone on with; a new one is not known yet.
+        /// The run that is resumed; the id of a new run is not known yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<RunId>,
     },
-    /// The run that was begun for it.
+    /// The run that was created for the task.
     Runs { task: String, run: RunId },
     Ended {
         task: String,
         #[serde(flatten)]
         end: End,
     },
-    /// Nothing is at work any more.
+    /// No task is running any more.
     Closed {},
 }
 
-/// As the person asked for it.
+/// How the person started the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
     pub source: PathBuf,
     pub project: PathBuf,
-    /// The words of the command line that go on with it.
+    /// The command-line arguments that resume it.
     pub arguments: Vec<String>,
 }
 
-/// What is known of a queue.
+/// The state of a queue, folded from its record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Past {
     pub opening: Option<Opening>,
-    /// How long it was worked at, all stretches together.
+    /// Total time that the queue was running.
     pub worked_ms: u64,
     pub tasks: BTreeMap<String, Tried>,
 }
 
-/// What is known of a task: the last time that it was tried, and all runs there were.
+/// The last attempt at a task, and all of its runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tried {
     pub asks: String,
@@ -121,7 +121,7 @@ pub struct Tried {
     pub runs: Vec<RunId>,
     /// When it was last started.
     pub since_ms: u64,
-    /// `None` while it is at work, or when whoever watched was killed.
+    /// `None` while it runs, or if the process that ran the queue was killed.
     pub end: Option<End>,
 }
 
@@ -131,7 +131,7 @@ impl Tried {
     }
 }
 
-/// The record of a queue, held by the one process that works through it.
+/// The record of a queue, locked by the one process that runs it.
 #[derive(Debug)]
 pub struct Book {
     directory: PathBuf,
@@ -150,21 +150,21 @@ impl Book {
         let path = directory.join("queue.jsonl");
         let bytes = fs::read_opt(&path, LARGEST)?.unwrap_or_default();
         let past = fold(&bytes).ok_or_else(|| BookError::Newer(path.clone()))?;
-        // Half a line of somebody who was killed stays one of its own.
+        // Terminates a torn line, which a killed process may have left.
         if !bytes.is_empty() && !bytes.ends_with(b"\n") {
             fs::append(&path, b"\n", Durability::Cached)?;
         }
         Ok((Self { directory, _lock: lock }, past))
     }
 
-    /// What is known of it, whoever works at it.
+    /// Reads the record without locking it.
     pub fn look(home: &Home, id: &QueueId) -> Result<Option<Past>, BookError> {
         let path = home.queues().join(id.as_str()).join("queue.jsonl");
         let Some(bytes) = fs::read_opt(&path, LARGEST)? else { return Ok(None) };
         fold(&bytes).map(Some).ok_or(BookError::Newer(path))
     }
 
-    /// Reaches the disk before it is acted on.
+    /// Appends an entry and syncs it before the caller acts on it.
     pub fn add(&self, entry: Entry) -> Result<(), FileError> {
         let path = self.directory.join("queue.jsonl");
         let line = Line { v: VERSION, at_ms: clock::now_ms(), entry: bounded(entry) };
@@ -175,7 +175,7 @@ impl Book {
         fs::append(&path, &line, Durability::Synced).map(drop)
     }
 
-    /// A file of the task's own: its goal, what its process said on standard error. The name was checked when the queue
+    /// A file for a task, such as its goal or the stderr of its process. The task's name was validated when the queue
     /// was read.
     pub fn file(&self, task: &str, what: &str) -> PathBuf {
         self.directory.join(format!("{task}.{what}"))
@@ -195,7 +195,7 @@ fn bounded(entry: Entry) -> Entry {
     }
 }
 
-/// `None` when a line is of a newer version. What cannot be read is passed over: at worst a task is tried again.
+/// `None` if a line has a newer version. Unreadable lines are skipped: at worst a task runs again.
 fn fold(bytes: &[u8]) -> Option<Past> {
     #[derive(Deserialize)]
     struct Version {
@@ -231,7 +231,7 @@ impl Past {
             Entry::Started { task, asks, terms, run } => {
                 let tried = self.tasks.entry(task).or_default();
                 let mut runs = std::mem::take(&mut tried.runs);
-                // One that was found again is noted nowhere else.
+                // For a resumed run there is no `Runs` entry.
                 runs.extend(run.clone().filter(|run| !runs.contains(run)));
                 *tried = Tried { asks, terms, run, runs, since_ms: at_ms, end: None };
             }

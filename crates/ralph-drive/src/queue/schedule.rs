@@ -1,15 +1,15 @@
-//! Which task is next. Pure: what happened comes in, and what may start comes out.
+//! Decides which task may start next. Pure: it is informed of starts and ends, and does no I/O.
 
 use super::{Ending, Task};
 
-/// How a task stands.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stand {
-    /// Nothing is in its way.
+    /// All dependencies are done.
     Ready,
-    /// Until this one is done, which may still be.
+    /// Waits for this task, which may still be done.
     Waits(usize),
-    /// This one is parked, or waits for one that is.
+    /// This dependency is parked, or depends on a parked task.
     Blocked(usize),
     Running,
     Done,
@@ -32,13 +32,14 @@ enum Mark {
 }
 
 impl Schedule {
-    /// No more than `parallel` at once. The tasks wait for each other in no circle: [`read`](super::read) sees to that.
+    /// Runs at most `parallel` tasks at once. The dependencies have no cycle: [`read_queue`](super::read_queue) ensures
+    /// that.
     pub fn new(tasks: &[Task], parallel: usize) -> Self {
         let after = tasks.iter().map(|task| task.after.clone()).collect();
         Self { after, marks: vec![Mark::Open; tasks.len()], parallel: parallel.max(1) }
     }
 
-    /// The first in the order of the queue that may start now.
+    /// The first task, in queue order, that may start now.
     pub fn next(&self) -> Option<usize> {
         if self.running() >= self.parallel {
             return None;
@@ -46,7 +47,7 @@ impl Schedule {
         self.ready().next()
     }
 
-    /// How many could start now, with the places that are free.
+    /// Number of tasks that could start now, limited by free slots.
     pub fn startable(&self) -> usize {
         self.ready().count().min(self.parallel.saturating_sub(self.running()))
     }
@@ -97,7 +98,7 @@ impl Schedule {
         missing.map_or(Stand::Ready, |missing| Stand::Waits(*missing))
     }
 
-    /// Parked, or behind one that is. Every task is looked at once, however the others depend on each other.
+    /// Whether the task is parked or depends on a parked one. Visits every task at most once.
     fn is_hopeless(&self, task: usize) -> bool {
         let mut seen = vec![false; self.marks.len()];
         let mut next = vec![task];

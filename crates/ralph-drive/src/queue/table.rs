@@ -1,4 +1,4 @@
-//! A queue in one file: a `[[task]]` for each.
+//! Parses a queue file: TOML with one `[[task]]` table per task.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,7 +11,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::Task;
 use super::read::{Draft, LARGEST, MOST_TASKS, QueueError, Reading, TERMS, Written};
 
-const TASKS_HINT: &str = "write `[[task]]`, once for each";
+const TASKS_HINT: &str = "write one `[[task]]` per task";
 
 pub(super) fn read(reading: &mut Reading, path: &Path) -> Result<(), QueueError> {
     let text = reading.open(path)?;
@@ -19,20 +19,20 @@ pub(super) fn read(reading: &mut Reading, path: &Path) -> Result<(), QueueError>
     for error in &errors {
         reading.problem(error.span().unwrap_or(0..0), text::line(error.message(), 200), "");
     }
-    // What a recovered parse made up would bring problems that are not there.
+    // After a syntax error the recovered document may lead to misleading problems.
     if !errors.is_empty() {
         return Ok(());
     }
     for (name, found) in in_order(document.get_ref()) {
         if name.get_ref() != "task" {
             let known = std::iter::once("task");
-            unknown(reading, name, known, "there is `[[task]]`");
+            unknown(reading, name, known, "only `[[task]]` is allowed");
             continue;
         }
         let DeValue::Array(items) = found.get_ref() else {
             reading.problem(
                 found.span(),
-                "`task` has to be a list of tables".to_owned(),
+                "`task` must be an array of tables".to_owned(),
                 TASKS_HINT,
             );
             continue;
@@ -50,7 +50,7 @@ pub(super) fn read(reading: &mut Reading, path: &Path) -> Result<(), QueueError>
                 | DeValue::Datetime(_)
                 | DeValue::Array(_) => reading.problem(
                     item.span(),
-                    "`task` has to be a list of tables".to_owned(),
+                    "`task` must be an array of tables".to_owned(),
                     TASKS_HINT,
                 ),
             }
@@ -67,13 +67,13 @@ fn task(reading: &mut Reading, (fields, span): (&DeTable, Range<usize>), path: &
         let word: &str = key.get_ref();
         if !["name", "goal", "goal_file"].contains(&word) && !TERMS.contains(&word) {
             let known = ["name", "goal", "goal_file"].into_iter().chain(TERMS);
-            unknown(reading, key, known, "`docs/run.md` lists what a task may say");
+            unknown(reading, key, known, "`docs/run.md` lists the keys of a task");
             continue;
         }
         let is_list = matches!(word, "after" | "features" | "plan");
         let is_number = matches!(word, "complexity" | "max_iterations" | "max_cost_usd");
         let is_text = matches!(found.get_ref(), DeValue::String(_));
-        // A number in quotes is a text: who wrote it meant something else, or will wonder why it counts.
+        // A quoted number is a string, and is rejected rather than guessed at.
         let Some(mut values) = values(found, is_list).filter(|_| is_text != is_number || is_list)
         else {
             let expected = expected(word);
@@ -92,25 +92,25 @@ fn task(reading: &mut Reading, (fields, span): (&DeTable, Range<usize>), path: &
         (Some(goal), None) => reading.goal(&goal.value, goal.span),
         (None, Some(file)) => from_file(reading, &file, path),
         (Some(_), Some(file)) => {
-            let says = "`[[task]]` with both `goal` and `goal_file`".to_owned();
-            reading.problem(file.span, says, "keep one of them");
+            let message = "`[[task]]` has both `goal` and `goal_file`".to_owned();
+            reading.problem(file.span, message, "keep one");
             String::new()
         }
         (None, None) => {
-            let hint = "say what is to be reached: `goal = \"…\"`, or `goal_file = \"goal.md\"`";
-            reading.problem(span.clone(), "`[[task]]` without `goal`".to_owned(), hint);
+            let hint = "add `goal = \"…\"` or `goal_file = \"goal.md\"`";
+            reading.problem(span.clone(), "`[[task]]` has no `goal`".to_owned(), hint);
             String::new()
         }
     };
     let Some(name) = name else {
-        let hint = "give it a short name, such as `name = \"parser\"`";
-        return reading.problem(span, "`[[task]]` without `name`".to_owned(), hint);
+        let hint = "add a short name, such as `name = \"parser\"`";
+        return reading.problem(span, "`[[task]]` has no `name`".to_owned(), hint);
     };
     let page = reading.pages.len().saturating_sub(1);
     reading.drafts.push(Draft { page, name, after, task });
 }
 
-/// Only a file beside the queue, or below: its text is given to a model.
+/// Reads the goal from a file. It must be in the queue's directory or below, because its text is sent to a model.
 fn from_file(reading: &mut Reading, file: &Written<String>, queue: &Path) -> String {
     let directory = queue.parent().unwrap_or(Path::new("/"));
     let found = fs::resolve(&directory.join(&file.value));
@@ -120,19 +120,19 @@ fn from_file(reading: &mut Reading, file: &Written<String>, queue: &Path) -> Str
         return String::new();
     };
     if !found.starts_with(directory) {
-        let says = format!("`{shown}` leads out of the queue's directory");
-        reading.problem(file.span.clone(), says, "put the file beside the queue");
+        let message = format!("`{shown}` is outside the queue's directory");
+        reading.problem(file.span.clone(), message, "put the file next to the queue");
         return String::new();
     }
     match fs::read(&found, LARGEST).map(String::from_utf8) {
         Ok(Ok(goal)) => reading.goal(&goal, file.span.clone()),
         Ok(Err(_)) => {
-            reading.problem(file.span.clone(), format!("`{shown}` is no text in UTF-8"), "");
+            reading.problem(file.span.clone(), format!("`{shown}` is not valid UTF-8"), "");
             String::new()
         }
         Err(error) => {
-            let says = text::line(&error.to_string(), 200);
-            reading.problem(file.span.clone(), says, "check the path");
+            let message = text::line(&error.to_string(), 200);
+            reading.problem(file.span.clone(), message, "check the path");
             String::new()
         }
     }
@@ -152,14 +152,14 @@ fn unknown<'a>(
 
 fn expected(key: &str) -> &'static str {
     match key {
-        "after" | "features" | "plan" => "has to be a text, or a list of texts",
-        "complexity" | "max_iterations" => "has to be a whole number",
-        "max_cost_usd" => "has to be a number",
-        _ => "has to be a text",
+        "after" | "features" | "plan" => "must be a string or a list of strings",
+        "complexity" | "max_iterations" => "must be an integer",
+        "max_cost_usd" => "must be a number",
+        _ => "must be a string",
     }
 }
 
-/// The words of a value; `None` where it is of no kind that the key could have.
+/// A value as a list of strings; `None` if its type does not fit the key.
 fn values(found: &Spanned<DeValue<'_>>, is_list: bool) -> Option<Vec<Written<String>>> {
     if let (DeValue::Array(items), true) = (found.get_ref(), is_list) {
         return items.iter().map(word).collect();
@@ -183,7 +183,7 @@ fn word(found: &Spanned<DeValue<'_>>) -> Option<Written<String>> {
 
 type Field<'a, 'i> = (&'a Spanned<DeString<'i>>, &'a Spanned<DeValue<'i>>);
 
-/// As written, so that problems are told from top to bottom.
+/// The fields in file order, so that problems are reported from top to bottom.
 fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<Field<'a, 'i>> {
     let mut fields: Vec<_> = table.iter().collect();
     fields.sort_by_key(|(key, _)| key.span().start);

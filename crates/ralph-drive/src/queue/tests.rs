@@ -11,7 +11,7 @@ use ralph_sys::fs::{self, Durability};
 use super::*;
 use crate::wishes::{Wish, Wishes};
 
-// --- how it is written
+// --- parsing
 
 fn write(directory: &Path, name: &str, text: &str) {
     let path = directory.join(name);
@@ -64,7 +64,7 @@ fn of_table(text: &str) -> String {
 }
 
 #[test]
-fn a_file_says_what_is_to_be_done() {
+fn a_queue_file_is_parsed() {
     let text = r#"
 [[task]]
 name = "parser"
@@ -94,7 +94,7 @@ max_cost_usd = 20
 }
 
 #[test]
-fn mistakes_in_a_file_are_shown_where_they_are() {
+fn mistakes_in_a_file_are_reported_at_their_position() {
     let text = r#"
 title = "x"
 [[task]]
@@ -122,32 +122,32 @@ goal_file = "missing.md"
 after = ["par"]
 "#;
     insta::assert_snapshot!(of_table(text), @r#"
-    queue.toml:2 `title`: unknown key `title` (there is `[[task]]`)
-    queue.toml:3 `[[task]]`: `[[task]]` without `goal` (say what is to be reached: `goal = "…"`, or `goal_file = "goal.md"`)
+    queue.toml:2 `title`: unknown key `title` (only `[[task]]` is allowed)
+    queue.toml:3 `[[task]]`: `[[task]]` has no `goal` (add `goal = "…"` or `goal_file = "goal.md"`)
     queue.toml:5 `gaol`: unknown key `gaol` (did you mean `goal`?)
-    queue.toml:6 `"b"`: there is no task `b` (`after` names other tasks of the queue)
-    queue.toml:6 `"nobody"`: there is no task `nobody` (`after` names other tasks of the queue)
-    queue.toml:6 `"a"`: `a` is to come after itself (take it out of `after`)
+    queue.toml:6 `"b"`: unknown task `b` (`after` names other tasks of the queue)
+    queue.toml:6 `"nobody"`: unknown task `nobody` (`after` names other tasks of the queue)
+    queue.toml:6 `"a"`: `a` depends on itself (remove it from `after`)
     queue.toml:7 `11`: `complexity` cannot be `11` (expected a number from 0 to 10)
-    queue.toml:8 `0`: `max_iterations` cannot be `0` (a number from 1 is needed)
-    queue.toml:9 `"5"`: `max_cost_usd` has to be a number (-)
-    queue.toml:10 `"--bare"`: `model` cannot be `--bare` (a name such as `opus` is needed)
-    queue.toml:11 `[[task]]`: `[[task]]` without `name` (give it a short name, such as `name = "parser"`)
-    queue.toml:13 `"goal.md"`: `[[task]]` with both `goal` and `goal_file` (keep one of them)
-    queue.toml:15 `"../b"`: `../b` is no name for a task (a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit)
-    queue.toml:16 `"../../etc/passwd"`: `../../etc/passwd` leads out of the queue's directory (put the file beside the queue)
-    queue.toml:17 `[1, true]`: `after` has to be a text, or a list of texts (-)
-    queue.toml:18 `0x10`: `max_cost_usd` has to be a number (-)
-    queue.toml:21 `" "`: the goal is empty (write what is to be reached)
-    queue.toml:23 `"pars"`: there is another task `pars` (names are unique in a queue)
+    queue.toml:8 `0`: `max_iterations` cannot be `0` (expected a number of at least 1)
+    queue.toml:9 `"5"`: `max_cost_usd` must be a number (-)
+    queue.toml:10 `"--bare"`: `model` cannot be `--bare` (expected a name such as `opus`)
+    queue.toml:11 `[[task]]`: `[[task]]` has no `name` (add a short name, such as `name = "parser"`)
+    queue.toml:13 `"goal.md"`: `[[task]]` has both `goal` and `goal_file` (keep one)
+    queue.toml:15 `"../b"`: `../b` is not a valid task name (use 1 to 64 letters, digits, `.`, `_` and `-`, starting with a letter or digit)
+    queue.toml:16 `"../../etc/passwd"`: `../../etc/passwd` is outside the queue's directory (put the file next to the queue)
+    queue.toml:17 `[1, true]`: `after` must be a string or a list of strings (-)
+    queue.toml:18 `0x10`: `max_cost_usd` must be a number (-)
+    queue.toml:21 `" "`: the goal is empty (write what the task is to achieve)
+    queue.toml:23 `"pars"`: duplicate task `pars` (names must be unique in a queue)
     queue.toml:24 `"missing.md"`: cannot find `missing.md` (check the path)
-    queue.toml:25 `"par"`: there is no task `par` (did you mean `pars`?)
+    queue.toml:25 `"par"`: unknown task `par` (did you mean `pars`?)
     0 more
     "#);
 }
 
 #[test]
-fn what_is_no_queue_at_all_is_told_too() {
+fn broken_queue_files_are_rejected() {
     let mut all = String::new();
     for text in [
         "",
@@ -162,29 +162,29 @@ fn what_is_no_queue_at_all_is_told_too() {
     }
     all.push_str(&of_table(&"[[task]]\nname=\"a\"\ngoal=\"x\"\n".repeat(201)));
     insta::assert_snapshot!(all, @r#"
-    there is no task in `/dir/queue.toml`
+    no tasks in `/dir/queue.toml`
 
     queue.toml:1 ``: unclosed array table, expected `]` (-)
     0 more
 
-    queue.toml:1 `1`: `task` has to be a list of tables (write `[[task]]`, once for each)
+    queue.toml:1 `1`: `task` must be an array of tables (write one `[[task]]` per task)
     0 more
 
-    queue.toml:1 `1`: `task` has to be a list of tables (write `[[task]]`, once for each)
+    queue.toml:1 `1`: `task` must be an array of tables (write one `[[task]]` per task)
     0 more
 
-    queue.toml:1 `[task]`: `task` has to be a list of tables (write `[[task]]`, once for each)
+    queue.toml:1 `[task]`: `task` must be an array of tables (write one `[[task]]` per task)
     0 more
 
-    queue.toml:2 `"a"`: tasks wait for each other: `a` after `c` after `b` after `a` (take one of them out of `after`)
+    queue.toml:2 `"a"`: tasks depend on each other: `a` after `c` after `b` after `a` (remove one of them from `after`)
     0 more
 
-    there are more than 200 tasks in `/dir/queue.toml`
+    more than 200 tasks in `/dir/queue.toml`
     "#);
 }
 
 #[test]
-fn a_directory_has_a_file_for_each_task() {
+fn a_directory_has_one_file_per_task() {
     let directory = tempfile::tempdir().unwrap();
     let all = directory.path().join("all");
     write(&all, "10-parser.md", "# Parser\n\nHandle nested quotes.\n");
@@ -205,14 +205,14 @@ fn a_directory_has_a_file_for_each_task() {
     write(&wrong, "c d.md", "x");
     write(&wrong, "e.md", "after: a\n");
     insta::assert_snapshot!(told(&wrong, read(&wrong)), @"
-    a.md:2 `c`: there is no task `c` (`after` names other tasks of the queue)
+    a.md:2 `c`: unknown task `c` (`after` names other tasks of the queue)
     a.md:3 `max_cost: 3`: unknown key `max_cost` (did you mean `max_cost_usd`?)
-    a.md:4 `nothing`: `nothing` is no `key: value` (text belongs below the front matter)
-    a.md:5 `plan:`: `plan` has no value (add one, or take it out)
+    a.md:4 `nothing`: `nothing` is not `key: value` (text belongs below the front matter)
+    a.md:5 `plan:`: `plan` has no value (add one, or remove the key)
     b.md:1 `---`: the front matter has no end (close it with `---`)
-    b.md:3 ``: the goal is empty (write what is to be reached)
-    c d.md:1 ``: `c d.md` is no name for a task (a name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit)
-    e.md:2 ``: the goal is empty (write what is to be reached)
+    b.md:3 ``: the goal is empty (write what the task is to achieve)
+    c d.md:1 ``: `c d.md` is not a valid task name (use 1 to 64 letters, digits, `.`, `_` and `-`, starting with a letter or digit)
+    e.md:2 ``: the goal is empty (write what the task is to achieve)
     0 more
     ");
 
@@ -224,16 +224,16 @@ fn a_directory_has_a_file_for_each_task() {
     all.push_str(&told(directory.path(), read(&directory.path().join("nowhere"))));
     all.push_str(&told(directory.path(), read(directory.path())));
     insta::assert_snapshot!(all, @"
-    `/dir/a.md` is a link that leads out of the queue
+    `/dir/a.md` links to a file outside the queue
     cannot find `/dir/nowhere`
-    there is no task in `/dir`
+    no tasks in `/dir`
     ");
 }
 
 proptest! {
-    /// Nothing that somebody writes brings the reader down.
+    /// No input makes the parser panic.
     #[test]
-    fn any_text_is_a_queue_or_a_mistake(text in "(\\[\\[task\\]\\]|name|goal|after|=|\"|'|\\[|\\]|,|\n|---|:|é|\\PC){0,60}") {
+    fn any_text_is_a_queue_or_an_error(text in "(\\[\\[task\\]\\]|name|goal|after|=|\"|'|\\[|\\]|,|\n|---|:|é|\\PC){0,60}") {
         let directory = tempfile::tempdir().unwrap();
         write(directory.path(), "queue.toml", &text);
         write(directory.path(), "all/a.md", &text);
@@ -247,11 +247,11 @@ proptest! {
     }
 }
 
-// --- how it is worked through
+// --- execution
 
-/// A world in which each task ends as it was written down, in an order that a number decides.
+/// A worker whose tasks end as configured, in a pseudo-random order.
 struct Fake {
-    /// How each ends, and what it would like to spend.
+    /// How each task ends, and how much it would spend.
     fates: Vec<(Ending, u64)>,
     chance: u64,
     at_work: Vec<(usize, u64)>,
@@ -367,7 +367,7 @@ fn tasks(after: &[Vec<usize>]) -> Vec<Task> {
 
 type Case = (Vec<Task>, Vec<(Ending, u64)>, usize, u64);
 
-/// Tasks that come after some of those before them, and how each ends.
+/// Tasks that depend on some of the earlier ones, and how each ends.
 fn cases() -> impl Strategy<Value = Case> {
     let one =
         (proptest::collection::vec(any::<prop::sample::Index>(), 0..3), any::<bool>(), 0..60_u64);
@@ -395,10 +395,10 @@ fn behind(tasks: &[Task], fates: &[(Ending, u64)], task: usize) -> bool {
 }
 
 proptest! {
-    /// R-L5c, R-D1c: a parked task is in nobody's way who does not come after it, and who does starts only when it has
-    /// landed. Never more than so many are at work, and it always ends.
+    /// R-L5c, R-D1c: a parked task blocks only the tasks that depend on it, and a dependent task starts only after its
+    /// dependencies have landed. Never more tasks run than allowed, and the queue always ends.
     #[test]
-    fn independent_tasks_go_on_and_dependent_ones_wait((tasks, fates, parallel, chance) in cases()) {
+    fn only_dependent_tasks_wait((tasks, fates, parallel, chance) in cases()) {
         let mut fake = Fake::new(fates.clone(), chance);
         let (outcome, entries) = play(plan(&tasks, parallel, None), &mut fake, &Wishes::default());
         prop_assert!(fake.most <= parallel);
@@ -432,9 +432,9 @@ proptest! {
         prop_assert_eq!((outcome, entries, fake.log), (same, same_entries, again.log));
     }
 
-    /// R-K1a: one budget for all of them, and none of them more than its own.
+    /// R-K1a: all tasks share one budget, and no task exceeds its own.
     #[test]
-    fn all_together_spend_no_more_than_there_is(
+    fn the_budget_is_never_exceeded(
         (mut tasks, fates, parallel, chance) in cases(),
         total in 1..200_u64,
         own in proptest::option::of(1..80_u64),
@@ -457,12 +457,12 @@ proptest! {
 }
 
 proptest! {
-    // Each of them syncs files.
+    // Every case syncs files.
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// What was cut off at any point goes on without doing anything twice that has landed, and ends the same.
+    /// A queue that was killed at any point resumes without repeating finished tasks, and ends the same way.
     #[test]
-    fn a_queue_that_was_killed_goes_on((tasks, fates, parallel, chance) in cases(), cut in 0..200_usize) {
+    fn a_killed_queue_resumes((tasks, fates, parallel, chance) in cases(), cut in 0..200_usize) {
         let home = tempfile::tempdir().unwrap();
         let home = Home::new(home.path().to_owned());
         let id = QueueId::of(Path::new("/q.toml"), Path::new("/p"));
@@ -500,9 +500,9 @@ proptest! {
     }
 }
 
-/// Once: those at work finish, and nothing new begins.
+/// After the first request, running tasks finish and no new ones start.
 #[test]
-fn a_wish_to_end_starts_nothing_new() {
+fn a_stop_request_starts_nothing_new() {
     let wishes = Wishes::default();
     wishes.add();
     let tasks = tasks(&[vec![], vec![]]);
@@ -516,12 +516,12 @@ fn a_wish_to_end_starts_nothing_new() {
     assert_eq!(outcome.stopped, Some(Stopped::OutOfTime));
 }
 
-/// A share for each that could start, what is left over for the others, and never more than its own.
+/// Each task that could start gets a share, the rest is divided again, and no task gets more than its own limit.
 #[test]
-fn a_purse_is_divided_and_filled_up_again() {
+fn a_budget_is_divided_and_refilled() {
     let mut purse = Purse::new(Some(100), 10, &[(0, None), (0, Some(20)), (4, None), (0, Some(3))]);
-    let told = [purse.allot(0, 3), purse.allot(1, 2), purse.allot(2, 1)];
-    assert_eq!(told, [Some(32), Some(20), Some(48)]);
+    let caps = [purse.allot(0, 3), purse.allot(1, 2), purse.allot(2, 1)];
+    assert_eq!(caps, [Some(32), Some(20), Some(48)]);
     assert!(!purse.suffices());
     purse.note(1, 8);
     purse.release(1);
@@ -537,7 +537,7 @@ fn a_purse_is_divided_and_filled_up_again() {
 }
 
 #[test]
-fn a_record_is_kept_as_it_is_read() {
+fn a_queue_record_survives_a_round_trip() {
     let directory = tempfile::tempdir().unwrap();
     let home = Home::new(directory.path().to_owned());
     let id = QueueId::of(Path::new("/srv/queue.toml"), Path::new("/srv"));
@@ -569,7 +569,7 @@ fn a_record_is_kept_as_it_is_read() {
         }
         assert_eq!(
             Book::open(&home, &id).unwrap_err().to_string(),
-            format!("queue `{}` is being worked through already", id.as_str())
+            format!("queue `{}` is already running", id.as_str())
         );
     }
     let past = Book::look(&home, &id).unwrap().unwrap();
@@ -601,7 +601,7 @@ fn a_record_is_kept_as_it_is_read() {
     assert!(matches!(Book::open(&home, &id), Err(BookError::Newer(_))));
 }
 
-/// What a task cost is what all its runs cost, however often it was begun anew.
+/// The cost of a task includes all of its runs, however often it was restarted.
 #[test]
 fn every_run_of_a_task_is_remembered() {
     let directory = tempfile::tempdir().unwrap();
@@ -623,9 +623,9 @@ fn every_run_of_a_task_is_remembered() {
     assert_eq!((known, &past.tasks["a"].run), (vec!["one", "two", "six"], &RunId::parse("six")));
 }
 
-/// A task that is asked for in other words is another one; under other terms it is tried anew.
+/// A changed goal makes a different task; changed limits only make it run again.
 #[test]
-fn tasks_are_told_apart_by_what_they_ask() {
+fn tasks_are_identified_by_their_goal() {
     let task = Task { name: "a".to_owned(), goal: "x".to_owned(), ..Task::default() };
     let renamed = Task { name: "b".to_owned(), after: vec![1], ..task.clone() };
     let dearer = Task { max_cost_micro_usd: Some(1), ..task.clone() };

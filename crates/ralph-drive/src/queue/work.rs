@@ -1,4 +1,4 @@
-//! Works through a queue: starts what may start, listens, and writes down what became of it before it goes on.
+//! Runs a queue: starts the tasks that may start, handles their events, and records every result before it continues.
 
 use std::time::Duration;
 
@@ -14,27 +14,27 @@ use crate::wishes::{Wish, Wishes};
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// What a task is started with.
+/// The parameters for starting a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     pub task: usize,
-    /// Goes on with this one; `None` is a run of its own.
+    /// The run to resume; `None` starts a new one.
     pub run: Option<RunId>,
-    /// What the run may come to spend, all of it; `None` is without limit.
+    /// The most that the run may cost in total; `None` means no limit.
     pub max_cost_micro_usd: Option<u64>,
-    /// How much longer it may take; `None` is as long as it wants.
+    /// The remaining time; `None` means no limit.
     pub max_duration_ms: Option<u64>,
 }
 
-/// Whoever does the work. After a start there is always an end, sooner or later.
+/// Executes tasks. Every started task must eventually produce an end event.
 pub trait Worker {
-    /// Why not, where it cannot.
+    /// Starts a task. The error is the reason for people.
     fn start(&mut self, order: &Order) -> Result<(), String>;
 
-    /// The next thing that happened to one of them, if anything does so soon.
+    /// The next event of any task, if one occurs within `wait`.
     fn poll(&mut self, wait: Duration) -> Option<(usize, Event)>;
 
-    /// A run at work may come to spend this much.
+    /// Raises the cost limit of a running task.
     fn raise(&mut self, task: usize, max_cost_micro_usd: u64);
 
     fn wish(&mut self, wish: Wish);
@@ -46,16 +46,16 @@ pub enum Event {
     Ended(End),
 }
 
-/// A line that a run said about itself.
+/// One line of a run's JSON output.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heard {
     pub run: Option<RunId>,
-    /// Of this run, from its beginning.
+    /// Total cost of this run.
     pub spent_micro_usd: Option<u64>,
     pub line: Value,
 }
 
-/// Whoever watches.
+/// Receives the events of a queue.
 pub trait Board {
     fn started(&mut self, task: usize, how: &Order);
     fn heard(&mut self, task: usize, heard: &Heard);
@@ -64,16 +64,16 @@ pub trait Board {
     fn tick(&mut self, schedule: &Schedule, purse: &Purse);
 }
 
-/// What is known of a task before anything is started.
+/// What is known about a task before the queue starts.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// How it ended the last time, where that stands.
+    /// The task's last end, if it is still valid.
     pub end: Option<End>,
-    /// What is gone on with.
+    /// The run to resume.
     pub run: Option<RunId>,
-    /// By runs that are not gone on with.
+    /// Cost of earlier runs that are not resumed.
     pub spent_before: u64,
-    /// By the one that is.
+    /// Cost of the run that is resumed.
     pub spent_by_run: u64,
 }
 
@@ -83,16 +83,16 @@ pub struct Plan<'a> {
     pub known: Vec<Known>,
     pub parallel: usize,
     pub max_cost_micro_usd: Option<u64>,
-    /// With less than this left nothing is begun.
+    /// No task is started with less than this left.
     pub least_micro_usd: u64,
-    /// When everything has to be over.
+    /// Deadline of the whole queue.
     pub until_ms: Option<u64>,
 }
 
 pub struct Desk<'a> {
     pub worker: &'a mut dyn Worker,
     pub board: &'a mut dyn Board,
-    /// Puts it on record, before it is acted on.
+    /// Records an entry; called before the entry is acted on.
     pub note: &'a mut dyn FnMut(Entry) -> Result<(), FileError>,
     pub wishes: &'a Wishes,
     pub now_ms: fn() -> u64,
@@ -104,11 +104,11 @@ impl std::fmt::Debug for Desk<'_> {
     }
 }
 
-/// What became of all of it.
+/// The result of running a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub tasks: Vec<Became>,
-    /// Why nothing more was started, where something could have been.
+    /// Why no further task was started although one could have been.
     pub stopped: Option<Stopped>,
     pub spent_micro_usd: u64,
 }
@@ -128,7 +128,7 @@ pub enum Stopped {
     OutOfTime,
 }
 
-/// Until everything is done, or nothing more can be.
+/// Runs the queue until every task is done or none can start.
 pub fn work(plan: Plan<'_>, desk: &mut Desk<'_>) -> Result<Outcome, FileError> {
     let mut work = Work::new(plan);
     loop {
@@ -189,7 +189,7 @@ impl<'a> Work<'a> {
             self.stopped = match (self.wish, left_ms) {
                 (Wish::AfterTheTurn | Wish::Now, _) => Some(Stopped::Cancelled),
                 (Wish::None, Some(0)) => Some(Stopped::OutOfTime),
-                // What others leave over may be enough.
+                // Other tasks may still return some of their budget.
                 (Wish::None, _) if !self.purse.suffices() => Some(Stopped::OutOfBudget),
                 (Wish::None, _) => None,
             };
@@ -211,7 +211,7 @@ impl<'a> Work<'a> {
         let cap = self.purse.allot(task, self.schedule.startable());
         self.schedule.start(task);
         if let Some(cap) = cap.filter(|cap| *cap <= self.purse.spent_on(task)) {
-            let why = format!("it has spent the {} that it may cost", money(cap));
+            let why = format!("it has spent its budget of {}", money(cap));
             let end = End { how: Ending::Parked, status: Some(Status::Exhausted), why };
             return self.end(desk, task, end);
         }
@@ -260,7 +260,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// What nobody else can use goes to those at work.
+    /// Distributes budget that no waiting task can use among the running tasks.
     fn share_out(&mut self, desk: &mut Desk<'_>) {
         for (task, cap) in self.purse.share_out() {
             let before = self.plan.known.get(task).map_or(0, |known| known.spent_before);

@@ -1,5 +1,5 @@
-//! Hook callbacks: answered by the same pipeline as any hook, each on a thread of its own, because gates take their
-//! time and the agent's subagents do not wait for each other.
+//! Answers to hook callbacks. The decision is made by the same code as for any hook. It runs on a thread of its own,
+//! because gates take time and subagents run in parallel.
 
 use crate::wire;
 use ralph_core::decide::Decision;
@@ -13,7 +13,7 @@ use ralph_hook::prompts::Spoken;
 use ralph_host::{Host, Reply, Style};
 use serde_json::json;
 
-/// What the client asks about. A prompt is nobody's here: only the runner types.
+/// The hook events with a callback. Prompts have none, because only the runner sends them.
 pub(super) const EVENTS: [&str; 9] = [
     "Stop",
     "SubagentStop",
@@ -25,7 +25,7 @@ pub(super) const EVENTS: [&str; 9] = [
     "PreToolUse",
     "PostCompact",
 ];
-/// In seconds: longer than any gate may take. Without one the client gives up after ten minutes.
+/// In seconds, longer than any gate may take. The client's default is ten minutes.
 const TIMEOUT: u32 = 90_000;
 
 pub(super) fn hooks() -> Vec<wire::Hook<'static>> {
@@ -34,13 +34,13 @@ pub(super) fn hooks() -> Vec<wire::Hook<'static>> {
     EVENTS.into_iter().map(hook).collect()
 }
 
-/// What a callback came to.
+/// The result of a callback.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub request: String,
-    /// The line that goes back.
+    /// The line to send to the client.
     pub line: Vec<u8>,
-    /// For a stop of the main agent.
+    /// Only for a stop of the main agent.
     pub decision: Option<Decision>,
     pub stop: Option<Box<Stop>>,
     pub what: What,
@@ -52,7 +52,7 @@ pub(super) enum What {
     Other,
 }
 
-/// Which kind of question it is, before it is answered.
+/// The kind of a callback, from its id.
 pub(super) fn kind(callback: &str) -> What {
     match callback {
         "Stop" => What::Stop,
@@ -81,7 +81,7 @@ fn nobody(_: &World, _: &Spoken<'_>) -> Verdict {
     Verdict::Allow
 }
 
-/// The answer of a command hook as the object that a callback gives back.
+/// Converts a command hook's reply into the JSON object of a callback's answer.
 fn body(reply: &Reply) -> Vec<u8> {
     if reply.exit == 2 {
         let reason = String::from_utf8_lossy(&reply.stderr);

@@ -1,4 +1,4 @@
-//! A hook of the agent's is asked: what is answered at once, and what is decided first.
+//! Incoming hook callbacks: which are answered at once, and which are decided first.
 
 use super::answer::{self, Answer, What};
 use super::{Asking, COST, Conversation, Event, MOST_ANSWERS, Manner, SessionError};
@@ -11,7 +11,7 @@ use ralph_core::record::{Outcome as Charged, Rule};
 use ralph_sys::clock::Stopwatch;
 
 impl Conversation {
-    /// A hook is asked. Who decides about a stop knows what was spent up to it.
+    /// Handles a callback. A stop is decided only after the client's current cost is known.
     pub(super) fn ask(
         &mut self,
         ride: &mut Ride<'_>,
@@ -42,14 +42,14 @@ impl Conversation {
         self.decide(ride, what, (request, input));
     }
 
-    /// What was decided about a stop of this turn leaves nothing to decide about another one: it may be a hook of
-    /// somebody else's that goes on holding it.
+    /// Whether an earlier decision in this turn was final. Another stop in the same turn means that another hook holds
+    /// the agent.
     fn is_final(&self) -> bool {
         let outcome = self.decision.as_ref().map(|decision| &decision.outcome);
         matches!(outcome, Some(Charged::Ended(_) | Charged::HandedOver))
     }
 
-    /// What was spent is known, or nobody says it: the stop is decided about.
+    /// Decides the pending stop, once the cost is known or the client failed to report it.
     pub(super) fn go_on_asking(&mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
         let Some(Asking { request, input, .. }) = self.asking.take() else { return Ok(()) };
         let so_far = self.tally.so_far();
@@ -58,7 +58,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// On a thread of its own, because gates take their time.
+    /// Decides on a separate thread, because gates take time.
     fn decide(&mut self, ride: &mut Ride<'_>, what: What, (request, input): (String, String)) {
         let Some(world) = ride.world(Driver::Runner, self.permille()) else { return };
         let (sender, run) = (self.sender.clone(), ride.run.clone());
@@ -82,7 +82,7 @@ impl Conversation {
     ) -> Result<(), SessionError> {
         self.answering.remove(&answer.request);
         self.send(&answer.line);
-        // Waiting for gates is no silence of the agent's.
+        // The time that gates took does not count as silence of the agent.
         self.heard = Stopwatch::start();
         if answer.what != What::Stop {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The last words of a process, and its end.
+//! End of an agent's process: its notes for the next session, its final cost and its exit.
 
 use super::{
     COST, Conversation, Event, FAREWELL, LAST_WORDS, Manner, NOTES, SHOWN_ERRORS, SessionError,
@@ -15,11 +15,11 @@ use ralph_sys::fs;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// A client that is stuck says nothing.
+/// Short, because a client that hangs does not answer.
 const LAST_BILL: Duration = Duration::from_secs(1);
 
 impl Conversation {
-    /// What the agent has to say to whoever goes on with its work, within a bound of time.
+    /// Asks the agent for notes for the next session, within a time limit.
     pub(crate) fn notes(&mut self, ride: &mut Ride<'_>) -> Result<Option<String>, SessionError> {
         self.manner = Manner::Quiet;
         self.said = None;
@@ -40,7 +40,7 @@ impl Conversation {
         Ok(self.said.take().filter(|_| is_good))
     }
 
-    /// Lets the process end by itself: it was told everything, and nothing is in the background.
+    /// Lets the process exit by itself, and terminates it if it does not.
     pub(crate) fn leave(mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
         self.talk.hang_up();
         if !self.ends_within(FAREWELL) {
@@ -50,7 +50,7 @@ impl Conversation {
         self.close(ride)
     }
 
-    /// Ends the process at once, with all that it started.
+    /// Terminates the process and everything that it started.
     pub(crate) fn end(mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
         drop(work::call_off(ride.home, &ride.run));
         self.last_bill();
@@ -61,7 +61,7 @@ impl Conversation {
         self.close(ride)
     }
 
-    /// Who is about to be ended in the middle of a turn sends no bill.
+    /// Queries the cost once more, because a process that is terminated in the middle of a turn sends no result.
     fn last_bill(&mut self) {
         if self.has_ended() {
             return;
@@ -87,7 +87,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Its last word may have been heard already, by whoever waited for another.
+    /// Asks the process itself: the end-of-stream event may already have been consumed.
     fn has_ended(&mut self) -> bool {
         matches!(self.talk.wait(Deadline::after(Duration::ZERO)), Ok(Some(_)))
     }
@@ -100,7 +100,7 @@ impl Conversation {
         while !deadline.is_over() {
             match self.events.recv_timeout(deadline.remaining()) {
                 Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => return true,
-                // Nobody is held any more.
+                // Output and answers no longer matter.
                 Ok(Event::Line(_) | Event::Answered(_)) => {}
                 Err(RecvTimeoutError::Timeout) => return false,
             }
@@ -108,7 +108,7 @@ impl Conversation {
         false
     }
 
-    /// What the process said on standard error, for people.
+    /// The process's stderr as one line, for people.
     pub(crate) fn complaint(ride: &Ride<'_>) -> Option<String> {
         let bytes = fs::read(&ride.home.run(&ride.run).agent_errors(), 64 * 1024).ok()?;
         let said = ride.redactor.redact(&String::from_utf8_lossy(&bytes));

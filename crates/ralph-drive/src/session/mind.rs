@@ -1,4 +1,4 @@
-//! What is minded while nothing is said: the person, the clock, silence.
+//! Periodic checks while the agent works: stop requests, answers of a person, time limits, and silence.
 
 use super::{Conversation, LOOK, Nudge, Pause, Question, SessionError, answer::What};
 use crate::ride::Ride;
@@ -11,9 +11,9 @@ use ralph_core::run::Phase;
 use ralph_sys::clock::{self, Deadline, Stopwatch};
 use std::time::Duration;
 
-/// Who is let go says its result in a moment.
+/// An agent that is allowed to stop sends its result within moments.
 const LET_GO: Duration = Duration::from_secs(10);
-/// What a process wrote before it died is read first.
+/// Time to read the rest of the output after the process has exited.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
 impl Conversation {
@@ -23,7 +23,8 @@ impl Conversation {
         asked: wire::Permission,
     ) -> Result<(), SessionError> {
         let what = wire::what(&asked.gist, &ride.client.project, &ride.redactor);
-        let text = asked.question.unwrap_or_else(|| format!("may it use {}: {what}", asked.tool));
+        let text =
+            asked.question.unwrap_or_else(|| format!("may the agent use {}: {what}", asked.tool));
         let text = ride.redactor.redact(&text);
         let until_ms = clock::now_ms().saturating_add(ride.settings.question_ms);
         let hints = ride.load()?.state.hints.len();
@@ -45,7 +46,7 @@ impl Conversation {
         }
         if self.answering.values().any(|what| *what == What::Stop) {
             self.watch_gates(ride);
-            // Whoever wants an end waits for no gate.
+            // A stop request does not wait for gates.
             if ride.wish() == Wish::AfterTheTurn {
                 return Ok(Some(Pause::Wished));
             }
@@ -65,13 +66,13 @@ impl Conversation {
         }
         match ride.phase()? {
             Phase::Active | Phase::Orphaned => self.paused = None,
-            // Its next stop is let go.
+            // The agent's next stop is allowed.
             Phase::Paused { .. } => {
                 if self.outlasts_pause(ride) {
                     return Ok(Some(Pause::Paused));
                 }
             }
-            // What a stop was just decided to be is told by the turn.
+            // A decision that was just made is reported at the end of the turn.
             Phase::Ended(_) if self.settled.is_some() || !self.answering.is_empty() => {}
             Phase::Ended(_) => return Ok(Some(Pause::Cancelled)),
         }
@@ -81,10 +82,10 @@ impl Conversation {
         self.mind_silence(ride)
     }
 
-    /// The clock of a paused run stands still, so its last turn has a bound of its own.
+    /// Whether the turn lasts too long after a pause. The run's clock stands still then, so the turn needs its own limit.
     fn outlasts_pause(&mut self, ride: &mut Ride<'_>) -> bool {
         if self.paused.is_none() {
-            ride.note("a person paused it: this turn ends first");
+            ride.note("pausing after this turn");
         }
         let since = self.paused.get_or_insert_with(Stopwatch::start);
         since.elapsed() > Duration::from_millis(ride.settings.idle_ms)
@@ -98,7 +99,7 @@ impl Conversation {
         Ok(weather::used_up(&self.used, &ride.sky(&driving)))
     }
 
-    /// Somebody else may hold on to its output: then no end of it is ever read.
+    /// Whether the process has exited. Another process may still hold its stdout open, so that no end of file is read.
     fn is_dead(&mut self) -> bool {
         match self.talk.wait(Deadline::after(Duration::ZERO)) {
             Ok(Some(_)) => self.died.get_or_insert_with(Stopwatch::start).elapsed() > LAST_LINES,
@@ -106,12 +107,12 @@ impl Conversation {
         }
     }
 
-    /// A person may answer with `ralph tell`; nobody else answers for them.
+    /// Passes on a person's answer, given with `ralph tell`, or ends the wait when its time is up.
     fn heed(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
         let Some(question) = self.question.take() else { return Ok(None) };
         let hints = ride.load()?.state.hints;
         if let Some(said) = hints.get(question.hints..).filter(|said| !said.is_empty()) {
-            let message = format!("A person answers: {}", said.join("\n"));
+            let message = format!("A person answered: {}", said.join("\n"));
             let permit = wire::Permit::Deny { message: &message };
             self.send(&wire::permission(&question.request, permit));
             self.heard = Stopwatch::start();
@@ -147,7 +148,7 @@ impl Conversation {
     }
 }
 
-/// A turn that never ends is bounded too.
+/// Whether the run's time limit is reached, so that even a turn that never ends is bounded.
 fn is_over_time(ride: &Ride<'_>) -> Result<bool, SessionError> {
     let opened = ride.load()?;
     let most = opened.state.limits(&opened.run).max_duration_ms;

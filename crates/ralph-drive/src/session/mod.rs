@@ -1,4 +1,4 @@
-//! One process of the agent, talked to from its first word to its end.
+//! One process of the agent: the conversation with it, from its start to its exit.
 
 mod answer;
 mod asked;
@@ -29,27 +29,27 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-/// Lines that wait to be read. A client that says more waits too.
+/// Capacity of the event queue. A client that writes faster blocks.
 const QUEUE: usize = 32;
 const TICK: Duration = Duration::from_millis(100);
-/// How often a person's words from elsewhere are looked for.
+/// Interval between checks for changes by other processes, such as a pause or a hint.
 const LOOK: Duration = Duration::from_secs(1);
 const SAY: Duration = Duration::from_secs(5);
 const FAREWELL: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(3);
-/// An agent that takes longer to write notes is at something else.
+/// Time limit for the agent's notes at a hand-over.
 const NOTES: Duration = Duration::from_mins(5);
-/// From this many tokens on it matters how large the window is.
+/// Context use from which the size of the context window is queried.
 const ASK_FROM: u64 = 50_000;
 const MOST_WINDOWS: usize = 16;
 const MOST_ANSWERS: usize = 64;
 const SHOWN_ERRORS: usize = 600;
-/// Questions about the cost of the session begin with this.
+/// Prefix of the ids of requests for the session cost.
 const COST: &str = "cost";
-/// What a process goes on counting from is asked with this, before anything is said: after a killed one from nothing,
-/// in a copy of a session from what the original cost.
+/// Id of the request for the value that the process's cost counter starts from, sent before any message. The counter
+/// starts at zero after a kill, and at the cost of the original in a fork.
 const CARRIED: &str = "carried";
-/// It takes a thousandth of a second, if the client answers at all.
+/// A client that supports the request answers within milliseconds.
 const COST_PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
@@ -60,11 +60,11 @@ pub enum SessionError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Driven(#[from] DrivenError),
-    #[error("the system gives no random numbers, so no session can be named")]
+    #[error("the system provides no random bytes for a session id")]
     NoChance,
 }
 
-/// Which session a process is started for.
+/// The session that a process is started for.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     pub session: SessionId,
@@ -78,76 +78,77 @@ enum Event {
     Answered(Box<Answer>),
 }
 
-/// Why nobody listens any more.
+/// Why [`listen`](AgentConversation::listen) returned.
 #[derive(Debug)]
 pub(crate) enum Pause {
-    /// A turn is over, and the process is there for another one.
+    /// A turn is over, and the process is ready for another message.
     Turn(Turn),
-    /// The process is gone.
+    /// The process has exited.
     Gone(Turn),
-    /// Nothing was heard of it, also after it was asked.
+    /// The agent sent nothing, even after a nudge.
     Silent,
-    /// The agent asks a person, who did not answer in time.
+    /// A person did not answer the agent's question in time.
     Unanswered(String),
-    /// The window that was waited for is used as far as a person allows.
+    /// The rate-limit window is used up to the share that a person allows.
     UsedUp(String),
-    /// It was let go for good, and goes on all the same: a hook of somebody else's holds it.
+    /// The agent was allowed to stop for good but keeps working, because another hook holds it.
     Settled(Box<Decision>),
-    /// A person wants it to end now.
+    /// A person requested a stop.
     Wished,
-    /// The time of the run is up in the middle of a turn.
+    /// The run's time limit was reached in the middle of a turn.
     OverTime,
-    /// A person paused the run, and its turn does not come to an end.
+    /// A person paused the run, and the turn does not end.
     Paused,
-    /// The run was ended from elsewhere.
+    /// Another process ended the run.
     Cancelled,
 }
 
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub ending: Ending,
-    /// The last that was decided about the agent's stop, if it was asked.
+    /// The last decision about a stop of the agent, if the client asked.
     pub decision: Option<Decision>,
-    /// The last stop that was asked about.
+    /// The last stop that the client asked about.
     pub stop: Option<Box<Stop>>,
 }
 
+/// A running process of the agent and everything known about its current turn.
 pub(crate) struct Conversation {
     talk: Talk,
     events: Receiver<Event>,
     sender: SyncSender<Event>,
     session: SessionId,
     tally: Tally,
-    /// What the ledger of the day has of this process.
+    /// The part of this process's cost that is already booked in the day's ledger.
     booked: Spent,
     facts: TurnFacts,
     decision: Option<Decision>,
     said: Option<String>,
     model: Option<String>,
     windows: BTreeMap<String, u64>,
-    /// Of the agent itself, after its last answer.
+    /// Context use of the agent itself, after its last answer.
     context_tokens: Option<u64>,
     context: Context,
-    /// How much of the provider's windows is used, in thousandths, as it last told.
+    /// Use of the provider's rate-limit windows, in thousandths.
     used: BTreeMap<String, u16>,
     activity: Activity,
-    /// Questions that are being answered.
+    /// Callbacks that are being decided, by request id.
     answering: BTreeMap<String, What>,
     question: Option<Question>,
     progress: u64,
     heard: Stopwatch,
     looked: Stopwatch,
     nudge: Nudge,
-    /// Since a person paused the run.
+    /// Started when a person paused the run.
     paused: Option<Stopwatch>,
     manner: Manner,
-    /// The last stop that was asked about.
+    /// The last stop that the client asked about.
     stop: Option<Box<Stop>>,
-    /// A stop that waits for the client to say what it has cost so far.
+    /// A stop whose decision waits for the client's cost so far.
     asking: Option<Asking>,
-    /// Since its process is known to have ended.
+    /// Started when the process was found to have exited.
     died: Option<Stopwatch>,
-    /// Since it was let go for good.
+    /// Started when the agent was allowed to stop for good.
     settled: Option<Stopwatch>,
     requests: u32,
 }
@@ -164,21 +165,21 @@ enum Nudge {
     Given,
 }
 
-/// How its stops are taken.
+/// How stops of the agent are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
-    /// They are decided about.
+    /// Every stop is decided.
     Usual,
-    /// It is only asked something, and may stop.
+    /// Every stop is allowed: the agent was only asked for notes.
     Quiet,
 }
 
-/// What the client says it is doing.
+/// The client's activity, according to its own messages.
 #[derive(Debug, Default)]
 struct Activity {
-    /// A result was told since the last message.
+    /// A result arrived since the last message.
     has_result: bool,
-    /// What it calls its own state, if it does.
+    /// The state that the client reports, if it does.
     state: Option<wire::State>,
     background: usize,
 }
@@ -195,12 +196,12 @@ struct Question {
     request: String,
     text: String,
     until_ms: u64,
-    /// What a person had said by then.
+    /// Number of a person's hints when the question was asked.
     hints: usize,
 }
 
 impl Conversation {
-    /// What was last decided about a stop of the turn that is under way.
+    /// Takes the last decision about a stop of the current turn.
     pub(crate) fn decided(&mut self) -> Option<Decision> {
         self.decision.take()
     }
@@ -209,7 +210,7 @@ impl Conversation {
         &self.session
     }
 
-    /// Says something to the agent, and listens until it has stopped.
+    /// Sends a message to the agent and listens until its turn is over.
     pub(crate) fn say(&mut self, ride: &mut Ride<'_>, text: &str) -> Result<Pause, SessionError> {
         self.facts = self.facts.next();
         self.decision = None;
@@ -218,14 +219,14 @@ impl Conversation {
         self.nudge = Nudge::No;
         self.paused = None;
         self.heard = Stopwatch::start();
-        // With a stroke in front it would be a command of the client's, and reach no model.
-        let stroke = if text.starts_with('/') { " " } else { "" };
-        self.send(&wire::user(&format!("{stroke}{text}"), None));
+        // A leading slash would make it a command of the client, which never reaches the model.
+        let padding = if text.starts_with('/') { " " } else { "" };
+        self.send(&wire::user(&format!("{padding}{text}"), None));
         self.listen(ride)
     }
 
-    /// What cannot be said has nobody to hear it. A process that does not read has half a line before it, and would
-    /// take the next one for the rest of it.
+    /// Terminates the process if the line cannot be written in time: half of it may be in the pipe, and the process
+    /// would take the next line for the rest.
     fn send(&mut self, bytes: &[u8]) {
         if self.talk.say(bytes, Deadline::after(SAY)).is_err() {
             self.talk.ask_to_end();
@@ -252,7 +253,7 @@ impl Conversation {
         }
     }
 
-    /// A result alone is no end: whoever works in the background reports in a turn of its own.
+    /// A result alone does not end the turn: background tasks report in turns of their own.
     fn is_over(&self) -> bool {
         let Activity { has_result, state, background } = &self.activity;
         let is_idle = state.is_none_or(|state| state == wire::State::Idle);
@@ -279,7 +280,7 @@ impl Conversation {
         Ok(Pause::Gone(self.turn()))
     }
 
-    /// Answers that are still on their way are decided already, or will be: they are part of the turn.
+    /// Waits for decisions that are still being made: they belong to the turn.
     fn settle(&mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
         if self.answering.is_empty() {
             return Ok(());
@@ -297,7 +298,7 @@ impl Conversation {
 
     fn hear(&mut self, ride: &mut Ride<'_>, bytes: &[u8]) -> Result<(), SessionError> {
         let line = wire::read(bytes);
-        // Who prints anything is not alive for that.
+        // Arbitrary output is not a sign of life.
         if line != Line::Other || wire::is_sign_of_life(bytes) {
             self.heard = Stopwatch::start();
         }
@@ -305,12 +306,12 @@ impl Conversation {
         watch::watch(ride, &line);
         match line {
             Line::Init(init) => {
-                // From here on a model is asked, and whoever breaks off may have cost something.
+                // From here on a request may be sent to a model, so an unfinished turn may cost something.
                 self.tally.asked();
                 self.model = init.model.or(self.model.take());
             }
             Line::Assistant(said) => {
-                // Whoever answers has heard it.
+                // An answer proves that the message arrived.
                 if std::mem::replace(&mut ride.word, Word::None) == Word::ToBePassedOn {
                     ride.record(Drove::PassedOn)?;
                 }
@@ -333,7 +334,7 @@ impl Conversation {
             }
             Line::Permission(permission) => self.asked_person(ride, permission)?,
             Line::Asked { request, subtype } => {
-                let why = format!("`{}` is not answered here", text::line(&subtype, 60));
+                let why = format!("`{}` is not supported here", text::line(&subtype, 60));
                 self.send(&wire::refuse(&request, &why));
             }
             Line::Cancelled { request } => {
@@ -341,7 +342,7 @@ impl Conversation {
             }
             Line::Answered { request, answer: Ok(answer) } if request.starts_with("context") => {
                 let model = self.model.clone().unwrap_or_default();
-                // How full it is was told by the last answer of the model, which may be newer than this.
+                // Only the window size is used: the model's last answer may have newer figures for its use.
                 if let Some(context) = wire::context(&answer) {
                     self.windows.insert(model, context.most);
                 }
@@ -363,7 +364,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// A window that is used up is waited for, and begins anew.
+    /// Records the use of a rate-limit window. A rejected window is removed: after the wait it starts at zero.
     fn uses(&mut self, limit: wire::RateLimit) {
         let kind = limit.kind.unwrap_or_default();
         let used = limit.used_permille.filter(|_| limit.status != wire::LimitStatus::Rejected);
@@ -376,7 +377,7 @@ impl Conversation {
         }
     }
 
-    /// What the agent itself has in its context, and what its subagents and it have used.
+    /// Counts the tokens of a message, and updates the context use if it comes from the agent itself.
     fn took_in(&mut self, ride: &mut Ride<'_>, said: &wire::Assistant) {
         self.tally.called(said);
         let Some(usage) = &said.usage else { return };
@@ -421,7 +422,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// What was spent goes on record, and into the ledger of the day.
+    /// Records the cost in the journal and in the day's ledger.
     fn meter(
         &mut self,
         ride: &mut Ride<'_>,
@@ -439,7 +440,7 @@ impl Conversation {
     }
 }
 
-/// As a shell tells it: more than 128 is a signal.
+/// As in a shell, a code above 128 is a signal.
 fn exit(code: Option<i32>) -> ending::Exit {
     match code {
         Some(code) if code > 128 => ending::Exit { code: None, signal: Some(code - 128) },

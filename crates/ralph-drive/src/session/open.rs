@@ -1,4 +1,4 @@
-//! How a process is started, and what is known before it says anything.
+//! Start of an agent's process, and the initial state of its conversation.
 
 use super::{
     Activity, CARRIED, Context, Conversation, Event, Manner, Nudge, QUEUE, SessionError, Start,
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 impl Conversation {
-    /// Starts the agent. It is on record before it runs, so that whoever comes after a crash knows what to look for.
+    /// Starts the agent. It is recorded before it runs, so that after a crash the next runner can find its processes.
     pub(crate) fn start(ride: &mut Ride<'_>, start: &Start) -> Result<Self, SessionError> {
         let opened = ride.load()?;
         let day = ride.settings.day_micro_usd;
@@ -113,12 +113,12 @@ fn hearing(lines: SyncSender<Event>) -> impl FnMut(Heard) + Send + 'static {
             Heard::Line(line) => Event::Line(line),
             Heard::End => Event::End,
         };
-        // Nobody listens to what an ended process had left to say.
+        // The receiver is gone once the conversation has ended.
         drop(lines.send(event));
     }
 }
 
-/// Where the meter of a new process starts.
+/// The initial values for the cost tally of a new process.
 fn opening(ride: &Ride<'_>, start: &Start) -> Result<Opening, SessionError> {
     let driving = ride.load()?.state.driving;
     let spent = |id: &SessionId| {

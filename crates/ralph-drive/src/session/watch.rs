@@ -1,4 +1,4 @@
-//! What whoever watches is told while the agent works.
+//! Turns the agent's stream, the progress of gates and decisions into events for the watcher.
 
 use super::{Conversation, SessionError};
 use crate::ride::Ride;
@@ -27,7 +27,7 @@ pub(super) fn watch(ride: &mut Ride<'_>, line: &Line) {
             let class = retry.error.clone().unwrap_or_else(|| "error".to_string());
             let status = retry.status.map(|status| format!(" ({status})")).unwrap_or_default();
             let attempt = retry.attempt.unwrap_or_default();
-            let text = format!("the client tries again{status}, attempt {attempt}");
+            let text = format!("the client retries{status}, attempt {attempt}");
             ride.tell(&Told::Trouble { class, text });
         }
         Line::RateLimit(limit) if limit.status == LimitStatus::Rejected => {
@@ -39,13 +39,13 @@ pub(super) fn watch(ride: &mut Ride<'_>, line: &Line) {
             ride.tell(&Told::Trouble { class, text: text.clone() });
         }
         Line::HookFailed { text } => ride.note(text),
-        Line::Compacted { .. } => ride.note("the client summed the conversation up"),
+        Line::Compacted { .. } => ride.note("the client compacted the conversation"),
         Line::Fallback { from, to } => {
-            ride.note(&format!("the client took {to} in the place of {from}"));
+            ride.note(&format!("the client switched from {from} to {to}"));
         }
         Line::Denied { tool, text } => {
             ride.denied(tool);
-            ride.note(&format!("{tool} was not permitted: {text}"));
+            ride.note(&format!("{tool} was denied: {text}"));
         }
         Line::Init(_)
         | Line::Result(_)
@@ -63,7 +63,7 @@ pub(super) fn watch(ride: &mut Ride<'_>, line: &Line) {
 }
 
 impl Conversation {
-    /// Gates run in a process of their own, which leaves word.
+    /// Emits the progress that the gate worker, a separate process, has written to its file.
     pub(super) fn watch_gates(&mut self, ride: &mut Ride<'_>) {
         self.progress = tell_gates(ride, self.progress);
     }
@@ -77,10 +77,10 @@ impl Conversation {
     }
 }
 
-/// What became known of the gates since `offset`, and how far that goes.
+/// Emits the progress of gates since `offset` in the progress file, and returns the new offset.
 pub(crate) fn tell_gates(ride: &mut Ride<'_>, offset: u64) -> u64 {
-    let (told, offset) = progress::since(ride.home, &ride.run, offset);
-    for progress in told {
+    let (entries, offset) = progress::since(ride.home, &ride.run, offset);
+    for progress in entries {
         ride.tell(&match progress {
             Progress::Started { gate } => Told::GateStarted { name: text::line(&gate, 80) },
             Progress::Ended { gate, outcome, took_ms, bill } => {
@@ -94,7 +94,7 @@ pub(crate) fn tell_gates(ride: &mut Ride<'_>, offset: u64) -> u64 {
     offset
 }
 
-/// What a gate cost that asked a model, in the same budget as the agent.
+/// Charges the cost of a gate that used a model to the run's budget.
 fn charge(ride: &Ride<'_>, bill: Bill) {
     let Ok(opened) = ride.load() else { return };
     let Some(latest) = opened.state.driving.latest() else { return };
@@ -110,7 +110,7 @@ fn charge(ride: &Ride<'_>, bill: Bill) {
     drop(ride.charge(before, metered));
 }
 
-/// What was decided about a stop, whoever asked, and how the run stands now.
+/// Emits a decision about a stop, and the run's new counters.
 pub(crate) fn tell_decision(
     ride: &mut Ride<'_>,
     decision: &Decision,

@@ -1,4 +1,4 @@
-//! What the client answers to what it was asked.
+//! Parsers for the client's answers to our control requests.
 
 use super::fields;
 
@@ -17,18 +17,19 @@ pub fn context(answer: &str) -> Option<Context> {
     Some(Context { tokens, most, permille: permille(tokens, most) })
 }
 
-/// How much of the window is in use, at most all of it.
+/// The share of the context window in use, in thousandths, capped at 1000.
 pub fn permille(tokens: u64, most: u64) -> u16 {
     let permille = u128::from(tokens) * 1000 / u128::from(most.max(1));
     u16::try_from(permille.min(1000)).unwrap_or(1000)
 }
 
-/// The client tells it as text only: `Total cost:            $0.1050`, on the first line.
+/// The session cost in micro-USD. The client answers with text only; its first line is `Total cost:            $0.1050`.
 pub fn cost(answer: &str) -> Option<u64> {
     let text = fields::object(answer)?.string("text")?;
-    let told = text.lines().next()?.strip_prefix("Total cost:")?.trim_start().strip_prefix('$')?;
-    let end = told.find(|char: char| !char.is_ascii_digit() && !matches!(char, '.' | ','));
-    let number = told.get(..end.unwrap_or(told.len()))?.replace(',', "");
+    let amount =
+        text.lines().next()?.strip_prefix("Total cost:")?.trim_start().strip_prefix('$')?;
+    let end = amount.find(|char: char| !char.is_ascii_digit() && !matches!(char, '.' | ','));
+    let number = amount.get(..end.unwrap_or(amount.len()))?.replace(',', "");
     let usd: f64 = number.parse().ok()?;
     usd.is_finite().then(|| fields::micro_usd(usd))
 }

@@ -1,4 +1,4 @@
-//! A tool call in one line.
+//! One-line summaries of tool calls.
 
 use super::fields;
 use ralph_core::redact::Redactor;
@@ -6,10 +6,10 @@ use ralph_core::text;
 use std::path::Path;
 
 const LONGEST: usize = 160;
-/// More than is shown, so that what is secret is found whole before the rest is cut.
+/// Longer than the summary, so that a secret is redacted as a whole before the text is cut.
 const KEPT: usize = 4000;
 
-/// What a tool is to do, as far as a person wants to read it.
+/// The part of a tool call that a person wants to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gist {
     Command(String),
@@ -17,7 +17,7 @@ pub enum Gist {
     Text(String),
 }
 
-/// Which field of a tool's input says it, in the order in which they are looked for.
+/// The fields of a tool's input that hold it, in order of preference.
 fn telling(tool: &str) -> &'static [&'static str] {
     match tool {
         "Bash" | "PowerShell" | "Monitor" => &["command"],
@@ -33,9 +33,9 @@ fn telling(tool: &str) -> &'static [&'static str] {
 }
 
 pub(super) fn gist(tool: &str, input: &str) -> Gist {
-    let told = fields::object(input)
+    let found = fields::object(input)
         .and_then(|fields| telling(tool).iter().find_map(|key| Some((*key, fields.string(key)?))));
-    match told {
+    match found {
         Some(("command", text)) => Gist::Command(text::cut(&text, KEPT)),
         Some(("file_path" | "notebook_path" | "path", text)) => Gist::Path(text::cut(&text, KEPT)),
         Some((_, text)) => Gist::Text(text::cut(&text, KEPT)),
@@ -43,7 +43,7 @@ pub(super) fn gist(tool: &str, input: &str) -> Gist {
     }
 }
 
-/// A command's first line, a path below the project without the project, or whatever else says it.
+/// The first line of a command, a path relative to the project, or the beginning of the input.
 pub fn what(gist: &Gist, project: &Path, redactor: &Redactor) -> String {
     match gist {
         Gist::Command(command) => {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_one_line_that_says_what_is_done() {
+    fn tool_calls_are_summarised_in_one_line() {
         for (tool, input, expected) in [
             ("Bash", r#"{"command":"cargo test\n","description":"d"}"#, "cargo test"),
             ("Bash", r#"{"command":"cd x &&\n make"}"#, "cd x && …"),

@@ -1,5 +1,5 @@
-//! JSON read one level at a time. A field of a surprising type is absent, what nobody asks for is never looked into, and
-//! how deep it goes does not matter.
+//! JSON, parsed one level at a time. A field of an unexpected type counts as absent, unused fields are never parsed, and
+//! nesting depth does not matter.
 
 use ralph_core::text;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -7,19 +7,19 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The client writes some forty fields in an object, and a list as long as a conversation's tools.
+/// The client writes about forty fields per object, and lists as long as the list of available tools.
 const MOST_FIELDS: usize = 200;
 const MOST_ITEMS: usize = 1000;
 const LONGEST_ID: usize = 200;
 const MOST_MICRO_USD: f64 = 1e15;
 
-/// An object.
+/// The fields of a JSON object, unparsed.
 #[derive(Debug, Default)]
 pub(super) struct Fields<'a>(BTreeMap<String, &'a RawValue>);
 
 struct List<'a>(Vec<&'a RawValue>);
 
-/// JavaScript cuts strings within a character: such halves are replaced, the rest is read.
+/// A string that may contain unpaired surrogates, because JavaScript cuts strings inside a character. They are replaced.
 struct Lossy(String);
 
 pub(super) fn object(json: &str) -> Option<Fields<'_>> {
@@ -43,7 +43,7 @@ impl<'a> Fields<'a> {
         self.raw(key).and_then(object)
     }
 
-    /// Its objects; anything else in it is passed over.
+    /// The objects of a list; other items are skipped.
     pub(super) fn objects(&self, key: &str) -> Vec<Fields<'a>> {
         self.raw(key)
             .map(list)
@@ -74,17 +74,17 @@ impl<'a> Fields<'a> {
         self.raw(key).and_then(|raw| serde_json::from_str(raw).ok())
     }
 
-    /// Several lines, safe to show.
+    /// Multi-line text, safe to show.
     pub(super) fn text(&self, key: &str, most: usize) -> Option<String> {
         self.string(key).map(|text| shown(&text, most))
     }
 
-    /// One line, safe to show; an empty one is none.
+    /// One line, safe to show; `None` if empty.
     pub(super) fn line(&self, key: &str, most: usize) -> Option<String> {
         self.string(key).map(|text| text::line(&text, most)).filter(|line| !line.is_empty())
     }
 
-    /// A word that is given back or compared as it is. Longer than any of the client's, it is none.
+    /// An id that is returned or compared verbatim; `None` if it is longer than any id of the client's.
     pub(super) fn id(&self, key: &str) -> Option<String> {
         self.string(key).filter(|id| {
             !id.is_empty() && id.len() <= LONGEST_ID && !id.chars().any(text::is_hidden)
@@ -111,7 +111,7 @@ impl<'a> Fields<'a> {
 }
 
 pub(super) fn shown(foreign: &str, most: usize) -> String {
-    // Cleaning first would walk megabytes to keep a few thousand characters of them.
+    // Cut first: cleaning megabytes to keep a few thousand characters would be slow.
     text::cut(&text::clean(&text::cut(foreign, most.saturating_mul(4))), most)
 }
 
@@ -122,7 +122,7 @@ pub(super) fn micro_usd(usd: f64) -> u64 {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a number that is too large becomes the largest, a negative one 0"
+    reason = "casts saturate: too large a number becomes the maximum, a negative one 0"
 )]
 pub(super) fn whole(number: f64) -> u64 {
     number as u64

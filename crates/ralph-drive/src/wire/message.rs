@@ -1,4 +1,4 @@
-//! What the agent says and does, and what its tools gave it.
+//! Parsers for messages of the agent and for tool results.
 
 use super::call::{self, Gist};
 use super::fields::{self, Fields};
@@ -7,22 +7,22 @@ use ralph_core::text;
 const LONGEST_TEXT: usize = 20_000;
 const LONGEST_RESULT: usize = 4000;
 const LONGEST_NAME: usize = 120;
-/// The client writes one of them a line, mostly.
+/// The client usually writes one block per line.
 const MOST_BLOCKS: usize = 100;
 const SYNTHETIC: &str = "<synthetic>";
 
-/// One content block or several; the client writes a line for each, and they share the message's id.
+/// A message of the agent. The client usually writes one line per content block; lines of one message share its id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assistant {
-    /// The call that a subagent works for; `None` is the agent itself.
+    /// The tool call that started the subagent; `None` for the agent itself.
     pub parent: Option<String>,
     pub message: Option<String>,
-    /// `None` where the client itself speaks.
+    /// `None` for messages that the client itself generated.
     pub model: Option<String>,
     pub blocks: Vec<Block>,
-    /// What the model took in is final, what it put out is not: that is told with the result.
+    /// Input tokens are final, output tokens are not: those are reported with the result.
     pub usage: Option<Usage>,
-    /// The client's word for what went wrong, where this is no answer but an error.
+    /// The client's name for the error, if this is an error instead of an answer.
     pub error: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub struct ToolResult {
 }
 
 impl Usage {
-    /// How much of its context the model had in use.
+    /// Input tokens, cached ones included: the context in use.
     pub fn context(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
     }
@@ -112,7 +112,7 @@ fn block(fields: &Fields<'_>) -> Option<Block> {
     }
 }
 
-/// Empty for anything that a person or the client said.
+/// Empty for messages of a person or of the client.
 pub(super) fn tool_results(line: &Fields<'_>) -> Vec<ToolResult> {
     let blocks = line.object("message").map(|message| message.objects("content"));
     let blocks = blocks.unwrap_or_default();

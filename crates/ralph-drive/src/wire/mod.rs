@@ -1,7 +1,7 @@
-//! The client's stream: one JSON object a line, in both directions.
+//! The client's stream-json protocol: one JSON object per line, in both directions.
 //!
-//! Everything in it is foreign. Text is cleaned and bounded here, but not redacted; what is not known is
-//! [`Line::Other`], and nothing makes [`read`] fail.
+//! All of its input is foreign. Text is cleaned and bounded here, but not redacted. Parsing never fails: an unknown
+//! line is [`StreamLine::Other`].
 
 mod answers;
 mod call;
@@ -29,33 +29,33 @@ const LONGEST_NOTICE: usize = 400;
 const LONGEST_QUESTION: usize = 2000;
 const MOST_TASKS: usize = 200;
 
-/// The cap on held stops was reached and the turn ended in spite of the answer.
+/// Key of the notice that the client sends when its block cap is reached and it ends the turn in spite of a block.
 const CAP_NOTICE: &str = "stop-hook-block-cap";
 const HOOK_FAILED: &str = "hook_callback_failed";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Before every turn, not only the first.
+    /// Sent before every turn, not only the first.
     Init(Init),
     Assistant(Assistant),
     ToolResults {
-        /// The call that a subagent works for.
+        /// The tool call that started the subagent.
         parent: Option<String>,
         results: Vec<ToolResult>,
     },
     Result(Box<Outcome>),
     RateLimit(RateLimit),
-    /// The client tries the request again by itself.
+    /// The client retries an API request by itself.
     Retry(Retry),
-    /// A hook is asked. `input` is what it would read from its standard input.
+    /// A hook callback. `input` is the JSON that a command hook would read from stdin.
     Callback {
         request: String,
         callback: String,
         input: String,
     },
-    /// A person is asked.
+    /// The client asks a person for permission.
     Permission(Permission),
-    /// Anything else that waits for an answer.
+    /// Any other request that waits for an answer.
     Asked {
         request: String,
         subtype: String,
@@ -64,7 +64,7 @@ pub enum Line {
     Cancelled {
         request: String,
     },
-    /// To something that we asked.
+    /// The answer to one of our requests.
     Answered {
         request: String,
         answer: Result<String, String>,
@@ -73,25 +73,25 @@ pub enum Line {
         before: Option<u64>,
         after: Option<u64>,
     },
-    /// The turn ends although it was held.
+    /// The client ends the turn although it was held.
     Overridden {
         text: String,
     },
-    /// An answer of ours was taken for none.
+    /// The client rejected one of our hook answers.
     HookFailed {
         text: String,
     },
-    /// Told only where the environment asks for it.
+    /// Sent only if the environment enables it.
     State(State),
-    /// All that is at work in the background, whenever that changes.
+    /// All background tasks, sent whenever the list changes.
     Background(Vec<Task>),
     Task(TaskMoment),
-    /// The client took another model by itself.
+    /// The client switched to another model by itself.
     Fallback {
         from: String,
         to: String,
     },
-    /// A tool was not permitted, and nobody was asked.
+    /// A tool call was denied without asking a person.
     Denied {
         tool: String,
         text: String,
@@ -113,7 +113,7 @@ pub struct Retry {
     pub attempt: Option<u64>,
     pub of: Option<u64>,
     pub delay_ms: Option<u64>,
-    /// None where there was no answer at all.
+    /// `None` if there was no answer at all.
     pub status: Option<u16>,
     pub error: Option<String>,
 }
@@ -123,9 +123,9 @@ pub struct Permission {
     pub request: String,
     pub tool: String,
     pub gist: Gist,
-    /// To be given back with a permission.
+    /// Has to be returned when the call is allowed.
     pub input: String,
-    /// What a person is asked, where the agent has a question.
+    /// The question to the person, if the agent asks one.
     pub question: Option<String>,
 }
 
@@ -177,7 +177,7 @@ pub fn read(line: &[u8]) -> Line {
     read.unwrap_or(Line::Other)
 }
 
-/// Whether it is at least a line of the client's: one that names its kind.
+/// Whether the line comes from the client at all: it is a JSON object with a `type`.
 pub fn is_sign_of_life(line: &[u8]) -> bool {
     let line = String::from_utf8_lossy(line);
     fields::object(&line).is_some_and(|fields| fields.string("type").is_some())
@@ -205,8 +205,11 @@ fn system(line: &Fields<'_>) -> Option<Line> {
             Line::HookFailed { text: text("content") }
         }
         "compact_boundary" => {
-            let told = line.object("compact_metadata").unwrap_or_default();
-            Line::Compacted { before: told.count("pre_tokens"), after: told.count("post_tokens") }
+            let tokens = line.object("compact_metadata").unwrap_or_default();
+            Line::Compacted {
+                before: tokens.count("pre_tokens"),
+                after: tokens.count("post_tokens"),
+            }
         }
         "session_state_changed" => Line::State(match &*line.string("state")? {
             "running" => State::Running,
@@ -261,7 +264,7 @@ fn request(line: &Fields<'_>) -> Option<Line> {
     })
 }
 
-/// The questions of one call, each on a line of its own with what there is to choose from.
+/// The questions of one call, one per line, each with its options.
 fn question(tool: &str, input: &str) -> Option<String> {
     if tool != "AskUserQuestion" {
         return None;
@@ -279,12 +282,12 @@ fn question(tool: &str, input: &str) -> Option<String> {
 }
 
 fn response(line: &Fields<'_>) -> Option<Line> {
-    let told = line.object("response")?;
-    let request = told.id("request_id")?;
-    let answer = if told.is("subtype", "success") {
-        Ok(told.raw("response").unwrap_or("{}").to_owned())
+    let response = line.object("response")?;
+    let request = response.id("request_id")?;
+    let answer = if response.is("subtype", "success") {
+        Ok(response.raw("response").unwrap_or("{}").to_owned())
     } else {
-        Err(told.line("error", LONGEST_NOTICE).unwrap_or_else(|| "no reason given".to_owned()))
+        Err(response.line("error", LONGEST_NOTICE).unwrap_or_else(|| "no reason given".to_owned()))
     };
     Some(Line::Answered { request, answer })
 }

@@ -1,4 +1,4 @@
-//! The end of a turn, and what the provider says about its limits.
+//! Parsers for the result of a turn and for rate-limit events.
 
 use super::fields::Fields;
 use super::message::{self, Usage};
@@ -9,10 +9,10 @@ const LONGEST_WORD: usize = 80;
 const LONGEST_ERROR: usize = 300;
 const MOST_ERRORS: usize = 10;
 const MOST_MODELS: usize = 20;
-/// Later than this in seconds is told in milliseconds.
+/// A timestamp of at least this is in milliseconds, not in seconds.
 const SECONDS_END: u64 = 100_000_000_000;
 
-/// One `result` line. There may be several for one message: whoever was in the background reports in a turn of its own.
+/// One `result` line. A message may have several: each background task reports in a turn of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub session: Option<SessionId>,
@@ -20,29 +20,29 @@ pub struct Outcome {
     pub is_error: bool,
     pub terminal_reason: Option<String>,
     pub stop_reason: Option<String>,
-    /// The last words; absent where there are none to give.
+    /// The agent's last text, if any.
     pub text: Option<String>,
     pub errors: Vec<String>,
     pub num_turns: Option<u64>,
     pub duration_ms: Option<u64>,
-    /// Of the session so far, subagents included. Starts again at 0 in a process after one that was killed.
+    /// Total of the session so far, subagents included. Restarts at 0 in the process after one that was killed.
     pub micro_usd: Option<u64>,
-    /// Of this turn, subagents left out.
+    /// Tokens of this turn, without subagents.
     pub usage: Option<Usage>,
-    /// Of the session so far.
+    /// Totals of the session so far, by model.
     pub models: Vec<ModelUsage>,
-    /// Since the last result of this process, subagents included.
+    /// Since the last result of this process, subagents included, by model.
     pub since: Vec<ModelUsage>,
-    /// The tools that were not permitted.
+    /// Names of the tools that were denied.
     pub denied: Vec<String>,
     pub api_status: Option<u16>,
     pub api_error_type: Option<String>,
     pub api_error: Option<String>,
-    /// The how manieth of this process.
+    /// Index of the result within this process.
     pub index: Option<u64>,
-    /// What began the turn, where that was no message: `task-notification`.
+    /// What started the turn if it was not a message, such as `task-notification`.
     pub origin: Option<String>,
-    /// The messages that were answered, where they had been given ids.
+    /// Ids of the messages that this answers, if they had any.
     pub answers: Vec<String>,
 }
 
@@ -60,9 +60,9 @@ pub struct RateLimit {
     pub resets_at_ms: Option<u64>,
     /// `five_hour`, `seven_day` …
     pub kind: Option<String>,
-    /// How much of the window is used.
+    /// Use of the window, in thousandths.
     pub used_permille: Option<u16>,
-    /// Paid for beyond the plan: a rejected window does not stop it.
+    /// Extra usage is paid separately, so a rejected window does not stop the agent.
     pub is_overage: bool,
 }
 
@@ -75,12 +75,12 @@ pub enum LimitStatus {
 }
 
 impl Outcome {
-    /// Nothing was asked of a model.
+    /// Whether no request was sent to a model.
     pub fn is_idle(&self) -> bool {
         self.usage.unwrap_or_default().total() == 0 && self.since.iter().all(ModelUsage::is_zero)
     }
 
-    /// Everything that this result adds, subagents included.
+    /// Tokens since the last result, subagents included.
     pub fn since_tokens(&self) -> u64 {
         self.since.iter().fold(0, |sum: u64, model| sum.saturating_add(model.usage.total()))
     }

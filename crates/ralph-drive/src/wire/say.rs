@@ -1,23 +1,23 @@
-//! What the client is told, one line each.
+//! Serialisers for the lines that are sent to the client.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// One event that the client is to ask about.
+/// Registers a callback for one hook event.
 #[derive(Clone, Copy, Debug)]
 pub struct Hook<'a> {
     pub event: &'a str,
     pub matcher: Option<&'a str>,
-    /// Comes back with every question.
+    /// The id that the client sends with every callback.
     pub callback: &'a str,
-    /// Without an answer by then the client goes on as if there were no hook.
+    /// After this time without an answer the client continues as if there were no hook.
     pub timeout_s: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub enum Permit<'a> {
-    /// With the input as it was asked for.
+    /// Allows the call with its original input.
     Allow {
         input: &'a str,
     },
@@ -42,7 +42,7 @@ pub fn initialize(request: &str, hooks: &[Hook<'_>]) -> Vec<u8> {
     ask(request, &json!({ "subtype": "initialize", "hooks": events }))
 }
 
-/// A message of the person's. Given an id, the result tells which messages it answers.
+/// A user message. If it has an id, the result lists it among the messages that it answers.
 pub fn user(text: &str, id: Option<&str>) -> Vec<u8> {
     let mut line = json!({ "type": "user", "message": { "role": "user", "content": text } });
     if let (Some(fields), Some(id)) = (line.as_object_mut(), id) {
@@ -51,14 +51,14 @@ pub fn user(text: &str, id: Option<&str>) -> Vec<u8> {
     whole(&line)
 }
 
-/// The answer to a callback. `body` is the object that a hook would print; anything else is the empty answer.
+/// The answer to a callback. `body` is the JSON object that a hook would print; anything else becomes an empty object.
 pub fn answer(request: &str, body: &[u8]) -> Vec<u8> {
-    // Printed anew: a line break within it would end the line.
+    // Serialised again, because a line break inside it would end the line.
     let body = serde_json::from_slice(body).ok().filter(Value::is_object);
     respond(request, &body.unwrap_or_else(|| json!({})))
 }
 
-/// For questions that there is no answer to.
+/// An error response to a request that is not supported.
 pub fn refuse(request: &str, why: &str) -> Vec<u8> {
     whole(&json!({
         "type": "control_response",
@@ -117,7 +117,7 @@ fn ask(request: &str, body: &Value) -> Vec<u8> {
 }
 
 fn whole(line: &impl Serialize) -> Vec<u8> {
-    // It fails for maps whose keys are no strings, and for types that refuse: there are none here.
+    // Serialisation fails only for maps with non-string keys and for types that refuse; there are none here.
     let mut bytes = serde_json::to_vec(line).unwrap_or_default();
     bytes.push(b'\n');
     bytes

@@ -2,13 +2,13 @@ use super::*;
 use crate::recorded::{OVERAGE, RECORDED, REJECTED, WARNING, recorded, said};
 use proptest::prelude::*;
 
-/// A recording as it is read: one line for each of the client's.
+/// The parsed lines of a recording, one per line.
 fn shown(name: &str) -> String {
     let lines: Vec<_> = said(recorded(name)).map(|line| brief(&read(line.as_bytes()))).collect();
     lines.join("\n")
 }
 
-/// What it says without the ids and inputs that are new every time.
+/// A line without ids and inputs that differ each time.
 fn brief(line: &Line) -> String {
     if let Line::Callback { callback, .. } = line {
         return format!("Callback {callback}");
@@ -26,7 +26,7 @@ fn brief(line: &Line) -> String {
 }
 
 #[test]
-fn a_background_agent_is_read() {
+fn a_background_agent_is_parsed() {
     insta::assert_snapshot!(shown("background-agent"), @r#"
     Answered {"commands":[],"agents":[],"output_style":"default","availa…
     Callback cb_UserPromptSubmit
@@ -60,7 +60,7 @@ fn a_background_agent_is_read() {
 }
 
 #[test]
-fn a_question_is_read() {
+fn a_question_is_parsed() {
     insta::assert_snapshot!(shown("question"), @r#"
     Answered {"commands":[],"agents":[],"output_style":"default","availa…
     Init(Init { session: Some(SessionId("aa16510b-c339-4447-8c6b-3709ce54d260")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
@@ -75,7 +75,7 @@ fn a_question_is_read() {
 }
 
 #[test]
-fn a_compaction_is_read() {
+fn a_compaction_is_parsed() {
     insta::assert_snapshot!(shown("compaction"), @r#"
     Answered {"commands":[],"agents":[],"output_style":"default","availa…
     Callback cb_UserPromptSubmit
@@ -110,7 +110,7 @@ fn a_compaction_is_read() {
 }
 
 #[test]
-fn states_denials_fallbacks_retries_and_failed_hooks_are_read() {
+fn states_denials_fallbacks_retries_and_failed_hooks_are_parsed() {
     let mut seen = Vec::new();
     for name in [
         "background-shell-states",
@@ -164,7 +164,7 @@ fn states_denials_fallbacks_retries_and_failed_hooks_are_read() {
 }
 
 #[test]
-fn a_result_is_read_whole() {
+fn all_fields_of_a_result_are_parsed() {
     let results = said(recorded("background-agent")).map(|line| read(line.as_bytes()));
     let last = results.filter(|line| matches!(line, Line::Result(_))).last();
     insta::assert_snapshot!(format!("{last:?}").replace(", ", "\n"), @r#"
@@ -207,7 +207,7 @@ fn a_result_is_read_whole() {
 }
 
 #[test]
-fn limits_are_read() {
+fn rate_limits_are_parsed() {
     let lines: Vec<_> =
         [REJECTED, OVERAGE, WARNING].map(|line| format!("{:?}", read(line.as_bytes()))).into();
     insta::assert_snapshot!(lines.join("\n"), @r#"
@@ -218,7 +218,7 @@ fn limits_are_read() {
 }
 
 #[test]
-fn answers_are_read() {
+fn answers_are_parsed() {
     let mut seen = Vec::new();
     for line in said(recorded("context-usage")) {
         if let Line::Answered { answer: Ok(answer), .. } = read(line.as_bytes()) {
@@ -250,7 +250,7 @@ fn written(lines: &[Vec<u8>]) -> String {
 }
 
 #[test]
-fn what_is_written_is_one_line_each() {
+fn every_sent_message_is_one_line() {
     let hooks = [
         Hook { event: "Stop", matcher: None, callback: "stop", timeout_s: Some(600) },
         Hook { event: "PreToolUse", matcher: Some("Bash"), callback: "bash", timeout_s: None },
@@ -268,7 +268,7 @@ fn what_is_written_is_one_line_each() {
         refuse("6", "no such thing"),
         permission("7", Permit::Allow { input: r#"{"b":1,"a":2}"# }),
         permission("8", Permit::Allow { input: "nonsense" }),
-        permission("9", Permit::Deny { message: "nobody is here" }),
+        permission("9", Permit::Deny { message: "no person is here" }),
         context_usage("11"),
         session_cost("12"),
     ];
@@ -289,13 +289,13 @@ fn what_is_written_is_one_line_each() {
     {"response":{"error":"no such thing","request_id":"6","subtype":"error"},"type":"control_response"}
     {"type":"control_response","response":{"subtype":"success","request_id":"7","response":{"behavior":"allow","updatedInput":{"b":1,"a":2}}}}
     {"type":"control_response","response":{"subtype":"success","request_id":"8","response":{"behavior":"allow"}}}
-    {"type":"control_response","response":{"subtype":"success","request_id":"9","response":{"behavior":"deny","message":"nobody is here"}}}
+    {"type":"control_response","response":{"subtype":"success","request_id":"9","response":{"behavior":"deny","message":"no person is here"}}}
     {"request":{"subtype":"get_context_usage"},"request_id":"11","type":"control_request"}
     {"request":{"subtype":"get_session_cost"},"request_id":"12","type":"control_request"}
     "#);
 }
 
-/// A callback has to be answered however odd its input is: unanswered, the client goes on without us.
+/// A callback must be recognised whatever its input: without an answer the client continues on its own.
 #[test]
 fn odd_callbacks_are_still_callbacks() {
     let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
@@ -311,12 +311,12 @@ fn odd_callbacks_are_still_callbacks() {
         r#"{"type":"control_request","request_id":"r","request":{"subtype":"brand_new"}}"#;
     let asked = Line::Asked { request: "r".into(), subtype: "brand_new".into() };
     assert_eq!(read(unknown.as_bytes()), asked);
-    let nobody = r#"{"type":"control_request","request":{"subtype":"hook_callback"}}"#;
-    assert_eq!(read(nobody.as_bytes()), Line::Other);
+    let without_id = r#"{"type":"control_request","request":{"subtype":"hook_callback"}}"#;
+    assert_eq!(read(without_id.as_bytes()), Line::Other);
 }
 
 #[test]
-fn half_characters_and_broken_bytes_lose_nothing_else() {
+fn broken_characters_do_not_spoil_the_rest() {
     let half = r#"{"type":"assistant","message":{"content":"a\ud83db"}}"#;
     let broken =
         [br#"{"type":"assistant","message":{"content":"a"#, &b"\xff"[..], br#"b"}}"#].concat();
@@ -326,7 +326,7 @@ fn half_characters_and_broken_bytes_lose_nothing_else() {
     }
 }
 
-/// No text of a line is longer than this, but for what is given back unread.
+/// Maximum length of any text of a line, except for input that is passed through unparsed.
 const LONGEST: usize = 20_000;
 
 fn is_bounded(line: &Line) {
@@ -357,7 +357,7 @@ fn is_bounded(line: &Line) {
 }
 
 #[test]
-fn large_lines_are_read_in_bounds() {
+fn large_lines_are_bounded() {
     let big = "x\\u001b[2J".repeat(200_000);
     let many = vec![r#"{"type":"text","text":"a"}"#; 100_000].join(",");
     let keys: Vec<_> = (0..100_000).map(|key| format!(r#""k{key}":{{"inputTokens":1}}"#)).collect();
@@ -383,13 +383,13 @@ fn large_lines_are_read_in_bounds() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_parsed(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         is_bounded(&read(&bytes));
     }
 
-    /// Real lines with something cut out, put in or doubled.
+    /// Recorded lines with bytes removed, inserted or duplicated.
     #[test]
-    fn damaged_lines_are_read(
+    fn damaged_lines_are_parsed(
         (recording, line) in (0..RECORDED.len(), any::<prop::sample::Index>()),
         (from, to) in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
         put in prop_oneof![
@@ -412,9 +412,9 @@ proptest! {
         }
     }
 
-    /// A value of another type is a value that is not there.
+    /// A value of an unexpected type counts as absent.
     #[test]
-    fn surprising_types_are_absent(
+    fn values_of_unexpected_types_are_ignored(
         (recording, line) in (0..RECORDED.len(), any::<prop::sample::Index>()),
         field in any::<prop::sample::Index>(),
         value in prop_oneof![

@@ -58,12 +58,15 @@ fn succeeded(gate: &Gate, mut reading: Reading) -> Judged {
     if is_report && failed_tests > 0 || has_errors && (is_report || failed_tests > 0) {
         if !has_errors {
             let failed = tests(failed_tests, "failed");
-            add(&mut reading, format!("it ended well, but reports {failed}"));
+            add(&mut reading, format!("it exited with 0, but reports that {failed}"));
         }
         return Judged { outcome: Outcome::Failed, reading };
     }
     if failed_tests > 0 {
-        let why = format!("it ended well, but says {}", tests(failed_tests, "failed"));
+        let why = format!(
+            "it exited with 0, but its output reports that {}",
+            tests(failed_tests, "failed")
+        );
         return inconclusive(&why, reading);
     }
     if let Some(doubt) = reading.doubt.clone() {
@@ -71,7 +74,7 @@ fn succeeded(gate: &Gate, mut reading: Reading) -> Judged {
     }
     match (gate.min_tests, reading.tests) {
         (MinTests::AtLeast(_), None) => {
-            inconclusive("a number of tests is required, but none were counted", reading)
+            inconclusive("a minimum number of tests is required, but none were counted", reading)
         }
         (MinTests::AtLeast(least), Some(counted)) if counted.run < least => {
             let verb = if least == 1 { "is" } else { "are" };
@@ -109,8 +112,8 @@ fn failed(gate: &Gate, code: i32, mut reading: Reading, tail: &str) -> Judged {
     if is_pytest(gate) && !has_run {
         let why = match code {
             2 => Some("pytest was interrupted"),
-            3 => Some("pytest broke"),
-            4 => Some("pytest was called in a way that it does not understand"),
+            3 => Some("pytest had an internal error"),
+            4 => Some("pytest was called with invalid arguments"),
             5 => return inconclusive("pytest collected no tests", reading),
             _ => None,
         };
@@ -175,7 +178,7 @@ fn said(what: &str, tail: &str) -> String {
         .collect();
     last.reverse();
     if last.is_empty() {
-        return format!("{what}, and it said nothing");
+        return format!("{what}, no output");
     }
     words::line(&format!("{what}: {}", last.join(" / ")), super::LONGEST_MESSAGE)
 }
@@ -288,7 +291,7 @@ fn name(signal: i32) -> Option<&'static str> {
         6 => "SIGABRT",
         7 => "SIGBUS",
         8 => "SIGFPE",
-        9 => "SIGKILL, often for want of memory",
+        9 => "SIGKILL, often because memory ran out",
         11 => "SIGSEGV",
         13 => "SIGPIPE",
         15 => "SIGTERM",

@@ -42,7 +42,7 @@ const LONGEST_MESSAGE: usize = 1_000;
 const LONGEST_RULE: usize = 200;
 const LONGEST_DOUBT: usize = 160;
 /// Beside an exit code that tells of a failure this is nothing to doubt.
-const BROKEN_OFF: &str = "tests began, but no result was told";
+const BROKEN_OFF: &str = "tests started, but no result was reported";
 /// Beyond so many the same finding may be counted twice.
 const MOST_SEEN: usize = 50_000;
 /// What is longer than this is data, and nothing in it is worth a look.

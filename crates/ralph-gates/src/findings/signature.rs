@@ -1,6 +1,6 @@
 //! What makes two findings the same one, at another time and on another line.
 
-use ralph_core::record::Mark;
+use ralph_core::mark::Mark;
 use ralph_core::requirement::Finding;
 
 /// The file, the rule and the message, without what changes from run to run: line and column, other numbers,

@@ -421,7 +421,7 @@ mod tests {
         ("error: no tests to run", "-; no tests were found"),
         ("collected 0 items", "-; no tests were found"),
         ("collected 0 items / 1 error", "-; no doubt"),
-        ("collected 3 items", "-; tests began, but no result was told"),
+        ("collected 3 items", "-; tests started, but no result was reported"),
         ("no test suites found", "-; no tests were found"),
         ("all fine", "-; no doubt"),
     ];

@@ -1,4 +1,5 @@
-//! One gate, from its command to its report.
+//! Executes one gate: runs its command, reads its output and report, and judges the result. A failure of tests is
+//! confirmed by a second execution.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,16 +17,16 @@ use ralph_sys::env;
 use ralph_sys::fs::{self, FileError};
 use ralph_sys::proc::job::{self, Finished, Job, Keep};
 
-/// Between asking a gate to end and making it.
+/// Between asking a gate to terminate and killing it.
 const GRACE: Duration = Duration::from_secs(2);
 const LARGEST_REPORT: usize = 64 * 1024 * 1024;
-/// The end of the output, for what only its last lines tell.
+/// Size of the end of the output that is kept for error messages.
 const TAIL: usize = 16 * 1024;
-/// What `{report}` in an argument stands for.
+/// Placeholder in arguments for the path of the report.
 const REPORT: &str = "{report}";
 const SHELL: &str = "/bin/sh";
 
-/// A failure of tests is believed when it is seen twice on the same tree.
+/// Runs a gate. A failure of tests counts only if it occurs twice on the same tree.
 pub(super) fn settled(
     course: &Course<'_>,
     gate: &Gate,
@@ -43,7 +44,7 @@ pub(super) fn settled(
     let second = measured(course, gate, &log(1));
     let took_ms = first.took_ms.saturating_add(second.took_ms);
     match second.outcome {
-        // What failed the first time is kept: somebody will want to know what flakes.
+        // The first findings are kept, because they show which tests are flaky.
         Outcome::Passed => GateReport {
             outcome: Outcome::Passed,
             exit: second.exit,
@@ -61,9 +62,9 @@ fn measured(course: &Course<'_>, gate: &Gate, log: &Path) -> GateReport {
     let directory = course.place.home.scratch(clock::nonce());
     let places = Places { log, report: &directory.join("report") };
     let run = fs::create_dir(&directory).map(|()| run(course, gate, &places));
-    let told = run.and_then(|finished| Ok((read(course, gate, &places, &finished)?, finished)));
+    let result = run.and_then(|finished| Ok((read(course, gate, &places, &finished)?, finished)));
     drop(fs::remove_made_dir(&directory));
-    match told {
+    match result {
         Ok((Judged { outcome, reading }, finished)) => GateReport {
             name: gate.name.clone(),
             outcome,
@@ -87,7 +88,7 @@ fn measured(course: &Course<'_>, gate: &Gate, log: &Path) -> GateReport {
     }
 }
 
-/// Tools that work in parallel tell what they found in another order every time.
+/// Sorts findings, because tools that work in parallel report them in a different order each time.
 fn sorted(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort_by(|one, other| {
         let place = |finding: &Finding| {
@@ -104,7 +105,7 @@ fn sorted(mut findings: Vec<Finding>) -> Vec<Finding> {
 
 struct Places<'a> {
     log: &'a Path,
-    /// In a directory that was made for this run and that nobody was told about.
+    /// In a new directory for this execution only, so that no earlier report can be there.
     report: &'a Path,
 }
 
@@ -127,7 +128,7 @@ fn run(course: &Course<'_>, gate: &Gate, places: &Places<'_>) -> Finished {
     })
 }
 
-/// A shell only where the person wrote one, and nothing of ours is put into its line.
+/// Uses a shell only if the policy has a shell command, and inserts nothing into its line.
 fn argv(command: &Command, report: &Path) -> Vec<OsString> {
     match command {
         Command::Shell(line) => vec![SHELL.into(), "-c".into(), line.into()],

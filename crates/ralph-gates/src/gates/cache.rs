@@ -1,7 +1,8 @@
-//! Results by content key. An entry and the lock on it are one file, and empty means that nobody knows yet: so two
-//! that need the same result run it once, and a crash leaves a miss.
+//! Cache of gate results by key. An entry and the lock on it are one file, and an empty file means that there is no result
+//! yet. Thus two processes that need the same result run the gate once, and a crash leaves a cache miss.
 //!
-//! Entries are sealed with a key of ours. Whoever can read that key can forge one; whoever just writes a file cannot.
+//! Entries are sealed with a secret key in ralph's home. Forging one requires reading that key; writing the file is not
+//! enough.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,9 +18,9 @@ use ralph_sys::fs::{self, Durability, FileError};
 const LARGEST_ENTRY: usize = 4 * 1024 * 1024;
 const SEAL_DIGITS: usize = 64;
 const KEY_BYTES: usize = 32;
-/// Results that nobody asked for in so long are tidied away.
+/// Older results are removed.
 const KEPT: Duration = Duration::from_hours(30 * 24);
-/// How many of the 256 directories are tidied at a time.
+/// How many of the 256 directories are cleaned up at a time.
 const TIDIED: u64 = 8;
 const MOST_IN_DIRECTORY: usize = 100_000;
 
@@ -30,26 +31,26 @@ pub struct Cache {
     secret: [u8; KEY_BYTES],
 }
 
-/// What is known about a key.
+/// The state of a cache entry.
 #[derive(Debug)]
 pub enum Known {
     Result(Box<GateReport>),
-    /// Somebody is finding out.
+    /// Another process is running the gate.
     Running,
     Nothing,
 }
 
-/// What a gate that is about to run finds.
+/// The result of claiming an entry before running a gate.
 #[derive(Debug)]
 pub enum Taken {
     Result(Box<GateReport>),
-    /// Nobody knows, and nobody else finds out while this is held.
+    /// There is no result, and no other process can claim the entry while this is held.
     Ours(Claim),
-    /// Still held by another when patience ran out.
+    /// Another process still holds the entry, and the caller does not want to wait any longer.
     Busy,
 }
 
-/// The right and the duty to fill an entry. Dropped, it stays empty.
+/// An exclusive claim to fill an entry. If it is dropped, the entry stays empty.
 #[derive(Debug)]
 pub struct Claim {
     slot: Slot,
@@ -74,7 +75,7 @@ impl Cache {
         self.root.join(&name[..2]).join(name)
     }
 
-    /// Where the output of a gate goes; a second attempt is the one that confirms a failure.
+    /// The log file of a gate. The second attempt, which confirms a failure, has its own.
     pub fn log(&self, gate: &Gate, key: &Key, attempt: u32) -> PathBuf {
         let again = if attempt == 0 { "" } else { "-again" };
         self.logs.join(format!("{}-{}{again}.log", gate.name, &key.hex()[..12]))
@@ -90,7 +91,8 @@ impl Cache {
         })
     }
 
-    /// What could not be told is no answer to keep: a gate that is about to run runs.
+    /// Returns a passed or failed result, or claims the entry to run the gate. An unknown result is not reused: the gate is
+    /// run again. While another process holds the entry, waits as long as `patient` returns `true`.
     pub fn take(&self, key: &Key, patient: &dyn Fn() -> bool) -> Result<Taken, FileError> {
         let path = self.path(key);
         if let Some(parent) = path.parent() {
@@ -109,13 +111,13 @@ impl Cache {
         }
     }
 
-    /// Takes the claim whatever is known already.
+    /// Claims the entry even if it has a result.
     pub fn take_anew(&self, key: &Key, patient: &dyn Fn() -> bool) -> Result<Taken, FileError> {
         self.forget(key, patient)?;
         self.take(key, patient)
     }
 
-    /// A result that told nothing is reported once and then asked for again.
+    /// Clears the entry. An unknown result is reported once, then the gate is run again.
     pub fn forget(&self, key: &Key, patient: &dyn Fn() -> bool) -> Result<(), FileError> {
         let path = self.path(key);
         if !fs::exists(&path) {
@@ -127,7 +129,7 @@ impl Cache {
         }
     }
 
-    /// Something else that is known by content and that nobody may make up.
+    /// Reads other data that is cached by content and has to be protected against forgery.
     pub fn note(&self, key: &Key) -> Option<Vec<u8>> {
         match slot::peek(&self.path(key), LARGEST_ENTRY).ok()? {
             Peeked::Held => None,
@@ -150,7 +152,7 @@ impl Cache {
         Sealer { secret: self.secret, key: *key }
     }
 
-    /// Removes what is old, a few directories at a time. What somebody holds is not old.
+    /// Removes old entries and logs, a few directories at a time. Entries that a process holds are kept.
     pub fn tidy(&self) {
         let now = clock::now_ms();
         let kept_ms = u64::try_from(KEPT.as_millis()).unwrap_or(u64::MAX);
@@ -215,7 +217,7 @@ impl Sealer {
     }
 }
 
-/// Made once, for this user only.
+/// Reads the secret key, or creates it, readable by this user only.
 fn secret(home: &Home) -> Result<[u8; KEY_BYTES], FileError> {
     let path = home.key();
     if let Some(bytes) = fs::read_opt(&path, KEY_BYTES)?
@@ -225,10 +227,10 @@ fn secret(home: &Home) -> Result<[u8; KEY_BYTES], FileError> {
     }
     fs::create_dir(home.root())?;
     let Some(secret) = clock::random_key() else {
-        return Err(FileError::refused(&path, "the system gives no random numbers"));
+        return Err(FileError::refused(&path, "the system provides no random numbers"));
     };
     fs::replace(&path, &secret, Durability::Cached)?;
-    // Two that made one at once both use the one that stayed.
+    // If two processes create a key at the same time, both use the one that was written last.
     let bytes = fs::read(&path, KEY_BYTES)?;
     bytes.try_into().map_err(|_| FileError::refused(&path, "it is not 32 bytes long"))
 }
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_found_out_once_and_known_to_all() {
+    fn a_result_is_computed_once_and_shared() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path().join("home"));
         let cache = Cache::open(&home).unwrap();
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_that_could_not_be_told_is_run_again() {
+    fn a_gate_with_an_unknown_result_is_run_again() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::open(&Home::new(dir.path().join("home"))).unwrap();
         let key = Key([1; 32]);
@@ -287,9 +289,9 @@ mod tests {
         assert_eq!(known(&cache, &key), "nothing");
     }
 
-    /// R-S4c: a verdict that somebody else wrote is no verdict.
+    /// R-S4c: a result that ralph did not write is not used.
     #[test]
-    fn an_entry_that_was_written_moved_or_cut_by_hand_is_a_miss() {
+    fn a_forged_moved_or_truncated_entry_is_a_miss() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path().join("home"));
         let cache = Cache::open(&home).unwrap();

@@ -1,4 +1,4 @@
-//! What one gate's answer depends on, for people who wonder.
+//! Explains what a gate's result depends on, and whether it is cached. Used by `ralph gate explain`.
 
 use super::cache::{Cache, Known};
 use super::key::{self, Key};
@@ -19,10 +19,10 @@ pub enum ExplainError {
 #[derive(Debug)]
 pub struct Explained {
     pub key: Key,
-    /// How many files it reads.
+    /// Number of files that the gate reads.
     pub files: usize,
     pub tools: Vec<String>,
-    /// Names, not values.
+    /// Names of the gate's environment variables, without values.
     pub environment: Vec<String>,
     pub known: Known,
 }

@@ -1,4 +1,4 @@
-//! How long each gate took when it last ran, for the order they run in and for people who wait.
+//! How long each gate took when it last ran. It determines the order of gates and is shown while they run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ const MOST_GATES: usize = 1000;
 pub struct History(BTreeMap<String, u64>);
 
 impl History {
-    /// What cannot be read is forgotten: it only tells how long things may take.
+    /// An unreadable file gives an empty history, which only makes estimates worse.
     pub fn read(home: &Home, project: &Path) -> Self {
         let bytes = fs::read_opt(&home.history(project), LARGEST).ok().flatten();
         Self(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
@@ -24,7 +24,7 @@ impl History {
         self.0.get(gate).copied()
     }
 
-    /// Two that write at once lose one's numbers, and nothing else.
+    /// Of two concurrent writers, one loses its numbers, which is harmless.
     pub fn write(home: &Home, project: &Path, took: impl IntoIterator<Item = (String, u64)>) {
         let mut history = Self::read(home, project);
         history.0.extend(took);
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_gate_took_is_remembered_for_its_project() {
+    fn durations_are_recorded_by_project() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path().to_path_buf());
         let (one, other) = (Path::new("/one"), Path::new("/other"));

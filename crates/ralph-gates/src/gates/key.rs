@@ -1,4 +1,5 @@
-//! What a gate's result depends on, as one key. Whatever is not in it must not matter.
+//! The cache key of a gate's result: a hash of everything that the result depends on. A dependency that is missing here
+//! would make ralph use stale results.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +12,7 @@ use super::tools;
 use crate::environment;
 use ralph_git::tree::{self, Entry, Listing};
 
-/// Grows when a result of an older ralph must not count any more.
+/// Incremented when results of older versions must no longer be used.
 const FORMAT: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +24,14 @@ impl Key {
     }
 }
 
-/// Where and with what a gate would run.
+/// What a key depends on besides the gate itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    /// Where the policy is; gates run here or below.
+    /// The directory of the policy. Gates run here or below.
     pub project: &'a Path,
-    /// All that the gate will find in its environment.
+    /// The gate's complete environment.
     pub environment: &'a [(OsString, OsString)],
-    /// The content of what it reads.
+    /// Fingerprint of the files that the gate reads.
     pub content: [u8; 32],
 }
 
@@ -41,7 +42,7 @@ pub fn of(gate: &Gate, setting: &Setting<'_>) -> Key {
         hasher.update(bytes);
     };
     field(&FORMAT.to_le_bytes());
-    // Everything about the gate: a changed timeout may turn one answer into another.
+    // The whole gate: even another timeout may change the result.
     field(&serde_json::to_vec(gate).unwrap_or_default());
     field(setting.project.as_os_str().as_bytes());
     for (name, value) in environment::decisive(setting.environment) {
@@ -55,7 +56,7 @@ pub fn of(gate: &Gate, setting: &Setting<'_>) -> Key {
     Key(hasher.finalize().into())
 }
 
-/// The content of what the gate reads.
+/// The fingerprint of the files that the gate reads.
 pub fn content(gate: &Gate, project: &Path, listing: &Listing) -> [u8; 32] {
     if gate.paths.is_empty() {
         return listing.identity();
@@ -63,7 +64,7 @@ pub fn content(gate: &Gate, project: &Path, listing: &Listing) -> [u8; 32] {
     tree::identity(selected(&gate.paths, project, listing))
 }
 
-/// The entries that some globs, which are relative to the project, match.
+/// The entries that match the globs, which are relative to the project.
 pub fn selected<'a>(
     globs: &[String],
     project: &Path,
@@ -77,8 +78,7 @@ pub fn selected<'a>(
     })
 }
 
-/// `*` stays within a directory and `**` does not. A glob that is none matches nothing; the policy's reader refuses it
-/// long before.
+/// `*` does not cross directories, `**` does. An invalid glob matches nothing; the policy's parser rejects it earlier.
 pub fn globs_of(globs: &[String]) -> GlobSet {
     let mut set = GlobSetBuilder::new();
     for glob in globs {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_changes_with_whatever_could_change_the_answer() {
+    fn the_key_changes_with_everything_that_can_change_the_result() {
         let project = Path::new("/repo/web");
         let environment = [(OsString::from("PATH"), OsString::from("/nowhere"))];
         let setting = Setting { project, environment: &environment, content: [1; 32] };
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_gate_reads_is_what_its_globs_match_below_the_project() {
+    fn a_gate_depends_on_the_files_that_its_globs_match() {
         let project = Path::new("/repo/web");
         let files = [("README.md", 1), ("web/a.ts", 2), ("web/b/c.ts", 3), ("web/d.css", 4)];
         let of = |globs: &[&str], files: &[(&str, u8)]| {

@@ -1,7 +1,7 @@
-//! Runs gates: by stage, in parallel, each result once per content of what it depends on.
+//! Runs gates by stage and in parallel, and caches each result by the content it depends on.
 //!
-//! Infallible on purpose: a gate that cannot be run has a result too, and it is `unknown`. Who asks decides what
-//! that means.
+//! Running gates never fails: a gate that cannot be run has the result `unknown`, and the caller decides what that
+//! means.
 
 mod attempt;
 pub mod cache;
@@ -30,22 +30,22 @@ use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::Cancel;
 
-/// Where gates run, on what, and what they see.
+/// The directory, content and environment that gates run with.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     pub home: &'a Home,
     pub env: &'a Env,
-    /// Where the policy is; gates run here or below.
+    /// The directory of the policy. Gates run here or below.
     pub project: &'a Path,
     pub content: Content<'a>,
     pub environment: &'a Environment,
-    /// The `PATH` that a person saw when approving; ours without one.
+    /// The `PATH` from when the user approved the policy; `None` for ralph's own.
     pub path: Option<&'a OsStr>,
-    /// By when the files have to be listed.
+    /// Deadline for listing the files.
     pub deadline: Deadline,
 }
 
-/// Which gates, and how.
+/// Which gates to run, and how.
 #[derive(Clone, Copy)]
 pub struct Course<'a> {
     pub place: Place<'a>,
@@ -53,36 +53,37 @@ pub struct Course<'a> {
     pub order: Order,
     pub reuse: Reuse,
     pub cancel: &'a Cancel,
-    /// Whether a result lets the next stage begin.
+    /// Whether the next stage may start after this result.
     pub accepts: &'a (dyn Fn(&Ran) -> bool + Sync),
+    /// Called when a gate starts or ends.
     pub watch: &'a (dyn Fn(Seen<'_>) + Sync),
 }
 
-/// What the gates are about to look at.
+/// The files that gates run on.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
-    /// The work tree that the project is in, as it is then. Absolute directories in it may not count.
+    /// The work tree that contains the project, in its current state, without the absolute directories in `exclude`.
     Tree { exclude: &'a [PathBuf] },
-    /// A checkout that nobody works in, known by what it was made from.
+    /// A checkout in which nothing else runs, with the fingerprint of its content.
     Checkout([u8; 32]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// A stage starts when the one before it has passed.
+    /// A stage starts when the previous one has passed.
     Staged,
-    /// Every gate, whatever the others say.
+    /// All gates run, whatever the results of the others.
     All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// What is known for this content is not found out again.
+    /// Cached results for this content are used.
     Known,
     Nothing,
 }
 
-/// What happens while gates run.
+/// Reported while gates run.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
     Started(&'a Gate),
@@ -106,11 +107,11 @@ pub enum Source {
 
 impl std::fmt::Debug for Course<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Course").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("GateRunRequest").field("context", &self.place).finish_non_exhaustive()
     }
 }
 
-/// The results in the order of the gates.
+/// Runs gates and returns the results in the order of the gates.
 pub fn run(course: &Course<'_>) -> Vec<Ran> {
     let (cache, view) = match (Cache::open(course.place.home), View::of(&course.place)) {
         (Ok(cache), Ok(view)) => (cache, view),
@@ -130,7 +131,7 @@ pub fn run(course: &Course<'_>) -> Vec<Ran> {
             (course.watch)(Seen::Ended(&ran[at]));
         }
     }
-    // What could not be run says nothing about how long it takes.
+    // A gate that could not be run has no meaningful duration.
     let fresh = ran.iter().filter(|ran| {
         ran.source == Source::Fresh && !matches!(ran.report.outcome, Outcome::Unknown(_))
     });
@@ -142,14 +143,14 @@ pub fn run(course: &Course<'_>) -> Vec<Ran> {
     ran
 }
 
-/// What every gate of one round is looked up with.
+/// The cache and the content that results are looked up with.
 #[derive(Clone, Copy)]
 struct Bench<'a> {
     cache: &'a Cache,
     view: &'a View<'a>,
 }
 
-/// The content at one moment.
+/// The content at one point in time.
 #[derive(Debug)]
 pub enum View<'a> {
     Tree(Cow<'a, Listing>),
@@ -188,7 +189,8 @@ impl Place<'_> {
     }
 }
 
-/// A result counts for the tree it was measured on. Gates whose files changed while they ran are run once more.
+/// Finds the gates whose files changed while they ran. A result counts only for the tree it was measured on, so they are
+/// run again.
 fn moved(course: &Course<'_>, ran: &[Ran]) -> Option<(View<'static>, Vec<usize>)> {
     if course.cancel.is_wished() || ran.iter().all(|ran| ran.source != Source::Fresh) {
         return None;
@@ -202,7 +204,7 @@ fn moved(course: &Course<'_>, ran: &[Ran]) -> Option<(View<'static>, Vec<usize>)
 }
 
 fn unsteady(course: &Course<'_>, bench: &Bench<'_>, ran: &Ran) -> Ran {
-    let why = "files that it reads changed while it ran, twice; ignore what it writes, or name what it reads in `paths`";
+    let why = "files it reads changed twice while it ran; ignore the files it writes, or list the files it reads in `paths`";
     let unknown = Unknown::Inconclusive(why.to_string());
     let report = GateReport {
         log: ran.report.log.clone(),
@@ -247,7 +249,7 @@ fn measured(
     (gate, claim): (&Gate, Claim),
 ) -> GateReport {
     let report = attempt::settled(course, gate, |attempt| bench.cache.log(gate, key, attempt));
-    // A result that a cancel cut short says nothing about the tree.
+    // A cancelled gate has no meaningful result.
     if !course.cancel.is_wished() {
         drop(claim.settle(&report));
     }

@@ -1,4 +1,4 @@
-//! In which order, and how many at once.
+//! Decides in which order gates run, and how many at once.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -43,8 +43,8 @@ pub(super) fn all(course: &Course<'_>, bench: &Bench<'_>) -> Vec<Ran> {
     results.into_iter().map(|(_, ran)| ran).collect()
 }
 
-/// Gates that take about as long keep the order of the policy, whatever a busy machine did to one of them the last
-/// time. What never ran may take any time, so it comes last.
+/// Sorts gates by the magnitude of their last duration. Gates of similar duration keep the policy's order, so that one
+/// slow run on a busy machine does not reorder them. Gates that never ran come last.
 fn quick_first<'a>(
     mut members: Vec<(usize, &'a Gate)>,
     history: &History,
@@ -54,15 +54,15 @@ fn quick_first<'a>(
     members
 }
 
-/// Which end of the queue somebody takes from.
+/// The end of the queue that a worker takes gates from.
 #[derive(Clone, Copy)]
 enum End {
     Quickest,
     Longest,
 }
 
-/// Quick ones first, so that a failure that takes a second to see is not waited for. With a second core, that one
-/// takes the long ones meanwhile, lest the longest begin when all others are done.
+/// Runs gates in parallel, quick ones first, so that a quick failure shows early. With more than one core, one worker
+/// starts with the longest gates, so that the longest does not start last.
 fn at_once(
     course: &Course<'_>,
     bench: &Bench<'_>,
@@ -115,7 +115,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn what_was_quick_last_time_runs_first() {
+    fn the_quickest_gates_run_first() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path().to_path_buf());
         let took = [("tests", 9000), ("types", 50), ("lint", 300), ("style", 290)];

@@ -1,4 +1,5 @@
-//! Which programs a gate really runs. A result is only as good as the program that gave it.
+//! Finds the programs that a gate runs, so that a result is not used for another version of a tool, and a replaced tool
+//! is detected.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,10 +10,10 @@ use ralph_core::record::Tool;
 
 use ralph_sys::fs::{self, Kind};
 
-/// A program up to this size is known by its content, a larger one by what the file system says of it.
+/// Programs up to this size are identified by content, larger ones by their metadata.
 const SMALL: usize = 4 * 1024 * 1024;
 
-/// Programs that only find and start another one, and after how many words its name comes.
+/// Launchers, which only find and start another program, and the directories they find it in.
 const STARTERS: [(&[&str], &[&str]); 8] = [
     (&["npx"], &["node_modules/.bin"]),
     (&["bunx"], &["node_modules/.bin"]),
@@ -24,7 +25,7 @@ const STARTERS: [(&[&str], &[&str]); 8] = [
     (&["poetry", "run"], &[".venv/bin"]),
 ];
 
-/// What package managers write when they change what is installed.
+/// Files that package managers write whenever they change installed packages.
 const INSTALLED: [&str; 4] = [
     "node_modules/.package-lock.json",
     "node_modules/.modules.yaml",
@@ -32,7 +33,7 @@ const INSTALLED: [&str; 4] = [
     ".venv/pyvenv.cfg",
 ];
 
-/// Everything that tells one set of tools from another, for the cache key.
+/// Strings that identify the tools of a gate, for the cache key.
 pub fn of(gate: &Gate, project: &Path, path: &OsStr) -> Vec<OsString> {
     let directory = project.join(&gate.cwd);
     let mut marks: Vec<OsString> = programs(gate, &directory, path)
@@ -53,7 +54,7 @@ pub fn of(gate: &Gate, project: &Path, path: &OsStr) -> Vec<OsString> {
     marks
 }
 
-/// The tools of a gate as they are sealed into a run.
+/// The tools of a gate, as recorded in a sealed run.
 pub fn sealed(gate: &Gate, project: &Path, path: &OsStr) -> Vec<Tool> {
     programs(gate, &project.join(&gate.cwd), path)
         .into_iter()
@@ -65,7 +66,7 @@ pub fn sealed(gate: &Gate, project: &Path, path: &OsStr) -> Vec<Tool> {
         .collect()
 }
 
-/// The file that would be run, by the rules of `execvp`.
+/// The file that would be run, by the rules of `execvp`. `path` is the value of `PATH`.
 pub fn find(program: &OsStr, directory: &Path, path: &OsStr) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         let file = directory.join(program);
@@ -83,7 +84,7 @@ fn is_program(file: &Path) -> bool {
 fn programs(gate: &Gate, directory: &Path, path: &OsStr) -> Vec<PathBuf> {
     let words: Vec<&str> = match &gate.command {
         Command::Argv(words) => words.iter().map(String::as_str).collect(),
-        // What a line does only a shell can say; its first word is what a stub would replace.
+        // Only a shell can parse the line. Its first word is the program that a stub would replace.
         Command::Shell(line) => line.split_whitespace().collect(),
     };
     let Some(first) = words.first() else { return Vec::new() };
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_starter_is_known_by_what_it_starts() {
+    fn a_launcher_is_identified_by_the_program_it_starts() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         program(&root.join("bin/npx"), "#!/bin/sh\n");
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_not_there_is_none() {
+    fn a_missing_tool_is_not_found() {
         let nowhere = OsStr::new("/nowhere");
         assert_eq!(find(OsStr::new("tool"), Path::new("/"), nowhere), None);
         assert_eq!(sealed(&gate("check", &["tool"]), Path::new("/"), nowhere), Vec::new());

@@ -1,7 +1,8 @@
-//! A checkpoint as a work tree of its own, for verifying where nobody works.
+//! Checks out a checkpoint into a separate directory, in which it is verified while the agent's work tree stays untouched.
 //!
-//! What git needs to keep it is in the shadow, out of reach of what runs in the checkout. The `.git` in there is made
-//! anew each time, for programs that ask git: one commit, no history, no way to the user's refs.
+//! Git's bookkeeping for the checkout is in the shadow, where programs that run in the checkout cannot change it. The
+//! checkout's own `.git` is recreated each time, for programs that call git: it has one commit, no history and no
+//! access to the user's refs.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -19,35 +20,35 @@ use crate::tree::ObjectId;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability, Inside, Kind, Lock};
 
-/// What is in the checkout, as far as we know.
+/// Index of the files that ralph wrote to the checkout.
 const INDEX: &str = "checkout.index";
 const LARGEST_INDEX: usize = 1024 * 1024 * 1024;
 
-/// What is to be verified.
+/// What to check out.
 pub struct Verification<'a> {
     pub candidate: &'a Checkpoint,
-    /// Where protected files are taken from; those it does not have are left out.
+    /// The source of protected files. A protected file that it does not have is left out.
     pub base: &'a Checkpoint,
     pub is_protected: &'a dyn Fn(&OsStr) -> bool,
-    /// Directories and files of the project that the checkout gets a link to, unless it has them: `node_modules`.
+    /// Directories and files of the project to link into the checkout unless it has them, such as `node_modules`.
     pub links: &'a [PathBuf],
     pub leftovers: Leftovers,
 }
 
-/// What becomes of files that git does not show and an earlier verification left, such as a build's cache.
+/// How to treat ignored files that an earlier verification left behind, such as a build cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
-    /// They stay: fast, and as trustworthy as what ran there.
+    /// Keeping them is fast, but they are only as trustworthy as the commands that created them.
     Keep,
     Remove,
 }
 
-/// Nobody else verifies there until it is dropped.
+/// A checkout. It stays locked against other verifications until it is dropped.
 #[derive(Debug)]
 pub struct Checkout {
     pub dir: PathBuf,
     pub tree: ObjectId,
-    /// Protected files that are not as the candidate has them; `before` is the candidate's.
+    /// Protected files that differ from the candidate; `before` is the candidate's version.
     pub restored: Vec<Changed>,
     _lock: Lock,
 }
@@ -55,7 +56,7 @@ pub struct Checkout {
 impl fmt::Debug for Verification<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { candidate, base, links, leftovers, is_protected: _ } = self;
-        f.debug_struct("Verification")
+        f.debug_struct("CheckoutRequest")
             .field("candidate", candidate)
             .field("base", base)
             .field("links", links)
@@ -102,7 +103,7 @@ impl Repository {
         call.on_index(index).in_work_tree(&self.checkout)
     }
 
-    /// The candidate's tree with some paths as they are after those changes.
+    /// The candidate's tree after applying `changes`.
     fn mixed(
         &self,
         candidate: &Checkpoint,
@@ -129,18 +130,18 @@ impl Repository {
         let feed = Call::new(At::ShadowOnly, ["update-index", "-z", "--index-info"]);
         self.git(&feed.on_index(&index).reading(&input), deadline)?;
         let write = Call::new(At::ShadowOnly, ["write-tree", "--missing-ok"]).on_index(&index);
-        let told = self.git(&write, deadline)?;
+        let output = self.git(&write, deadline)?;
         fs::remove_file(&index)?;
-        self.format.parse(told.trim_ascii_end()).ok_or_else(|| odd("write-tree"))
+        self.format.parse(output.trim_ascii_end()).ok_or_else(|| odd("write-tree"))
     }
 
-    /// Removes what is neither in the tree nor ignored by it.
+    /// Removes files that are neither in the tree nor ignored.
     fn remove_strays(&self, index: &Path, deadline: &Deadline) -> Result<(), CheckpointError> {
         let arguments = ["ls-files", "-z", "--others", "--exclude-standard"];
         let listed = self.git(&self.in_checkout(index, &arguments), deadline)?;
         let inside = Inside::open(&self.checkout)?;
         for path in listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
-            // A repository that something made in there is one entry.
+            // A nested repository is listed as one entry with a trailing slash.
             match path.strip_suffix(b"/") {
                 Some(path) if fs::is_plain(OsStr::from_bytes(path)) => {
                     fs::remove_made_dir(&self.checkout.join(OsStr::from_bytes(path)))?;
@@ -152,7 +153,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Files that only their filter can write.
+    /// Writes the files that are stored filtered, through their filter.
     fn smudge(
         &self,
         what: &Verification<'_>,
@@ -248,7 +249,7 @@ impl Repository {
         if filtered.is_empty() {
             return Ok(());
         }
-        // To git these files are what its filter made of them.
+        // The index has the filtered content of these files; without this they would look modified.
         let mut input = Vec::new();
         for path in filtered {
             input.extend(path.clone().into_vec());
@@ -261,7 +262,7 @@ impl Repository {
     }
 }
 
-/// A path as a pattern that matches nothing else.
+/// Escapes a path for use as an ignore pattern.
 fn escaped(path: &[u8]) -> Vec<u8> {
     let special = |byte: &u8| b"*?[]\\ !#".contains(byte);
     path.iter().flat_map(|byte| special(byte).then_some(b'\\').into_iter().chain([*byte])).collect()

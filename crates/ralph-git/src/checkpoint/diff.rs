@@ -1,4 +1,4 @@
-//! What lies between two checkpoints.
+//! Differences between two checkpoints: by path, by number of lines, and as a patch.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -9,7 +9,7 @@ use crate::tree::{Mode, ObjectId};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 
-/// One path that is not the same in both.
+/// A path that differs between two checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     pub path: OsString,
@@ -22,9 +22,9 @@ pub struct Changed {
 pub enum Status {
     Added,
     Deleted,
-    /// Its content, or who may execute it.
+    /// The content or the executable bit changed.
     Modified,
-    /// A file became a link or a repository, or the other way round.
+    /// A file became a link or a repository, or vice versa.
     TypeChanged,
 }
 
@@ -34,7 +34,7 @@ pub struct Side {
     pub id: ObjectId,
 }
 
-/// How many lines of a file came and went; unknown for what is not text.
+/// Added and removed lines of a file; `None` if the file is not text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lines {
     pub path: OsString,
@@ -42,7 +42,7 @@ pub struct Lines {
     pub removed: Option<u64>,
 }
 
-/// A difference as people read it. Foreign bytes: clean them before a terminal sees them.
+/// A patch for display. Its bytes are untrusted: clean them before printing them to a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch {
     pub bytes: Vec<u8>,
@@ -56,8 +56,8 @@ impl Repository {
         after: &Checkpoint,
         deadline: &Deadline,
     ) -> Result<Vec<Changed>, CheckpointError> {
-        let told = self.compare((before, after), &["--raw", "--no-abbrev", "-z"], deadline)?;
-        let mut fields = told.split(|byte| *byte == 0).filter(|field| !field.is_empty());
+        let output = self.compare((before, after), &["--raw", "--no-abbrev", "-z"], deadline)?;
+        let mut fields = output.split(|byte| *byte == 0).filter(|field| !field.is_empty());
         let mut found = Vec::new();
         while let Some(meta) = fields.next() {
             let changed = fields.next().and_then(|path| self.changed(meta, path));
@@ -70,7 +70,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// `:100644 100755 <id> <id> M`
+    /// Parses `:100644 100755 <id> <id> M`.
     fn changed(&self, meta: &[u8], path: &[u8]) -> Option<Changed> {
         let mut fields = meta.strip_prefix(b":")?.split(|byte| *byte == b' ');
         let (before, after) = (mode_named(fields.next()?), mode_named(fields.next()?));
@@ -93,8 +93,8 @@ impl Repository {
         after: &Checkpoint,
         deadline: &Deadline,
     ) -> Result<Vec<Lines>, CheckpointError> {
-        let told = self.compare((before, after), &["--numstat", "-z"], deadline)?;
-        let records = told.split(|byte| *byte == 0).filter(|record| !record.is_empty());
+        let output = self.compare((before, after), &["--numstat", "-z"], deadline)?;
+        let records = output.split(|byte| *byte == 0).filter(|record| !record.is_empty());
         let number = |field: Option<&[u8]>| std::str::from_utf8(field?).ok()?.parse().ok();
         let parse = |record: &[u8]| {
             let mut fields = record.splitn(3, |byte| *byte == b'\t');
@@ -105,7 +105,7 @@ impl Repository {
         records.map(|record| parse(record).ok_or_else(|| odd("diff-tree"))).collect()
     }
 
-    /// At most `most` bytes of it.
+    /// The patch between two checkpoints, truncated to `most` bytes.
     pub fn patch(
         &self,
         between: (&Checkpoint, &Checkpoint),

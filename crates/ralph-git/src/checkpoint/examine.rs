@@ -1,9 +1,9 @@
-//! Which bytes a listed id stands for, and that they are in the object store.
+//! Finds, for each listed file, the object with its bytes on disk, and stores it if it is missing.
 //!
-//! A listing has git's id of the bytes on disk or, for a file that is unchanged since it was added, the id in the
-//! user's index, which is of the bytes that filters and end-of-line conversions made. Only the first will do. Most
-//! files are the same either way, and what tells the others is cheap: a size that differs from the blob's, or an
-//! attribute that changes bytes and not their number.
+//! A listed id is git's id of the bytes on disk or, for a file that is unchanged since it was added, the id in the
+//! user's index, which is of the bytes after filters and end-of-line conversion. A checkpoint needs the former. For most
+//! files the two are equal. The others are cheap to recognise: their size differs from the blob's, or they have an
+//! attribute that can change bytes without changing the size.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -18,25 +18,25 @@ use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, Durability, FileError, Kind, Stat};
 
 const LARGEST_MEMORY: usize = 256 * 1024 * 1024;
-/// A file changed so recently may change once more without a new time.
+/// A file that changed this recently may change again without a new modification time.
 const SETTLED_NS: u64 = 2_000_000_000;
 
 pub(super) struct Seen<'a> {
     pub listing: &'a Listing,
-    /// What our index has.
+    /// The entries of the shadow's index.
     pub previous: &'a Staged,
     pub memory: Memory,
 }
 
 pub(super) struct Found {
-    /// For each entry the object that has its bytes; `None` for one that is not to be kept.
+    /// The object with the bytes of each entry; `None` for an entry that is not stored.
     pub ids: Vec<Option<ObjectId>>,
     pub filtered: BTreeSet<OsString>,
     pub unsettled: Vec<OsString>,
     pub memory: Memory,
 }
 
-/// Files whose bytes on disk are not those of the listed id.
+/// Cache of the files whose bytes on disk differ from the listed id.
 #[derive(Default)]
 pub(super) struct Memory(HashMap<OsString, Remembered>);
 
@@ -50,9 +50,9 @@ struct Remembered {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
-    /// As it is on disk.
+    /// The object with the bytes on disk.
     Raw(ObjectId),
-    /// As git has it.
+    /// Git's filtered content.
     Filtered,
 }
 
@@ -162,7 +162,8 @@ impl Inquiry<'_> {
                         }
                     }
                 }
-                // A link's bytes are what its id says; a file that is not there may be left out of a sparse checkout.
+                // A link's id is always that of its target. A file that is not on disk may be left out by a sparse
+                // checkout.
                 (Some(_) | None, Some(_)) => self.found.set(at, Some(entry.id)),
                 (Some(_) | None, None) => missing.push(at),
             }
@@ -171,7 +172,7 @@ impl Inquiry<'_> {
         self.without(&missing)
     }
 
-    /// Stores the bytes of files and links as they are.
+    /// Stores the unconverted bytes of files and links.
     fn read(&mut self, reading: &[Reading]) -> Result<(), CheckpointError> {
         if reading.is_empty() {
             return Ok(());
@@ -194,14 +195,14 @@ impl Inquiry<'_> {
             input.push(b'\n');
         }
         let call = Call::new(At::Shadow, ["hash-object", "-w", "--no-filters", "--stdin-paths"]);
-        let told = match self.repository.git(&call.reading(&input), self.deadline) {
+        let output = match self.repository.git(&call.reading(&input), self.deadline) {
             Err(error @ CheckpointError::Git { .. }) => {
                 return Err(unreadable(reading).map_or(error, CheckpointError::File));
             }
-            told => told?,
+            output => output?,
         };
         fs::remove_made_dir(&links)?;
-        let mut ids = told.split(|byte| *byte == b'\n');
+        let mut ids = output.split(|byte| *byte == b'\n');
         for one in reading {
             let id = ids.next().and_then(|hex| self.repository.format.parse(hex));
             let id = id.ok_or_else(|| odd("hash-object"))?;
@@ -222,7 +223,8 @@ impl Inquiry<'_> {
         Ok(())
     }
 
-    /// Neither on disk nor in the store: not checked out and not fetched either, or gone since the listing.
+    /// Handles entries that are neither on disk nor in the store: they were never checked out and fetched, or were
+    /// deleted after the listing.
     fn without(&mut self, missing: &[usize]) -> Result<(), CheckpointError> {
         if missing.is_empty() {
             return Ok(());
@@ -248,7 +250,8 @@ impl Inquiry<'_> {
         Ok(())
     }
 
-    /// Files whose attributes let git change their bytes, beyond ends of lines and keywords, which change the size.
+    /// Files with attributes that let git change their bytes without changing the size. End-of-line conversion and keyword
+    /// expansion always change it.
     fn attributes<'b>(
         &self,
         paths: impl Iterator<Item = &'b OsStr>,
@@ -264,8 +267,8 @@ impl Inquiry<'_> {
         }
         let arguments = ["check-attr", "-z", "--stdin", "filter", "working-tree-encoding"];
         let call = Call::new(At::Project, arguments).reading(&input);
-        let told = self.repository.git(&call, self.deadline)?;
-        let mut fields = told.split(|byte| *byte == 0);
+        let output = self.repository.git(&call, self.deadline)?;
+        let mut fields = output.split(|byte| *byte == 0);
         while let (Some(path), Some(name), Some(value)) =
             (fields.next(), fields.next(), fields.next())
         {
@@ -299,7 +302,7 @@ impl Memory {
         repository.shadow.join("ralph-converted")
     }
 
-    /// What cannot be read is found out again.
+    /// Records that do not parse are skipped and determined again.
     pub(super) fn load(repository: &Repository) -> Self {
         let bytes = fs::read(&Self::path(repository), LARGEST_MEMORY).unwrap_or_default();
         let records = bytes.split(|byte| *byte == 0);

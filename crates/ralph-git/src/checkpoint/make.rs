@@ -1,4 +1,4 @@
-//! From a listing of the work tree to a commit on a ref of its own.
+//! Creates checkpoints: turns a listing of the work tree into a tree and a commit with its own ref.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,14 +13,14 @@ use crate::tree::{Listing, Mode, ObjectId};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs;
 
-/// A commit of ours is a few lines; one that names filtered files has a line for each.
+/// A checkpoint's commit is a few lines long, plus one for each filtered file.
 const LARGEST_COMMIT: usize = 64 * 1024 * 1024;
 
-/// What is to be kept.
+/// The state to checkpoint.
 #[derive(Clone, Debug)]
 pub struct Snapshot<'a> {
     pub listing: &'a Listing,
-    /// Directories the listing leaves out. A restore leaves them alone.
+    /// Directories that the listing leaves out. A restore does not touch them.
     pub excluded: &'a [PathBuf],
     pub why: Why,
 }
@@ -29,19 +29,18 @@ pub struct Snapshot<'a> {
 pub struct Made {
     pub checkpoint: Checkpoint,
     pub fresh: Fresh,
-    /// Paths that changed between the listing and now. The checkpoint has them as they were found, so it is not
-    /// exactly the listing.
+    /// Paths that changed after the listing. The checkpoint has their later content, so it differs from the listing.
     pub unsettled: Vec<OsString>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fresh {
     New,
-    /// Nothing has changed since the last one, which this is.
+    /// Nothing has changed since the last checkpoint, which is returned again.
     Same,
 }
 
-/// What an index holds, by path.
+/// The entries of an index, by path.
 pub(super) type Staged = HashMap<OsString, (Mode, ObjectId)>;
 
 /// A tree in the object store, not yet on a ref.
@@ -51,7 +50,7 @@ pub(super) struct Stored {
     pub unsettled: Vec<OsString>,
 }
 
-/// A checkpoint that has no commit yet.
+/// A commit to write for a checkpoint.
 pub(super) struct Draft<'a> {
     pub at: At,
     pub of: &'a Checkpoint,
@@ -87,7 +86,7 @@ impl Repository {
         Ok(Made { checkpoint, fresh: Fresh::New, unsettled: stored.unsettled })
     }
 
-    /// The present as a checkpoint without a number, for comparing; the next one takes its place.
+    /// Stores the present state as a checkpoint without a number, for comparison. The next call replaces it.
     pub fn present(
         &self,
         snapshot: &Snapshot<'_>,
@@ -101,7 +100,7 @@ impl Repository {
         let draft = Draft { at: At::Shadow, of: &now, parent: None };
         now.commit = self.commit(&draft, &stored.remarks, deadline)?;
         if self.purpose == Purpose::Rehearsal {
-            // Nobody collects what is in a copy.
+            // The shadow is never garbage-collected, so no ref is needed.
             return Ok(now);
         }
         let (name, commit) = (self.now(), self.hex(&now.commit));
@@ -135,8 +134,8 @@ impl Repository {
             ]
             .map(|(name, value)| (name, OsString::from(value).into())),
         );
-        let told = self.git(&call, deadline)?;
-        self.format.parse(told.trim_ascii_end()).ok_or_else(|| odd("commit-tree"))
+        let output = self.git(&call, deadline)?;
+        self.format.parse(output.trim_ascii_end()).ok_or_else(|| odd("commit-tree"))
     }
 
     pub(super) fn remarks(
@@ -150,7 +149,7 @@ impl Repository {
         Ok(message::remarks(&self.git(&call, deadline)?))
     }
 
-    /// Brings our index to what is listed, and makes a tree of it. Whoever calls holds the lock.
+    /// Updates the shadow's index to the listing and writes it as a tree. The caller must hold the lock.
     fn store(
         &self,
         snapshot: &Snapshot<'_>,
@@ -180,7 +179,7 @@ impl Repository {
         }
         let zero = self.format.zero();
         let mut input = Vec::new();
-        // What goes, goes first: a directory may take the place of a file, or the other way round.
+        // Deletions come first, because a directory may replace a file, or a file a directory.
         for path in previous.keys().filter(|path| !wanted.contains_key(path.as_bytes())) {
             input.extend(index_line("0", &zero, path));
         }
@@ -194,15 +193,16 @@ impl Repository {
             let call = Call::new(At::Shadow, ["update-index", "-z", "--index-info"]);
             self.git(&call.reading(&input), deadline)?;
         }
-        // What is not in the store was looked for, and is not checked out.
-        let told = self.git(&Call::new(At::Shadow, ["write-tree", "--missing-ok"]), deadline)?;
-        let tree = self.format.parse(told.trim_ascii_end()).ok_or_else(|| odd("write-tree"))?;
+        // An object that is not in the store is one that a sparse checkout leaves out.
+        let output = self.git(&Call::new(At::Shadow, ["write-tree", "--missing-ok"]), deadline)?;
+        let tree = self.format.parse(output.trim_ascii_end()).ok_or_else(|| odd("write-tree"))?;
         found.memory.save(self)?;
         let remarks = Remarks { filtered: found.filtered, excluded: snapshot.excluded.to_vec() };
         Ok(Stored { tree, remarks, unsettled: found.unsettled })
     }
 
-    /// What our index holds; `None` when it cannot be relied on. Only a ref keeps its objects from being collected.
+    /// The entries of the shadow's index, or `None` if it cannot be used. Without a ref, its objects may have been
+    /// garbage-collected.
     fn previous(&self, deadline: &Deadline) -> Result<Option<Staged>, CheckpointError> {
         let prefix = self.prefix();
         let call = Call::new(At::Refs, ["for-each-ref", "--count=1", "--format=x", &prefix]);
@@ -222,7 +222,7 @@ impl Repository {
         Ok(Some(previous))
     }
 
-    /// `100644 <id> 0<tab><path>`
+    /// Parses `100644 <id> 0<tab><path>`.
     fn staged(&self, record: &[u8]) -> Option<(OsString, Mode, ObjectId)> {
         let tab = memchr::memchr(b'\t', record)?;
         let mut fields = record.get(..tab)?.split(|byte| *byte == b' ');

@@ -1,4 +1,4 @@
-//! Files of a checkpoint on disk, in a place of our own.
+//! Writes files of a checkpoint to a staging directory in the shadow, from where they are copied.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -19,7 +19,7 @@ pub(super) struct Piece {
     pub side: Side,
 }
 
-/// Copies to take files from. Gone when dropped.
+/// Staged copies of a checkpoint's files. Dropping it removes them.
 pub(super) struct Stage {
     raw: PathBuf,
     smudged: PathBuf,
@@ -35,7 +35,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // What stays is removed by the next one.
+        // Whatever cannot be removed is removed before the next use.
         fs::remove_made_dir(&self.raw).ok();
         fs::remove_made_dir(&self.smudged).ok();
     }
@@ -51,7 +51,8 @@ pub(super) fn put_for(mode: Mode) -> Option<Put> {
 }
 
 impl Repository {
-    /// Whoever calls holds the lock. `filtered` are those of the checkpoint `of`.
+    /// Writes the given files to the staging directory. The caller must hold the lock. `filtered` are the filtered files
+    /// of the checkpoint `of`.
     pub(super) fn materialise(
         &self,
         pieces: &[Piece],
@@ -68,7 +69,7 @@ impl Repository {
             pieces.iter().cloned().partition(|piece| filtered.contains(&piece.path));
         self.write_out(&plain, (At::Shadow, &stage.raw), deadline)?;
         if !special.is_empty() {
-            // A filter is found by the attributes that go with the file.
+            // Git finds the filter through the checkpoint's own attribute files.
             let mut needed = self.attribute_files(of, deadline)?;
             needed.extend(special);
             self.write_out(&needed, (At::Project, &stage.smudged), deadline)?;
@@ -107,7 +108,7 @@ impl Repository {
         Ok(pieces)
     }
 
-    /// Everything in a checkpoint.
+    /// All files of a checkpoint.
     pub(super) fn pieces(
         &self,
         of: &Checkpoint,
@@ -120,7 +121,7 @@ impl Repository {
         Ok(records.filter_map(|record| self.in_tree(record)).collect())
     }
 
-    /// `100644 blob <id><tab><path>`
+    /// Parses `100644 blob <id><tab><path>`.
     fn in_tree(&self, record: &[u8]) -> Option<Piece> {
         let tab = memchr::memchr(b'\t', record)?;
         let mut fields = record.get(..tab)?.split(|byte| *byte == b' ');
@@ -130,7 +131,7 @@ impl Repository {
         Some(Piece { path, side: Side { mode, id } })
     }
 
-    /// An index file of ours that is not there yet.
+    /// The path of a new index file in the shadow. An old one is removed.
     pub(super) fn fresh_index(&self, name: &str) -> Result<PathBuf, FileError> {
         let index = self.shadow.join(name);
         unlock(&index)?;

@@ -1,7 +1,7 @@
-//! What a checkpoint's commit says about itself.
+//! The commit message of a checkpoint, written and parsed.
 //!
-//! The subject tells why it was made; then there is one line per file that only git's filters can bring back, and per
-//! directory that was left out. Paths are quoted as git quotes them.
+//! The subject is the reason for the checkpoint. Below it is one line for each file that only git's filters can restore,
+//! and one for each directory that was left out. Paths are quoted as git quotes them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -20,11 +20,11 @@ pub enum Why {
     Start,
     /// The agent is held for this iteration.
     Iteration(u32),
-    /// A person asked.
+    /// The user asked for it.
     Asked,
     /// This checkpoint is about to be restored.
     Restore(u32),
-    /// The subject of a commit that says something else.
+    /// Any other subject.
     Other(String),
 }
 
@@ -57,12 +57,12 @@ impl Why {
     }
 }
 
-/// What is not in the tree.
+/// Files and directories that the checkpoint's tree does not hold as they were on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Remarks {
-    /// Files whose content is what git keeps for a filter, not what was on disk.
+    /// Files stored with git's filtered content instead of the bytes on disk.
     pub filtered: BTreeSet<OsString>,
-    /// Directories that were not looked at.
+    /// Directories that were left out.
     pub excluded: Vec<PathBuf>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn write(why: &Why, remarks: &Remarks) -> Vec<u8> {
     message
 }
 
-/// Reads them back from a commit, whoever made it.
+/// Parses the remarks of any commit, including one that ralph did not create.
 pub(super) fn remarks(commit: &[u8]) -> Remarks {
     let mut remarks = Remarks::default();
     let path =
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn messages_are_parsed_as_written() {
         for why in [Why::Start, Why::Iteration(7), Why::Asked, Why::Restore(0)] {
             assert_eq!(Why::parse(&why.to_string()), why);
         }

@@ -1,13 +1,13 @@
-//! Checkpoints of the work tree: commits on `refs/ralph/<run>/<number>` that no branch knows of.
+//! Checkpoints of the work tree: commits on `refs/ralph/<run>/<number>`, which are on no branch.
 //!
-//! What is in them are the bytes on disk, never what a filter or an end-of-line conversion made of them, so a restore
-//! gives the same bytes back whatever the attributes say by then. The one exception are files that a filter turned
-//! into something of another size and that are unchanged since (LFS, git-crypt): they stay what git has of them, and
-//! the commit's message names them.
+//! A checkpoint holds the bytes on disk, not the result of filters or end-of-line conversion, so a restore writes the
+//! same bytes even if the attributes have changed since. There is one exception: a file that a filter turned into
+//! content of another size, and that is unchanged since (LFS, git-crypt). For it, the checkpoint holds git's filtered
+//! content, and the commit message names the file.
 //!
-//! The user's repository gives the place for objects and refs. Everything else, configuration, attributes and index,
-//! is in a bare repository of our own, so that nothing a project's configuration names is run, and the user's index,
-//! `HEAD`, stash and branches play no part. Where there is no repository, ours keeps the objects and refs too.
+//! Objects and refs are stored in the user's repository. Configuration, attributes and index are in a separate bare
+//! repository, the shadow. Thus no program that the project's configuration names is run, and the user's index, `HEAD`,
+//! stash and branches are not involved. For a project without a repository, the shadow stores objects and refs too.
 
 mod checkout;
 mod diff;
@@ -42,33 +42,33 @@ pub use restore::{Failed, Plan, Restored};
 
 use objects::{At, Call, Format};
 
-/// A line of `for-each-ref` is short; a run with more checkpoints than fit has other problems.
+/// Limit for the output of `for-each-ref`, far more than the checkpoints of any run need.
 const LISTED_BYTES: usize = 16 * 1024 * 1024;
 const LONGEST_PATH: usize = 64 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    #[error("git is not installed, and checkpoints are kept by it")]
+    #[error("git is not installed, and checkpoints need it")]
     NoGit,
     #[error("cannot find `{}`", .0.display())]
     NoProject(PathBuf),
-    #[error("the files are of `{}`, the checkpoints of `{}`", listed.display(), root.display())]
+    #[error("the listed files are in `{}`, but the checkpoints belong to `{}`", listed.display(), root.display())]
     Elsewhere { listed: PathBuf, root: PathBuf },
-    #[error("the repository of `{}` keeps its objects elsewhere than when the run started", .0.display())]
+    #[error("the repository of `{}` has moved its objects since the run started", .0.display())]
     Moved(PathBuf),
     #[error("`git {what}` {why}")]
     Git { what: String, why: String },
-    #[error("`git {what}` did not finish in time")]
+    #[error("`git {what}` timed out")]
     OutOfTime { what: String },
     #[error("run `{run}` has no checkpoint {number}")]
     NoSuch { run: RunId, number: u32 },
-    #[error("checkpoint {number} is not the one that the run began with")]
+    #[error("checkpoint {number} is not the one that the run started with")]
     Replaced { number: u32 },
-    #[error("checkpoint {number} names `{path}`, which is no path of a work tree")]
+    #[error("checkpoint {number} contains `{path}`, which is not a valid path in a work tree")]
     Forged { number: u32, path: String },
-    #[error("`{}` was changed since it was checkpointed", .0.display())]
+    #[error("`{}` has changed since it was checkpointed", .0.display())]
     Changed(PathBuf),
-    #[error("`{}` cannot be linked to from a checkout", .0.display())]
+    #[error("cannot link `{}` into a checkout", .0.display())]
     BadLink(PathBuf),
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -76,24 +76,25 @@ pub enum CheckpointError {
     File(#[from] FileError),
 }
 
-/// One state of the work tree that can be had back.
+/// A state of the work tree that can be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// From 0, the start of the run. Not the iteration: a restore takes a number too.
+    /// Counts from 0, the start of the run. It is not the iteration, because a restore creates a checkpoint too.
     pub number: u32,
     pub commit: ObjectId,
     pub tree: ObjectId,
-    /// To the second.
+    /// Rounded to the second.
     pub at_ms: u64,
     pub why: Why,
 }
 
-/// Where the checkpoints of one run are.
+/// The checkpoints of one run.
 #[derive(Debug)]
 pub struct Repository {
     run: RunId,
     /// The work tree.
     root: PathBuf,
+    /// Ralph's bare repository.
     shadow: PathBuf,
     checkout: PathBuf,
     keeper: Keeper,
@@ -101,15 +102,15 @@ pub struct Repository {
     purpose: Purpose,
 }
 
-/// What a repository is opened for.
+/// Whether a repository may write to the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Keeping,
-    /// Whatever is written goes into the shadow, and no ref of the project changes.
+    /// Objects are written to the shadow only, and no ref of the project changes.
     Rehearsal,
 }
 
-/// Who keeps objects and refs. Decided when the run's first checkpoint is made, for good.
+/// Where objects and refs are stored. Fixed when the run's first checkpoint is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Keeper {
     Project { objects: PathBuf },
@@ -117,7 +118,7 @@ enum Keeper {
 }
 
 impl Repository {
-    /// Looks, and writes nothing yet.
+    /// Opens the checkpoints of a run without writing anything.
     pub fn open(
         home: &Home,
         run: &RunId,
@@ -140,7 +141,7 @@ impl Repository {
         };
         let recorded = fs::read_opt(&repository.shadow.join(KEEPER), LONGEST_PATH)?;
         match (recorded, top) {
-            // The project became a repository, or part of one, during the run.
+            // The project became a repository, or part of one, during the run; the shadow keeps the checkpoints.
             (Some(recorded), _) if recorded.is_empty() => repository.root = found,
             (recorded, Some(_)) => {
                 let (objects, format) = repository.ask(deadline)?;
@@ -156,7 +157,7 @@ impl Repository {
         Ok(repository)
     }
 
-    /// For comparing only: nothing is left in the project's repository.
+    /// Makes the repository write nothing to the project, for comparisons only.
     #[must_use]
     pub fn rehearsing(mut self) -> Self {
         self.purpose = Purpose::Rehearsal;
@@ -172,13 +173,13 @@ impl Repository {
         self.format.hex(id)
     }
 
-    /// What there is, by number.
+    /// All checkpoints, sorted by number.
     pub fn list(&self, deadline: &Deadline) -> Result<Vec<Checkpoint>, CheckpointError> {
         if self.keeper == Keeper::Shadow && !self.is_prepared() {
             return Ok(Vec::new());
         }
         let prefix = self.prefix();
-        // One line each: a subject has no line break.
+        // One line per ref, because a subject has no line break.
         let format = "--format=%(refname)%09%(objectname)%09%(tree)%09%(committerdate:unix)%09%(contents:subject)";
         let mut call = Call::new(At::Refs, ["for-each-ref", format, prefix.as_str()]);
         call.keep = LISTED_BYTES;
@@ -191,7 +192,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// `None` for a ref that is not ours to begin with.
+    /// Returns `None` for a ref that ralph did not create.
     fn listed(&self, line: &str, prefix: &str) -> Option<Checkpoint> {
         let mut fields = line.splitn(5, '\t');
         let name = fields.next()?.strip_prefix(prefix)?;
@@ -210,7 +211,7 @@ impl Repository {
         found.ok_or_else(|| CheckpointError::NoSuch { run: self.run.clone(), number })
     }
 
-    /// Drops the refs; what only they kept is git's to collect. Returns how many there were.
+    /// Deletes the refs and leaves their objects to git's garbage collection. Returns how many there were.
     pub fn prune(&self, deadline: &Deadline) -> Result<usize, CheckpointError> {
         let _lock = self.lock(deadline)?;
         let found = self.list(deadline)?;
@@ -236,12 +237,12 @@ impl Repository {
         format!("{}{number}", self.prefix())
     }
 
-    /// Keeps what a comparison with the present needs.
+    /// The ref that keeps the present state from garbage collection while it is compared.
     fn now(&self) -> String {
         format!("{}now", self.prefix())
     }
 
-    /// Held by whoever changes what is in the shadow, which is there from then on.
+    /// Must be held while changing the shadow. Creates the shadow if necessary.
     fn lock(&self, deadline: &Deadline) -> Result<Lock, CheckpointError> {
         fs::create_dir(&self.shadow)?;
         let lock = fs::lock(&self.shadow.join("ralph.lock"), deadline)?;
@@ -255,16 +256,16 @@ impl Repository {
         fs::exists(&self.shadow.join(KEEPER))
     }
 
-    /// Where the project's repository keeps its objects, and how it names them.
+    /// The object directory and object format of the project's repository.
     fn ask(&self, deadline: &Deadline) -> Result<(PathBuf, Format), CheckpointError> {
         let arguments =
             ["rev-parse", "--show-object-format", "--path-format=absolute", "--git-common-dir"];
-        let told = self.git(&Call::new(At::Project, arguments), deadline)?;
-        let told = told.strip_suffix(b"\n").unwrap_or(&told);
-        let Some(end) = told.iter().position(|byte| *byte == b'\n') else {
+        let output = self.git(&Call::new(At::Project, arguments), deadline)?;
+        let output = output.strip_suffix(b"\n").unwrap_or(&output);
+        let Some(end) = output.iter().position(|byte| *byte == b'\n') else {
             return Err(objects::odd("rev-parse"));
         };
-        let (format, directory) = (told.get(..end), told.get(end + 1..).unwrap_or_default());
+        let (format, directory) = (output.get(..end), output.get(end + 1..).unwrap_or_default());
         let format = format.and_then(Format::named).ok_or_else(|| objects::odd("rev-parse"))?;
         let directory = PathBuf::from(OsString::from_vec(directory.to_vec()));
         Ok((directory.join("objects"), format))
@@ -292,16 +293,16 @@ impl Repository {
     }
 }
 
-/// Lets a bare repository read the objects of another one.
+/// Lets a bare repository read the objects of another repository.
 pub fn borrow_objects(shadow: &Path, objects: &Path) -> Result<(), FileError> {
     let info = shadow.join("objects/info");
     fs::create_dir(&info)?;
     fs::replace(&info.join("alternates"), &objects::alternate(objects), Durability::Cached)
 }
 
-/// Names the objects directory of the project's repository; empty when the shadow keeps everything. Written last: a
-/// shadow without it is made again.
+/// File in the shadow with the object directory of the project's repository; empty if the shadow stores everything. It
+/// is written last: a shadow without it is incomplete and is created again.
 pub const KEEPER: &str = "ralph-keeper";
 
-/// Over whatever a tree's own `.gitattributes` say: what comes out is what went in.
+/// Overrides the `.gitattributes` of the tree, so that git never converts content.
 const NO_CONVERSION: &[u8] = b"* -text -eol -ident -filter -working-tree-encoding\n";

@@ -1,4 +1,4 @@
-//! Git's plumbing: how it is called, and what it says about objects.
+//! Runs git's plumbing commands for checkpoints, and parses object ids, modes and quoted paths.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,19 +15,19 @@ use ralph_sys::proc::{self, Ended, Limits, Spec};
 
 /// Enough for a million paths.
 const OUTPUT_CAP: usize = 256 * 1024 * 1024;
-/// What `cat-file` says beside each blob.
+/// Upper bound for the header that `cat-file` prints before each blob.
 const HEADER: usize = 128;
 
-/// Whose configuration, attributes and refs git goes by.
+/// The repository whose configuration, attributes and refs a command uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
-    /// Ours; objects are read and written where the checkpoints' are kept.
+    /// The shadow; objects are read from and written to the checkpoints' store.
     Shadow,
-    /// Ours; what is written stays there, and the project's objects are only read.
+    /// The shadow; objects are written to the shadow, and the project's objects are only read.
     ShadowOnly,
-    /// Ours, which is not there yet.
+    /// None: the command creates the shadow.
     Nowhere,
-    /// Wherever the refs are kept.
+    /// The repository that stores the refs.
     Refs,
     Project,
 }
@@ -70,8 +70,8 @@ impl<'a> Call<'a> {
     }
 }
 
-/// No hook, no monitor, no pager and no transport is run, whatever a configuration names; see `git::STATUS`. Names
-/// that only other systems mind are fine, and many files are written by many hands.
+/// No hook, file system monitor, pager or transport runs, whatever the configuration names; see `git::STATUS_ARGV`.
+/// File names that are invalid on other systems only are allowed, and files are written in parallel.
 const HARDENED: [&str; 14] = [
     "-c",
     "core.fsmonitor=",
@@ -90,7 +90,7 @@ const HARDENED: [&str; 14] = [
 ];
 
 impl Repository {
-    /// The output of a git that succeeded, all of it.
+    /// Runs git and returns its complete output. Any exit code but 0 is an error.
     pub(super) fn git(
         &self,
         call: &Call<'_>,
@@ -99,13 +99,13 @@ impl Repository {
         match self.git_cut(call, deadline)? {
             (output, Cut::No) => Ok(output),
             (_, Cut::Yes) => {
-                let why = "says more than is read".to_owned();
+                let why = "printed more output than ralph reads".to_owned();
                 Err(CheckpointError::Git { what: call.name(), why })
             }
         }
     }
 
-    /// The output of a git that succeeded, as far as the call keeps it.
+    /// Runs git and returns its output up to the command's limit. Any exit code but 0 is an error.
     pub(super) fn git_cut(
         &self,
         call: &Call<'_>,
@@ -182,7 +182,7 @@ impl Repository {
         output(ended, call)
     }
 
-    /// The type and size of each object that is there.
+    /// The size of each blob that exists.
     pub(super) fn sizes(
         &self,
         ids: &[ObjectId],
@@ -197,9 +197,9 @@ impl Repository {
         }
         let format = "--batch-check=%(objectname) %(objecttype) %(objectsize)";
         let call = Call::new(At::Shadow, ["cat-file", format]).reading(&input);
-        let told = self.git(&call, deadline)?;
+        let output = self.git(&call, deadline)?;
         let mut sizes = BTreeMap::new();
-        for line in told.split(|byte| *byte == b'\n') {
+        for line in output.split(|byte| *byte == b'\n') {
             let mut fields = line.split(|byte| *byte == b' ');
             if let (Some(id), Some(b"blob"), Some(size)) =
                 (fields.next(), fields.next(), fields.next())
@@ -212,7 +212,7 @@ impl Repository {
         Ok(sizes)
     }
 
-    /// The contents of some blobs: each of at most `largest` bytes, and of at most `all` together, in this order.
+    /// Reads blobs of at most `largest` bytes each and at most `all` bytes together, in the given order.
     pub fn blobs(
         &self,
         ids: &[ObjectId],
@@ -242,21 +242,21 @@ impl Repository {
         if count > 0 {
             let mut call = Call::new(At::Shadow, ["cat-file", "--batch"]).reading(&input);
             call.keep = taken + count * HEADER;
-            let told = self.git(&call, deadline)?;
-            self.contents(&told, &mut blobs).ok_or_else(|| odd("cat-file"))?;
+            let output = self.git(&call, deadline)?;
+            self.contents(&output, &mut blobs).ok_or_else(|| odd("cat-file"))?;
         }
         Ok(blobs)
     }
 
-    fn contents(&self, mut told: &[u8], blobs: &mut BTreeMap<ObjectId, Blob>) -> Option<()> {
-        while !told.is_empty() {
-            let end = memchr::memchr(b'\n', told)?;
-            let (header, rest) = (told.get(..end)?, told.get(end + 1..)?);
+    fn contents(&self, mut output: &[u8], blobs: &mut BTreeMap<ObjectId, Blob>) -> Option<()> {
+        while !output.is_empty() {
+            let end = memchr::memchr(b'\n', output)?;
+            let (header, rest) = (output.get(..end)?, output.get(end + 1..)?);
             let mut fields = header.split(|byte| *byte == b' ');
             let id = self.format.parse(fields.next()?)?;
             let size = usize::try_from(number(fields.nth(1)?)?).ok()?;
             blobs.insert(id, Blob::Content(rest.get(..size)?.to_vec()));
-            told = rest.get(size + 1..)?;
+            output = rest.get(size + 1..)?;
         }
         Some(())
     }
@@ -265,12 +265,12 @@ impl Repository {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blob {
     Content(Vec<u8>),
-    /// Its size.
+    /// With its size.
     TooLarge(u64),
     Missing,
 }
 
-/// Whether git said more.
+/// Whether git printed more than was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     Yes,
@@ -292,21 +292,21 @@ fn output(ended: Ended, call: &Call<'_>) -> Result<(Vec<u8>, Cut), CheckpointErr
         }
         Ended::Signalled => CheckpointError::Git { what, why: "was killed".to_owned() },
         Ended::CouldNotStart(error) => {
-            CheckpointError::Git { what, why: format!("does not start: {error}") }
+            CheckpointError::Git { what, why: format!("could not be started: {error}") }
         }
     })
 }
 
-/// Git answered, and not as it is known to.
+/// The error for output that does not have the documented form.
 pub(super) fn odd(what: &str) -> CheckpointError {
-    CheckpointError::Git { what: what.to_owned(), why: "says something odd".to_owned() }
+    CheckpointError::Git { what: what.to_owned(), why: "printed unexpected output".to_owned() }
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// How a repository names its objects.
+/// The hash function of a repository's object ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Sha1,
@@ -338,7 +338,7 @@ impl Format {
         bytes.flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 
-    /// Of no object.
+    /// The all-zero id, which no object has.
     pub(super) fn zero(self) -> String {
         "0".repeat(2 * self.bytes())
     }
@@ -367,10 +367,10 @@ pub(super) fn mode_digits(mode: Mode) -> &'static str {
     }
 }
 
-/// `None` is nothing: the other side of something new.
+/// Returns `None` for `000000`, the missing side of an added or deleted path, and for unknown modes.
 pub(super) fn mode_named(digits: &[u8]) -> Option<Mode> {
     match digits {
-        // Old trees have files that a group may write.
+        // Old trees have group-writable files.
         b"100644" | b"100664" => Some(Mode::File),
         b"100755" => Some(Mode::Executable),
         b"120000" => Some(Mode::Symlink),
@@ -379,7 +379,7 @@ pub(super) fn mode_named(digits: &[u8]) -> Option<Mode> {
     }
 }
 
-/// As git quotes a path in a line: every byte that could end it, or that a terminal or a text minds, as a number.
+/// Quotes a path as git does: bytes that are not printable ASCII become octal escapes.
 pub(super) fn quoted(path: &[u8]) -> Vec<u8> {
     let mut line = vec![b'"'];
     for byte in path {
@@ -415,14 +415,14 @@ pub(super) fn unquoted(line: &[u8]) -> Option<Vec<u8>> {
     Some(path)
 }
 
-/// A line of `objects/info/alternates`.
+/// Formats a line of `objects/info/alternates`.
 pub(super) fn alternate(objects: &Path) -> Vec<u8> {
     let mut line = quoted(objects.as_os_str().as_bytes());
     line.push(b'\n');
     line
 }
 
-/// One line of input for `update-index -z --index-info`.
+/// Formats one record of input for `update-index -z --index-info`.
 pub(super) fn index_line(mode: &str, id: &str, path: &OsStr) -> Vec<u8> {
     let mut line = format!("{mode} {id}\t").into_bytes();
     line.extend(path.as_bytes());
@@ -430,7 +430,8 @@ pub(super) fn index_line(mode: &str, id: &str, path: &OsStr) -> Vec<u8> {
     line
 }
 
-/// An index that a killed git left locked; whoever holds our lock knows that nobody works on it.
+/// Removes the lock file that a killed git left on an index. The caller must hold the shadow's lock, so no other git is
+/// using the index.
 pub(super) fn unlock(index: &Path) -> Result<(), fs::FileError> {
     let mut lock = index.as_os_str().to_owned();
     lock.push(".lock");
@@ -442,7 +443,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_read_as_they_are_written() {
+    fn ids_are_parsed_as_formatted() {
         for format in [Format::Sha1, Format::Sha256] {
             let hex = "0123456789abcdef".repeat(4)[..2 * format.bytes()].to_owned();
             assert_eq!(format.hex(&format.parse(hex.as_bytes()).unwrap()), hex);

@@ -1,4 +1,5 @@
-//! The work tree as it was. Only files that are in a checkpoint made a moment ago are changed or removed.
+//! Restores the work tree to a checkpoint. The current state is checkpointed first, and only files that are in that
+//! checkpoint are changed or removed.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -16,21 +17,21 @@ use ralph_home::faults;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{Inside, Kind, Stat};
 
-/// What a restore does, or would do.
+/// The changes that a restore makes, or would make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// From what is to what will be.
+    /// From the current state to the checkpoint.
     pub changes: Vec<Changed>,
-    /// Repositories inside this one: their content is not in a checkpoint, and they are left as they are.
+    /// Nested repositories. Checkpoints do not hold their content, so a restore does not touch them.
     pub uncovered: Vec<Changed>,
 }
 
 #[derive(Debug)]
 pub struct Restored {
-    /// How it was before.
+    /// Checkpoint of the state before the restore.
     pub before: Made,
     pub plan: Plan,
-    /// What could not be brought back; everything else was.
+    /// Paths that could not be restored. All others were.
     pub failed: Vec<Failed>,
 }
 
@@ -41,7 +42,7 @@ pub struct Failed {
 }
 
 impl Repository {
-    /// What lies between two checkpoints for a restore of the second.
+    /// Computes the changes that restoring `target` makes to the state `now`.
     pub fn plan(
         &self,
         now: &Checkpoint,
@@ -65,7 +66,7 @@ impl Repository {
         Ok(Plan { changes, uncovered })
     }
 
-    /// Files that are the same to git, and on disk are filtered in one and not in the other.
+    /// Files that git considers equal, but that are stored filtered in only one of the checkpoints.
     fn filtered_anew(
         &self,
         known: &[Changed],
@@ -93,7 +94,7 @@ impl Repository {
             .collect())
     }
 
-    /// Checkpoints what is there, then makes the work tree equal to the checkpoint `number`.
+    /// Checkpoints the current state, then makes the work tree equal to the checkpoint `number`.
     pub fn restore(
         &self,
         number: u32,
@@ -119,7 +120,7 @@ impl Repository {
         let mut failed = Vec::new();
         let (gone, put): (Vec<_>, Vec<_>) =
             plan.changes.iter().partition(|changed| changed.after.is_none());
-        // A directory may have to go before a file can take its place, and a file before a directory.
+        // Deletions come first, because a file may replace a directory, or a directory a file.
         for changed in gone.into_iter().chain(put) {
             if let Err(why) = work.bring_back(changed) {
                 failed.push(Failed { path: changed.path.clone(), why });
@@ -128,7 +129,7 @@ impl Repository {
         Ok(Restored { before, plan, failed })
     }
 
-    /// How each file looks that is about to go, once its bytes are known to be those in the checkpoint.
+    /// Checks that every file about to be replaced still has the content in the checkpoint, and returns its metadata.
     fn unchanged(
         &self,
         now: &Checkpoint,
@@ -161,8 +162,8 @@ impl Repository {
             return Ok(seen);
         }
         let call = Call::new(At::Shadow, ["hash-object", "--no-filters", "--stdin-paths"]);
-        let told = self.git(&call.reading(&input), deadline)?;
-        let mut ids = told.split(|byte| *byte == b'\n');
+        let output = self.git(&call.reading(&input), deadline)?;
+        let mut ids = output.split(|byte| *byte == b'\n');
         for (path, expected) in hashed {
             let id = ids.next().and_then(|hex| self.format.parse(hex));
             if id.ok_or_else(|| odd("hash-object"))? != expected {
@@ -173,7 +174,7 @@ impl Repository {
     }
 }
 
-/// Two checkpoints and what they say about themselves.
+/// Two checkpoints and their remarks.
 struct Between<'a> {
     now: &'a Checkpoint,
     target: &'a Checkpoint,
@@ -194,11 +195,11 @@ impl Work {
         let is_in_the_way =
             changed.before.is_none() && stat.is_some_and(|stat| stat.kind != Kind::Directory);
         if is_in_the_way {
-            return Err("something that is in no checkpoint is in its place".to_owned());
+            return Err("a file that is not in any checkpoint is in its place".to_owned());
         }
         let seen = self.seen.get(&changed.path).copied().flatten();
         if changed.before.is_some() && stat != seen {
-            return Err("it was changed just now".to_owned());
+            return Err("it changed during the restore".to_owned());
         }
         match changed.after.and_then(|side| put_for(side.mode)) {
             Some(put) => self.inside.put(path, &self.original(&changed.path), put),

@@ -1,4 +1,4 @@
-//! Checkpoints of real repositories. The listing is made here, by the contract of [`crate::tree`].
+//! Tests checkpoints in real repositories. The listings are made here, independently of [`crate::tree`].
 #![expect(
     clippy::disallowed_methods,
     clippy::too_many_lines,
@@ -25,7 +25,7 @@ struct Scene {
     excluded: Vec<PathBuf>,
 }
 
-/// Every file and link below a directory, as people and programs see it.
+/// Every file and link below a directory, with mode and content.
 type Files = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
 fn generous() -> Deadline {
@@ -65,7 +65,7 @@ fn files_but(directory: &Path, skip: &dyn Fn(&Path) -> bool) -> Files {
     found
 }
 
-/// What checkpoints add to a repository.
+/// Whether checkpoints write this path in the repository.
 fn is_ours(path: &Path) -> bool {
     path.starts_with(".git/objects") || path.starts_with(".git/refs/ralph")
 }
@@ -114,7 +114,7 @@ impl Scene {
         std::fs::set_permissions(self.project.join(name), mode).unwrap();
     }
 
-    /// The work tree, without git's part.
+    /// The files of the work tree, without `.git`.
     fn files(&self) -> Files {
         files_but(&self.project, &|path| path.ends_with(".git"))
     }
@@ -145,7 +145,7 @@ impl Scene {
         self.open().restore(number, &snapshot, &generous())
     }
 
-    /// Restores all of it.
+    /// Restores a checkpoint and expects no failures.
     fn restore(&self, number: u32) -> Restored {
         let restored = self.try_restore(number, &self.listing()).unwrap();
         assert_eq!(restored.failed, []);
@@ -181,14 +181,15 @@ fn hash(directory: &Path, path: &Path) -> Vec<u8> {
     succeed(directory, &argv).trim_ascii_end().to_vec()
 }
 
-/// Index ids for files that are unchanged since they were added, those of the bytes on disk for all others.
+/// Lists a work tree: index ids for files that are unchanged since they were added, ids of the bytes on disk for all
+/// others.
 fn listing(root: &Path) -> Listing {
     let is_repository = root.join(".git").exists();
     let (mut clean, mut names) = (BTreeMap::new(), Vec::new());
     let mut format = Format::Sha1;
     if is_repository {
-        let told = git_in(root, &["rev-parse", "--show-object-format"]);
-        format = Format::named(told.trim_ascii_end()).unwrap();
+        let output = git_in(root, &["rev-parse", "--show-object-format"]);
+        format = Format::named(output.trim_ascii_end()).unwrap();
         let dirty = git_in(root, &["diff-files", "--name-only", "-z"]);
         let dirty: Vec<&[u8]> = dirty.split(|byte| *byte == 0).collect();
         for record in git_in(root, &["ls-files", "-s", "-z"]).split(|byte| *byte == 0) {
@@ -233,9 +234,9 @@ fn listing(root: &Path) -> Listing {
     Listing { root: root.to_path_buf(), head: None, entries }
 }
 
-/// R-D1a: everything tracked and untracked comes back byte for byte, and so does what was there before a restore.
+/// R-D1a: all tracked and untracked files are restored byte for byte, and so is the state before a restore.
 #[test]
-fn a_restore_gives_every_byte_back() {
+fn a_restore_restores_every_byte() {
     let scene = Scene::new();
     scene.write(".gitignore", "ignored\n/cache/\n");
     scene.write("ignored", "mine");
@@ -296,7 +297,7 @@ fn a_restore_gives_every_byte_back() {
     assert_eq!(why, [Why::Asked, Why::Restore(0), Why::Restore(1)]);
 }
 
-/// R-D1b: with a dirty tree at the start no byte of the user's changes, in the tree or in git.
+/// R-D1b: with uncommitted changes at the start, no byte changes in the user's tree or in git.
 #[test]
 fn nothing_of_the_users_is_touched() {
     let scene = Scene::new();
@@ -327,7 +328,7 @@ fn nothing_of_the_users_is_touched() {
     assert!(scene.open().list(&generous()).unwrap().is_empty());
 }
 
-/// R-D1a: what git converts is kept as it is on disk, whatever the attributes say when it is wanted back.
+/// R-D1a: files that git converts are stored as on disk, and restored so even if the attributes have changed.
 #[test]
 fn conversions_do_not_change_a_byte() {
     let cases: [(&str, &[&str], &str, &[u8]); 6] = [
@@ -360,9 +361,9 @@ fn conversions_do_not_change_a_byte() {
     }
 }
 
-/// The index says nothing has changed when only the ends of lines have; the bytes have all the same.
+/// Git reports no change if only line endings differ, but the bytes have changed.
 #[test]
-fn other_ends_of_lines_are_another_checkpoint() {
+fn other_line_endings_are_another_checkpoint() {
     let scene = Scene::new();
     scene.git(&["config", "core.autocrlf", "true"]);
     scene.write("file", "one\r\n");
@@ -376,9 +377,9 @@ fn other_ends_of_lines_are_another_checkpoint() {
     assert_eq!(scene.files(), changed);
 }
 
-/// Large files that a filter keeps elsewhere are not copied into the repository, and come back through the filter.
+/// Large files that a filter stores elsewhere are not copied into the repository, and are restored through the filter.
 #[test]
-fn filtered_files_come_back_through_their_filter() {
+fn filtered_files_are_restored_through_their_filter() {
     let scene = Scene::new();
     let store = scene.root().join("store");
     std::fs::create_dir(&store).unwrap();
@@ -411,9 +412,9 @@ fn filtered_files_come_back_through_their_filter() {
     assert_eq!(scene.files(), first);
 }
 
-/// A checkpoint can be made and restored wherever people work.
+/// Checkpoints can be created and restored in all kinds of repositories, and without one.
 #[test]
-fn checkpoints_work_in_every_kind_of_place() {
+fn checkpoints_work_in_every_kind_of_repository() {
     type Setup = fn(&mut Scene);
     let places: [(&str, Setup); 9] = [
         ("a repository", |scene| {
@@ -517,7 +518,7 @@ fn a_conflict_is_checkpointed_as_it_is_on_disk() {
 }
 
 #[test]
-fn what_a_sparse_checkout_leaves_out_stays_out() {
+fn files_outside_a_sparse_checkout_stay_outside() {
     let scene = Scene::new();
     scene.write("far/away", "x");
     scene.commit();
@@ -532,7 +533,7 @@ fn what_a_sparse_checkout_leaves_out_stays_out() {
 }
 
 #[test]
-fn a_repository_inside_is_told_and_left_alone() {
+fn a_nested_repository_is_reported_and_left_alone() {
     let scene = Scene::new();
     let other = scene.root().join("other");
     std::fs::create_dir(&other).unwrap();
@@ -552,7 +553,7 @@ fn a_repository_inside_is_told_and_left_alone() {
     assert_eq!(fs::read(&scene.project.join("edited"), 9).unwrap(), b"first\n");
 }
 
-/// Nothing that a repository's configuration names is run.
+/// No program that the repository's configuration names is run.
 #[test]
 fn a_hostile_configuration_runs_nothing() {
     let scene = Scene::new();
@@ -628,7 +629,7 @@ fn a_hostile_configuration_runs_nothing() {
 }
 
 #[test]
-fn a_directory_that_became_a_link_leads_nowhere() {
+fn a_directory_that_became_a_link_is_not_followed() {
     let scene = Scene::new();
     scene.write("dir/file", "first");
     scene.make();
@@ -644,7 +645,7 @@ fn a_directory_that_became_a_link_leads_nowhere() {
     assert_eq!(files_but(&outside, &|_| false), before);
 }
 
-/// What was not checkpointed is not overwritten.
+/// A restore does not overwrite content that is not in a checkpoint.
 #[test]
 fn a_restore_refuses_what_changed_since_the_listing() {
     let scene = Scene::new();
@@ -661,27 +662,27 @@ fn a_restore_refuses_what_changed_since_the_listing() {
         assert_eq!(
             error.to_string(),
             format!(
-                "`{}` was changed since it was checkpointed",
+                "`{}` has changed since it was checkpointed",
                 scene.project.join(name).display()
             )
         );
         assert_eq!(scene.files(), before);
         scene.write(name, bytes);
     }
-    // An ignored file where the checkpoint has one is not in any checkpoint either.
+    // An ignored file at a path of the checkpoint is not in any checkpoint either.
     scene.restore(0);
     scene.remove("kept");
     scene.write(".gitignore", "kept\n");
     scene.git(&["rm", "--quiet", "--cached", "kept"]);
     scene.write("kept", "ignored now");
     let restored = scene.try_restore(0, &scene.listing()).unwrap();
-    let why = "something that is in no checkpoint is in its place".to_owned();
+    let why = "a file that is not in any checkpoint is in its place".to_owned();
     assert_eq!(restored.failed, [Failed { path: "kept".into(), why }]);
     assert_eq!(fs::read(&scene.project.join("kept"), 99).unwrap(), b"ignored now");
 }
 
 #[test]
-fn what_changes_while_it_is_stored_is_told() {
+fn files_that_change_while_they_are_stored_are_reported() {
     let scene = Scene::new();
     for name in ["stays", "changes", "goes"] {
         scene.write(name, name);
@@ -741,7 +742,7 @@ fn foreign_refs_are_not_checkpoints() {
     assert_eq!(missing.to_string(), "run `r1` has no checkpoint 3");
 }
 
-/// A tree that somebody made by hand does not reach beyond the work tree.
+/// A hand-made tree does not make a restore write outside the work tree.
 #[test]
 fn a_forged_tree_is_refused() {
     for name in ["..", ".git"] {
@@ -759,7 +760,9 @@ fn a_forged_tree_is_refused() {
         let error = scene.try_restore(7, &scene.listing()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("checkpoint 7 names `{name}/hooks`, which is no path of a work tree")
+            format!(
+                "checkpoint 7 contains `{name}/hooks`, which is not a valid path in a work tree"
+            )
         );
         assert!(files_but(&scene.project, &is_ours) == before);
     }
@@ -776,7 +779,7 @@ fn excluded_directories_are_left_alone() {
 }
 
 #[test]
-fn a_difference_is_told_by_path_by_line_and_by_byte() {
+fn a_difference_is_reported_by_path_by_line_and_by_byte() {
     let scene = Scene::new();
     scene.write("gone", "1\n2\n");
     scene.write("typed", "x");
@@ -789,9 +792,10 @@ fn a_difference_is_told_by_path_by_line_and_by_byte() {
     let now = scene.make();
     let open = scene.open();
     let changes = open.diff(&base, &now, &generous()).unwrap();
-    let told: Vec<_> = changes.iter().map(|one| (one.path.to_str().unwrap(), one.status)).collect();
+    let statuses: Vec<_> =
+        changes.iter().map(|one| (one.path.to_str().unwrap(), one.status)).collect();
     assert_eq!(
-        told,
+        statuses,
         [
             ("edited", Status::Modified),
             ("gone", Status::Deleted),
@@ -800,13 +804,13 @@ fn a_difference_is_told_by_path_by_line_and_by_byte() {
         ]
     );
     let lines = open.lines(&base, &now, &generous()).unwrap();
-    let told: Vec<_> = lines.iter().map(|one| (one.added, one.removed)).collect();
-    assert_eq!(told, [(Some(1), Some(0)), (Some(0), Some(2)), (None, None), (Some(1), Some(1))]);
+    let counts: Vec<_> = lines.iter().map(|one| (one.added, one.removed)).collect();
+    assert_eq!(counts, [(Some(1), Some(0)), (Some(0), Some(2)), (None, None), (Some(1), Some(1))]);
 
     let ids: Vec<_> = changes.iter().filter_map(|one| Some(one.after?.id)).collect();
     let missing = crate::tree::ObjectId([1; 32]);
-    let asked = [ids[0], ids[1], missing, ids[2], ids[0]];
-    let blobs = open.blobs(&asked, (10, 100), &generous()).unwrap();
+    let wanted = [ids[0], ids[1], missing, ids[2], ids[0]];
+    let blobs = open.blobs(&wanted, (10, 100), &generous()).unwrap();
     assert_eq!(blobs[&ids[0]], Blob::TooLarge(11));
     assert_eq!(blobs[&ids[1]], Blob::Content(vec![0, 1, 2]));
     assert_eq!(blobs[&ids[2]], Blob::Content(b"kept".to_vec()));
@@ -820,7 +824,7 @@ fn a_difference_is_told_by_path_by_line_and_by_byte() {
     assert_eq!((short.bytes.as_slice(), short.cut), (&patch.bytes[..20], Cut::Yes));
 }
 
-/// R-S5c: the candidate in a clean place, with protected files as at the base.
+/// R-S5c: the candidate in a clean directory, with the protected files of the base.
 #[test]
 fn a_checkout_is_the_candidate_with_protected_files_of_the_base() {
     let scene = Scene::new();
@@ -873,11 +877,11 @@ fn a_checkout_is_the_candidate_with_protected_files_of_the_base() {
             scene.open().checkout(&what, &Deadline::after(Duration::from_millis(50))),
             Err(CheckpointError::Lock(_))
         ),
-        "nobody else verifies there"
+        "the checkout is locked"
     );
     drop(checkout);
 
-    // What ran there may have left anything; ignored files stay only if that is asked for.
+    // Commands may have left any files there. Ignored ones are kept only if requested.
     let inode = |path: &str| fs::stat(&dir.join(path)).unwrap().inode;
     let kept = inode("kept");
     write(&dir.join("target/cache"), "built");
@@ -911,11 +915,11 @@ fn a_checkout_is_the_candidate_with_protected_files_of_the_base() {
 }
 
 #[test]
-fn a_project_that_moves_to_another_repository_is_told() {
+fn a_project_that_moves_to_another_repository_is_reported() {
     let scene = Scene::bare();
     scene.write("a", "1");
     scene.make();
-    // It becomes a repository: the run's checkpoints stay where they are.
+    // The project becomes a repository, but the run's checkpoints stay in the shadow.
     scene.git(&["init", "--quiet"]);
     scene.write("a", "2");
     assert_eq!(scene.make().number, 1);
@@ -933,7 +937,7 @@ fn a_project_that_moves_to_another_repository_is_told() {
 }
 
 #[test]
-fn no_time_changes_nothing() {
+fn a_timeout_changes_nothing() {
     let scene = Scene::new();
     scene.make();
     scene.write("edited", "2");

@@ -90,22 +90,22 @@ impl<'a> Call<'a> {
 
     /// Runs git and returns its output. Any exit code but 0 is an error.
     pub fn git<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<Vec<u8>, GitError> {
-        let said = self.ask(arguments)?;
-        if said.code == 0 {
-            return Ok(said.stdout);
+        let output = self.ask(arguments)?;
+        if output.code == 0 {
+            return Ok(output.stdout);
         }
         Err(GitError::Failed {
             what: name(arguments),
-            why: format!("exited with {} in `{}`", said.code, self.at.root().display()),
+            why: format!("exited with {} in `{}`", output.code, self.at.root().display()),
         })
     }
 
     /// Runs a command that prints one line, or exits with 1 if there is nothing to print.
     pub fn line_opt<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<Option<String>, GitError> {
-        let said = self.ask(arguments)?;
-        match said.code {
+        let output = self.ask(arguments)?;
+        match output.code {
             0 => {
-                let line = String::from_utf8(said.stdout).map_err(|_| odd(&name(arguments)))?;
+                let line = String::from_utf8(output.stdout).map_err(|_| odd(&name(arguments)))?;
                 Ok(Some(line.trim_end_matches('\n').to_owned()).filter(|line| !line.is_empty()))
             }
             1 => Ok(None),
@@ -178,7 +178,9 @@ fn said(ended: Ended, what: &str) -> Result<Said, GitError> {
     let what = what.to_owned();
     Err(match ended {
         Ended::Exited { code, stdout, truncated: false } => return Ok(Said { code, stdout }),
-        Ended::Exited { .. } => GitError::Failed { what, why: "printed more output than ralph reads".to_owned() },
+        Ended::Exited { .. } => {
+            GitError::Failed { what, why: "printed more output than ralph reads".to_owned() }
+        }
         Ended::TimedOut => GitError::OutOfTime { what },
         Ended::Signalled => GitError::Failed { what, why: "was killed".to_owned() },
         Ended::CouldNotStart(error) if error.kind() == io::ErrorKind::NotFound => GitError::Missing,

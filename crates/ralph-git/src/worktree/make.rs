@@ -65,7 +65,7 @@ pub fn create(
 fn outside(project: &Path, deadline: &Deadline) -> WorktreeError {
     let at = At::Theirs(project.to_owned());
     match Call::new(&at, deadline).ask(&["rev-parse", "--is-bare-repository"]) {
-        Ok(said) if said.code == 0 && said.stdout.starts_with(b"true") => {
+        Ok(output) if output.code == 0 && output.stdout.starts_with(b"true") => {
             WorktreeError::Bare(project.to_owned())
         }
         Err(error @ (GitError::Missing | GitError::OutOfTime { .. })) => error.into(),

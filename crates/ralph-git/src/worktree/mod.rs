@@ -69,7 +69,9 @@ impl WorktreeError {
                 "run it in a git repository, or without `--worktree`".to_owned()
             }
             Self::Bare(_) => "run it in a work tree: `git worktree add ../work`".to_owned(),
-            Self::NoCommit(_) => "create a first commit: `git commit --allow-empty --message start`".to_owned(),
+            Self::NoCommit(_) => {
+                "create a first commit: `git commit --allow-empty --message start`".to_owned()
+            }
             Self::Exists { what: "branch", name } => format!(
                 "`git log {name}` shows its commits, `git branch -d {name}` deletes it if it is merged"
             ),
@@ -78,7 +80,9 @@ impl WorktreeError {
             Self::Strayed { branch, .. } => {
                 format!("compare the two, then move `{branch}` to the commit with the work")
             }
-            Self::Unmerged(_) => "resolve them in the work tree, or run `git merge --abort` there".to_owned(),
+            Self::Unmerged(_) => {
+                "resolve them in the work tree, or run `git merge --abort` there".to_owned()
+            }
             Self::Nested(_) => {
                 "remove their `.git`, or add them with `git submodule add`".to_owned()
             }

@@ -349,7 +349,11 @@ fn a_conflict_keeps_everything_and_names_commands_to_inspect_it() {
 fn uncommitted_changes_to_the_same_files_prevent_landing() {
     type Change = fn(&Scene);
     let changes: [(&str, Change, &str); 5] = [
-        ("unstaged", |s| s.write("a", "mine"), "your uncommitted changes would be overwritten: `a`"),
+        (
+            "unstaged",
+            |s| s.write("a", "mine"),
+            "your uncommitted changes would be overwritten: `a`",
+        ),
         (
             "staged",
             |s| {
@@ -358,8 +362,16 @@ fn uncommitted_changes_to_the_same_files_prevent_landing() {
             },
             "your uncommitted changes would be overwritten: `a`",
         ),
-        ("untracked", |s| s.write("new", "mine"), "your uncommitted changes would be overwritten: `new`"),
-        ("ignored", |s| s.write("x.log", "mine"), "your uncommitted changes would be overwritten: `x.log`"),
+        (
+            "untracked",
+            |s| s.write("new", "mine"),
+            "your uncommitted changes would be overwritten: `new`",
+        ),
+        (
+            "ignored",
+            |s| s.write("x.log", "mine"),
+            "your uncommitted changes would be overwritten: `x.log`",
+        ),
         (
             "in the middle of a merge",
             |s| {

@@ -1,12 +1,12 @@
-//! What was wrong before the run began. A failure that the base has too is `pre-existing`, and no fewer tests run
-//! than ran there.
+//! Compares gate results with those at the base of the run. A failure that the base has too is labelled `pre-existing`,
+//! and a pass with fewer tests than at the base does not count.
 
 use ralph_core::gate::{Gate, GateReport, MinTests, Outcome, Unknown};
 use ralph_core::requirement::{Finding, Since};
 
 use ralph_gates::findings::signature;
 
-/// What tools say when a test could not even begin.
+/// Messages that tools print when a test could not start.
 const NOT_AN_ASSERTION: [&str; 12] = [
     "ImportError",
     "ModuleNotFoundError",
@@ -26,7 +26,7 @@ pub(super) fn never_began(finding: &Finding) -> bool {
     NOT_AN_ASSERTION.iter().any(|words| finding.message.contains(words))
 }
 
-/// Whether the base can say something about this result that it does not say itself.
+/// Whether a comparison with the base could change this result.
 pub(super) fn is_wanted(gate: &Gate, report: &GateReport) -> bool {
     match report.outcome {
         Outcome::Failed => true,
@@ -35,7 +35,7 @@ pub(super) fn is_wanted(gate: &Gate, report: &GateReport) -> bool {
     }
 }
 
-/// The result with what the base tells about it; `None` when nobody could look there.
+/// The result, labelled and corrected by comparison with the base. `base` is `None` if the gate could not run there.
 pub(super) fn compared(
     gate: &Gate,
     mut report: GateReport,
@@ -45,7 +45,7 @@ pub(super) fn compared(
         (Outcome::Failed, Some(base)) => {
             label(&mut report.findings, base);
             if let (Outcome::Failed, true) = (&base.outcome, base.exit != report.exit) {
-                let what = "it ends in another way than at the base of the run";
+                let what = "its exit code differs from the one at the base of the run";
                 add(&mut report, "other-end", what.to_string());
             }
         }
@@ -73,30 +73,30 @@ enum Few {
     NotKnown(String),
 }
 
-/// A pass with fewer tests than at the base is none, and neither is one that nobody can compare.
+/// Rejects a pass with fewer tests than at the base, and one that cannot be compared.
 fn enough(report: &GateReport, base: Option<&GateReport>) -> Result<(), Few> {
-    let hint = "name what it needs in `[verify] link`, or give `min_tests` a number";
+    let hint = "list its dependencies in `[verify] link`, or set `min_tests` to a number";
     let Some(base) = base else {
-        return Err(Few::NotKnown(format!("it could not be tried at the base; {hint}")));
+        return Err(Few::NotKnown(format!("it could not run at the base; {hint}")));
     };
     if let Outcome::Unknown(unknown) = &base.outcome {
         let why = match unknown {
             Unknown::Error(why) | Unknown::Inconclusive(why) | Unknown::Skipped(why) => why,
             Unknown::Timeout { .. } | Unknown::Untrusted => unknown.name(),
         };
-        return Err(Few::NotKnown(format!("at the base it told nothing ({why}); {hint}")));
+        return Err(Few::NotKnown(format!("it gave no result at the base ({why}); {hint}")));
     }
     if let (Outcome::Failed, Some(first)) = (&base.outcome, base.findings.first())
         && base.findings.iter().all(never_began)
     {
         let why = ralph_core::text::line(&first.message, 80);
-        return Err(Few::NotKnown(format!("at the base its tests did not begin ({why}); {hint}")));
+        return Err(Few::NotKnown(format!("its tests did not start at the base ({why}); {hint}")));
     }
     let Some(then) = base.tests else {
-        // A base that does not compile has no tests to count. One that just failed may lack what it needs there.
+        // A base that does not compile has no tests to count. One that failed otherwise may lack a dependency there.
         return match (&base.outcome, report.tests) {
             (Outcome::Failed, Some(_)) if base.findings.iter().all(|one| one.place.is_none()) => {
-                Err(Few::NotKnown(format!("at the base no test was counted; {hint}")))
+                Err(Few::NotKnown(format!("no tests were counted at the base; {hint}")))
             }
             (Outcome::Failed | Outcome::Passed | Outcome::Unknown(_), _) => Ok(()),
         };
@@ -104,11 +104,11 @@ fn enough(report: &GateReport, base: Option<&GateReport>) -> Result<(), Few> {
     match report.tests {
         Some(now) if now.run >= then.run => Ok(()),
         Some(now) => Err(Few::Tests(format!(
-            "{} tests ran, and {} at the base of the run",
+            "tests run: {} now, {} at the base of the run",
             now.run, then.run
         ))),
         None => Err(Few::Tests(format!(
-            "no tests were counted, and {} ran at the base of the run",
+            "tests run: none counted now, {} at the base of the run",
             then.run
         ))),
     }
@@ -126,7 +126,7 @@ fn label(findings: &mut [Finding], base: &GateReport) {
         Outcome::Failed => {
             let mut old: Vec<_> = base.findings.iter().map(signature).collect();
             for finding in findings {
-                // Each one at the base accounts for one now: a second one like it is new.
+                // Each finding at the base matches one finding now; a second equal finding is new.
                 let at = old.iter().position(|known| *known == signature(finding));
                 finding.since = match at {
                     Some(at) => {
@@ -165,8 +165,8 @@ mod tests {
         compared.findings.iter().map(word).collect::<Vec<_>>().join(", ")
     }
 
-    /// R-L7d: the same failure at the base is `pre-existing`, anything else is new, and a base that told nothing
-    /// leaves the label unknown.
+    /// R-L7d: the same failure at the base is `pre-existing`, any other is new, and a base without a result leaves the
+    /// label unknown.
     #[test]
     fn failures_are_labelled_by_the_base() {
         let unknown = report("tests", Outcome::Unknown(Unknown::Inconclusive("no tests".into())));
@@ -180,8 +180,8 @@ mod tests {
         }
     }
 
-    /// R-S5a: fewer tests than at the base is a failure, however green they are; a base that told nothing is no
-    /// reason to call it enough.
+    /// R-S5a: fewer tests than at the base is a failure even if all of them pass; a base without a result makes the gate
+    /// inconclusive, not passed.
     #[test]
     fn fewer_tests_than_at_the_base_fail() {
         let counted = Gate { min_tests: MinTests::Baseline, ..gate("tests", &["t"]) };
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    /// What a tool says beside what it said before is new when it ends in another way.
+    /// A different exit code counts as a new failure even if the findings are the same.
     #[test]
     fn another_exit_code_than_at_the_base_is_new() {
         let base = GateReport { exit: Some(1), ..failed(&["a"]) };

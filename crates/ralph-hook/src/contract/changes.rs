@@ -1,4 +1,4 @@
-//! What the run changed: its base against the work tree as it is now.
+//! The changes of a run: its base compared with the current work tree.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use ralph_git::checkpoint::{Blob, Changed, Checkpoint, CheckpointError, Reposito
 use ralph_git::tree::Mode;
 use ralph_sys::clock::Deadline;
 
-/// Text beyond this is data, not something a person wrote.
+/// A larger file is data rather than text that a person wrote.
 const LARGEST_TEXT: usize = 2 * 1024 * 1024;
-/// More than a person could have meant in one change.
+/// Limit for all texts of one change together. More than any deliberate change.
 const ALL_TEXT: usize = 64 * 1024 * 1024;
 const LONGEST_PATCH: usize = 4_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub all: Vec<Change>,
-    /// How many files were left out because there is too much to look at.
+    /// The number of files left out because the change is too large.
     pub left_out: usize,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Change {
     /// Relative to the project.
     pub path: String,
     pub touched: Touched,
-    /// Gone from the tree, or a link: what is at its place is not part of the tree's identity.
+    /// Deleted from the tree, or a symlink: the file at this path, if any, is not covered by the tree's fingerprint.
     pub is_elusive: bool,
     text: Option<Text>,
 }
@@ -47,7 +47,7 @@ struct Text {
 }
 
 impl Change {
-    /// Whether it is there now and cannot be read as text.
+    /// Whether it was modified and is not readable as text.
     pub(super) fn is_unreadable(&self) -> bool {
         self.text.is_none() && self.touched == Touched::Modified
     }
@@ -60,7 +60,7 @@ impl Change {
 }
 
 impl Changes {
-    /// Between two checkpoints, as far as it lies in the project.
+    /// The differences between two checkpoints, limited to the project.
     pub(super) fn between(
         repository: &Repository,
         (base, now): (&Checkpoint, &Checkpoint),
@@ -80,13 +80,13 @@ impl Changes {
         let text = |side: Option<Side>| {
             let side = side.as_ref().filter(is_text)?;
             let Blob::Content(bytes) = blobs.get(&side.id)? else { return None };
-            // Other encodings are text too; what is not ASCII in them matters to nobody here.
+            // Other encodings are text too. The checks look only at ASCII, so a lossy conversion is enough.
             (!bytes.contains(&0)).then(|| String::from_utf8_lossy(bytes).into_owned())
         };
         let all = changed.into_iter().map(|one| {
             let path = Path::new(&one.path).strip_prefix(below).unwrap_or(Path::new(&one.path));
             let (before, after) = (text(one.before), text(one.after));
-            // A side that is there and is no text makes the whole change none.
+            // If one side exists but is not text, the whole change is not text.
             let readable =
                 one.before.is_some() == before.is_some() && one.after.is_some() == after.is_some();
             Change {
@@ -121,7 +121,7 @@ impl Changes {
         self.all.iter().filter_map(Change::as_text).collect()
     }
 
-    /// The difference in one file, for reading.
+    /// A unified diff of one file, for display.
     pub(super) fn patch(&self, path: &str) -> Option<String> {
         let text = self.all.iter().find(|change| change.path == path)?.text.as_ref()?;
         let (before, after) =
@@ -139,7 +139,7 @@ impl Changes {
     }
 }
 
-/// The lines of `after` that are not in `before`, from 1.
+/// The line numbers, from 1, of lines added in `after`.
 fn added(before: Option<&str>, after: Option<&str>) -> Vec<u32> {
     let input = InternedInput::new(before.unwrap_or(""), after.unwrap_or(""));
     let diff = Diff::compute(Algorithm::Histogram, &input);
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_added_counts_as_added() {
+    fn only_added_lines_are_reported() {
         let lines: [(Option<&str>, Option<&str>, &[u32]); 6] = [
             (None, Some("a\nb\n"), &[1, 2]),
             (Some("a\nb\n"), None, &[]),

@@ -1,4 +1,4 @@
-//! Places where nobody works: the base of the run, and a clean checkout of what the agent wants to stop with.
+//! Separate checkouts that no agent works in: the base of the run, and a clean checkout of the candidate.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,24 +15,24 @@ use ralph_git::git;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 
-/// Writing out a large tree takes a while, and a worker has it.
+/// A worker may take this long to write out a large tree.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// What is installed beside the sources is needed to run anything, and is not part of the work.
+/// Installed dependencies. Gates need them, but they are not part of the work, so checkouts link to them.
 const INSTALLED: [&str; 3] = ["node_modules", ".venv", "venv"];
 
-/// A checkout and where the project is in it. Nobody else uses the place until this is dropped.
+/// A checkout and the path of the project in it. The checkout is locked until this is dropped.
 #[derive(Debug)]
 pub(super) struct Site {
     pub project: PathBuf,
     _checkout: Checkout,
 }
 
-/// Where checkouts of the run are, whether or not there is one.
+/// The project directory in the run's checkout, whether or not the checkout exists.
 pub(super) fn project(contract: &Contract<'_>) -> PathBuf {
     contract.world.home.run(&contract.run.id).checkout().join(below(contract))
 }
 
-/// The project within its work tree.
+/// The path of the project relative to the root of its work tree.
 fn below(contract: &Contract<'_>) -> PathBuf {
     let root = git::root(contract.project());
     let below =
@@ -40,11 +40,13 @@ fn below(contract: &Contract<'_>) -> PathBuf {
     below.unwrap_or_default()
 }
 
+/// Identifies the content of a checkout of the base.
 pub(super) fn base_content(contract: &Contract<'_>) -> Option<[u8; 32]> {
     let base = contract.seal.base.as_ref()?;
     Some(content(contract, &["base", &base.commit]))
 }
 
+/// Identifies the content of a checkout of the candidate.
 pub(super) fn content_of(
     contract: &Contract<'_>,
     site: Where,
@@ -66,6 +68,7 @@ fn content(contract: &Contract<'_>, parts: &[&str]) -> [u8; 32] {
     hasher.finalize().into()
 }
 
+/// Checks out the base.
 pub(super) fn base(contract: &Contract<'_>) -> Result<Site, CheckpointError> {
     let deadline = Deadline::after(PATIENCE);
     let repository = open(contract, &deadline)?;
@@ -73,7 +76,7 @@ pub(super) fn base(contract: &Contract<'_>) -> Result<Site, CheckpointError> {
     site(contract, &repository, &Mix { of: &first, with: &first, paths: &|_| false }, &deadline)
 }
 
-/// A checkout of what the agent wants to stop with, or of the base with the tests that it wrote.
+/// Checks out the candidate with the protected files of the base, or the base with the tests of the candidate.
 pub(super) fn of(
     contract: &Contract<'_>,
     site: Where,
@@ -95,15 +98,15 @@ pub(super) fn of(
     self::site(contract, &repository, &mix, &deadline)
 }
 
-/// A tree in which some paths are as in another one.
+/// A tree with some paths taken from another tree.
 struct Mix<'a> {
     of: &'a Checkpoint,
     with: &'a Checkpoint,
-    /// From the project.
+    /// Matches paths relative to the project.
     paths: &'a dyn Fn(&Path) -> bool,
 }
 
-/// The base, and no other that somebody put in its place.
+/// Finds the base checkpoint. Fails if it is not the commit that was sealed.
 pub(super) fn first(
     contract: &Contract<'_>,
     repository: &Repository,
@@ -142,14 +145,14 @@ fn site(
         base: mix.with,
         is_protected: &is_taken,
         links: &links,
-        // What an earlier gate left there, compiled from other sources, would be as good as part of the tree.
+        // Files that an earlier gate compiled from other sources would count as part of the tree.
         leftovers: Leftovers::Remove,
     };
     let checkout = repository.checkout(&verification, deadline)?;
     Ok(Site { project: checkout.dir.join(&below), _checkout: checkout })
 }
 
-/// From the root of the work tree.
+/// Directories to link into the checkout, relative to the root of the work tree.
 fn links(contract: &Contract<'_>, below: &Path) -> Vec<PathBuf> {
     let named = &contract.seal.policy.verify.link;
     let there = |name: &Path| fs::is_directory(&contract.project().join(name));

@@ -1,4 +1,4 @@
-//! What can be told from the change alone: nothing forbidden added, tests not weaker, protected files as they were.
+//! Checks that need only the change itself: forbidden lines, weakened tests, protected files, hidden files.
 
 use std::path::Path;
 
@@ -16,14 +16,15 @@ use ralph_gates::gates::key::globs_of;
 use ralph_git::git;
 use ralph_sys::fs::{self, Kind};
 
-/// Enough for any sane pattern; a larger automaton is an accident.
+/// Size limit for compiled patterns. Enough for any sensible pattern; a larger automaton is a mistake.
 const PATTERN_BYTES: usize = 1024 * 1024;
 
 pub(super) fn requirements(policy: &Policy, changes: &Changes) -> Vec<Requirement> {
     let mut found = Vec::new();
     found.extend(protected(policy, changes));
     if changes.left_out > 0 {
-        let why = format!("{} changed files are too much to look at", changes.left_out);
+        let why =
+            format!("the change is too large to inspect; files left out: {}", changes.left_out);
         found.push(super::untold("the change", &why));
     }
     found.extend(tests(policy, changes));
@@ -36,18 +37,18 @@ pub(super) fn new_tests(policy: &Policy, changes: &Changes) -> Vec<String> {
     integrity::added(&changes.texts(), &|path| more.is_match(path))
 }
 
-/// A file that is no longer part of the tree and still where it was, or a link to something outside of it: gates would
-/// read what no fingerprint sees. Looked at anew at every stop, because the fingerprint does not tell.
+/// Files that gates read but the fingerprint does not cover: removed from the tree but still on disk, or symlinks that
+/// point outside. Checked at every stop, because the fingerprint does not change with them.
 pub(super) fn nothing_hidden(project: &Path, elusive: &[String]) -> Requirement {
     let root = git::root(project).unwrap_or(project);
     let findings = elusive.iter().filter_map(|name| {
         let path = project.join(name);
         let what = match fs::stat_link(&path)?.kind {
-            Kind::File | Kind::Other => "is no longer listed by git, and still there",
+            Kind::File | Kind::Other => "is no longer listed by git but still exists",
             Kind::Symlink if fs::resolve(&path).is_some_and(|end| end.starts_with(root)) => {
                 return None;
             }
-            Kind::Symlink => "is a link that leads nowhere, or out of the work tree",
+            Kind::Symlink => "is a symlink that is broken or points outside the work tree",
             Kind::Directory => return None,
         };
         Some(at(name, "hidden", what.to_string()))
@@ -80,7 +81,7 @@ fn protected(policy: &Policy, changes: &Changes) -> Option<Requirement> {
                 Touched::Modified => "was changed",
                 Touched::Deleted => "was deleted",
             };
-            at(&change.path, "protected", format!("{what}, and is protected"))
+            at(&change.path, "protected", format!("is protected, but {what}"))
         })
         .collect();
     let failure = Failure {
@@ -90,8 +91,7 @@ fn protected(policy: &Policy, changes: &Changes) -> Option<Requirement> {
             .map(|text| Quote { label: "the difference".to_string(), text }),
         ..counted(findings, "protected file", "touched")
     };
-    let next =
-        "Put the protected files back as they were; the work is to be done without touching them";
+    let next = "Restore the protected files and do the work without touching them";
     Some(guarded("protected files", Stage::Correctness, failure, next))
 }
 
@@ -116,12 +116,12 @@ fn tests(policy: &Policy, changes: &Changes) -> Vec<Requirement> {
     let (weaker, doubtful): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|finding| finding.severity == Severity::Error);
     let failure = counted(weaker, "way", "in which the tests got weaker");
-    let next = "Bring the tests back to the strength they had; make the code pass them instead";
+    let next = "Restore the tests to their original strength and make the code pass them";
     let mut integrity = guarded("test integrity", Stage::Correctness, failure, next);
     if policy.tests.integrity == Guard::Advise {
         integrity.weight = Weight::Advisory;
     }
-    let notes = counted(doubtful, "change", "of tests that a person may want to see");
+    let notes = counted(doubtful, "change", "to tests that a person may want to review");
     let mut kept = vec![integrity];
     kept.extend(noted("test changes", Stage::Correctness, notes));
     kept
@@ -143,8 +143,8 @@ fn forbidden(policy: &Policy, changes: &Changes) -> Vec<Requirement> {
             ..allowed.finding
         }));
     }
-    let failure = counted(findings, "added line", "with something forbidden");
-    let next = "Finish or remove what the added lines leave open";
+    let failure = counted(findings, "added line", "with forbidden content");
+    let next = "Finish or remove the forbidden parts of the added lines";
     let mut kept = vec![guarded(super::LINES, Stage::Quality, failure, next)];
     kept.extend(noted(
         "allowed lines",
@@ -154,10 +154,10 @@ fn forbidden(policy: &Policy, changes: &Changes) -> Vec<Requirement> {
     kept
 }
 
-/// Something a person is told and the agent is not held for.
+/// An advisory requirement: it is reported, but never holds the agent. `None` if there is nothing to report.
 fn noted(name: &str, stage: Stage, failure: Failure) -> Option<Requirement> {
-    let told = Requirement { weight: Weight::Advisory, ..guarded(name, stage, failure, "") };
-    told.is_unmet().then_some(told)
+    let advisory = Requirement { weight: Weight::Advisory, ..guarded(name, stage, failure, "") };
+    advisory.is_unmet().then_some(advisory)
 }
 
 fn counted(findings: Vec<Finding>, noun: &str, what: &str) -> Failure {
@@ -168,7 +168,7 @@ fn counted(findings: Vec<Finding>, noun: &str, what: &str) -> Failure {
     Failure { findings, ..Failure::new(summary) }
 }
 
-/// Met when there is nothing to find.
+/// A requirement that is met if the failure has no findings.
 pub(super) fn guarded(name: &str, stage: Stage, failure: Failure, next: &str) -> Requirement {
     let standing = if failure.findings.is_empty() {
         Standing::Met(Evidence::Measured)
@@ -179,14 +179,14 @@ pub(super) fn guarded(name: &str, stage: Stage, failure: Failure, next: &str) ->
     Requirement { name: name.to_string(), stage, standing, weight: Weight::Required, next }
 }
 
-/// The person's own patterns, compiled. One that does not compile was refused when the policy was read.
+/// Compiled user patterns. Patterns that do not compile are rejected when the policy is loaded.
 struct Patterns(Vec<(Regex, GlobSet, bool)>);
 
 impl Patterns {
     fn new(patterns: &[LinePattern]) -> Self {
         let compiled = patterns.iter().map(|pattern| {
             let regex = RegexBuilder::new(&pattern.pattern).size_limit(PATTERN_BYTES).build();
-            // Keeps the positions: the index of a pattern is its identity.
+            // Keeps its position with a pattern that never matches: the index of a pattern is its identity.
             let regex = regex.or_else(|_| Regex::new("[^\\s\\S]")).ok()?;
             Some((regex, globs_of(&pattern.paths), pattern.paths.is_empty()))
         });

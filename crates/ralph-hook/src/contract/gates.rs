@@ -1,4 +1,4 @@
-//! What the gates of a contract say: known results first, then a worker that finds out the rest.
+//! Gate results of a contract: cached results first, then a worker that runs the remaining gates.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ use ralph_home::faults::describe;
 use ralph_lists::lists;
 use ralph_sys::clock::Deadline;
 
-/// What is left to say the answer in when gates had all the time there was.
+/// Time reserved for the answer when gates use up the rest.
 const MARGIN: Duration = Duration::from_secs(4);
 
-/// The gates that are asked and count in this run, after these paths were changed.
+/// Selects the gates of the policy that `asks` names and that apply to these changed paths.
 pub(super) fn wanted<'a>(
     contract: &Contract<'a>,
     touched: &[String],
@@ -34,16 +34,17 @@ pub(super) fn wanted<'a>(
         asks(gate)
             && gate.min_complexity <= complexity
             && (gate.when.is_empty()
-                // Without a base nobody knows what was touched, and then it counts.
+                // Without a base the changed paths are unknown, so the gate applies.
                 || contract.seal.base.is_none()
                 || touched.iter().any(|path| globs.is_match(Path::new(path))))
     };
     contract.seal.policy.gates.iter().filter(counts).collect()
 }
 
-/// Asks the gates, in the tree or in a checkout. A worker finds out what is not known, for as long as there is time.
+/// The requirements of the gates, in the tree or in a checkout. A worker runs the gates without a cached result, as far
+/// as time allows.
 pub(super) fn told(inquiry: &Inquiry<'_>) -> Vec<Requirement> {
-    let told = || {
+    let resolve = || {
         let cache = inquiry.cache()?;
         let (board, left) = inquiry.settle(&cache)?;
         Ok(inquiry.requirements(&cache, board, left))
@@ -51,18 +52,18 @@ pub(super) fn told(inquiry: &Inquiry<'_>) -> Vec<Requirement> {
     let all = |standing: Standing| {
         inquiry.wanted.iter().map(|gate| gate.standing(standing.clone())).collect()
     };
-    match told() {
+    match resolve() {
         Ok(requirements) => requirements,
         Err(Unsettled::Unknown(why)) => all(Standing::Unknown(why)),
         Err(Unsettled::NotRun(why)) => all(Standing::Pending(Pending::NotReached(why))),
     }
 }
 
-/// Why gates were not asked.
+/// Why gates were not run.
 #[derive(Debug)]
 pub(super) enum Unsettled {
     Unknown(String),
-    /// What they would run is not what a person approved.
+    /// A script that they call is not the one that a person approved.
     NotRun(String),
 }
 
@@ -72,8 +73,8 @@ impl From<String> for Unsettled {
     }
 }
 
-/// What the checks of lists say. They wait for the gates and for nothing else: most of them fail until the end, and no
-/// gate waits for that.
+/// The requirements of list checks. They run after the gates and separately from them: most checks fail until the end, and
+/// no gate should wait for that.
 pub(super) fn checked(gates: &Inquiry<'_>, is_busy: bool) -> Vec<Requirement> {
     let wanted: Vec<&Gate> = gates.contract.checks.due.iter().collect();
     if wanted.is_empty() {
@@ -85,18 +86,18 @@ pub(super) fn checked(gates: &Inquiry<'_>, is_busy: bool) -> Vec<Requirement> {
     self::told(&Inquiry { wanted: &wanted, ..*gates })
 }
 
-/// Which gates are asked, and where.
+/// The gates to query, and where.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inquiry<'a> {
     pub contract: &'a Contract<'a>,
     pub wanted: &'a [&'a Gate],
     pub place: &'a Place<'a>,
     pub site: Where,
-    /// The tree as it was listed a moment ago.
+    /// The current listing of the tree, if the caller has one.
     pub listing: Option<&'a Listing>,
 }
 
-/// What is known, by the gate's name.
+/// Cached results, by the name of the gate.
 #[derive(Debug, Default)]
 pub(super) struct Board(pub BTreeMap<String, Known>);
 
@@ -108,7 +109,7 @@ impl Inquiry<'_> {
         if !names.is_empty() {
             if let Some(what) = self.unapproved() {
                 return Err(Unsettled::NotRun(format!(
-                    "not run: {what} is not as it was approved"
+                    "not run: {what} changed since it was approved"
                 )));
             }
             let until = Deadline::after(self.contract.world.end.remaining().saturating_sub(MARGIN));
@@ -120,8 +121,8 @@ impl Inquiry<'_> {
         Ok((board, left))
     }
 
-    /// A script that one of them calls and that no person approved as it is. A tree can be put back; what has run has
-    /// run.
+    /// A script that one of the gates calls and that was not approved in its current form. It must not run: a tree can be
+    /// restored, but the effects of a command cannot.
     fn unapproved(&self) -> Option<String> {
         let contract = self.contract;
         let is_check = |gate: &&&Gate| !contract.is_of_policy(gate);
@@ -136,7 +137,7 @@ impl Inquiry<'_> {
         Cache::open(&self.contract.world.home).map_err(|error| describe(&error))
     }
 
-    /// What is known, and a mark for this question about this content.
+    /// The cached results, and a mark that identifies these gates on this content.
     fn look(&self, cache: &Cache, known: Option<&Listing>) -> Result<(Board, String), String> {
         let view = match known {
             Some(listing) => View::Tree(Cow::Borrowed(listing)),
@@ -148,7 +149,7 @@ impl Inquiry<'_> {
             let key = view.key(self.place, gate);
             asked.update(&key.0);
             let known = cache.look(&key).map_err(|error| describe(&error))?;
-            // What told nothing is told once and then asked for again, or nobody could ever mend it.
+            // An unknown result is reported once, then the gate runs again. Otherwise no repair could ever change it.
             if let Known::Result(report) = &known
                 && matches!(report.outcome, Outcome::Unknown(_))
             {
@@ -160,7 +161,7 @@ impl Inquiry<'_> {
         Ok((board, asked.finalize().to_hex().to_string()))
     }
 
-    /// The names of gates that have to be asked: none beyond a stage that is known not to pass.
+    /// The names of the gates to run: none after a stage that is known to fail.
     fn unknown(&self, cache: &Cache, board: &Board) -> Vec<String> {
         let mut names = Vec::new();
         let mut missing = false;
@@ -190,7 +191,7 @@ impl Inquiry<'_> {
         if missing { names } else { Vec::new() }
     }
 
-    /// A result from elsewhere, by hand or ahead of time, was not compared with the base yet.
+    /// Whether the base still lacks a result to compare with. Happens if the result is from `ralph gate run` or a warm-up.
     fn lacks_base(&self, cache: &Cache, gate: &Gate, report: &GateReport) -> bool {
         self.site == Where::Tree
             && self.contract.seal.base.is_some()
@@ -198,7 +199,8 @@ impl Inquiry<'_> {
             && work::known_at_base(self.contract, cache, gate).is_none()
     }
 
-    /// What is still to be done fails at the base as well, and that excuses nothing.
+    /// Whether the result is compared with the base. A list check is not: it fails at the base because the item is not
+    /// done yet, which excuses nothing.
     fn is_compared(&self, gate: &Gate, report: &GateReport) -> bool {
         self.contract.is_of_policy(gate) && baseline::is_wanted(gate, report)
     }
@@ -216,7 +218,7 @@ impl Inquiry<'_> {
     }
 
     fn requirements(&self, cache: &Cache, mut board: Board, left: Left) -> Vec<Requirement> {
-        let mut told = Vec::new();
+        let mut requirements = Vec::new();
         let mut waiting_for: Option<Stage> = None;
         for stage in Stage::OF_GATES {
             let mut open = false;
@@ -232,30 +234,30 @@ impl Inquiry<'_> {
                         running(gate, "being compared with the base")
                     }
                     (None, Some(Known::Result(report))) => {
-                        told.extend(flaky(gate, &report));
+                        requirements.extend(flaky(gate, &report));
                         self.judged(cache, gate, &report)
                     }
                     (None, Some(Known::Running)) => running(gate, "still running"),
                     (None, Some(Known::Nothing) | None) => match left {
                         Left::Running => running(gate, "waits for its turn"),
                         Left::Done => {
-                            gate.standing(Standing::Unknown("it left no result".to_string()))
+                            gate.standing(Standing::Unknown("it produced no result".to_string()))
                         }
                     },
                 };
                 open |= self.contract.holds(&requirement);
-                told.push(requirement);
+                requirements.push(requirement);
             }
             if open && waiting_for.is_none() {
                 waiting_for = Some(stage);
             }
         }
-        told
+        requirements
     }
 }
 
 impl Board {
-    /// What told nothing was forgotten when it was told; what is not known since is still that.
+    /// Carries over unknown results, which the lookup removed from the cache, for gates that have no newer result.
     fn keep(&mut self, before: Self) {
         for (name, known) in before.0 {
             let is_unknown = matches!(&known, Known::Result(report) if matches!(report.outcome, Outcome::Unknown(_)));
@@ -266,7 +268,7 @@ impl Board {
     }
 }
 
-/// A pass that was a failure a moment before is told.
+/// Reports a gate that failed first and then passed.
 fn flaky(gate: &Gate, report: &GateReport) -> Option<Requirement> {
     (report.steadiness == Steadiness::Flaky).then(|| Requirement {
         name: format!("{} (flaky)", gate.name),
@@ -282,6 +284,6 @@ fn flaky(gate: &Gate, report: &GateReport) -> Option<Requirement> {
 }
 
 pub(super) fn running(gate: &Gate, how: &str) -> Requirement {
-    let why = format!("{how}; its result is there at the next stop");
+    let why = format!("{how}; the result will be available at the next stop");
     gate.standing(Standing::Pending(Pending::Running(why)))
 }

@@ -1,4 +1,4 @@
-//! What the change looks like, found out once for every state of the tree.
+//! A summary of the change, computed once for each state of the tree and cached.
 
 use ralph_core::requirement::{
     Evidence, Failure, Finding, Quote, Requirement, Stage, Standing, Weight,
@@ -13,15 +13,15 @@ use ralph_git::checkpoint::{Checkpoint, CheckpointError, Repository, Snapshot, W
 use ralph_git::tree::Listing;
 use ralph_home::faults::describe;
 
-/// Grows when an older ralph's idea of a change must not count any more.
+/// Increased when summaries that an older version cached must no longer be used.
 const FORMAT: u8 = 2;
 
-/// Everything that depends on nothing but the base, the policy and the tree.
+/// Everything that depends only on the base, the policy and the tree.
 #[derive(Clone, Debug)]
 pub(super) struct Look {
-    /// Paths that are not as at the base, from the project.
+    /// Paths that differ from the base, relative to the project.
     pub touched: Vec<String>,
-    /// Those of them at whose place there may be something that the tree does not have.
+    /// Those that may exist on disk although the tree does not contain them.
     pub elusive: Vec<String>,
     /// Names of tests that the base does not have.
     pub new_tests: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) struct Look {
     pub candidate: Option<Candidate>,
 }
 
-/// The checkpoint of what the agent wants to stop with.
+/// The checkpoint of the tree that the agent wants to stop with.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Candidate {
     pub number: u32,
@@ -42,10 +42,10 @@ impl Candidate {
     }
 }
 
-/// From what is known of this very tree, or by looking.
+/// Returns the cached summary of this tree, or computes it.
 pub(super) fn at(contract: &Contract<'_>, listing: &Listing) -> Look {
     if contract.seal.base.is_none() {
-        // Without git nothing can be compared; gates are evidence all the same.
+        // Without git there is no base to compare with; gates still run.
         return Look::nothing(Vec::new());
     }
     let cache = Cache::open(&contract.world.home).ok();
@@ -56,7 +56,7 @@ pub(super) fn at(contract: &Contract<'_>, listing: &Listing) -> Look {
     }
     match looked(contract, listing) {
         Ok(look) => {
-            // What could not be told may be told next time.
+            // An unknown result may become known next time, so it is not cached.
             if !look.requirements.iter().any(Requirement::is_unknown)
                 && let (Some(cache), Ok(bytes)) = (cache, serde_json::to_vec(&Note::from(&look)))
             {
@@ -79,7 +79,7 @@ fn key(contract: &Contract<'_>, listing: &Listing) -> Key {
     Key(hasher.finalize().into())
 }
 
-/// The tree is kept before it is judged: nothing that an agent did is lost, whatever comes next.
+/// Checkpoints the tree before it is judged, so that no work of the agent is lost.
 pub(super) fn checkpoint(
     contract: &Contract<'_>,
     listing: &Listing,
@@ -130,7 +130,7 @@ struct Note {
     candidate: Option<Candidate>,
 }
 
-/// A requirement of ours: met when nothing was found.
+/// A requirement in the cache: met if it has no summary.
 #[derive(Serialize, Deserialize)]
 struct Check {
     name: String,

@@ -1,7 +1,7 @@
-//! What a sealed policy demands of the work tree as it is now.
+//! Judges the current work tree by the policy that is sealed into a run.
 //!
-//! The order is that of cost: what can be told from the change alone, then what gates said before, then gates. They
-//! run in a process of their own, so that they can go on when the host wants its answer.
+//! Checks run in order of cost: the change alone, then cached gate results, then the gates themselves. Gates run in a
+//! separate process, so that they can continue after the host's deadline.
 
 mod baseline;
 mod changes;
@@ -21,8 +21,9 @@ use std::path::{Path, PathBuf};
 
 use ralph_core::facts::{Driver, Tree};
 use ralph_core::gate::{Gate, Moment};
+use ralph_core::policy::OnTampering;
 use ralph_core::policy::{Change, Checkout};
-use ralph_core::record::{OnTampering, Run, Seal, Waiver};
+use ralph_core::record::{Run, Seal, Waiver};
 use ralph_core::requirement::{Evidence, Failure, Finding, Requirement, Stage, Standing, Weight};
 use ralph_core::run::PartState;
 use ralph_core::waiver;
@@ -41,13 +42,13 @@ use work::Where;
 pub use part::{Demand, is_elsewhere, judge_part};
 pub use seal::{SealError, Sealing, bare, policy, seal};
 
-/// How often a tree may change under the judge.
+/// How often the tree is judged again because it changed meanwhile.
 const ROUNDS: usize = 3;
 
-/// The requirement that `[lines]` makes.
+/// Name of the requirement from `[lines]`.
 const LINES: &str = "added lines";
 
-/// A run with a policy, about to be judged.
+/// A run with a sealed policy, and everything needed to judge it.
 #[derive(Clone, Copy, Debug)]
 pub struct Contract<'a> {
     pub world: &'a World,
@@ -55,41 +56,43 @@ pub struct Contract<'a> {
     pub seal: &'a Seal,
     /// Blocks charged so far.
     pub iteration: u32,
-    /// Subagents, teammates and tasks that were looked at so far.
+    /// Subagents, teammates and tasks that were judged so far.
     pub parts: &'a [PartState],
     pub checks: &'a Checks,
-    /// What a person does without.
+    /// Requirements that a person has waived.
     pub waivers: &'a [Waiver],
 }
 
-/// Checks of lists: each is run like a gate and counts for its item alone.
+/// Checks of list items. Each runs like a gate and counts for its item alone.
 #[derive(Clone, Debug, Default)]
 pub struct Checks {
-    /// Those that are run now.
+    /// The checks to run now.
     pub due: Vec<Gate>,
-    /// One for each program that any of them runs.
+    /// One gate for each program that any check runs.
     pub programs: Vec<Gate>,
 }
 
+/// The result of judging one state of the tree.
 #[derive(Debug)]
 pub struct Judged {
     pub requirements: Vec<Requirement>,
-    /// Whether one of them stands in the way.
+    /// Whether one of them is open and not waived.
     pub holds: bool,
-    /// What the checks of lists say, by their own names.
+    /// Results of list checks, under the names of the checks.
     pub checks: Vec<Requirement>,
-    /// Paths that are not as at the base, from the project.
+    /// Paths that differ from the base, relative to the project.
     pub touched: Vec<String>,
-    /// What was changed that may not be, when the policy wants a person to look at that.
+    /// The forbidden change, in one line, if the policy asks for a review by a person.
     pub tampering: Option<String>,
-    /// `None` when the work tree could not be listed.
+    /// Identity of the judged tree; `None` if the tree could not be listed.
     mark: Option<u64>,
     candidate: Option<Candidate>,
     /// Names of tests that the base does not have.
     new_tests: Vec<String>,
 }
 
-/// Judged is one state of the tree. Gates take their time, and what is about to be called good must still be that state.
+/// Judges one state of the tree. Gates take time, so before a tree is called good it is listed again and must be
+/// unchanged.
 pub fn judge(contract: &Contract<'_>) -> Judged {
     let judged = settled(contract);
     let holds = judged.requirements.iter().any(|one| contract.holds(one));
@@ -99,8 +102,8 @@ pub fn judge(contract: &Contract<'_>) -> Judged {
 fn settled(contract: &Contract<'_>) -> Judged {
     let mut judged = judge_once(contract);
     for _ in 0..ROUNDS {
-        let mut told = judged.requirements.iter().chain(&judged.checks);
-        if told.any(|one| contract.holds(one)) || is_current(contract, &judged) {
+        let mut all = judged.requirements.iter().chain(&judged.checks);
+        if all.any(|one| contract.holds(one)) || is_current(contract, &judged) {
             return judged;
         }
         judged = judge_once(contract);
@@ -114,7 +117,7 @@ fn is_current(contract: &Contract<'_>, judged: &Judged) -> bool {
     now.is_some() && now == judged.mark
 }
 
-/// The state of the tree, as it is now; `None` when it cannot be listed.
+/// The identity of the current tree; `None` if it cannot be listed.
 fn marked(contract: &Contract<'_>) -> Option<u64> {
     let exclude = contract.exclude();
     match View::of(&contract.place(Content::Tree { exclude: &exclude })) {
@@ -151,13 +154,13 @@ fn judge_once(contract: &Contract<'_>) -> Judged {
         site: Where::Tree,
         listing: Some(&listing),
     };
-    let told = gates::told(&inquiry);
+    let results = gates::told(&inquiry);
     let site = Site { inquiry: &inquiry, listing: &listing, touched: &look.touched };
-    let Weighed { requirements: mut weighed, is_busy } = pipeline::weigh(&site, &told);
+    let Weighed { requirements: mut weighed, is_busy } = pipeline::weigh(&site, &results);
     let checks = gates::checked(&inquiry, is_busy);
     requirements.append(&mut weighed);
-    requirements.extend(chunks.weigh(contract, (&listing, &look.touched), told));
-    // What comes first is what the agent is told to do next.
+    requirements.extend(chunks.weigh(contract, (&listing, &look.touched), results));
+    // The first open requirement becomes the agent's next step.
     requirements.sort_by_key(|one| one.stage);
     let (candidate, new_tests, touched) = (look.candidate, look.new_tests, look.touched);
     let mark = Some(listing.mark());
@@ -165,7 +168,7 @@ fn judge_once(contract: &Contract<'_>) -> Judged {
     Judged { requirements, holds, checks, touched, tampering, mark, candidate, new_tests }
 }
 
-/// Before the word `verified`, when everything else is met: what takes checkouts to find out.
+/// The checks that need checkouts. Run only when everything else is met, before a run may end `verified`.
 pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
     let Some(candidate) = &judged.candidate else { return Vec::new() };
     let policy = &contract.seal.policy;
@@ -175,11 +178,11 @@ pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
         is_asked && !contract.is_waived(&gate.name)
     };
     let mut wanted = gates::wanted(contract, &judged.touched, &has_counted);
-    let mut told = red::requirement(contract, candidate, (&wanted, &judged.new_tests));
+    let mut found = red::requirement(contract, candidate, (&wanted, &judged.new_tests));
     wanted.extend(contract.checks.due.iter().filter(|gate| !contract.is_waived(&gate.name)));
     let is_clean = match policy.verify.checkout {
         Checkout::Clean => true,
-        // Whoever drives the agent looks last when its process is gone.
+        // A runner verifies in a clean checkout once the agent's process is gone.
         Checkout::Auto => {
             let driver = contract.world.driven.map(|driven| driven.driver);
             matches!(driver, Some(Driver::Alone | Driver::Closing))
@@ -187,22 +190,22 @@ pub fn confirm(contract: &Contract<'_>, judged: &Judged) -> Vec<Requirement> {
         Checkout::Tree => false,
     };
     if is_clean {
-        told.extend(clean(contract, candidate, &wanted));
+        found.extend(clean(contract, candidate, &wanted));
     }
-    if !told.is_empty() && !is_current(contract, judged) {
-        told.push(untold("work tree", "it changed while it was verified"));
+    if !found.is_empty() && !is_current(contract, judged) {
+        found.push(untold("work tree", "it changed while it was verified"));
     }
-    told
+    found
 }
 
-/// Every gate passes once more where nobody works, with protected files as at the base.
+/// Runs every gate again in a clean checkout, with protected files as at the base.
 fn clean(contract: &Contract<'_>, candidate: &Candidate, wanted: &[&Gate]) -> Vec<Requirement> {
     let Some(content) = checkout::content_of(contract, Where::Clean, candidate) else {
         return Vec::new();
     };
     let project = checkout::project(contract);
     let place = Place { project: &project, ..contract.place(Content::Checkout(content)) };
-    let told = gates::told(&Inquiry {
+    let results = gates::told(&Inquiry {
         contract,
         wanted,
         place: &place,
@@ -211,10 +214,10 @@ fn clean(contract: &Contract<'_>, candidate: &Candidate, wanted: &[&Gate]) -> Ve
     });
     let rename =
         |one: Requirement| Requirement { name: format!("{} (clean checkout)", one.name), ..one };
-    told.into_iter().map(rename).collect()
+    results.into_iter().map(rename).collect()
 }
 
-/// An agent that says it is done and has touched nothing is not.
+/// Requires that the tree differs from the base: an agent that changed nothing is not done.
 fn something_changed(contract: &Contract<'_>, listing: &Listing) -> Option<Requirement> {
     let base = contract.seal.base.as_ref()?;
     if contract.seal.policy.change == Change::Optional {
@@ -222,17 +225,20 @@ fn something_changed(contract: &Contract<'_>, listing: &Listing) -> Option<Requi
     }
     let now = blake3::Hash::from_bytes(listing.identity()).to_hex();
     let standing = if now.as_str() == base.identity {
-        Standing::Unmet(Failure::new("the work tree is as it was when the run began".to_string()))
+        Standing::Unmet(Failure::new(
+            "the work tree has not changed since the run began".to_string(),
+        ))
     } else {
         Standing::Met(Evidence::Measured)
     };
-    // What has to be done, a pipeline says better.
-    let is_said = !contract.seal.policy.pipeline.is_empty();
-    let next = if is_said || matches!(standing, Standing::Met(_)) { "" } else { "Do the work" };
+    // A pipeline names a more specific next step.
+    let has_pipeline = !contract.seal.policy.pipeline.is_empty();
+    let next =
+        if has_pipeline || matches!(standing, Standing::Met(_)) { "" } else { "Do the work" };
     Some(requirement("a change", standing, next))
 }
 
-/// One line about a guard that fell.
+/// Describes a failed guard in one line.
 fn breach(requirement: &Requirement) -> Option<String> {
     let Standing::Unmet(failure) = &requirement.standing else { return None };
     let first = failure.findings.first().map(shown).unwrap_or_default();
@@ -274,12 +280,12 @@ impl Judged {
 }
 
 impl<'a> Contract<'a> {
-    /// Where the policy is.
+    /// The directory of the policy.
     pub fn project(&self) -> &'a Path {
         Path::new(&self.seal.project)
     }
 
-    /// Whether it stands in the way: open, and nobody does without it.
+    /// Whether the requirement is open and not waived.
     pub(crate) fn holds(&self, requirement: &Requirement) -> bool {
         waiver::holds(requirement, self.waivers, self.world.arrived_ms)
     }
@@ -288,12 +294,12 @@ impl<'a> Contract<'a> {
         waiver::of(name, self.waivers, self.world.arrived_ms).is_some()
     }
 
-    /// Whether it is a gate of the policy, not a check of a list.
+    /// Whether this is a gate of the policy rather than a check of a list.
     pub(crate) fn is_of_policy(&self, gate: &Gate) -> bool {
         self.seal.policy.gates.iter().any(|known| known.name == gate.name)
     }
 
-    /// Lists that ralph itself writes to are not part of the work.
+    /// Paths outside the judged work, such as lists that ralph itself writes to.
     pub(crate) fn exclude(&self) -> Vec<PathBuf> {
         lists::excluded(&self.world.home, self.run)
     }

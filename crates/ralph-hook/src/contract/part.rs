@@ -1,4 +1,4 @@
-//! What is demanded of a subagent, a teammate or a task, and what the chunks of a run amount to at its own stop.
+//! Requirements for subagents, teammates and tasks, and the chunks they worked on at the run's own stop.
 
 use std::path::{Path, PathBuf};
 
@@ -20,10 +20,10 @@ use ralph_git::tree::{Listing, Mode};
 use ralph_home::faults::describe;
 use ralph_sys::fs::{self, Kind};
 
-/// Whoever wrote more white space than this has written something.
+/// An output file is empty if it has only white space up to this size.
 const LOOKED_AT: usize = 64 * 1024;
 
-/// Who is asked, and for what.
+/// The moment and the chunk that determine what an agent must satisfy.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand<'a> {
     pub moment: Moment,
@@ -36,7 +36,7 @@ impl Demand<'_> {
             || self.chunk.is_some_and(|chunk| chunk.gates.contains(&gate.name))
     }
 
-    /// A subagent answers for its chunk alone; tasks and teammates for what was added as well.
+    /// A subagent answers only for its chunk; tasks and teammates also answer for added lines.
     fn asks_lines(&self, policy: &Policy) -> bool {
         let has_checks = !policy.lines.forbid.is_empty() || !policy.lines.patterns.is_empty();
         has_checks && matches!(self.moment, Moment::Task | Moment::Teammate)
@@ -50,22 +50,22 @@ impl Demand<'_> {
     }
 }
 
-/// What is demanded, on the tree as it is. While others work in it, results may be of a tree that is no more: then it is
-/// looked at again, as long as nothing is known to be missing.
+/// Judges an agent on the current tree. Other agents may change the tree meanwhile; then unknown results are judged again,
+/// unless a requirement is already known to be unmet.
 pub fn judge_part(contract: &Contract<'_>, demand: &Demand<'_>) -> Vec<Requirement> {
-    let mut told = Vec::new();
+    let mut requirements = Vec::new();
     for _ in 0..ROUNDS {
-        let (requirements, listing) = once(contract, demand);
-        told = requirements;
-        let is_settled = told.iter().any(Requirement::is_unmet)
-            || !told.iter().any(Requirement::is_unknown)
-            || told.iter().any(Requirement::is_running);
+        let (found, listing) = once(contract, demand);
+        requirements = found;
+        let is_settled = requirements.iter().any(Requirement::is_unmet)
+            || !requirements.iter().any(Requirement::is_unknown)
+            || requirements.iter().any(Requirement::is_running);
         let moved = || super::marked(contract) != listing.as_ref().map(Listing::mark);
         if is_settled || contract.world.end.is_over() || !moved() {
             break;
         }
     }
-    told
+    requirements
 }
 
 fn once(contract: &Contract<'_>, demand: &Demand<'_>) -> (Vec<Requirement>, Option<Listing>) {
@@ -96,14 +96,14 @@ fn once(contract: &Contract<'_>, demand: &Demand<'_>) -> (Vec<Requirement>, Opti
     requirements.extend(gates::told(&inquiry));
     if let Some(chunk) = demand.chunk.filter(|chunk| !chunk.after.is_empty()) {
         let site = Site { inquiry: &inquiry, listing: &listing, touched: &look.touched };
-        // Whoever came too early should know that first.
+        // An agent that started too early must learn that first.
         requirements.splice(0..0, pipeline::earlier(&site, chunk, &requirements));
     }
     requirements.sort_by_key(|one| one.stage);
     (requirements, Some(listing))
 }
 
-/// Chunks that had an agent in this run.
+/// The chunks that an agent worked on in this run.
 #[derive(Debug)]
 pub(super) struct Chunks<'a>(Vec<(Demand<'a>, Tally)>);
 
@@ -123,8 +123,8 @@ impl<'a> Chunks<'a> {
         self.0.iter().any(|(demand, _)| demand.asks(gate))
     }
 
-    /// One requirement for each chunk, beside what the gates say for the stop itself. What is told there is not told
-    /// here again.
+    /// The gate results of the stop, plus one requirement for each chunk. Findings that the stop reports are not repeated
+    /// in a chunk.
     pub(super) fn weigh(
         &self,
         contract: &Contract<'_>,
@@ -174,7 +174,7 @@ pub(super) fn briefly(one: &Requirement) -> Requirement {
     Requirement { standing, ..one.clone() }
 }
 
-/// How near a file comes to being the output, the nearest last.
+/// The state of an output file, from worst to best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Near {
     Missing,
@@ -196,14 +196,14 @@ pub(super) fn outputs(
         };
         let among = |path: &PathBuf| near(contract, path, is_touched(path));
         let nearest = listed.iter().map(among).max().unwrap_or(Near::Missing);
-        // A path that is written out may be ignored by git, and then only its time tells that it is new.
+        // A literal path may be ignored by git; then only its modification time shows that it is new.
         let is_unlisted = nearest == Near::Missing && is_plain(glob);
         output(glob, if is_unlisted { ignored(contract, Path::new(glob)) } else { nearest })
     };
     chunk.outputs.iter().map(found).collect()
 }
 
-/// Files of the tree that match, from the project.
+/// Files of the tree that match, relative to the project.
 fn listed(contract: &Contract<'_>, listing: &Listing, globs: &GlobSet) -> Vec<PathBuf> {
     let below = contract.project().strip_prefix(&listing.root).unwrap_or(Path::new(""));
     let files = listing.entries.iter().filter(|entry| match entry.mode {
@@ -255,17 +255,17 @@ fn output(glob: &str, nearest: Near) -> Requirement {
             return requirement(&format!("output {glob}"), Standing::Met(Evidence::Measured), "");
         }
         Near::Missing if is_plain(glob) => "there is no such file",
-        Near::Missing => "no file fits",
-        Near::Untouched => "it is as it was when the run began",
+        Near::Missing => "no file matches",
+        Near::Untouched => "it has not changed since the run began",
         Near::Empty => "it is empty",
     };
-    let what = if is_plain(glob) { "Write" } else { "Write a file that fits" };
+    let what = if is_plain(glob) { "Write" } else { "Write a file that matches" };
     let next = format!("{what} `{glob}`");
     let failure = Failure::new(why.to_string());
     requirement(&format!("output {glob}"), Standing::Unmet(failure), &next)
 }
 
-/// Whether somebody worked in another work tree than the one that is judged.
+/// Whether the agent worked in a different work tree than the one that is judged.
 pub fn is_elsewhere(project: &Path, cwd: &Path) -> bool {
     let Some(theirs) = git::root(cwd) else { return false };
     git::root(project).is_some_and(|ours| ours != theirs)

@@ -1,5 +1,5 @@
-//! What the chunks of a pipeline amount to on the tree as it is. Chunks whose turn has not come are not looked at: their
-//! gates would only fail.
+//! Judges the chunks of the policy's pipeline on the current tree. Chunks whose predecessors are not done are skipped,
+//! because their gates would only fail.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::part::{self, briefly, outputs};
 use ralph_git::tree::Listing;
 use ralph_sys::clock;
 
-/// Where it is looked: the tree, and what was changed in it.
+/// The tree that is judged, and its changed paths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site<'a> {
     pub inquiry: &'a Inquiry<'a>,
@@ -24,38 +24,39 @@ pub(super) struct Site<'a> {
     pub touched: &'a [String],
 }
 
+/// The requirements of the whole pipeline.
 #[derive(Debug)]
 pub(super) struct Weighed {
-    /// One for each chunk, in an order in which they can be done.
+    /// One for each chunk, in an order that respects their dependencies.
     pub requirements: Vec<Requirement>,
-    /// Whether a worker was left behind that is still at it.
+    /// Whether a worker is still running.
     pub is_busy: bool,
 }
 
-/// All of the policy's pipeline. What the gates of the stop said is known.
+/// Judges the whole pipeline. `told` has the gate results of the stop itself.
 pub(super) fn weigh(site: &Site<'_>, told: &[Requirement]) -> Weighed {
     let mut asking = Asking::new(site, told);
     let weighed = asking.weigh(&site.inquiry.contract.seal.policy.pipeline);
     Weighed { requirements: pipeline::guided(weighed), is_busy: asking.is_busy }
 }
 
-/// What an agent's chunk comes after, each as a requirement of the agent.
+/// The predecessors of an agent's chunk, each as a requirement for the agent.
 pub(super) fn earlier(site: &Site<'_>, chunk: &Chunk, told: &[Requirement]) -> Vec<Requirement> {
     let before = pipeline::before(&site.inquiry.contract.seal.policy.pipeline, chunk);
     let weighed = Asking::new(site, told).weigh(&before);
-    let counts = |(one, told): &&(&Chunk, Requirement)| {
-        chunk.after.contains(&one.name) && !is_waived(site.inquiry.contract, told)
+    let counts = |(one, requirement): &&(&Chunk, Requirement)| {
+        chunk.after.contains(&one.name) && !is_waived(site.inquiry.contract, requirement)
     };
     let near = weighed.iter().filter(counts);
-    near.map(|(one, told)| pipeline::after(chunk, (one, told))).collect()
+    near.map(|(one, requirement)| pipeline::after(chunk, (one, requirement))).collect()
 }
 
-/// Gates are asked once, whichever chunks name them.
+/// Runs each gate once, however many chunks name it.
 struct Asking<'a> {
     site: &'a Site<'a>,
-    /// What is told beside the chunks is not told in full again.
+    /// Results by gate name. Findings that the stop already reports are left out.
     known: BTreeMap<String, Requirement>,
-    /// A worker is on its way with one question; another would end it.
+    /// Whether a worker is running. Starting another one would stop it.
     is_busy: bool,
 }
 
@@ -78,7 +79,7 @@ impl<'a> Asking<'a> {
             let ready: Vec<&Chunk> =
                 layer.iter().copied().filter(|chunk| undone(chunk).is_empty()).collect();
             self.ask(&ready);
-            let told: Vec<(&'c Chunk, Requirement)> = layer
+            let judged: Vec<(&'c Chunk, Requirement)> = layer
                 .iter()
                 .map(|chunk| match undone(chunk).as_slice() {
                     [] => (*chunk, self.requirement(contract, chunk)),
@@ -89,14 +90,15 @@ impl<'a> Asking<'a> {
                 matches!(one.standing, Standing::Met(_)) || is_waived(contract, one)
             };
             over.extend(
-                told.iter().filter(|(_, one)| is_over(one)).map(|(chunk, _)| chunk.name.as_str()),
+                judged.iter().filter(|(_, one)| is_over(one)).map(|(chunk, _)| chunk.name.as_str()),
             );
-            weighed.extend(told);
+            weighed.extend(judged);
         }
         weighed
     }
 
-    /// Stage by stage, all chunks of a layer at once: a chunk whose tests fail does not keep another from its lint.
+    /// Runs gates stage by stage for all ready chunks together, so that failing tests of one chunk do not keep another
+    /// from its lint stage.
     fn ask(&mut self, ready: &[&Chunk]) {
         let Site { inquiry, touched, .. } = *self.site;
         for stage in Stage::OF_GATES {
@@ -114,17 +116,17 @@ impl<'a> Asking<'a> {
             if wanted.is_empty() {
                 continue;
             }
-            let told = if self.is_busy {
+            let results = if self.is_busy {
                 wanted.iter().map(|gate| gates::running(gate, "waits for its turn")).collect()
             } else {
                 gates::told(&Inquiry { wanted: &wanted, ..*inquiry })
             };
-            self.is_busy |= told.iter().any(Requirement::is_running);
-            self.known.extend(told.into_iter().map(|one| (one.name.clone(), one)));
+            self.is_busy |= results.iter().any(Requirement::is_running);
+            self.known.extend(results.into_iter().map(|one| (one.name.clone(), one)));
         }
     }
 
-    /// The first stage before this one at which something of it is open.
+    /// The first stage before this one in which a gate of the chunk is open.
     fn open_before(&self, demand: &Demand<'_>, stage: Stage) -> Option<Stage> {
         let is_open = |gate: &&Gate| {
             let known = self.known.get(&gate.name);
@@ -155,7 +157,7 @@ fn is_waived(contract: &Contract<'_>, one: &Requirement) -> bool {
     waiver::of(&one.name, contract.waivers, clock::now_ms()).is_some()
 }
 
-/// A chunk's own gates, and those of the moment at which its last agent was looked at.
+/// A chunk with its own gates and those of the moment at which its last agent was judged.
 struct Demand<'a> {
     chunk: &'a Chunk,
     moment: Option<Moment>,

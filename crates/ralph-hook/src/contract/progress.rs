@@ -1,4 +1,4 @@
-//! Which gates are at work, told to whoever watches a run from another process.
+//! A log of running and finished gates, for other processes that watch a run.
 
 use ralph_core::gate::{Command, Gate};
 use ralph_core::id::RunId;
@@ -8,11 +8,12 @@ use ralph_sys::fs::{self, Durability};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// More than one look at the gates ever writes.
+/// The log is truncated beyond this size. One pass over the gates writes less.
 const LARGEST: u64 = 1024 * 1024;
 const CLIENT: &str = "claude";
 const LONGEST_BILL: u64 = 256 * 1024;
 
+/// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "at", rename_all = "snake_case")]
 pub enum Progress {
@@ -23,13 +24,13 @@ pub enum Progress {
         gate: String,
         outcome: String,
         took_ms: u64,
-        /// What a gate that asked a model says that it cost.
+        /// The cost of a gate that called a model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bill: Option<Bill>,
     },
 }
 
-/// The client's own bill, in the place of a person who reads it.
+/// The cost that the client reported for a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bill {
     pub micro_usd: u64,
@@ -43,7 +44,7 @@ impl Log {
     pub(super) fn of(home: &Home, run: &RunId) -> Self {
         let path = home.run(run).progress();
         if fs::stat(&path).is_some_and(|stat| stat.len > LARGEST) {
-            // Whoever watches has seen it.
+            // Watchers have already read these lines.
             drop(fs::overwrite(&path, b""));
         }
         Self(path)
@@ -62,13 +63,13 @@ impl Log {
         };
         let mut line = serde_json::to_vec(&progress).unwrap_or_default();
         line.push(b'\n');
-        // A view for people; nothing depends on it.
+        // Only for display; no decision depends on it.
         drop(fs::append(&self.0, &line, Durability::Cached));
     }
 }
 
-/// R-K1c: a gate whose program is the agent's client judges with a model, and that costs too. What other programs print
-/// is nobody's bill.
+/// R-K1c: a gate whose program is the agent's client judges with a model, and that costs money. The output of other
+/// programs is never read as a bill.
 fn bill(gate: &Gate, log: Option<&str>) -> Option<Bill> {
     let Command::Argv(words) = &gate.command else { return None };
     if Path::new(words.first()?).file_name()? != CLIENT {
@@ -101,7 +102,8 @@ fn told(line: &[u8]) -> Option<Bill> {
     Some(Bill { micro_usd, tokens })
 }
 
-/// What was told since `offset`, and how far that goes. A file that became shorter began anew.
+/// Reads the complete lines after `offset`, and returns them with the new offset. A file that became shorter was truncated
+/// and is read from the beginning.
 pub fn since(home: &Home, run: &RunId, offset: u64) -> (Vec<Progress>, u64) {
     let path = home.run(run).progress();
     let Some(stat) = fs::stat(&path) else { return (Vec::new(), 0) };
@@ -110,9 +112,9 @@ pub fn since(home: &Home, run: &RunId, offset: u64) -> (Vec<Progress>, u64) {
     let bytes = fs::read_range(&path, from, most).unwrap_or_default();
     let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |end| end + 1);
     let lines = bytes.get(..whole).unwrap_or_default();
-    let told =
+    let parsed =
         lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-    (told.collect(), from.saturating_add(u64::try_from(whole).unwrap_or(0)))
+    (parsed.collect(), from.saturating_add(u64::try_from(whole).unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -121,7 +123,7 @@ mod tests {
 
     /// R-K1c: only the client's own result line is a bill.
     #[test]
-    fn a_judge_is_billed_by_its_result_line() {
+    fn only_a_result_line_is_parsed_as_a_bill() {
         let result = br#"{"type":"result","total_cost_usd":0.042,"usage":{"input_tokens":900,"output_tokens":100},"result":"fine"}"#;
         assert_eq!(told(result), Some(Bill { micro_usd: 42_000, tokens: 1000 }));
         for odd in [

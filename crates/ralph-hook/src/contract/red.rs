@@ -1,5 +1,5 @@
-//! Red first: a new test shows something only if it fails without the change that it tests, and by an assertion
-//! rather than because what it needs is not there yet.
+//! Red first: a new test proves something only if it fails without the change, and fails by an assertion rather than
+//! because the code it needs does not exist yet.
 
 use ralph_core::gate::{Gate, GateReport, Outcome};
 use ralph_core::policy::RedFirst;
@@ -13,7 +13,7 @@ use ralph_gates::gates::cache::Known;
 use ralph_gates::gates::{Content, Place};
 
 const NAME: &str = "red first";
-const NEXT: &str = "Add a test that fails without your change because of what it asserts";
+const NEXT: &str = "Add a test whose assertions fail without your change";
 
 pub(super) fn requirement(
     contract: &Contract<'_>,
@@ -27,19 +27,19 @@ pub(super) fn requirement(
         return vec![unmet("no test was added", Vec::new())];
     }
     let Some(content) = checkout::content_of(contract, Where::Red, candidate) else {
-        let why = "without git there is no base to try new tests on";
+        let why = "without git there is no base to run new tests on";
         return vec![required(NAME, Standing::Unknown(why.to_string()), "")];
     };
     let project = checkout::project(contract);
     let place = Place { project: &project, ..contract.place(Content::Checkout(content)) };
     let inquiry = Inquiry { contract, wanted, place: &place, site: Where::Red, listing: None };
     let settled = inquiry.cache().map_err(Unsettled::from);
-    let told = match settled.and_then(|cache| inquiry.settle(&cache)) {
+    let requirement = match settled.and_then(|cache| inquiry.settle(&cache)) {
         Err(Unsettled::Unknown(why) | Unsettled::NotRun(why)) => {
             required(NAME, Standing::Unknown(why), "")
         }
         Ok((_, Left::Running)) => {
-            let why = "new tests are being tried at the base".to_string();
+            let why = "new tests are running at the base".to_string();
             let next = "Wait for the gates with `ralph gate wait`";
             required(NAME, Standing::Pending(Pending::Running(why)), next)
         }
@@ -55,10 +55,10 @@ pub(super) fn requirement(
             judged(&reports, new_tests)
         }
     };
-    vec![told]
+    vec![requirement]
 }
 
-/// From what the gates say about the base with the new tests.
+/// Judges the gate results of the base with the new tests.
 fn judged(reports: &[GateReport], new_tests: &[String]) -> Requirement {
     let is_about = |finding: &&Finding| {
         let named = finding.rule.as_deref().unwrap_or(&finding.message);
@@ -73,7 +73,7 @@ fn judged(reports: &[GateReport], new_tests: &[String]) -> Requirement {
     }
     if !red.is_empty() {
         let findings = red.into_iter().cloned().collect();
-        return unmet("new tests fail at the base by an error, not by an assertion", findings);
+        return unmet("new tests fail at the base with an error, not an assertion", findings);
     }
     let broken = reports.iter().any(|report| report.outcome != Outcome::Passed);
     let why = if broken {
@@ -104,15 +104,15 @@ mod tests {
         }
     }
 
-    /// R-S5b: red at the base by an assertion, and by nothing else.
+    /// R-S5b: a new test must fail at the base by an assertion; other failures do not count.
     #[test]
-    fn a_new_test_is_red_only_by_an_assertion() {
+    fn a_new_test_must_fail_by_an_assertion() {
         let missing = Outcome::Unknown(Unknown::Error("no such program".into()));
         for (reports, expected) in [
             (vec![failed(3, "tests::quotes", "assertion failed")], "met"),
             (
                 vec![failed(3, "test_app.py::quotes", "ImportError: cannot import name 'x'")],
-                "new tests fail at the base by an error, not by an assertion",
+                "new tests fail at the base with an error, not an assertion",
             ),
             (
                 vec![failed(3, "tests::other", "assertion failed")],
@@ -135,12 +135,12 @@ mod tests {
                 "met",
             ),
         ] {
-            let told = match judged(&reports, &["quotes".to_string()]).standing {
+            let result = match judged(&reports, &["quotes".to_string()]).standing {
                 Standing::Met(_) => "met".to_string(),
                 Standing::Unmet(failure) => failure.summary,
                 Standing::Unknown(_) | Standing::Pending(_) => "unknown".to_string(),
             };
-            assert_eq!(told, expected, "{reports:?}");
+            assert_eq!(result, expected, "{reports:?}");
         }
     }
 }

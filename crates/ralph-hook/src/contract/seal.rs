@@ -1,4 +1,4 @@
-//! The policy at the start of a run, and whether it is still what the project says.
+//! Seals the policy at the start of a run, and checks later that policy, scripts and tools are unchanged.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub enum SealError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Trust(#[from] TrustError),
-    #[error("git is not installed, and the policy compares the work with its start")]
+    #[error("git is not installed, but the policy compares the work with its base")]
     NeedsGit,
     #[error(transparent)]
     Tree(#[from] TreeError),
@@ -35,7 +35,7 @@ pub enum SealError {
     Checkpoint(#[from] CheckpointError),
 }
 
-/// What is about to be sealed.
+/// The run to seal a policy into.
 #[derive(Clone, Copy, Debug)]
 pub struct Sealing<'a> {
     pub home: &'a Home,
@@ -44,12 +44,12 @@ pub struct Sealing<'a> {
     /// Absolute directories that are not part of the work.
     pub exclude: &'a [PathBuf],
     pub complexity: Option<u8>,
-    /// One check for each program that the checks of lists run.
+    /// One gate for each program that list checks run.
     pub programs: &'a [Gate],
     pub deadline: Deadline,
 }
 
-/// The policy in force for a project; `None` when nobody wrote one.
+/// The policy of a project; `None` if it has none.
 pub fn policy(home: &Home, project: &Path) -> Result<Option<(Config, Subject)>, SealError> {
     let config = config::load(&config::find_project(project), home)?;
     let demands_nothing = config.policy.gates.is_empty() && config.policy.pipeline.is_empty();
@@ -60,14 +60,14 @@ pub fn policy(home: &Home, project: &Path) -> Result<Option<(Config, Subject)>, 
     Ok(Some((config, subject)))
 }
 
-/// What is in force where nobody wrote a policy: enough to judge by checks of lists alone.
+/// The defaults for a project without a policy, which are enough to judge list checks.
 pub fn bare(home: &Home, project: &Path) -> Result<(Config, Subject), SealError> {
     let config = config::load(&config::find_project(project), home)?;
     let subject = trust::subject(&config)?;
     Ok((config, subject))
 }
 
-/// Seals a policy into a run: what it demands, what it was measured with, and the tree it starts from.
+/// Seals a policy into a run: its requirements, the tools of its gates, and the base tree.
 pub fn seal(sealing: &Sealing<'_>, config: &Config, subject: &Subject) -> Result<Seal, SealError> {
     let path = trust::recorded_path(sealing.home, subject).or_else(|| sealing.env.search_path());
     let search = path.as_deref().unwrap_or(OsStr::new(""));
@@ -84,12 +84,12 @@ pub fn seal(sealing: &Sealing<'_>, config: &Config, subject: &Subject) -> Result
     })
 }
 
-/// Empty when nothing of it is the repository's.
+/// Empty if no part of the policy comes from the repository.
 fn sealed_hash(subject: &Subject) -> String {
     if subject.needs_approval() { subject.hash.clone() } else { String::new() }
 }
 
-/// Without git there is no base, and then nothing may depend on one.
+/// Checkpoints the base. Without git there is none, which is an error if the policy depends on one.
 fn base(sealing: &Sealing<'_>, config: &Config) -> Result<Option<Base>, SealError> {
     let (project, policy) = (config.project.as_path(), &config.policy);
     let cache = tree::cache(sealing.home, project);
@@ -123,14 +123,14 @@ fn base(sealing: &Sealing<'_>, config: &Config) -> Result<Option<Base>, SealErro
     }
 }
 
-/// Whether the judge is still the one that was agreed on.
+/// Guards: the policy and the tools must be the ones that were sealed.
 pub(super) fn kept(contract: &Contract<'_>) -> Vec<Requirement> {
     vec![policy_kept(contract), tools_kept(contract)]
 }
 
 fn policy_kept(contract: &Contract<'_>) -> Requirement {
     let home = &contract.world.home;
-    // There was none, or a person left it out, and lists alone have checks.
+    // The run has no policy, or a person left it out; only lists have checks.
     if contract.seal.hash.is_empty() && contract.seal.policy.gates.is_empty() {
         return requirement("policy", Standing::Met(Evidence::Measured), "");
     }
@@ -147,30 +147,27 @@ fn policy_kept(contract: &Contract<'_>) -> Requirement {
                     .map(|one| one.what.clone())
                     .collect::<Vec<_>>()
                     .join(", "),
-                None => "it".to_string(),
+                None => "the policy".to_string(),
             };
             (
-                format!("{what} changed since the run began; what was sealed then still counts"),
+                format!("{what} changed since the run began; the sealed policy still applies"),
                 approved,
             )
         }
-        Ok(None) => (
-            "the policy file is gone; what was sealed at the start still counts".to_string(),
-            false,
-        ),
+        Ok(None) => ("the policy file is gone; the sealed policy still applies".to_string(), false),
         Err(error) => (format!("the policy can no longer be read: {}", describe(&error)), false),
     };
     let failure = Failure::new(summary);
-    let next = "Put the policy and the scripts it calls back as they were";
+    let next = "Restore the policy and the scripts it calls";
     let mut changed = requirement("policy", Standing::Unmet(failure), next);
-    // A person who approved the new content knows of it.
+    // A person who approved the new content knows about the change.
     if approved {
         changed.weight = Weight::Advisory;
     }
     changed
 }
 
-/// The first script of the sealed gates that is not as anybody approved it.
+/// The first script of the sealed gates whose current content was not approved.
 pub(super) fn unapproved(contract: &Contract<'_>) -> Option<String> {
     let (home, seal) = (&contract.world.home, contract.seal);
     let then = trust::seal_approval(home, seal)?;
@@ -197,7 +194,7 @@ fn tools_kept(contract: &Contract<'_>) -> Requirement {
     let other = |gate: &str| {
         let path = new.iter().find(|tool| tool.gate == gate).map_or("nothing", |tool| &tool.path);
         Finding::new(format!(
-            "{gate} no longer runs what it ran at the start: `{}`",
+            "{gate} runs a different program than at the start: `{}`",
             text::line(path, 200)
         ))
     };
@@ -207,6 +204,7 @@ fn tools_kept(contract: &Contract<'_>) -> Requirement {
         findings: gates.iter().filter(has_other).map(|gate| other(&gate.name)).collect(),
         ..Failure::default()
     };
-    let next = "Put the programs that the gates run back as they were; to replace them on purpose takes a run of its own";
+    let next =
+        "Restore the programs that the gates run; to replace them on purpose, start a new run";
     requirement("tools", Standing::Unmet(failure), next)
 }

@@ -1,5 +1,5 @@
-//! Gates of a run in a process of their own: it goes on when the host wants its answer, and what it finds out is in
-//! the cache for the next stop.
+//! Runs the gates of a run in a worker process. The worker continues after the host's deadline, and its results are in
+//! the cache at the next stop.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -28,15 +28,16 @@ use ralph_sys::proc::worker::{self, SpawnError};
 
 const LONGEST_MARK: usize = 256;
 
-/// What the worker is told to do.
+/// The gates that a worker runs, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     pub site: Where,
     pub gates: Vec<String>,
-    /// The same for the same gates on the same content.
+    /// Identifies these gates on this content.
     pub mark: String,
 }
 
+/// The content that gates run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     Tree,
@@ -58,11 +59,11 @@ impl Where {
     }
 }
 
-/// How the worker was left.
+/// The state of the worker when the hook stopped waiting for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     Done,
-    /// It goes on by itself.
+    /// It continues in the background.
     Running,
 }
 
@@ -84,7 +85,7 @@ pub enum WorkError {
     Wait(#[source] std::io::Error),
 }
 
-/// Has a worker find out, and waits for it as long as there is time.
+/// Starts a worker and waits for it until the deadline.
 pub(super) fn start(
     contract: &Contract<'_>,
     task: &Task,
@@ -93,7 +94,7 @@ pub(super) fn start(
     let program = env::this_program();
     let run = contract.run.id.as_str();
     let paths = contract.world.home.run(&contract.run.id);
-    // A worker that is at something else sees this and makes room.
+    // A worker with another task sees this and exits.
     fs::overwrite(&paths.task(), task.mark.as_bytes())?;
     let mut arguments = vec![
         "gate",
@@ -124,19 +125,19 @@ pub(super) fn start(
     }
 }
 
-/// Whether a task is no longer what is asked for.
+/// Whether another task, or none, has replaced this one.
 pub fn is_called_off(home: &Home, run: &RunId, mark: &str) -> bool {
     fs::read_opt(&home.run(run).task(), LONGEST_MARK).ok().flatten().as_deref()
         != Some(mark.as_bytes())
 }
 
-/// Nobody needs what is still being found out.
+/// Cancels the current task; its worker exits when it sees this.
 pub fn call_off(home: &Home, run: &RunId) -> Result<(), FileError> {
     let path = home.run(run).task();
     if fs::exists(&path) { fs::overwrite(&path, b"none") } else { Ok(()) }
 }
 
-/// The worker's side. Nothing of a run's state is touched here: a cancel that comes meanwhile stands.
+/// Runs in the worker. Never writes the state of the run, so a cancellation at the same time stands.
 pub fn perform(
     world: &World,
     id: &RunId,
@@ -172,7 +173,7 @@ fn in_tree(contract: &Contract<'_>, wanted: &[&Gate], cancel: &Cancel) -> Result
     let place = contract.place(Content::Tree { exclude: &exclude });
     let cache = Cache::open(&contract.world.home)?;
     let log = Log::of(&contract.world.home, &contract.run.id);
-    // Under a ratchet a stage is passed when nothing in it is new, and only the base can tell that.
+    // Under a ratchet a stage passes if none of its failures are new, which takes a comparison with the base.
     let accepts = |ran: &Ran| match contract.seal.policy.baseline {
         _ if contract.is_waived(&ran.gate.name) => true,
         Baseline::Ratchet if contract.is_of_policy(&ran.gate) => {
@@ -236,7 +237,7 @@ fn in_checkout(
     Ok(())
 }
 
-/// What gates say at the base of the run, once and for all.
+/// Runs gates at the base of the run, unless the cache has their results.
 fn at_base(contract: &Contract<'_>, gates: &[&Gate], cancel: &Cancel) -> Result<(), WorkError> {
     let cache = Cache::open(&contract.world.home)?;
     let missing: Vec<&Gate> = gates
@@ -263,6 +264,7 @@ fn at_base(contract: &Contract<'_>, gates: &[&Gate], cancel: &Cancel) -> Result<
     Ok(())
 }
 
+/// The cached result of a gate at the base of the run.
 pub(super) fn known_at_base(
     contract: &Contract<'_>,
     cache: &Cache,

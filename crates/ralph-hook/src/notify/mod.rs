@@ -123,7 +123,8 @@ fn try_deliver(world: &World, run: &RunId) -> Result<(), NotifyError> {
     Leash::follow(&cancel).map_err(NotifyError::Start)?;
     let ways = config::notify(&world.home)?.ways;
     let others = ways.iter().filter(|way| **way != Way::Bell);
-    let results: Vec<Told> = others.map(|way| way::send(&world.env, way, &message, &cancel)).collect();
+    let results: Vec<Told> =
+        others.map(|way| way::send(&world.env, way, &message, &cancel)).collect();
     for Told { way, how } in &results {
         match how {
             How::Sent | How::Skipped { .. } => {}

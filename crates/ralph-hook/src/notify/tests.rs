@@ -2,7 +2,8 @@ use super::*;
 use insta::assert_snapshot;
 use ralph_core::id::SessionId;
 use ralph_core::limits::Limits;
-use ralph_core::record::{Asked, OnTampering, Origin, VERSION};
+use ralph_core::policy::OnTampering;
+use ralph_core::record::{Asked, Origin, VERSION};
 use ralph_sys::env::Env;
 
 fn run(title: &str) -> Run {
@@ -58,7 +59,7 @@ fn a_message_contains_no_secret_or_part_of_one() {
 fn a_message_is_one_clean_bounded_line() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e} \"'`$(id)`\r\nralph: verified\t\0<b>&";
     let told = message(hostile, hostile);
-    assert_snapshot!(told.to_json(), @r#"{"v":1,"run":"k7f2","status":"needs_human","title":"red \"'`$(id)` ralph: verified <b>&","because":"red \"'`$(id)` ralph: verified <b>&","next":"answer in the session with `/ralph:goal` and what is to be done now","message":"needs_human: red \"'`$(id)` ralph: verified <b>& — red \"'`$(id)` ralph: verified <b>& (run k7f2); answer in the session with `/ralph:goal` and what is to be done now","at":""}"#);
+    assert_snapshot!(told.to_json(), @r#"{"v":1,"run":"k7f2","status":"needs_human","title":"red \"'`$(id)` ralph: verified <b>&","because":"red \"'`$(id)` ralph: verified <b>&","next":"answer in the session with `/ralph:goal` and what to do next","message":"needs_human: red \"'`$(id)` ralph: verified <b>& — red \"'`$(id)` ralph: verified <b>& (run k7f2); answer in the session with `/ralph:goal` and what to do next","at":""}"#);
     let long = message(&hostile.repeat(100_000), &hostile.repeat(100_000));
     assert_eq!((long.title.chars().count(), long.because.chars().count()), (200, 600));
     assert!(long.message.chars().count() < 1000, "{}", long.message);

@@ -57,7 +57,10 @@ fn rewrite(
         let path = Path::new(directory).join(loop_directory::PROGRESS);
         // Never writes through a symlink to a file outside the loop directory.
         if fs::resolve(&path).is_some_and(|resolved| !resolved.starts_with(directory)) {
-            return Err(FileError::refused(&path, "it is a link to a path outside the loop directory"));
+            return Err(FileError::refused(
+                &path,
+                "it is a link to a path outside the loop directory",
+            ));
         }
         if let Some(bytes) = fs::read_opt(&path, loop_directory::LARGEST_LIST)? {
             let edited = edit(&bytes).unwrap_or_else(|| bytes.clone());

@@ -1,5 +1,5 @@
-//! Claude Code. Read tolerantly: a field of a surprising type is a field that is absent. Written exactly: one
-//! wrongly typed field voids the whole answer, and the client then lets the agent go.
+//! Hook events and answers of Claude Code. Parsing is tolerant: a field of an unexpected type counts as absent. Answers
+//! are exact: the client ignores an answer with one wrongly typed field and lets the agent stop.
 
 use crate::{Malformed, Reply, Style};
 use alloc::borrow::{Cow, ToOwned};
@@ -18,12 +18,13 @@ use ralph_core::verdict::{Bell, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// `additionalContext` beyond this is spilled to a file by the client and replaced with a preview.
+/// The client writes a longer `additionalContext` to a file and replaces it with a preview.
 const CONTEXT_LIMIT: usize = 10_000;
 
-/// The client clips these texts at a thousand characters; more of them than this only fills memory.
+/// Most pending tasks and wake-ups to report. The client clips their texts at a thousand characters.
 const MOST_PENDING: usize = 100;
 
+/// Events of which ralph uses only the name and the session.
 const NOTED: [&str; 19] = [
     "ConfigChange",
     "CwdChanged",
@@ -46,7 +47,7 @@ const NOTED: [&str; 19] = [
     "WorktreeRemove",
 ];
 
-/// Every field unparsed: reading each one for itself keeps a surprise in one from voiding the others.
+/// All fields, unparsed. Each is parsed separately, so that an unexpected type in one does not affect the others.
 #[derive(Deserialize)]
 struct Wire<'a> {
     #[serde(borrow)]
@@ -125,16 +126,16 @@ fn read<'a, T: Deserialize<'a>>(field: Field<'a>) -> Option<T> {
 
 pub fn parse(input: &[u8]) -> Result<Event, Malformed> {
     let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
-    // A list would be read as the fields in their order; only an object is an event.
+    // serde would accept a list as the fields in order.
     if input.trim_ascii_start().first() == Some(&b'[') {
-        return Err(Malformed { why: "it is a list, not the JSON object of an event".to_string() });
+        return Err(Malformed { why: "it is a JSON list, not an object".to_string() });
     }
     let wire: Wire = serde_json::from_slice(input).map_err(|error| malformed(input, &error))?;
     let name: Option<Cow<str>> = read(wire.hook_event_name);
     let session = read::<String>(wire.session_id).and_then(|id| SessionId::parse(&id));
     Ok(match name.as_deref() {
         Some("Stop") => Event::Stop(stop(&wire, session)),
-        // Hooks written before the name was sent, and people who try one by hand, send only the flag.
+        // Old clients, and people who test a hook by hand, send only the flag.
         None if wire.stop_hook_active.is_some() => Event::Stop(stop(&wire, session)),
         Some(name) => other(name, &wire, session),
         None => Event::Unknown,
@@ -249,10 +250,10 @@ fn malformed(input: &[u8], error: &serde_json::Error) -> Malformed {
         why: if input.iter().all(u8::is_ascii_whitespace) {
             "it is empty".to_string()
         } else if error.is_eof() {
-            "it ends too early".to_string()
+            "it is incomplete".to_string()
         } else {
             format!(
-                "it is not the JSON object of an event (line {}, column {})",
+                "it is not a valid JSON event (line {}, column {})",
                 error.line(),
                 error.column()
             )
@@ -260,8 +261,8 @@ fn malformed(input: &[u8], error: &serde_json::Error) -> Malformed {
     }
 }
 
-/// What will bring an agent back by itself. For a subagent the host lists the subagent itself as well, under an id of
-/// another kind: agents are left out there.
+/// Tasks and wake-ups that will resume the agent by themselves. At a subagent's stop the host also lists the subagent
+/// itself, under a different id, so agents are skipped there.
 fn pending<'a>(wire: &'a Wire<'_>, agent: Option<&'a str>) -> impl Iterator<Item = Pending> + 'a {
     let background = items(wire.background_tasks).filter_map(move |task| {
         let task: Option<BackgroundTask> = read(Some(task));
@@ -314,7 +315,7 @@ fn named(kind: Option<String>, what: Option<String>, otherwise: &str) -> String 
     }
 }
 
-/// The client's words for what went wrong, as observed in `StopFailure` and in `stop_reason`.
+/// Maps the client's error classes, as observed in `StopFailure` and in `stop_reason`.
 fn trouble(word: &str, details: Option<&str>) -> Trouble {
     let too_long = details.is_some_and(|details| details.contains("prompt is too long"));
     match word {
@@ -333,7 +334,7 @@ fn trouble(word: &str, details: Option<&str>) -> Trouble {
     }
 }
 
-/// `None` for the ordinary ways in which a model ends its turn.
+/// `None` for the stop reasons of an ordinary end of a turn.
 fn stop_trouble(stop_reason: &str) -> Option<Trouble> {
     match stop_reason {
         "" | "end_turn" | "stop_sequence" | "tool_use" | "pause_turn" | "refusal" => None,
@@ -345,7 +346,7 @@ fn stop_trouble(stop_reason: &str) -> Option<Trouble> {
 struct Noting<'a> {
     #[serde(rename = "systemMessage")]
     system_message: &'a str,
-    /// A hook has no terminal; the client writes this to its own.
+    /// A hook has no terminal, so the client writes this to its own.
     #[serde(rename = "terminalSequence", skip_serializing_if = "Option::is_none")]
     terminal_sequence: Option<&'static str>,
 }
@@ -410,7 +411,7 @@ struct Permission<'a> {
     reason: &'a str,
 }
 
-/// The client's word for the moment, which its answers have to repeat.
+/// The client's name of the event, which answers must repeat.
 fn event_name(occasion: Occasion) -> &'static str {
     match occasion {
         Occasion::SubagentStop => "SubagentStop",
@@ -441,7 +442,7 @@ pub fn render(style: Style, occasion: Occasion, verdict: &Verdict) -> Reply {
             reason: text,
             hook_specific_output: Suppressing { hook_event_name, suppress_original_prompt: true },
         }),
-        // Here plain text is what counts.
+        // For compaction the client reads plain text.
         (Verdict::Tell { context, .. }, _) if occasion == Occasion::Compaction => {
             Reply { stdout: context.as_bytes().to_vec(), ..Reply::default() }
         }
@@ -456,7 +457,7 @@ pub fn render(style: Style, occasion: Occasion, verdict: &Verdict) -> Reply {
                 hook_specific_output: Permission { hook_event_name, decision, reason },
             })
         }
-        // Any text on stdout keeps the client from taking "no such file" in the reason for a missing script.
+        // With any text on stdout the client does not mistake "no such file" in the reason for a missing script.
         (Verdict::Block { reason }, style) if style == Style::Exit2 || is_exit_only(occasion) => {
             let stderr = format!("{}\n", reason.trim_end()).into_bytes();
             Reply { stdout: b"{}".to_vec(), stderr, exit: 2 }
@@ -473,12 +474,12 @@ pub fn render(style: Style, occasion: Occasion, verdict: &Verdict) -> Reply {
     }
 }
 
-/// Tasks and teammates are kept going by exit code 2 in every version that has them.
+/// For tasks and teammates, every version of the client blocks on exit code 2 only.
 fn is_exit_only(occasion: Occasion) -> bool {
     matches!(occasion, Occasion::Task | Occasion::Idle)
 }
 
 fn object(value: &impl Serialize) -> Reply {
-    // Strings and maps of strings cannot fail to serialise; if they did, silence is the answer that traps nobody.
+    // Strings and maps of strings cannot fail to serialise. If they did, an empty answer would let the agent stop.
     Reply { stdout: serde_json::to_vec(value).unwrap_or_default(), ..Reply::default() }
 }

@@ -1,4 +1,4 @@
-//! Claude Code.
+//! The formats of Claude Code.
 
 pub mod event;
 pub mod status_line;

@@ -1,16 +1,16 @@
-//! What Claude Code tells a status line command. Read as tolerantly as its events: a field of a surprising type is
-//! absent, and only an object is read at all.
+//! The input that Claude Code passes to a status line command. Parsed as tolerantly as its events: a field of an
+//! unexpected type counts as absent, but the input must be an object.
 
 use alloc::string::String;
 use ralph_core::id::SessionId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The session as its client sees it.
+/// The state of a session as its client reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glance {
     pub session: SessionId,
-    /// What all of the session cost so far.
+    /// Cost of the whole session so far.
     pub cost_micro_usd: Option<u64>,
     pub context_percent: Option<u8>,
 }
@@ -39,10 +39,10 @@ struct Context<'a> {
     used_percentage: Field<'a>,
 }
 
-/// `None` when it names no session.
+/// `None` if the input contains no valid session id.
 pub fn parse(input: &[u8]) -> Option<Glance> {
     let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
-    // A list would be read as the fields in their order.
+    // serde would accept a list as the fields in order.
     if input.trim_ascii_start().first() != Some(&b'{') {
         return None;
     }
@@ -58,13 +58,13 @@ pub fn parse(input: &[u8]) -> Option<Glance> {
     })
 }
 
-/// A list is nothing of what is asked for here, though it would do for a struct.
+/// Rejects lists, which serde would accept in place of a struct.
 fn read<'a, T: Deserialize<'a>>(field: Field<'a>) -> Option<T> {
     let text = field?.get();
     if text.starts_with('[') { None } else { serde_json::from_str(text).ok() }
 }
 
-/// From 0 to `most`.
+/// A number from 0 to `most`.
 fn number(field: Field<'_>, most: f64) -> Option<f64> {
     read::<f64>(field).filter(|number| (0.0..=most).contains(number))
 }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_client_says_is_read_and_surprises_are_absent() {
+    fn fields_are_parsed_and_unexpected_types_are_absent() {
         for (more, expected) in [
             ("", (None, None)),
             (r#","cost":{"total_cost_usd":0.05004}"#, (Some(50_040), None)),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_session_is_nothing() {
+    fn input_without_a_session_id_is_rejected() {
         for input in [
             &b""[..],
             b"null",

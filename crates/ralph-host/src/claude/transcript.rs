@@ -1,4 +1,5 @@
-//! Claude Code's transcript: one JSON object a line, most of them of no interest.
+//! Claude Code's transcript: one JSON object per line. Extracts the few facts that ralph needs and skips the rest
+//! without parsing it.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -11,23 +12,25 @@ use ralph_core::typed;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 
+/// The meaning of one transcript line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
-    /// One content block of the main thread; subagents are [`Line::Other`].
+    /// One content block of the main thread; subagents are [`TranscriptLine::Other`].
     Assistant(Assistant),
     Cost {
         usd: f64,
     },
-    /// A person stopped the agent in the middle of its turn.
+    /// A person interrupted the agent's turn.
     Interrupted,
-    /// The host ended a turn that hooks had held too often for it.
+    /// The host ended a turn because hooks had blocked its end too often.
     Overridden,
-    /// A stop was held: what follows came after that.
+    /// A hook blocked a stop. Later lines follow that block.
     Held,
-    /// Something was typed while the agent was at work, and waits until its turn is over.
+    /// A person typed something during the agent's turn; it waits until the turn ends.
     Queued {
         is_command: bool,
     },
+    /// A queued message was delivered or removed.
     Unqueued,
     Other,
 }
@@ -35,23 +38,23 @@ pub enum Line {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assistant {
     pub context_tokens: Option<u64>,
-    /// How many the model can take in, where its name tells.
+    /// The model's context window in tokens, if the model's name determines it.
     pub context_window: Option<u64>,
     pub text: Option<String>,
     pub api_error: bool,
     pub tool_calls: u32,
-    /// Empty where the agent cleared its todo list.
+    /// Empty if the agent cleared its todo list.
     pub checklist: Option<Checklist>,
 }
 
-/// What the lines seen so far add up to.
+/// The combined content of the lines so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     pub context_tokens: Option<u64>,
     pub context_window: Option<u64>,
     pub cost_usd: Option<f64>,
     pub last_assistant: Option<LastAssistant>,
-    /// Since the last stop that was held, if one was seen.
+    /// Counted since the last blocked stop, if there was one.
     pub tool_calls: u32,
     pub has_held: bool,
     pub checklist: Option<Checklist>,
@@ -60,12 +63,12 @@ pub struct Observed {
     pub queue: Queue,
 }
 
-/// What was typed and has not reached the agent.
+/// Messages that a person typed and that have not reached the agent yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// Those that an earlier look saw already.
+    /// The number of messages that an earlier observation already saw.
     pub old: u32,
-    /// Whether each of the others is a command for ralph.
+    /// For each newer message, whether it is a command for ralph.
     pub new: Vec<bool>,
 }
 
@@ -80,8 +83,8 @@ impl Queue {
         self.len() == 0
     }
 
-    /// Whether somebody waits for the turn to end. A prompt that has only just begun its turn may still be listed, so
-    /// anything but a command has to have been there before.
+    /// Whether a message waits for the turn to end. The prompt that started the current turn may still be listed, so
+    /// anything but a command counts only if an earlier observation saw it.
     pub fn is_waited_for(&self) -> bool {
         self.old > 0 || self.new.contains(&true)
     }
@@ -136,8 +139,8 @@ impl Observed {
 }
 
 pub fn observe(line: &[u8]) -> Line {
-    // Quotes inside a JSON string are escaped, so these bytes occur only as a whole string: tool results of
-    // megabytes are passed over without being parsed.
+    // Quotes inside a JSON string are escaped, so these bytes occur only as a whole string. This skips tool results of
+    // several megabytes without parsing them.
     if memmem::find(line, b"\"assistant\"").is_none()
         && memmem::find(line, b"\"cost-state\"").is_none()
     {
@@ -162,7 +165,8 @@ const INTERRUPTED: &str = "[Request interrupted by user";
 const HELD: &str = "Stop hook feedback:";
 const OVERRIDDEN: &str = "consecutive times \u{2014} overriding and ending turn";
 
-/// What the host itself wrote down. A tool result that quotes it is not that: it is the result's text, not the line's.
+/// Recognises lines that the host itself writes. A tool result that quotes such a line does not count: there the text is
+/// part of the result, not of the line.
 fn noticed(line: &[u8]) -> Line {
     let signs = [INTERRUPTED, HELD, "overriding and ending turn", "\"queue-operation\""];
     let is_noted = signs.iter().any(|sign| memmem::find(line, sign.as_bytes()).is_some());
@@ -205,7 +209,7 @@ fn noticed(line: &[u8]) -> Line {
     }
 }
 
-/// As the client reports it for its models. A window that was made smaller is not told anywhere.
+/// The context window of a model, as the client reports it. A window that was configured smaller is not recorded.
 fn window(model: &str) -> Option<u64> {
     let is_large = ["opus-5", "sonnet-5", "[1m]"].iter().any(|part| model.contains(part));
     match model {
@@ -451,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_agent_said_is_its_text_blocks() {
+    fn assistant_text_is_taken_from_text_blocks() {
         for (message, expected) in [
             ("{}", "assistant"),
             (r#"{"content":null}"#, "assistant"),
@@ -488,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_noted_is_told_from_what_others_quote() {
+    fn host_notices_are_distinguished_from_quotations() {
         let interrupt = |text: &str, rest: &str| {
             let content = format!(r#"[{{"type":"text","text":"{text}"}}]"#);
             format!(r#"{{"type":"user"{rest},"message":{{"role":"user","content":{content}}}}}"#)
@@ -536,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn context_is_everything_the_model_read_and_wrote() {
+    fn context_tokens_include_input_cache_and_output() {
         for (message, expected) in [
             (r#"{"usage":null}"#, "assistant"),
             (r#"{"usage":{}}"#, "assistant"),
@@ -566,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_come_from_text_and_from_the_todo_tool() {
+    fn checklists_come_from_text_and_from_the_todo_tool() {
         for (content, expected) in [
             (r#""- [x] a\n- [ ] b""#, r#"assistant, "- [x] a\n- [ ] b", [+a -b]"#),
             (
@@ -590,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn the_running_cost_is_read() {
+    fn the_session_cost_is_parsed() {
         for (line, expected) in [
             (r#"{"type":"cost-state","totalCostUSD":0}"#, "$0"),
             (r#"{"type": "cost-state", "totalCostUSD": 1.25, "modelUsage": {}}"#, "$1.25"),
@@ -605,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_no_interest_are_other() {
+    fn irrelevant_and_malformed_lines_are_other() {
         let long = format!(r#"{{"type":"user","message":"{}"}}"#, "x".repeat(10_000_000));
         let deep =
             format!(r#"{{"type":"assistant","message":{}"#, r#"{"content":["#.repeat(100_000));
@@ -637,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn later_lines_win() {
+    fn later_lines_override_earlier_ones() {
         let said = |text: &str, items: Option<&[(&str, &str)]>| {
             Line::Assistant(Assistant {
                 text: Some(text.into()),
@@ -666,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_usage_leaves_the_context_as_it_was() {
+    fn a_line_without_usage_keeps_the_earlier_context_size() {
         let mut observed = Observed::default();
         for context_tokens in [Some(7), Some(9), None] {
             observed.add(Line::Assistant(Assistant { context_tokens, ..Assistant::default() }));
@@ -675,7 +679,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_sessions_add_up_to_what_happened_in_them() {
+    fn recorded_sessions_yield_the_expected_facts() {
         macro_rules! recorded {
             ($name:literal) => {
                 include_bytes!(concat!(

@@ -1,4 +1,4 @@
-//! Which client there is, and what of ralph it can do.
+//! Checks the version of the client and the features it lacks.
 
 use std::ffi::OsStr;
 
@@ -6,36 +6,36 @@ use super::{Check, Scene, fire};
 use ralph_gates::gates::tools;
 
 const NAME: &str = "client";
-/// The version that ralph was tried with.
+/// The version that ralph was tested with.
 const TRIED: [u32; 3] = [2, 1, 325];
-/// What came with which version.
+/// The version that introduced a feature, and the effect of its absence.
 const CAME: [([u32; 3], &str); 2] = [
-    ([2, 1, 163], "`--style context` is not understood"),
-    ([2, 1, 143], "blocks in a row have no cap"),
+    ([2, 1, 163], "`--style context` is not supported"),
+    ([2, 1, 143], "consecutive blocks have no cap"),
 ];
 
 pub(super) fn version(scene: &Scene<'_>) -> Check {
     let path = scene.env.search_path().unwrap_or_default();
     let Some(client) = tools::find(OsStr::new("claude"), scene.scratch, &path) else {
-        return Check::note(NAME, "`claude` is not on the path");
+        return Check::note(NAME, "`claude` is not on the `PATH`");
     };
     let shown = client.display();
     match fire::version(scene, &client) {
         Some(said) => judged(&said),
-        None => Check::unclear(NAME, format!("`{shown}` does not say its version")),
+        None => Check::unclear(NAME, format!("`{shown}` did not report a version")),
     }
 }
 
 fn judged(said: &str) -> Check {
     let Some(version) = parse(said) else {
-        return Check::unclear(NAME, format!("`claude` says its version is `{said}`"));
+        return Check::unclear(NAME, format!("`claude` reports an unknown version: `{said}`"));
     };
     if version >= TRIED {
         return Check::good(NAME, format!("claude {said}"));
     }
     let lacks = CAME.iter().filter(|(since, _)| version < *since).map(|(_, lack)| *lack);
     let lacks: Vec<_> =
-        std::iter::once("older than 2.1.325, which ralph was tried with").chain(lacks).collect();
+        std::iter::once("older than 2.1.325, which ralph was tested with").chain(lacks).collect();
     Check::note(NAME, format!("claude {said}: {}", lacks.join("; "))).fix("`claude update`")
 }
 
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_client_is_told_of() {
+    fn an_older_client_is_reported() {
         let shown = [
             "2.1.325 (Claude Code)",
             "2.2.0",
@@ -68,11 +68,11 @@ mod tests {
         insta::assert_snapshot!(shown, @"
         Good claude 2.1.325 (Claude Code)
         Good claude 2.2.0
-        Note claude 2.1.200 (Claude Code): older than 2.1.325, which ralph was tried with
-        Note claude 2.1.9: older than 2.1.325, which ralph was tried with; `--style context` is not understood; blocks in a row have no cap
-        Unclear `claude` says its version is ``
-        Unclear `claude` says its version is `1.x.2`
-        Unclear `claude` says its version is `1.2.3.4`
+        Note claude 2.1.200 (Claude Code): older than 2.1.325, which ralph was tested with
+        Note claude 2.1.9: older than 2.1.325, which ralph was tested with; `--style context` is not supported; consecutive blocks have no cap
+        Unclear `claude` reports an unknown version: ``
+        Unclear `claude` reports an unknown version: `1.x.2`
+        Unclear `claude` reports an unknown version: `1.2.3.4`
         ");
     }
 }

@@ -1,4 +1,4 @@
-//! What can be told of a hook's command from its text.
+//! Analyses the text of a hook command without running it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use crate::install::layers::Hook;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 
-/// A longer script is no wrapper.
+/// A longer script is not a wrapper.
 const LARGEST_SCRIPT: usize = 64 * 1024;
 
-/// The words of the command, as far as they can be told without a shell: a home at the beginning is put in.
+/// The words of the command, as far as they can be determined without a shell. A leading home directory is expanded.
 pub(super) fn spelt(env: &Env, from: &From, hook: &Hook) -> Vec<String> {
     let said = match &hook.args {
         None => words(&hook.command),
@@ -34,7 +34,7 @@ fn filled(env: &Env, from: &From, word: &str) -> String {
     rest.map_or_else(|| word.clone(), |rest| format!("{home}{rest}"))
 }
 
-/// Whether a command that is not ralph's own leads to it: it says so, or is a script that does.
+/// Whether a foreign command calls ralph, directly or through a script.
 pub(super) fn calls_ours(env: &Env, from: &From, hook: &Hook) -> bool {
     let words = spelt(env, from, hook);
     if mentions(&words.join(" ")) {
@@ -51,14 +51,14 @@ fn mentions(text: &str) -> bool {
     text.lines().any(|line| line.contains("ralph") && line.contains("hook claude"))
 }
 
-/// The program that is called; `None` where only a shell could say.
+/// The program that is called; `None` for an empty command.
 pub(super) fn program(env: &Env, from: &From, hook: &Hook) -> Option<PathBuf> {
     spelt(env, from, hook).into_iter().next().map(PathBuf::from)
 }
 
-/// The time within which the command says that it answers, in seconds.
+/// The deadline on the command line, in seconds.
 pub(super) fn own_deadline(env: &Env, from: &From, hook: &Hook) -> u64 {
-    /// What `ralph hook` takes when nothing is said.
+    /// The default deadline of `ralph hook`.
     const USUAL: u64 = 570;
     let words = spelt(env, from, hook);
     let mut words = words.iter();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_ralph_is_known_and_the_rest_left() {
+    fn wrappers_of_ralph_are_recognised() {
         let dir = tempfile::tempdir().unwrap();
         let env = Env::from_pairs([("HOME", dir.path().as_os_str())], None, Vec::new());
         let from = From::Plugin { name: "p@m".to_string(), root: dir.path().to_path_buf() };

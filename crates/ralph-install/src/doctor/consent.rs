@@ -1,5 +1,5 @@
-//! Whether a registered command may be tried here. What a repository's files say is not a person's word: the client asks
-//! before it believes them, and nobody has asked on our behalf.
+//! Decides whether the doctor may run a registered command. Settings in a repository are not a person's decision: the
+//! client asks before it trusts them, so the doctor must not run them without that trust.
 
 use std::path::{Path, PathBuf};
 
@@ -11,17 +11,18 @@ use ralph_sys::env::Env;
 use ralph_sys::fs;
 use serde_json::Value;
 
-/// The client keeps much in it.
+/// `.claude.json` can become large.
 const LARGEST: usize = 64 * 1024 * 1024;
 
-/// The person's own settings, a program of theirs called without detours, or a project that the client trusts.
+/// Whether the command is from the person's own settings, calls a program outside the project directly, or belongs to a
+/// project that the client trusts.
 pub(super) fn is_given(scene: &Scene<'_>, one: &Registered) -> bool {
     is_of_person(scene, &one.from)
         || is_harmless(scene, one)
         || is_trusted(scene.env, scene.project)
 }
 
-/// Whether what a settings file puts into the environment may be there: some variables name programs to be loaded.
+/// Whether variables from this settings file may be set. Some variables name programs or libraries to load.
 pub(super) fn may_set(scene: &Scene<'_>, file: &Path) -> bool {
     is_outside(scene.project, file) || is_trusted(scene.env, scene.project)
 }
@@ -34,23 +35,23 @@ fn is_of_person(scene: &Scene<'_>, from: &From) -> bool {
     }
 }
 
-/// A program outside the project that nothing but plain words are given to.
+/// Whether the command runs a program outside the project with plain literal arguments.
 fn is_harmless(scene: &Scene<'_>, one: &Registered) -> bool {
     let words = command::spelt(scene.env, &one.from, &one.hook);
     let Some(program) = words.first().map(PathBuf::from) else { return false };
     let is_alone = match one.whose {
         Whose::Ours => true,
-        // A shell or an interpreter would do what its arguments say.
+        // With arguments it could be a shell or an interpreter.
         Whose::Wrapped => words.len() == 1,
         Whose::Others => false,
     };
     let is_literal = one.hook.args.is_some() || is_literal(&one.hook.command, &program);
-    // What is not absolute is looked for where the system keeps its own.
+    // A bare name is looked up in the system directories only.
     let is_theirs = is_outside(scene.project, &program) && !is_below(&program);
     is_alone && is_literal && is_theirs
 }
 
-/// A relative path with directories leads into the project.
+/// Whether this is a relative path with directories, which points into the project.
 fn is_below(program: &Path) -> bool {
     !program.is_absolute() && program.components().count() > 1
 }
@@ -67,24 +68,24 @@ fn is_literal(line: &str, program: &Path) -> bool {
     is_plain(&without_home) || rest.is_some_and(|rest| is_plain(&rest))
 }
 
-/// What is not there is nowhere.
+/// Whether the path, resolved or not, is outside the project. A missing path counts as it is written.
 fn is_outside(project: &Path, path: &Path) -> bool {
     let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
     let inside = fs::resolve(path).unwrap_or_else(|| path.to_path_buf());
     !inside.starts_with(&project) && !path.starts_with(&project)
 }
 
-/// Whether a person told the client that they trust this project.
+/// Whether a person has accepted the client's trust dialog for this project.
 fn is_trusted(env: &Env, project: &Path) -> bool {
     let named = env.claude_config_dir().map(|directory| directory.join(".claude.json"));
     let usual = env.home().map(|home| home.join(".claude.json"));
-    let says = |path: PathBuf| {
+    let accepted = |path: PathBuf| {
         let bytes = fs::read_opt(&path, LARGEST).ok().flatten()?;
         let known: Value = serde_json::from_slice(&bytes).ok()?;
         let of_project = known.get("projects")?.get(project.to_str()?)?;
         of_project.get("hasTrustDialogAccepted")?.as_bool()
     };
-    named.into_iter().chain(usual).filter_map(says).any(|is_trusted| is_trusted)
+    named.into_iter().chain(usual).filter_map(accepted).any(|is_trusted| is_trusted)
 }
 
 #[cfg(test)]

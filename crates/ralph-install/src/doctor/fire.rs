@@ -1,4 +1,4 @@
-//! Runs a registered command as the client would, in a home that is made for it: nothing real is counted or held.
+//! Runs a registered command as the client would, with a temporary home, so that no real run is counted or held.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,36 +16,37 @@ use ralph_sys::fs::{self, Durability};
 use ralph_sys::proc::job::{self, Captured, Errors, Finished, How, Input, Job, Keep};
 use serde_json::Value;
 
-/// A hook with nothing to do answers in milliseconds.
+/// An idle hook answers in milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_millis(200);
 const KEEP: Keep = Keep { head: 64 * 1024, tail: 1024 };
-/// What a client finds that nobody's profile has told anything.
+/// The `PATH` of a client that was started without the person's shell profile.
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// How a hook answered an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Fired,
     NotFired(String),
-    /// Not within its time.
+    /// It timed out.
     Late,
     WrongShape(String),
 }
 
-/// A home without runs but for one, and who stops in it.
+/// A temporary home with one run, and two sessions to stop in it.
 pub(super) struct Rehearsal<'a> {
     scene: &'a Scene<'a>,
     home: Home,
-    /// Nobody holds it.
+    /// No run holds this session.
     idle: SessionId,
-    /// A run holds it; `None` when that could not be arranged.
+    /// A run holds this session; `None` if the run could not be started.
     armed: Option<SessionId>,
-    /// What the settings give to hooks.
+    /// The variables that settings give to hooks.
     variables: Vec<(OsString, OsString)>,
 }
 
 impl<'a> Rehearsal<'a> {
-    /// `None` when no home could be made.
+    /// Creates the home; `None` if that fails.
     pub(super) fn prepare(
         scene: &'a Scene<'a>,
         settings: &[(String, String, PathBuf)],
@@ -54,12 +55,12 @@ impl<'a> Rehearsal<'a> {
         let home = Home::new(scene.scratch.join(format!("{nonce:016x}")));
         let named = |what: &str| SessionId::parse(&format!("doctor-{what}-{nonce:016x}"));
         let idle = named("idle")?;
-        // A tombstone keeps the session from taking up what lies around in the project.
+        // The tombstone keeps this session from adopting a loop directory of the project.
         let tombstone = home.tombstone(idle.as_str());
         fs::create_dir(tombstone.parent()?).ok()?;
         fs::replace(&tombstone, b"", Durability::Cached).ok()?;
         let armed = named("armed").filter(|session| arm(scene, &home, session));
-        // Whether ralph is switched off there is another question.
+        // Another check reports whether the settings turn ralph off.
         let variables = settings
             .iter()
             .filter(|(name, ..)| !name.starts_with("RALPH_"))
@@ -68,7 +69,7 @@ impl<'a> Rehearsal<'a> {
         Some(Self { scene, home, idle, armed, variables })
     }
 
-    /// An event of a session that nobody holds.
+    /// Sends an event of the session that no run holds.
     pub(super) fn idle(&self, hook: &Registered) -> Answer {
         let finished = self.run(hook, &self.idle);
         match judged(&finished) {
@@ -76,21 +77,21 @@ impl<'a> Rehearsal<'a> {
             Ok(0) if finished.output.total == 0 => Answer::Fired,
             Ok(0) if !is_stop(hook) && object(&finished.output).is_some() => Answer::Fired,
             Ok(0) => Answer::WrongShape(format!(
-                "it prints `{}` though there is nothing to say",
+                "it prints `{}`, but should print nothing",
                 excerpt(&finished.output)
             )),
             Ok(2) => Answer::WrongShape(format!(
-                "exit code 2, which blocks, in a session that nobody holds: `{}`",
+                "exit code 2, which blocks, in a session that no run holds: `{}`",
                 excerpt(&finished.errors)
             )),
             Ok(code) => Answer::WrongShape(format!(
-                "exit code {code}, an error to the client: `{}`",
+                "exit code {code}, which the client treats as an error: `{}`",
                 excerpt(&finished.errors)
             )),
         }
     }
 
-    /// A stop of a session that a run holds; `None` when there is no such run.
+    /// Sends a stop of the session that a run holds; `None` if there is no such run.
     pub(super) fn armed(&self, hook: &Registered) -> Option<Answer> {
         let finished = self.run(hook, self.armed.as_ref()?);
         let code = match judged(&finished) {
@@ -116,7 +117,7 @@ impl<'a> Rehearsal<'a> {
             Answer::Fired
         } else {
             Answer::WrongShape(format!(
-                "a run that is not done was let go: exit code {code}, `{}`",
+                "it did not hold an unfinished run: exit code {code}, `{}`",
                 excerpt(&finished.output)
             ))
         })
@@ -164,7 +165,7 @@ impl<'a> Rehearsal<'a> {
         if let From::Plugin { root, .. } = &hook.from {
             all.push(("CLAUDE_PLUGIN_ROOT".into(), root.into()));
         }
-        // Whoever comes later wins.
+        // The last value of a variable wins.
         let mut names: Vec<OsString> = Vec::new();
         all.reverse();
         all.retain(|(name, _)| {
@@ -176,7 +177,7 @@ impl<'a> Rehearsal<'a> {
     }
 }
 
-/// A run with a goal alone is never done.
+/// Starts a run with only a goal, which never counts as done.
 fn arm(scene: &Scene<'_>, home: &Home, session: &SessionId) -> bool {
     let goal = b"see whether the hook holds an agent\n";
     let order = Order::of_goal(session, scene.scratch, goal);
@@ -205,27 +206,27 @@ fn is_stop(hook: &Registered) -> bool {
     matches!(hook.hook.event.as_str(), "Stop" | "SubagentStop")
 }
 
-/// The exit code of a command that ran.
+/// The exit code of the command; an error if it did not run to its end.
 fn judged(finished: &Finished) -> Result<i32, Answer> {
     match &finished.how {
         How::Exited(127) => Err(Answer::NotFired(format!(
-            "exit code 127, it is not there: `{}`",
+            "exit code 127, not found: `{}`",
             excerpt(&finished.errors)
         ))),
         How::Exited(126) => Err(Answer::NotFired(format!(
-            "exit code 126, it cannot be executed: `{}`",
+            "exit code 126, not executable: `{}`",
             excerpt(&finished.errors)
         ))),
-        // How a shell tells that what it started was killed.
+        // A shell exits with 128 plus the signal that killed its child.
         How::Exited(code @ 129..=159) => {
-            Err(Answer::NotFired(format!("signal {} ended it", code - 128)))
+            Err(Answer::NotFired(format!("killed by signal {}", code - 128)))
         }
         How::Exited(code) => Ok(*code),
-        How::Signalled(signal) => Err(Answer::NotFired(format!("signal {signal} ended it"))),
+        How::Signalled(signal) => Err(Answer::NotFired(format!("killed by signal {signal}"))),
         How::TimedOut => Err(Answer::Late),
         How::Cancelled => Err(Answer::NotFired("it was interrupted".to_string())),
         How::CouldNotStart(error) => Err(Answer::NotFired(ralph_home::faults::describe(error))),
-        How::Lost => Err(Answer::NotFired("how it ended is not known".to_string())),
+        How::Lost => Err(Answer::NotFired("its exit code is unknown".to_string())),
     }
 }
 
@@ -238,7 +239,7 @@ fn excerpt(output: &Captured) -> String {
     text::line(&String::from_utf8_lossy(&output.head), 120)
 }
 
-/// What a program says when it is asked for its version; `None` when it does not say.
+/// The output of `--version`; `None` if the program fails.
 pub(super) fn version(scene: &Scene<'_>, program: &Path) -> Option<String> {
     let home = scene.env.home().unwrap_or_default();
     let path = scene.env.search_path().unwrap_or_else(|| SEARCH_PATH.into());

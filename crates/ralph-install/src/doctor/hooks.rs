@@ -1,4 +1,4 @@
-//! Whether ralph's hooks are registered, once, and answer as the client needs it.
+//! Checks that ralph's hooks are registered exactly once and answer correctly.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,23 +11,23 @@ use crate::install::layers::{Layer, Mode, State};
 use ralph_core::text;
 use ralph_sys::fs;
 
-/// What is lost without each event.
+/// Every event, and the consequence if it is not registered.
 const EVENTS: [(&str, &str); 13] = [
     ("Stop", "no session is held"),
-    ("SubagentStop", "subagents stop unseen"),
-    ("TaskCompleted", "tasks are ticked unseen"),
-    ("TeammateIdle", "teammates idle unseen"),
-    ("TaskCreated", "tasks are made unseen"),
-    ("StopFailure", "trouble of the model looks like silence"),
-    ("SessionStart", "a session that is resumed or cleared loses its run"),
-    ("SessionEnd", "a session that ended looks alive for a while"),
-    ("UserPromptSubmit", "what a person types does not reach ralph"),
+    ("SubagentStop", "subagents are not checked when they stop"),
+    ("TaskCompleted", "completed tasks are not checked"),
+    ("TeammateIdle", "idle teammates are not checked"),
+    ("TaskCreated", "new tasks are not noticed"),
+    ("StopFailure", "API errors look like silence"),
+    ("SessionStart", "a resumed or cleared session loses its run"),
+    ("SessionEnd", "an ended session looks alive for a while"),
+    ("UserPromptSubmit", "typed prompts do not reach ralph"),
     ("UserPromptExpansion", "`/ralph:` commands do not reach ralph"),
-    ("PreToolUse", "nothing guards ralph's files from the agent"),
-    ("PreCompact", "nothing is saved before the conversation is summed up"),
-    ("PostCompact", "the agent forgets its goal when the conversation is summed up"),
+    ("PreToolUse", "ralph's files are not guarded against the agent"),
+    ("PreCompact", "nothing is saved before the conversation is compacted"),
+    ("PostCompact", "the agent forgets its goal after a compaction"),
 ];
-/// Those that every set-up has.
+/// The events that even a minimal installation registers.
 pub(super) const LEAST: [&str; 6] = [
     "Stop",
     "SubagentStop",
@@ -37,7 +37,7 @@ pub(super) const LEAST: [&str; 6] = [
     "UserPromptExpansion",
 ];
 
-/// Which events reach ralph.
+/// Checks which events reach ralph.
 pub(super) fn registration(layers: &[Layer], all: &[Registered]) -> Vec<Check> {
     const NAME: &str = "registered";
     let ours: Vec<_> = all.iter().filter(|one| one.is_ours()).collect();
@@ -45,7 +45,7 @@ pub(super) fn registration(layers: &[Layer], all: &[Registered]) -> Vec<Check> {
         ours.iter().any(|one| one.hook.event == event && one.hook.mode == Mode::Waits)
     };
     let Some(first) = ours.first() else {
-        let what = "no settings and no plugin call ralph: nobody is held";
+        let what = "no settings file or plugin calls ralph, so no session is held";
         let fix = if layers.iter().all(is_loaded) {
             "`ralph init`"
         } else {
@@ -56,7 +56,7 @@ pub(super) fn registration(layers: &[Layer], all: &[Registered]) -> Vec<Check> {
     let repair = first.from.scope().map(Repair::Settings);
     if !waited("Stop") {
         let place = first.from.in_words();
-        let what = format!("`Stop` is missing in the {place}: nobody is held");
+        let what = format!("`Stop` is missing from the {place}, so no session is held");
         return vec![Check::bad(NAME, what).fix(first.from.remedy()).repair(repair)];
     }
     let missing: Vec<_> = EVENTS.iter().filter(|(event, _)| !waited(event)).collect();
@@ -65,10 +65,10 @@ pub(super) fn registration(layers: &[Layer], all: &[Registered]) -> Vec<Check> {
     places.dedup();
     let mut checks =
         vec![Check::good(NAME, format!("{count} of 13 events, in the {}", places.join(", ")))];
-    // Whoever wanted only the least has it.
+    // With a minimal installation, the other events are not missing.
     let is_whole = ours.iter().all(|one| LEAST.contains(&one.hook.event.as_str()));
     for (event, lost) in missing {
-        let check = Check::note(NAME, format!("`{event}` is not: {lost}"));
+        let check = Check::note(NAME, format!("`{event}` is not registered: {lost}"));
         let is_wanted = LEAST.contains(event) || !is_whole;
         let check = check.fix(first.from.remedy());
         checks.push(check.repair(repair.filter(|_| is_wanted)));
@@ -84,7 +84,7 @@ fn is_loaded(layer: &Layer) -> bool {
     }
 }
 
-/// One event, one answer.
+/// Checks that only one hook of ralph answers each event.
 pub(super) fn duplicates(all: &[Registered]) -> Vec<Check> {
     const NAME: &str = "once";
     let mut groups: BTreeMap<(String, String), (&Registered, &Registered, Vec<&str>)> =
@@ -122,16 +122,16 @@ fn duplicate(
     }
     let fix = match (&one.from, &other.from) {
         (From::Layer { kind, .. }, _) | (_, From::Layer { kind, .. }) => {
-            format!("`ralph uninstall --scope {}` leaves the other", kind.name())
+            format!("`ralph uninstall --scope {}` removes one of them", kind.name())
         }
         (From::Plugin { name, .. }, From::Plugin { .. }) => {
-            format!("`claude plugin disable {name}` leaves the other")
+            format!("`claude plugin disable {name}` removes one of them")
         }
     };
-    Check::bad(name, format!("two hooks of ralph answer {events}: {both}")).fix(fix)
+    Check::bad(name, format!("two ralph hooks answer {events}: {both}")).fix(fix)
 }
 
-/// Hooks of other tools that may hold a stop as well.
+/// Lists hooks of other tools that may also block a stop.
 pub(super) fn of_others(all: &[Registered]) -> Vec<Check> {
     const MOST: usize = 5;
     let theirs = all.iter().filter(|one| {
@@ -143,12 +143,12 @@ pub(super) fn of_others(all: &[Registered]) -> Vec<Check> {
             kind => format!("a hook of type `{}`", text::line(kind, 40)),
         };
         let place = one.from.in_words();
-        Check::note("others", format!("{what} in the {place} answers stops too, for itself"))
+        Check::note("others", format!("{what} in the {place} also answers stops, independently"))
     };
     theirs.take(MOST).map(said).collect()
 }
 
-/// Every command of ralph's is run as the client would run it.
+/// Runs each of ralph's hook commands as the client would.
 pub(super) fn tried(scene: &Scene<'_>, layers: &[Layer], all: &[Registered]) -> Vec<Check> {
     let mut variables = registered::variables(layers);
     variables.retain(|(_, _, file)| consent::may_set(scene, file));
@@ -170,14 +170,14 @@ pub(super) fn tried(scene: &Scene<'_>, layers: &[Layer], all: &[Registered]) -> 
         let Some(first) = group.first() else { continue };
         if !consent::is_given(scene, first) {
             let what =
-                format!("not tried: {}, and the client does not trust this project", place(first));
-            let fix = "read it; then start `claude` here and say that you trust the folder";
+                format!("not tried: {}; the client does not trust this project", place(first));
+            let fix = "review it, then start `claude` here and trust the folder";
             checks.push(Check::unclear("hook", what).fix(fix));
         } else if let Some(rehearsal) = Rehearsal::prepare(scene, &variables) {
             checks.extend(try_group(&rehearsal, group));
             checks.extend(path(scene, first));
         } else {
-            let what = format!("nothing can be tried in `{}`", scene.scratch.display());
+            let what = format!("cannot set up a trial in `{}`", scene.scratch.display());
             checks.push(Check::unclear("hook", what));
         }
     }
@@ -193,17 +193,17 @@ fn try_group(rehearsal: &Rehearsal<'_>, group: &[&Registered]) -> Vec<Check> {
             check.fix(first.from.remedy()).repair(first.from.scope().map(Repair::Settings))
         }
         Whose::Wrapped | Whose::Others => match first.from {
-            // It looks for the program beside the runs.
+            // The plugin's hook looks for the program in ralph's home, which `ralph init --plugin` links.
             From::Plugin { .. } => check.fix(first.from.remedy()),
             From::Layer { .. } => {
                 let place = first.from.in_words();
-                check.fix(format!("take it out of the {place}, then {}", first.from.remedy()))
+                check.fix(format!("remove it from the {place}, then {}", first.from.remedy()))
             }
         },
     };
     let wrong = idle(rehearsal, group);
     if !wrong.is_empty() {
-        let told = wrong.into_iter().filter_map(|(answer, events)| {
+        let problems = wrong.into_iter().filter_map(|(answer, events)| {
             let events = if events.len() == group.len() && events.len() > 1 {
                 format!("all {} events", events.len())
             } else {
@@ -211,7 +211,7 @@ fn try_group(rehearsal: &Rehearsal<'_>, group: &[&Registered]) -> Vec<Check> {
             };
             told(&answer, &format!("{place} ({events})"))
         });
-        return told.map(|what| remedy(Check::bad(NAME, what))).collect();
+        return problems.map(|what| remedy(Check::bad(NAME, what))).collect();
     }
     let events = match group.len() {
         1 => "1 event".to_string(),
@@ -222,14 +222,14 @@ fn try_group(rehearsal: &Rehearsal<'_>, group: &[&Registered]) -> Vec<Check> {
     checks.extend(stop.map(|stop| match rehearsal.armed(stop) {
         Some(answer) => match told(&answer, &format!("{place} at a stop of a run")) {
             Some(what) => remedy(Check::bad("holds", what)),
-            None => Check::good("holds", "it holds a run that is not done"),
+            None => Check::good("holds", "it holds an unfinished run"),
         },
-        None => Check::unclear("holds", "no run could be made to try it with"),
+        None => Check::unclear("holds", "could not create a run to try it with"),
     }));
     checks
 }
 
-/// How it answers events of a session that nobody holds, where that is wrong.
+/// Wrong answers to events of a session that no run holds, with the events that caused them.
 fn idle<'a>(rehearsal: &Rehearsal<'_>, group: &[&'a Registered]) -> Vec<(Answer, Vec<&'a str>)> {
     let mut wrong: Vec<(Answer, Vec<&str>)> = Vec::new();
     for one in group {
@@ -241,7 +241,7 @@ fn idle<'a>(rehearsal: &Rehearsal<'_>, group: &[&'a Registered]) -> Vec<(Answer,
             (_, Some((_, events))) => events.push(&one.hook.event),
             (answer, None) => wrong.push((answer, vec![&one.hook.event])),
         }
-        // It would be as late at every other event.
+        // Every other event would time out as well.
         if is_late {
             break;
         }
@@ -249,23 +249,21 @@ fn idle<'a>(rehearsal: &Rehearsal<'_>, group: &[&'a Registered]) -> Vec<(Answer,
     wrong
 }
 
-/// In words; `None` when there is nothing wrong.
+/// Describes a wrong answer; `None` if the answer is correct.
 fn told(answer: &Answer, place: &str) -> Option<String> {
     match answer {
         Answer::Fired => None,
         Answer::NotFired(why) => Some(format!("not fired: {place}: {why}")),
-        Answer::Late => {
-            Some(format!("not fired: {place}: it had not answered when its time was over"))
-        }
+        Answer::Late => Some(format!("not fired: {place}: it did not answer before its timeout")),
         Answer::WrongShape(why) => Some(format!("wrong shape: {place}: {why}")),
     }
 }
 
-/// Whether the command will still be right tomorrow.
+/// Checks that the path of the command is likely to stay valid.
 fn path(scene: &Scene<'_>, one: &Registered) -> Vec<Check> {
     const NAME: &str = "path";
     if one.whose != Whose::Ours {
-        let what = format!("`{}` calls ralph by a detour", one.said());
+        let what = format!("`{}` calls ralph through a wrapper", one.said());
         return vec![Check::note(NAME, what)];
     }
     let Some(program) = command::program(scene.env, &one.from, &one.hook) else {
@@ -273,7 +271,7 @@ fn path(scene: &Scene<'_>, one: &Registered) -> Vec<Check> {
     };
     let shown = program.display();
     if !program.is_absolute() {
-        let what = format!("`{shown}` is not an absolute path: elsewhere it is another program");
+        let what = format!("`{shown}` is not an absolute path, so another program may run");
         let repair = one.from.scope().map(Repair::Settings);
         return vec![Check::bad(NAME, what).fix(one.from.remedy()).repair(repair)];
     }
@@ -285,7 +283,7 @@ fn path(scene: &Scene<'_>, one: &Registered) -> Vec<Check> {
     let is_plugin = plugins.is_some_and(|plugins| program.starts_with(plugins));
     let why = if is_plugin { Some(Doubt::PluginDirectory) } else { doubt(scene.env, &program) };
     if let Some(why) = why {
-        let what = format!("`{shown}` may not be there for long: {}", why.in_words());
+        let what = format!("`{shown}` may disappear: {}", why.in_words());
         let check = match why {
             Doubt::BuildDirectory | Doubt::PluginDirectory => Check::bad(NAME, what),
             Doubt::TemporaryDirectory => Check::note(NAME, what),
@@ -303,10 +301,10 @@ fn version(scene: &Scene<'_>, program: &Path, one: &Registered) -> Check {
     match fire::version(scene, program) {
         Some(said) if said == ours => Check::good(NAME, format!("`{shown}` is {said}")),
         Some(said) => {
-            let what = format!("`{shown}` is {said}, and this is {ours}");
+            let what = format!("`{shown}` is {said}, but this is {ours}");
             Check::bad(NAME, what).fix(format!("{} registers this one", one.from.remedy()))
         }
-        None => Check::unclear(NAME, format!("`{shown}` does not say its version")),
+        None => Check::unclear(NAME, format!("`{shown}` did not report a version")),
     }
 }
 
@@ -317,7 +315,7 @@ mod tests {
     use crate::install::registration::{Choice, Extent, Warming, entries};
 
     #[test]
-    fn every_event_that_is_registered_is_looked_for() {
+    fn every_registered_event_is_checked() {
         let program = Program::at(Path::new("/bin/ralph")).unwrap();
         let events = |extent| {
             let choice = Choice { extent, warming: Warming::Off, gates_ms: 0 };

@@ -1,4 +1,4 @@
-//! Whether the client gives a hook the time it needs, and lets it block as often as a run may.
+//! Checks the client's limits: the timeouts of hooks, and the cap on consecutive blocks.
 
 use super::project::Policy;
 use super::registered::{self, From, Registered};
@@ -13,14 +13,14 @@ use ralph_sys::env::Env;
 
 /// Events whose hook waits for gates.
 const GATED: [&str; 4] = ["Stop", "SubagentStop", "TaskCompleted", "TeammateIdle"];
-/// Hours; whoever writes this means milliseconds.
+/// A timeout this long, in seconds, is probably meant as milliseconds.
 const TOO_LONG: f64 = 10_000.0;
-/// For everything that is not a gate, in seconds.
+/// Time for everything that is not a gate, in seconds.
 const MARGIN: u64 = 30;
-/// More than this no client waits for gates; they go on in the background.
+/// No hook waits longer than this for gates; they continue in the background.
 const LONGEST: u64 = 3600;
 
-/// A hook that is killed lets the agent go without a word.
+/// Checks timeouts: the client kills a late hook and lets the agent stop without a notice.
 pub(super) fn timeouts(all: &[Registered], gates_ms: u64) -> Vec<Check> {
     const NAME: &str = "timeout";
     let mut wrong: Vec<(String, &Registered, Vec<&str>)> = Vec::new();
@@ -43,18 +43,18 @@ pub(super) fn timeouts(all: &[Registered], gates_ms: u64) -> Vec<Check> {
         };
         return vec![Check::good(NAME, what)];
     }
-    let told = wrong.into_iter().map(|(why, one, events)| {
+    let checks = wrong.into_iter().map(|(why, one, events)| {
         Check::bad(NAME, format!("{}, {why}", events.join(", ")))
             .fix(one.from.remedy())
             .repair(one.from.scope().map(Repair::Settings))
     });
-    told.collect()
+    checks.collect()
 }
 
 fn too_short_or_long(one: &Registered, gates_ms: u64) -> Option<String> {
     let is_gated = GATED.contains(&one.hook.event.as_str());
     let Some(timeout) = one.hook.timeout else {
-        return is_gated.then(|| "no timeout is given".to_string());
+        return is_gated.then(|| "no timeout is set".to_string());
     };
     if timeout >= TOO_LONG {
         return Some(format!("{timeout} seconds look like milliseconds"));
@@ -62,7 +62,7 @@ fn too_short_or_long(one: &Registered, gates_ms: u64) -> Option<String> {
     if !is_gated {
         return None;
     }
-    // Words of a command do not depend on who asks, but for a home at their beginning.
+    // The deadline does not depend on the environment; only a leading home directory would.
     let env = Env::from_pairs::<&str, &str>([], None, Vec::new());
     let own = command::own_deadline(&env, &one.from, &one.hook);
     let gates = gates_ms.div_ceil(1000).saturating_add(MARGIN).min(LONGEST);
@@ -70,14 +70,14 @@ fn too_short_or_long(one: &Registered, gates_ms: u64) -> Option<String> {
     if is_less(own.saturating_add(1)) {
         Some(format!("{timeout} s, but the hook takes up to {own} s to answer"))
     } else if is_less(gates) && !matches!(one.from, From::Plugin { .. }) {
-        // What the plugin's hooks do not wait for goes on, and the next stop has it.
+        // The plugin's timeouts are fixed. Gates that take longer continue, and the next stop has their results.
         Some(format!("{timeout} s, but the gates need {gates} s"))
     } else {
         None
     }
 }
 
-/// Seconds as the settings have them, with a fraction.
+/// A timeout in seconds, possibly fractional, as in the settings.
 struct Duration(f64);
 
 impl PartialEq<u64> for Duration {
@@ -93,7 +93,7 @@ impl PartialOrd<u64> for Duration {
     }
 }
 
-/// A client that overrides a block before the run's own limit ends a run that is not done.
+/// Checks the block cap: a client that overrides a block before the run's own limit ends an unfinished run.
 pub(super) fn cap(
     scene: &Scene<'_>,
     layers: &[Layer],
@@ -101,11 +101,11 @@ pub(super) fn cap(
 ) -> Vec<Check> {
     const NAME: &str = "cap";
     let Some(ours) = all.iter().find(|one| one.is_ours()) else { return Vec::new() };
-    let said = registered::variables(layers).into_iter().find(|(name, ..)| name == BLOCK_CAP);
-    let (value, place) = match (&said, scene.env.block_cap()) {
+    let setting = registered::variables(layers).into_iter().find(|(name, ..)| name == BLOCK_CAP);
+    let (value, place) = match (&setting, scene.env.block_cap()) {
         (Some((_, value, path)), _) => (value.clone(), format!("in `{}`", path.display())),
         (None, Some(value)) => (value, "in this environment".to_string()),
-        (None, None) => ("8".to_string(), "the client's own".to_string()),
+        (None, None) => ("8".to_string(), "the client's default".to_string()),
     };
     let mut needs = vec![("the policy".to_string(), policy.max_iterations())];
     let (runs, _) = overview::runs(scene.home).unwrap_or_default();
@@ -117,7 +117,7 @@ pub(super) fn cap(
     let too_low: Vec<_> = needs.iter().filter(|(_, most)| !is_met(*most)).collect();
     let shown = text::line(&value, 40);
     if too_low.is_empty() {
-        return vec![Check::good(NAME, format!("the client bears {shown} blocks in a row"))];
+        return vec![Check::good(NAME, format!("the client allows {shown} consecutive blocks"))];
     }
     let allowed = too_low.iter().map(|(whose, most)| match most {
         Some(most) => format!("{whose} allows {most}"),
@@ -127,11 +127,11 @@ pub(super) fn cap(
     let check = Check::bad(
         NAME,
         format!(
-            "the client overrides ralph after {shown} blocks in a row ({place}), but {allowed}"
+            "the client overrides ralph after {shown} consecutive blocks ({place}), but {allowed}"
         ),
     );
-    // `ralph init` knows of the policy alone, and writes to one file alone.
-    let is_there = said.is_none_or(|(_, _, path)| match &ours.from {
+    // `ralph init` considers only the policy, and writes only one file.
+    let is_there = setting.is_none_or(|(_, _, path)| match &ours.from {
         registered::From::Layer { path: own, .. } => *own == path,
         registered::From::Plugin { .. } => false,
     });

@@ -1,7 +1,7 @@
-//! Whether everything is in place for a run to hold an agent: looked at, and tried as the client would.
+//! Checks whether a run could hold an agent here, by inspecting the setup and by running the hooks as the client would.
 //!
-//! [`examine`] changes nothing of a person's: hooks run in a home of their own that is made for them. [`repair`] does
-//! the few things that are safe to do.
+//! [`examine_setup`] changes none of the person's files: hooks run with a temporary home. [`repair`] makes the few
+//! changes that are safe.
 
 mod client;
 mod command;
@@ -28,16 +28,16 @@ use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::Cancel;
 use serde::Serialize;
 
-/// Where everything is.
+/// The setup to examine.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     pub env: &'a Env,
     pub home: &'a Home,
     pub project: &'a Path,
-    /// This program, which supervises what is tried, and its version.
+    /// This program, which supervises the hooks under test, and its version.
     pub program: &'a Path,
     pub version: &'a str,
-    /// A directory of this examination alone, which whoever made it removes.
+    /// A temporary directory for this examination only; the caller removes it.
     pub scratch: &'a Path,
     pub cancel: &'a Cancel,
 }
@@ -46,34 +46,34 @@ pub struct Scene<'a> {
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     Good,
-    /// It does not work, or will not for long.
+    /// It does not work, or will stop working soon.
     Bad,
-    /// It could not be told, or looks odd.
+    /// The result is unknown, or looks odd.
     Unclear,
-    /// Something to know.
+    /// Information only.
     Note,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     pub name: &'static str,
     pub standing: Standing,
     pub what: String,
-    /// What a person does about it.
+    /// How a person can fix it.
     pub fix: Option<String>,
-    /// What [`repair`] would do about it.
+    /// The safe repair that [`repair`] would make.
     pub repair: Option<Repair>,
 }
 
-/// What is safe to do without asking again.
+/// A repair that is safe to make without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// Nobody else may look into ralph's home.
+    /// Remove other users' access to ralph's home.
     PrivateHome,
-    /// Ralph's own entries in these settings, as `ralph init` would write them.
+    /// Rewrite ralph's own entries in these settings, as `ralph init` would.
     Settings(Scope),
-    /// What gates that were killed left behind.
+    /// Remove temporary directories of killed gates.
     Scratch,
 }
 
@@ -107,7 +107,7 @@ impl Check {
     }
 }
 
-/// Everything, in the order in which a person would look: the settings, the hooks, ralph's home, the project.
+/// Runs every check, in the order of likely causes: settings, hooks, ralph's home, the project.
 pub fn examine(scene: &Scene<'_>) -> Vec<Check> {
     let layers = layers::read(scene.env, scene.project);
     let registered = registered::read(scene.env, &layers);

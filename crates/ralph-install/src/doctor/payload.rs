@@ -1,10 +1,10 @@
-//! What the client would say to a hook at each event.
+//! Sample events, as the client would send them to a hook.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// One line, as the client writes it.
+/// One event as a line of JSON.
 pub(super) fn of(event: &str, session: &str, project: &Path) -> Vec<u8> {
     let mut fields = json!({
         "session_id": session,

@@ -1,4 +1,4 @@
-//! Plugins that are switched on, and the hooks that they bring.
+//! Enabled plugins of the client, and their hooks.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(super) struct Plugin {
     pub(super) hooks: Vec<Hook>,
 }
 
-/// Every plugin that all layers taken together switch on and that can be found.
+/// Every plugin that the combined settings enable and that exists on disk.
 pub(super) fn enabled(env: &Env, layers: &[Layer]) -> Vec<Plugin> {
     let mut names: Vec<(&str, bool)> = Vec::new();
     for layer in layers {
@@ -40,29 +40,29 @@ pub(super) fn enabled(env: &Env, layers: &[Layer]) -> Vec<Plugin> {
         .collect()
 }
 
-/// What the client writes down about where plugins are.
+/// The client's records of where plugins are installed.
 struct Places {
-    /// `extraKnownMarketplaces` of every layer, the strongest first; then what the client knows by itself.
+    /// `extraKnownMarketplaces` of every layer, highest precedence first; then the client's own list.
     marketplaces: Vec<Value>,
     installed: Value,
 }
 
 impl Places {
     fn read(env: &Env, layers: &[Layer]) -> Self {
-        let said = layers.iter().rev().map(|layer| {
+        let extra = layers.iter().rev().map(|layer| {
             json(&layer.path).get("extraKnownMarketplaces").cloned().unwrap_or_default()
         });
         let directory = env.claude_config_dir().unwrap_or_default().join("plugins");
         let known = json(&directory.join("known_marketplaces.json"));
         Self {
-            marketplaces: said.chain([known]).collect(),
+            marketplaces: extra.chain([known]).collect(),
             installed: json(&directory.join("installed_plugins.json")),
         }
     }
 
     fn root(&self, name: &str) -> Option<PathBuf> {
         let (plugin, marketplace) = name.split_once('@')?;
-        // A marketplace that is a directory is read where it is, the others where the client put a copy.
+        // A local marketplace is read in place; for others the client keeps a copy.
         let live = self.marketplaces.iter().find_map(|known| {
             let source = known.get(marketplace)?.get("source")?;
             let is_directory = source.get("source")?.as_str()? == "directory";
@@ -88,13 +88,13 @@ fn in_marketplace(directory: &Path, plugin: &str) -> Option<PathBuf> {
     inside(directory, found.get("source")?.as_str()?)
 }
 
-/// Never out of the directory that names it.
+/// Joins a relative path; `None` if it would leave the directory.
 fn inside(directory: &Path, path: &str) -> Option<PathBuf> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     Path::new(path).components().all(is_plain).then(|| directory.join(path))
 }
 
-/// In `hooks/hooks.json`, and where `plugin.json` says besides: in a file, or right there.
+/// Hooks from `hooks/hooks.json`, and from `plugin.json`, which may name another file or contain hooks inline.
 fn hooks(root: &Path) -> Vec<Hook> {
     let mut hooks = of_file(&root.join("hooks/hooks.json"));
     let manifest = json(&root.join(".claude-plugin/plugin.json"));
@@ -125,7 +125,7 @@ fn of_bytes(bytes: &[u8]) -> Vec<Hook> {
     }
 }
 
-/// What is not there, or no JSON, says nothing.
+/// Reads JSON; a missing or malformed file counts as `null`.
 fn json(path: &Path) -> Value {
     let bytes = fs::read_opt(path, LARGEST).ok().flatten().unwrap_or_default();
     serde_json::from_slice(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes))

@@ -1,4 +1,4 @@
-//! Whether the project's policy could judge a run.
+//! Checks that the project's policy can judge a run: policy file, approval, tools, git.
 
 use std::ffi::OsStr;
 
@@ -12,7 +12,7 @@ use ralph_home::faults::describe;
 use ralph_policy::config::{self, Config, ConfigError};
 use ralph_policy::trust;
 
-/// Words that a shell knows by itself.
+/// Shell builtins and keywords, which are not programs.
 const BUILT_IN: [&str; 20] = [
     ".", ":", "[", "case", "cd", "echo", "eval", "exec", "exit", "export", "false", "for", "if",
     "set", "source", "test", "time", "true", "until", "while",
@@ -26,7 +26,7 @@ pub(super) fn load(scene: &Scene<'_>) -> Policy {
 }
 
 impl Policy {
-    /// All gates one after the other.
+    /// The timeouts of all gates together.
     pub(super) fn gates_ms(&self) -> u64 {
         let gates = self.0.iter().flat_map(|config| &config.policy.gates);
         gates.fold(0, |total, gate| total.saturating_add(gate.timeout_ms))
@@ -65,8 +65,11 @@ pub(super) fn checks(scene: &Scene<'_>, policy: &Policy) -> Vec<Check> {
             checks.push(Check::good(NAME, format!("`{}`, {count} {noun}", file.path.display())));
         }
         None => checks.push(
-            Check::note(NAME, "the project has none: a run is held to what its start says")
-                .fix("`ralph gate detect` proposes gates"),
+            Check::note(
+                NAME,
+                "the project has none, so a run is held only to what it was started with",
+            )
+            .fix("`ralph gate detect` proposes gates"),
         ),
     }
     checks.extend(approval(scene, config));
@@ -83,14 +86,14 @@ fn approval(scene: &Scene<'_>, config: &Config) -> Option<Check> {
             Some(Check::good(NAME, "a person approved what the policy runs"))
         }
         Ok(_) => {
-            let what = "nobody approved the policy as it is now: no run can start with it";
+            let what = "the current policy is not approved, so no run can start with it";
             Some(Check::bad(NAME, what).fix("`ralph trust`"))
         }
         Err(error) => Some(Check::unclear(NAME, describe(&error))),
     }
 }
 
-/// By the path that gates run with.
+/// Looks for the programs of the gates on the `PATH` that gates run with.
 fn missing_tools(scene: &Scene<'_>, config: &Config) -> Option<Check> {
     const NAME: &str = "tools";
     if config.policy.gates.is_empty() {
@@ -113,14 +116,14 @@ fn missing_tools(scene: &Scene<'_>, config: &Config) -> Option<Check> {
         })
         .collect();
     Some(if missing.is_empty() {
-        Check::good(NAME, "every gate's program is there")
+        Check::good(NAME, "every gate's program was found")
     } else {
         let what = format!("not found: {}", missing.join(", "));
-        Check::bad(NAME, what).fix("install it, then `ralph trust` writes down where it is")
+        Check::bad(NAME, what).fix("install it, then `ralph trust` records its path")
     })
 }
 
-/// The program that a gate starts; `None` where only a shell could say.
+/// The program that a gate starts; `None` if only a shell could determine it.
 fn tool(gate: &Gate) -> Option<&str> {
     match &gate.command {
         Command::Argv(words) => words.first().map(String::as_str),
@@ -136,12 +139,15 @@ fn repository(scene: &Scene<'_>) -> Check {
     const NAME: &str = "git";
     let path = scene.env.search_path().unwrap_or_default();
     if tools::find(OsStr::new("git"), scene.scratch, &path).is_none() {
-        return Check::bad(NAME, "git is not on the path: changes cannot be told")
+        return Check::bad(NAME, "git is not on the `PATH`, so changes cannot be detected")
             .fix("install git");
     }
     match git::root(scene.project) {
         Some(root) => Check::good(NAME, format!("`{}` is a repository", root.display())),
-        None => Check::note(NAME, "the project is no repository: a policy that compares needs one")
-            .fix("`git init`"),
+        None => Check::note(
+            NAME,
+            "the project is not a git repository, which comparisons with the base need",
+        )
+        .fix("`git init`"),
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a run that is going on still hears of its session. If not it holds nobody, whatever its state says.
+//! Detects active runs that no longer receive events of their session. Such a run holds nothing, whatever its state is.
 
 use std::path::{Path, PathBuf};
 
@@ -15,20 +15,21 @@ use ralph_sys::env::Env;
 use ralph_sys::fs;
 use ralph_sys::owner::{self, Alive};
 
-/// A session that was just started has said nothing yet; one that was just heard has its hooks.
+/// A session that started or sent an event this recently is not reported: it may have sent none yet, or its hooks work.
 const GRACE_MS: u64 = 2 * 60 * 1000;
-/// An agent that was held goes on working, and its tools are heard.
+/// A held agent keeps working, and its tool calls are events; longer silence means that the hooks are gone.
 const SILENCE_MS: u64 = 30 * 60 * 1000;
 
+/// Why an active run holds nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unprotected {
-    /// The file that switches all hooks off.
+    /// This file disables all hooks.
     Off(PathBuf),
-    /// Nothing calls ralph at a stop.
+    /// No hook calls ralph at a stop.
     NoHook,
-    /// Since the run was started.
+    /// No event has arrived since the run started.
     NeverHeard,
-    /// Though it was held and its process is there.
+    /// No event for a long time, although the agent was held and its process is alive.
     Silent { since_ms: u64 },
 }
 
@@ -36,8 +37,8 @@ impl Unprotected {
     pub fn in_words(&self, now_ms: u64) -> String {
         match self {
             Self::Off(path) => format!("`disableAllHooks` in `{}`", path.display()),
-            Self::NoHook => "no settings and no plugin call ralph at a stop".to_string(),
-            Self::NeverHeard => "nothing was ever heard of its session".to_string(),
+            Self::NoHook => "no settings file or plugin calls ralph at a stop".to_string(),
+            Self::NeverHeard => "no event of its session has ever arrived".to_string(),
             Self::Silent { since_ms } => {
                 let span = duration(now_ms.saturating_sub(*since_ms));
                 format!("silent for {span}, though it was held")
@@ -47,16 +48,16 @@ impl Unprotected {
 
     pub fn remedy(&self) -> String {
         match self {
-            Self::Off(path) => format!("take `disableAllHooks` out of `{}`", path.display()),
+            Self::Off(path) => format!("remove `disableAllHooks` from `{}`", path.display()),
             Self::NoHook => "`ralph init` in its project".to_string(),
             Self::NeverHeard | Self::Silent { .. } => {
-                "`ralph doctor` in its project tries the hooks".to_string()
+                "`ralph doctor` in its project tests the hooks".to_string()
             }
         }
     }
 }
 
-/// What is known of a run that is going on.
+/// The facts about an active run that decide whether it is protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     started_ms: u64,
@@ -65,11 +66,11 @@ struct Seen {
     last: Last,
     owner: Alive,
     hooks: Hooks,
-    /// When somebody last wrote to the settings.
+    /// When the settings were last modified.
     changed_ms: u64,
 }
 
-/// How its last stop was answered.
+/// How the last stop was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     Held,
@@ -86,7 +87,7 @@ enum Hooks {
 fn judge(seen: &Seen, now_ms: u64) -> Option<Unprotected> {
     let since = |ms: u64| now_ms.saturating_sub(ms);
     let last_ms = seen.heard_ms.unwrap_or(seen.started_ms);
-    // Hooks can come from where nobody can look; then being heard is the better evidence.
+    // Hooks may be registered in a place that cannot be inspected; a recent event is the better evidence.
     let is_fresh = since(last_ms) <= GRACE_MS && last_ms >= seen.changed_ms;
     match &seen.hooks {
         Hooks::Off(path) if !is_fresh => return Some(Unprotected::Off(path.clone())),
@@ -106,13 +107,13 @@ fn judge(seen: &Seen, now_ms: u64) -> Option<Unprotected> {
     }
 }
 
-/// For each run why it holds nobody, if so.
+/// For each run, why it is unprotected; `None` if it is protected or not active.
 pub fn of_runs(env: &Env, home: &Home, views: &[RunView]) -> Vec<Option<Unprotected>> {
     let now_ms = clock::now_ms();
     let mut known: Vec<(&str, Hooks, u64)> = Vec::new();
     let mut found = Vec::new();
     for view in views {
-        // Trouble of the model is told as such.
+        // API errors are reported separately.
         if view.phase != Phase::Active || view.opened.state.trouble.is_some() {
             found.push(None);
             continue;
@@ -143,10 +144,10 @@ fn seen(home: &Home, view: &RunView, (hooks, changed_ms): (Hooks, u64)) -> Seen 
     }
 }
 
-/// Whether the settings of a project call ralph at a stop, and when they were last written to.
+/// Whether the settings of a project call ralph at a stop, and when they were last modified.
 fn hooks(env: &Env, project: &Path) -> (Hooks, u64) {
     let mut places = vec![project.to_path_buf()];
-    // A client is as often started in the repository as in a part of it.
+    // The client may have been started at the root of the repository or in a subdirectory.
     let above = config::find_project(project);
     if above != project {
         places.push(above);
@@ -174,9 +175,9 @@ fn hooks(env: &Env, project: &Path) -> (Hooks, u64) {
 mod tests {
     use super::*;
 
-    /// R-H2a, R-S4d: silence, and hooks that are gone, are told.
+    /// R-H2a, R-S4d: silence and missing hooks are reported.
     #[test]
-    fn a_run_that_hears_nothing_is_unprotected() {
+    fn a_run_without_events_is_unprotected() {
         const MINUTE: u64 = 60_000;
         let start = 1_000 * MINUTE;
         let off = || Hooks::Off(PathBuf::from("/s"));
@@ -202,7 +203,7 @@ mod tests {
             ("held, a long turn", held.clone(), 31, None),
             ("held, and silent", held.clone(), 32, silent(start + MINUTE)),
             ("held, its process gone", Seen { owner: Alive::No, ..held.clone() }, 600, None),
-            ("held, who knows", Seen { owner: Alive::Unknown, ..held }, 600, None),
+            ("held, its process unknown", Seen { owner: Alive::Unknown, ..held }, 600, None),
             ("started without a hook", Seen { hooks: Hooks::Missing, ..base.clone() }, 2, None),
             ("no hook came", Seen { hooks: Hooks::Missing, ..base }, 3, no_hook.clone()),
             ("heard without a hook", missing.clone(), 3, None),

@@ -1,4 +1,4 @@
-//! Which hooks the client would run, and whose they are.
+//! The hooks that the client would run, and whether they are ralph's.
 
 use std::path::PathBuf;
 
@@ -8,6 +8,7 @@ use crate::install::layers::{Hook, Layer, LayerKind, State};
 use crate::install::plan::Scope;
 use ralph_sys::env::Env;
 
+/// One hook, where it is registered, and whose it is.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Registered {
     pub(super) from: From,
@@ -37,7 +38,7 @@ impl Registered {
         }
     }
 
-    /// As it stands there.
+    /// The command line as registered.
     pub(super) fn said(&self) -> String {
         let args = self.hook.args.iter().flatten();
         let words: Vec<_> = std::iter::once(&self.hook.command).chain(args).cloned().collect();
@@ -55,7 +56,7 @@ impl From {
         }
     }
 
-    /// Whose settings `ralph init` could write there.
+    /// The scope with which `ralph init` writes there; `None` if it cannot.
     pub(super) fn scope(&self) -> Option<Scope> {
         match self {
             Self::Layer { kind: LayerKind::User, .. } => Some(Scope::User),
@@ -65,7 +66,7 @@ impl From {
         }
     }
 
-    /// How ralph's own entries there are made right.
+    /// The command or action that corrects ralph's entries there.
     pub(super) fn remedy(&self) -> String {
         match (self, self.scope()) {
             (_, Some(Scope::User)) => "`ralph init --scope user`".to_string(),
@@ -73,13 +74,13 @@ impl From {
             (_, Some(Scope::Local)) => "`ralph init`".to_string(),
             (Self::Plugin { .. }, None) => "`ralph init --plugin`".to_string(),
             (Self::Layer { path, .. }, None) => {
-                format!("have `{}` corrected by whoever manages it", path.display())
+                format!("ask the administrator to correct `{}`", path.display())
             }
         }
     }
 }
 
-/// Every hook that the client takes notice of, from the weakest layer to the strongest, then those of plugins.
+/// Every hook that the client loads: settings from lowest to highest precedence, then plugins.
 pub(super) fn read(env: &Env, layers: &[Layer]) -> Vec<Registered> {
     let is_managed_only = layers.iter().any(|layer| match &layer.state {
         State::Read(settings) => {
@@ -116,18 +117,18 @@ fn registered(env: &Env, from: &From, hook: &Hook) -> Registered {
     Registered { from: from.clone(), hook: hook.clone(), whose }
 }
 
-/// Why no hook runs at all, and which file says so. What the strongest layer says counts.
+/// The file that disables all hooks, if any. The layer with the highest precedence decides.
 pub(super) fn off(layers: &[Layer]) -> Option<PathBuf> {
-    let said = layers.iter().rev().find_map(|layer| match &layer.state {
+    let setting = layers.iter().rev().find_map(|layer| match &layer.state {
         State::Read(settings) if settings.ignored.is_none() => {
             Some((settings.disable_all_hooks?, &layer.path))
         }
         State::Read(_) | State::Missing | State::Broken(_) => None,
     });
-    said.filter(|(is_off, _)| *is_off).map(|(_, path)| path.clone())
+    setting.filter(|(is_off, _)| *is_off).map(|(_, path)| path.clone())
 }
 
-/// The variables that settings give to hooks; what a stronger layer says about one counts.
+/// The environment variables that settings give to hooks. A layer of higher precedence overrides a variable.
 pub(super) fn variables(layers: &[Layer]) -> Vec<(String, String, PathBuf)> {
     let mut variables: Vec<(String, String, PathBuf)> = Vec::new();
     for layer in layers {

@@ -1,4 +1,4 @@
-//! The few things that are safe to do without asking: all of them are ralph's own.
+//! The few repairs that are safe without asking. All of them change only ralph's own files and entries.
 
 use super::{Check, Repair, Scene, hooks, registered, state};
 use crate::install::command::{Doubt, Program};
@@ -14,11 +14,11 @@ pub enum RepairError {
     File(#[from] fs::FileError),
     #[error(transparent)]
     Install(#[from] InstallError),
-    #[error("this ralph, `{}`, will not be there for long: {why}", path.display())]
+    #[error("this program, `{}`, may disappear: {why}", path.display())]
     Doubtful { path: std::path::PathBuf, why: &'static str },
 }
 
-/// Does what the checks ask for, each once; what was done, in words.
+/// Makes each repair that the checks ask for once, and describes what was done.
 pub fn all(scene: &Scene<'_>, checks: &[Check]) -> Vec<Result<String, RepairError>> {
     let mut wanted: Vec<Repair> = Vec::new();
     for repair in checks.iter().filter_map(|check| check.repair) {
@@ -33,20 +33,20 @@ fn one(scene: &Scene<'_>, repair: Repair) -> Result<String, RepairError> {
     match repair {
         Repair::PrivateHome => {
             fs::make_private(scene.home.root())?;
-            Ok(format!("nobody else may look into `{}`", scene.home.root().display()))
+            Ok(format!("made `{}` private", scene.home.root().display()))
         }
         Repair::Scratch => {
             let stale = state::stale(scene);
             for directory in &stale {
                 fs::remove_made_dir(directory)?;
             }
-            Ok(format!("removed what killed gates left: {}", stale.len()))
+            Ok(format!("removed directories of killed gates: {}", stale.len()))
         }
         Repair::Settings(scope) => settings(scene, scope),
     }
 }
 
-/// What `ralph init` would write there now, as much of it as there is.
+/// Rewrites the settings as `ralph init` would, with the same set of events as before.
 fn settings(scene: &Scene<'_>, scope: Scope) -> Result<String, RepairError> {
     let program = Program::find(scene.env).map_err(InstallError::from)?;
     if let Some(doubt @ (Doubt::BuildDirectory | Doubt::PluginDirectory)) = program.doubt {
@@ -72,7 +72,7 @@ fn settings(scene: &Scene<'_>, scope: Scope) -> Result<String, RepairError> {
     change::apply(scene.home, &plan.changes)?;
     let mut paths = plan.changes.iter().map(|change| change.path.display().to_string());
     Ok(match paths.next() {
-        Some(path) => format!("registered anew in `{path}`"),
-        None => "the registration was as it should be".to_string(),
+        Some(path) => format!("updated the registration in `{path}`"),
+        None => "the registration was already correct".to_string(),
     })
 }

@@ -1,4 +1,4 @@
-//! Runs that hold nobody although somebody may believe so.
+//! Checks runs that have not ended: orphaned, unprotected, unreadable, or without their project.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use ralph_sys::clock;
 use ralph_sys::fs;
 
 const NAME: &str = "run";
-/// Whoever has more has seen the point.
+/// The report lists at most this many runs.
 const MOST: usize = 20;
 
 pub(super) fn all(scene: &Scene<'_>) -> Vec<Check> {
@@ -33,7 +33,7 @@ pub(super) fn all(scene: &Scene<'_>) -> Vec<Check> {
     checks.extend(unreadable.iter().take(MOST).map(|one| {
         let path = scene.home.run(&one.run);
         Check::bad(NAME, format!("{} cannot be read: {}", one.run, describe(&one.error)))
-            .fix(format!("look into `{}`", path.directory().display()))
+            .fix(format!("inspect `{}`", path.directory().display()))
     }));
     checks
 }
@@ -44,20 +44,21 @@ fn of_run(view: &RunView, unprotected: Option<&protection::Unprotected>) -> Chec
     let title = text::line(&run.title, 60);
     let project = Path::new(&run.project);
     if !fs::is_directory(project) {
-        let what = format!("{id} ({title}) is about `{}`, which is gone", project.display());
+        let what =
+            format!("{id} ({title}) works in `{}`, which no longer exists", project.display());
         return Check::bad(NAME, what).fix(format!("`ralph cancel {id}`"));
     }
     match (view.phase, unprotected) {
         (Phase::Orphaned, _) => {
             Check::bad(NAME, format!("{id} ({title}) is orphaned: its session is gone"))
-                .fix(format!("`ralph resume {id}` takes it up again, `ralph cancel {id}` ends it"))
+                .fix(format!("`ralph resume {id}` continues it, `ralph cancel {id}` ends it"))
         }
         (Phase::Active, Some(why)) => Check::bad(
             NAME,
             format!("{id} ({title}) is unprotected: {}", why.in_words(clock::now_ms())),
         )
         .fix(why.remedy()),
-        (Phase::Active, None) => Check::good(NAME, format!("{id} ({title}) is going on")),
+        (Phase::Active, None) => Check::good(NAME, format!("{id} ({title}) is active")),
         (Phase::Paused { .. }, _) => Check::note(NAME, format!("{id} ({title}) is paused"))
             .fix(format!("`ralph resume {id}`")),
         (Phase::Ended(_), _) => Check::good(NAME, format!("{id} ({title}) has ended")),

@@ -1,11 +1,11 @@
-//! Whether the client takes notice of its settings, and what in them keeps ralph from working.
+//! Checks that the client loads its settings, and that nothing in them disables ralph.
 
 use super::registered;
 use super::{Check, Scene};
 use crate::install::layers::{Layer, LayerKind, State};
 use ralph_core::text;
 
-/// The client leaves out a whole file for one mistake in it, without a word.
+/// Checks every settings file: the client silently ignores a whole file because of one mistake in it.
 pub(super) fn layers(layers: &[Layer]) -> Vec<Check> {
     const NAME: &str = "settings";
     const MOST: usize = 5;
@@ -15,8 +15,8 @@ pub(super) fn layers(layers: &[Layer]) -> Vec<Check> {
         let kind = layer.kind.name();
         let ignored = |why: &str| {
             let why = text::line(why, 200);
-            Check::bad(NAME, format!("the client loads nothing of `{path}`: {why}"))
-                .fix(format!("correct `{path}`: the client wants plain JSON, and every type right"))
+            Check::bad(NAME, format!("the client ignores `{path}`: {why}"))
+                .fix(format!("correct `{path}`: the client requires plain JSON with correct types"))
         };
         match &layer.state {
             State::Missing => {}
@@ -24,7 +24,7 @@ pub(super) fn layers(layers: &[Layer]) -> Vec<Check> {
             State::Read(settings) => {
                 match &settings.ignored {
                     Some(why) => checks.push(ignored(why)),
-                    None => checks.push(Check::good(NAME, format!("{kind}: `{path}` is read"))),
+                    None => checks.push(Check::good(NAME, format!("{kind}: `{path}` is loaded"))),
                 }
                 let odd = settings.odd.iter().take(MOST);
                 checks.extend(odd.map(|odd| {
@@ -41,7 +41,7 @@ pub(super) fn layers(layers: &[Layer]) -> Vec<Check> {
     checks
 }
 
-/// What keeps every hook from running.
+/// Checks for switches that disable every hook.
 pub(super) fn switches(layers: &[Layer]) -> Vec<Check> {
     const NAME: &str = "hooks on";
     let mut checks = Vec::new();
@@ -55,21 +55,21 @@ pub(super) fn switches(layers: &[Layer]) -> Vec<Check> {
         if settings.disable_all_hooks == Some(true) {
             let what = format!("`disableAllHooks` in `{path}`");
             checks.push(if off.is_some() {
-                Check::bad(NAME, format!("{what} keeps every hook from running"))
-                    .fix(format!("take `disableAllHooks` out of `{path}`"))
+                Check::bad(NAME, format!("{what} disables every hook"))
+                    .fix(format!("remove `disableAllHooks` from `{path}`"))
             } else {
-                Check::note(NAME, format!("{what} is overruled by stronger settings"))
+                Check::note(NAME, format!("{what} is overridden by settings of higher precedence"))
             });
         }
         if settings.allow_managed_hooks_only && layer.kind == LayerKind::Managed {
-            let what = format!("`allowManagedHooksOnly` in `{path}`: no hook of yours runs");
-            checks.push(Check::bad(NAME, what).fix("ask whoever manages this machine"));
+            let what = format!("`allowManagedHooksOnly` in `{path}`: your own hooks do not run");
+            checks.push(Check::bad(NAME, what).fix("ask the administrator of this machine"));
         }
     }
     checks
 }
 
-/// What the settings, or this shell, tell ralph.
+/// Checks for `RALPH_OFF` and `RALPH_HOME` in the settings and in this environment.
 pub(super) fn variables(scene: &Scene<'_>, layers: &[Layer]) -> Vec<Check> {
     const NAME: &str = "environment";
     let mut checks = Vec::new();
@@ -77,22 +77,22 @@ pub(super) fn variables(scene: &Scene<'_>, layers: &[Layer]) -> Vec<Check> {
         let path = path.display();
         match name.as_str() {
             "RALPH_OFF" if !value.is_empty() && value != "0" => {
-                let what = format!("`RALPH_OFF` in `{path}`: nobody is held");
-                let fix = format!("take `RALPH_OFF` out of `{path}`");
+                let what = format!("`RALPH_OFF` in `{path}`: no session is held");
+                let fix = format!("remove `RALPH_OFF` from `{path}`");
                 checks.push(Check::bad(NAME, what).fix(fix));
             }
             "RALPH_HOME" if value != scene.home.root().to_string_lossy() => {
                 let value = text::line(&value, 200);
                 let what =
                     format!("`RALPH_HOME` in `{path}` is `{value}`: hooks look for runs there");
-                let fix = format!("`RALPH_HOME={value} ralph doctor`, or take it out of `{path}`");
+                let fix = format!("`RALPH_HOME={value} ralph doctor`, or remove it from `{path}`");
                 checks.push(Check::bad(NAME, what).fix(fix));
             }
             _ => {}
         }
     }
     if scene.env.is_off() {
-        let what = "`RALPH_OFF` is set here: a client started from here holds nobody";
+        let what = "`RALPH_OFF` is set here: sessions started from here are not held";
         checks.push(Check::bad(NAME, what).fix("`unset RALPH_OFF`"));
     }
     checks

@@ -1,4 +1,4 @@
-//! Whether ralph's own directory can be used, and what is in it that a person should know of.
+//! Checks ralph's home directory: access, the kill switch, faults, quarantined files, locks, leftovers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, Kind, LockError};
 
 const MOST: usize = 100_000;
-/// A lock is held for milliseconds.
+/// A lock is normally held only for milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 const OTHERS: u32 = 0o077;
-/// More than any file that a stop writes.
+/// Larger than any file that a stop writes.
 const PROBE: usize = 64 * 1024;
 
 pub(super) fn home(scene: &Scene<'_>) -> Vec<Check> {
@@ -25,37 +25,37 @@ pub(super) fn home(scene: &Scene<'_>) -> Vec<Check> {
     let Some(link) = fs::stat_link(root) else {
         return vec![Check::note(
             NAME,
-            format!("`{shown}` is not there yet; the first run makes it"),
+            format!("`{shown}` does not exist yet; the first run creates it"),
         )];
     };
     let mut checks = Vec::new();
     if link.kind == Kind::Symlink {
         let Some(place) = fs::resolve(root) else {
-            let what = format!("`{shown}` is a link that leads nowhere: no run can be kept");
+            let what = format!("`{shown}` is a broken symlink, so no run can be stored");
             return vec![Check::bad(NAME, what).fix(format!("`rm {shown}`"))];
         };
-        checks.push(Check::note(NAME, format!("`{shown}` leads to `{}`", place.display())));
+        checks.push(Check::note(NAME, format!("`{shown}` is a symlink to `{}`", place.display())));
     }
     let Some(stat) = fs::stat(root).filter(|stat| stat.kind == Kind::Directory) else {
-        let what = format!("`{shown}` is not a directory: no run can be kept");
+        let what = format!("`{shown}` is not a directory, so no run can be stored");
         return vec![Check::bad(NAME, what).fix("move it away, or set `RALPH_HOME`")];
     };
     if fs::is_ours(root) == Some(false) {
-        let what = format!("`{shown}` belongs to somebody else");
+        let what = format!("`{shown}` belongs to another user");
         return vec![Check::bad(NAME, what).fix(format!("`sudo chown -R $USER {shown}`"))];
     }
     if stat.mode & OTHERS != 0 {
-        let what = format!("others may look into `{shown}` (mode {:o})", stat.mode);
+        let what = format!("`{shown}` is accessible to other users (mode {:o})", stat.mode);
         let check = Check::bad(NAME, what).fix(format!("`chmod 700 {shown}`"));
         checks.push(check.repair(Some(Repair::PrivateHome)));
     }
     match probe(root) {
         Ok(()) if checks.iter().all(|check| check.standing != Standing::Bad) => {
-            checks.push(Check::good(NAME, format!("`{shown}` can be written, by you alone")));
+            checks.push(Check::good(NAME, format!("`{shown}` is writable, by you only")));
         }
         Ok(()) => {}
         Err(error) => {
-            let full = if error.is_full() { "make room on the disk" } else { "" };
+            let full = if error.is_full() { "free up disk space" } else { "" };
             let fix = match full {
                 "" => format!("`chmod 700 {shown}`"),
                 full => full.to_string(),
@@ -67,31 +67,34 @@ pub(super) fn home(scene: &Scene<'_>) -> Vec<Check> {
     checks
 }
 
-/// Asking for permissions says nothing about a full disk.
+/// Writes a test file, because permissions do not reveal a full disk.
 fn probe(root: &Path) -> Result<(), fs::FileError> {
     let path = root.join(format!("doctor-{:016x}", clock::nonce()));
     fs::create_new(&path, &vec![0; PROBE])?;
     fs::remove_file(&path)
 }
 
-/// What was left in it.
+/// Checks the content of the home.
 pub(super) fn inside(scene: &Scene<'_>) -> Vec<Check> {
     let home = scene.home;
     let mut checks = Vec::new();
     if fs::exists(&home.kill_switch()) {
         let path = home.kill_switch();
-        let what = format!("`{}` is there: nobody is held", path.display());
+        let what = format!("`{}` exists, so no session is held", path.display());
         checks.push(Check::bad("switch", what).fix(format!("`rm {}`", path.display())));
     }
     let faults = faults::all(home);
     if let Some(newest) = faults.first() {
         let what = match faults.len() {
-            1 => format!("ralph had trouble: {}", text::line(&newest.what, 200)),
+            1 => format!("ralph recorded a fault: {}", text::line(&newest.what, 200)),
             count => {
-                format!("ralph had trouble {count} times, last: {}", text::line(&newest.what, 200))
+                format!(
+                    "ralph recorded {count} faults, the last: {}",
+                    text::line(&newest.what, 200)
+                )
             }
         };
-        let fix = "`ralph status` shows it, `ralph status --clear-trouble` forgets it";
+        let fix = "`ralph status` shows it, `ralph status --clear-trouble` clears it";
         checks.push(Check::unclear("trouble", what).fix(fix));
     }
     checks.extend(quarantined(scene));
@@ -99,7 +102,7 @@ pub(super) fn inside(scene: &Scene<'_>) -> Vec<Check> {
     let stale = stale(scene).len();
     if stale > 0 {
         let noun = if stale == 1 { "directory" } else { "directories" };
-        let what = format!("{stale} {noun} of gates that were killed");
+        let what = format!("{stale} {noun} left by killed gates");
         let check = Check::note("scratch", what).fix("`ralph doctor --fix` removes them");
         checks.push(check.repair(Some(Repair::Scratch)));
     }
@@ -119,18 +122,18 @@ fn quarantined(scene: &Scene<'_>) -> Option<Check> {
     }
     let first = found.first()?;
     let what = match found.len() {
-        1 => format!("a file could not be read and was kept as `{}`", first.display()),
+        1 => format!("an unreadable file was kept as `{}`", first.display()),
         count => {
-            format!("{count} files could not be read and were kept, one as `{}`", first.display())
+            format!("{count} unreadable files were kept, one as `{}`", first.display())
         }
     };
     Some(
         Check::unclear("quarantine", what)
-            .fix(format!("look at it, then `rm {}`", first.display())),
+            .fix(format!("inspect it, then `rm {}`", first.display())),
     )
 }
 
-/// A lock ends with its holder; one that is held for long has a holder that hangs.
+/// A lock is released when its process exits, so a lock held for long belongs to a process that hangs.
 fn locks(scene: &Scene<'_>) -> Vec<Check> {
     let deadline = Deadline::after(PATIENCE);
     let runs = store::list(scene.home).unwrap_or_default();
@@ -138,15 +141,15 @@ fn locks(scene: &Scene<'_>) -> Vec<Check> {
     let held = paths
         .filter(|path| fs::exists(path))
         .filter(|path| matches!(fs::lock(path, &deadline), Err(LockError::Busy { .. })));
-    let told = held.map(|path| {
+    let checks = held.map(|path| {
         let shown = path.display();
-        Check::unclear("lock", format!("`{shown}` is held by a process that does not let go"))
+        Check::unclear("lock", format!("`{shown}` is held by a process that does not release it"))
             .fix(format!("`fuser {shown}` names it"))
     });
-    told.collect()
+    checks.collect()
 }
 
-/// Directories that no gate can still be using.
+/// Temporary directories that no running gate can still use.
 pub(super) fn stale(scene: &Scene<'_>) -> Vec<PathBuf> {
     const AN_HOUR_MS: u64 = 60 * 60 * 1000;
     let directory = scene.home.root().join("scratch");

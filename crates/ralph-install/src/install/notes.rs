@@ -54,7 +54,7 @@ pub(super) fn of_install(layers: &[Layer], scope: Scope, program: &Program) -> V
                 .map(|why| format!("the client loads nothing of `{path}`, no hooks either: {why}")),
         );
         if settings.disable_all_hooks == Some(true) {
-            notes.push(format!("`disableAllHooks` in `{path}` keeps every hook from running"));
+            notes.push(format!("`disableAllHooks` in `{path}` disables every hook"));
         }
         if settings.allow_managed_hooks_only && layer.kind == LayerKind::Managed {
             notes.push(format!("`allowManagedHooksOnly` in `{path}`: no hook of yours runs"));

@@ -1,4 +1,4 @@
-//! A new loop directory.
+//! Creates a loop directory with its list, progress file and instructions.
 
 use super::{Draft, FeatureError, Loop, PLACE, PROMPT, draft};
 use crate::lists::ListError;
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 
 const LONGEST_GOAL: usize = 16 * 1024;
 
-/// What its list begins with.
+/// Where the initial list comes from.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// One feature that says how to write others.
+    /// One feature that explains how to write others.
     Example,
-    /// A file: a list as it is, or a text with items.
+    /// A file: a feature list, which is copied, or a text with items.
     File(PathBuf),
 }
 
-/// A loop to be.
+/// The parameters of a new loop.
 #[derive(Clone, Debug)]
 pub struct New<'a> {
     pub name: &'a str,
@@ -28,7 +28,7 @@ pub struct New<'a> {
     pub max_iterations: u32,
 }
 
-/// Makes the directory and its three files; what is there already is never touched.
+/// Creates the directory and its three files. Existing files are never changed.
 pub fn create(project: &Path, new: &New<'_>) -> Result<Loop, FeatureError> {
     if !super::is_name(new.name) {
         return Err(FeatureError::NoName(text::line(new.name, 80)));
@@ -39,7 +39,7 @@ pub fn create(project: &Path, new: &New<'_>) -> Result<Loop, FeatureError> {
         return Err(FeatureError::IsThere(directory));
     }
     let is_inside = |path: &Path| fs::resolve(path).is_none_or(|path| path.starts_with(project));
-    // A link on the way would make files somewhere else.
+    // A symbolic link in the path would create the files somewhere else.
     let above = [".claude", ".claude/data", PLACE].map(|part| project.join(part));
     let dangling = |path: &&PathBuf| fs::stat_link(path).is_some() && !fs::exists(path);
     if let Some(out) = above.iter().find(|path| !is_inside(path) || dangling(path)) {
@@ -79,7 +79,7 @@ fn list(source: &Source) -> Result<Vec<u8>, FeatureError> {
         return Err(FeatureError::ListsNothing(path.clone()));
     }
     let list = draft::file(&drafts);
-    // A list that nobody could read again is none.
+    // The generated list must be readable again.
     features::read(&list)
         .map_err(|garbled| ListError::Garbled { path: path.clone(), why: garbled.why })?;
     Ok(list)
@@ -97,11 +97,11 @@ fn is_json(path: &Path, bytes: &[u8]) -> bool {
 
 fn example() -> Draft {
     Draft {
-        description: "Replace this by what somebody can do once it is done, in one sentence"
+        description: "Replace this with what a user can do once it is done, in one sentence"
             .to_string(),
         steps: vec![
-            "Say how one sees that it works: what to open, what to type, what comes out".to_string(),
-            "Add `\"verify\": [\"cargo\", \"test\", \"csv_export\"]` where a command can tell; then only its result counts"
+            "Describe how to see that it works: what to open, what to type, what to expect".to_string(),
+            "Add `\"verify\": [\"cargo\", \"test\", \"csv_export\"]` if a command can check it; then only its result counts"
                 .to_string(),
         ],
         ..Draft::default()
@@ -123,19 +123,19 @@ fn prompt(new: &New<'_>) -> String {
     format!(
         "# {name}
 
-{goal}Work through the features in `feature_list.json`, beside this file, one at a time.
+{goal}Work through the features in `feature_list.json`, next to this file, one at a time.
 
-1. `ralph feature next --loop {name}` shows the next one: what it is, its steps, its check if it has one.
-2. Implement it. Nothing else until it works.
+1. `ralph feature next --loop {name}` shows the next one: its description, its steps, and its check if it has one.
+2. Implement it. Do nothing else until it works.
 3. `ralph feature verify --loop {name} ID` runs its check. Without a check, follow its steps yourself.
-4. `ralph feature claim --loop {name} ID` says that it is done. That is a claim: what counts is its check,
-   and where there is none, that every gate passes.
-5. Write what the next one has to know below the notes in `progress.txt`, commit, and go on with 1.
+4. `ralph feature claim --loop {name} ID` marks it as done. That is a claim: its check decides, or, if it has
+   none, whether every gate passes.
+5. Add notes for the next session at the end of `progress.txt`, commit, and continue with 1.
 
-Only `passes` may change in the list. Texts, steps and checks were agreed on at the start; a feature that
-is edited or removed holds the run. What turns out to be missing: `ralph feature add --loop {name} \"…\"`
+Only `passes` may change in the list. Descriptions, steps and checks were agreed on at the start; a feature
+that is edited or removed holds the run. To add a missing feature: `ralph feature add --loop {name} \"…\"`
 
-When nothing is left, stop. If only a person can decide something, `ralph ask \"…\"` and stop.
+When nothing is left, stop. If only a person can decide something, run `ralph ask \"…\"` and stop.
 "
     )
 }

@@ -1,4 +1,4 @@
-//! Features that are not in a list yet: written by hand, or as items of a text.
+//! Features that are not in a list yet, given on the command line or read from the items of a text.
 
 use crate::plan;
 use ralph_core::source::features::Feature;
@@ -9,7 +9,7 @@ const LONGEST_TEXT: usize = 2_000;
 const LONGEST_STEP: usize = 4_000;
 const MOST_STEPS: usize = 64;
 
-/// A feature to be.
+/// A feature to be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
     pub id: Option<String>,
@@ -19,7 +19,7 @@ pub struct Draft {
     pub verify: Option<Vec<String>>,
 }
 
-/// As it stands in a list.
+/// A feature as it is serialized in a list.
 #[derive(Serialize)]
 pub(super) struct Wire<'a> {
     pub id: serde_json::Value,
@@ -37,7 +37,7 @@ struct WireList<'a> {
 }
 
 impl Draft {
-    /// What a reader makes of it.
+    /// The feature that a parser reads from the serialized form.
     pub(super) fn feature(&self, id: &str) -> Feature {
         Feature {
             id: id.to_string(),
@@ -59,7 +59,7 @@ impl Draft {
     }
 }
 
-/// A whole list.
+/// Serializes a whole list.
 pub(super) fn file(drafts: &[Draft]) -> Vec<u8> {
     let features = drafts.iter().enumerate().map(|(at, draft)| {
         let id = draft.id.clone().map_or_else(|| (at + 1).into(), serde_json::Value::from);
@@ -71,7 +71,7 @@ pub(super) fn file(drafts: &[Draft]) -> Vec<u8> {
     bytes
 }
 
-/// The features that a text lists, with the checks that they name.
+/// Parses the features that a text lists, with the checks that they name.
 pub fn list_of(bytes: &[u8]) -> Vec<Draft> {
     let mut drafts = bullets(bytes);
     for draft in &mut drafts {
@@ -84,12 +84,12 @@ pub fn list_of(bytes: &[u8]) -> Vec<Draft> {
     drafts
 }
 
-/// Each item that is not below another is a feature, and those below it are its steps.
+/// Each top-level item is a feature, and the items nested in it are its steps.
 fn bullets(bytes: &[u8]) -> Vec<Draft> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut drafts: Vec<Draft> = Vec::new();
-    // How far the item was indented that the text goes on with.
+    // The indentation of the current top-level item.
     let mut first: Option<usize> = None;
     let mut fence: Option<&str> = None;
     for line in text.lines() {
@@ -113,8 +113,8 @@ fn bullets(bytes: &[u8]) -> Vec<Draft> {
             }
             (None, Some(outer)) if indent > outer && !bare.is_empty() => {
                 if let Some(last) = drafts.last_mut() {
-                    let said = last.steps.last_mut().unwrap_or(&mut last.description);
-                    *said = text::line(&format!("{said} {bare}"), LONGEST_STEP);
+                    let text = last.steps.last_mut().unwrap_or(&mut last.description);
+                    *text = text::line(&format!("{text} {bare}"), LONGEST_STEP);
                 }
             }
             (None, _) if bare.is_empty() => {}
@@ -130,7 +130,7 @@ struct Bullet<'a> {
     ticked: bool,
 }
 
-/// `- text`, `* text`, `1. text`, with or without a box to tick.
+/// Parses `- text`, `* text` or `1. text`, with or without a box to tick.
 fn item(line: &str) -> Option<Bullet<'_>> {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let rest = match line.get(digits..)? {

@@ -1,4 +1,4 @@
-//! Changes to the text of a list: only what is meant changes, every other byte stays.
+//! Edits the text of a feature list so that every byte outside the edit is preserved.
 
 use super::Draft;
 use jsonc_parser::ast::{Array, Object, Value};
@@ -13,7 +13,7 @@ const FEATURES: &str = "features";
 const PASSES: &str = "passes";
 const TOTAL: &str = "total_features";
 
-/// The same text with `passes` of one feature set.
+/// Sets `passes` of one feature.
 pub(super) fn with_passes(bytes: &[u8], position: usize, wanted: bool) -> Result<Vec<u8>, String> {
     let (mark, text) = split(bytes)?;
     let parsed = parse(text)?;
@@ -29,7 +29,7 @@ pub(super) fn with_passes(bytes: &[u8], position: usize, wanted: bool) -> Result
     Ok([mark, &edited].concat().into_bytes())
 }
 
-/// The same text with one feature more, at the end and in the style of the others.
+/// Appends a feature, formatted like the others.
 pub(super) fn with_feature(
     bytes: &[u8],
     list: &FeatureList,
@@ -73,7 +73,7 @@ fn parse(text: &str) -> Result<Value<'_>, String> {
 }
 
 fn no_list() -> String {
-    "there is no list of features in it".to_string()
+    "it contains no list of features".to_string()
 }
 
 fn list<'a, 'b>(parsed: &'b Value<'a>) -> Option<&'b Array<'a>> {
@@ -86,7 +86,7 @@ fn value<'a, 'b>(object: &'b Object<'a>, name: &str) -> Option<&'b Value<'a>> {
     Some(&property.value)
 }
 
-/// A file without a list gets an empty one.
+/// Adds an empty list to a file without one.
 fn with_list(text: &str) -> Result<String, String> {
     let parsed = parse(text)?;
     let Some(file) = parsed.as_object() else { return Ok(text.to_string()) };
@@ -97,7 +97,7 @@ fn with_list(text: &str) -> Result<String, String> {
     })
 }
 
-/// A count that was right stays right.
+/// Updates `total_features` if it was correct before.
 fn with_total(text: &str, before: usize) -> Result<String, String> {
     let parsed = parse(text)?;
     if let Value::Object(file) = &parsed
@@ -128,21 +128,21 @@ fn appended(text: &str, draft: &Draft) -> Result<String, String> {
         let list = format!("[{ending}{inner}{one}{ending}{outer}]");
         return Ok(replaced(text, start, end, &list));
     };
-    let told = slice(text, last.start(), last.end());
+    let last_text = slice(text, last.start(), last.end());
     let before =
         match features.elements.len().checked_sub(2).and_then(|at| features.elements.get(at)) {
             Some(previous) => slice(text, previous.end(), last.start()).to_string(),
             None => match slice(text, features.range.start + 1, last.start()) {
-                "" if told.contains("\": ") => ", ".to_string(),
+                "" if last_text.contains("\": ") => ", ".to_string(),
                 space => format!(",{space}"),
             },
         };
-    let one = if told.contains('\n') {
+    let one = if last_text.contains('\n') {
         let outer = indent(text, last.start());
         let inner = first_property(last).map(|at| indent(text, at)).unwrap_or_default();
         let unit = inner.strip_prefix(outer).filter(|unit| !unit.is_empty()).unwrap_or("  ");
         pretty(draft, &id, unit)?.replace('\n', &format!("{ending}{outer}"))
-    } else if told.contains("\": ") {
+    } else if last_text.contains("\": ") {
         one_line(draft, &id, Spaces::Some)
     } else {
         one_line(draft, &id, Spaces::None)
@@ -154,7 +154,7 @@ fn first_property(value: &Value<'_>) -> Option<usize> {
     value.as_object()?.properties.first().map(Ranged::start)
 }
 
-/// As the others have theirs: a number, unless they are words.
+/// The id in the style of the others: a number, unless they are strings.
 fn id(list: &Array<'_>, draft: &Draft) -> serde_json::Value {
     let id = draft.id.clone().unwrap_or_default();
     let has_words = list
@@ -191,16 +191,16 @@ fn one_line(draft: &Draft, id: &serde_json::Value, spaces: Spaces) -> String {
     let words = |words: &[serde_json::Value]| {
         format!("[{}]", words.iter().map(ToString::to_string).collect::<Vec<_>>().join(comma))
     };
-    // A map has no order of its own.
+    // The map of `serde_json` does not keep this order.
     let fields = ["id", "description", "steps", "verify", PASSES].into_iter().filter_map(|name| {
-        let told = value.get(name)?;
-        let told = told.as_array().map_or_else(|| told.to_string(), |list| words(list));
-        Some(format!("\"{name}\"{colon}{told}"))
+        let field = value.get(name)?;
+        let field = field.as_array().map_or_else(|| field.to_string(), |list| words(list));
+        Some(format!("\"{name}\"{colon}{field}"))
     });
     format!("{{{}}}", fields.collect::<Vec<_>>().join(comma))
 }
 
-/// A property behind the last one, in its style.
+/// Appends a property in the style of the last one.
 fn with_property(text: &str, object: &Object<'_>, name: &str, value: &str) -> String {
     let Some(last) = object.properties.last() else {
         let at = object.range.start + 1;
@@ -221,7 +221,7 @@ fn with_property(text: &str, object: &Object<'_>, name: &str, value: &str) -> St
     replaced(text, last.value.end(), last.value.end(), &added)
 }
 
-/// The white space that a line begins with, if nothing else is before this byte of it.
+/// The indentation of the line that contains this byte.
 fn indent(text: &str, at: usize) -> &str {
     let before = text.get(..at).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();

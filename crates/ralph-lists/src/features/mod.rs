@@ -1,4 +1,4 @@
-//! Loop directories as people and agents work with them: which there are, and what is done to their lists.
+//! Loop directories: listing and creating them, and changing their feature lists on behalf of people and agents.
 
 mod create;
 mod draft;
@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 pub use create::{New, Source, create};
 pub use draft::{Draft, list_of};
 
-/// Where loops are, from the project on.
+/// The directory of all loops, relative to the project.
 pub const PLACE: &str = ".claude/data/ralph-loops";
-/// What the agent is told.
+/// The file with the instructions for the agent.
 pub const PROMPT: &str = "RALPH_PROMPT.md";
 const MOST_LOOPS: usize = 1000;
 const LONGEST_NAME: usize = 64;
@@ -32,19 +32,19 @@ pub enum FeatureError {
     File(#[from] FileError),
     #[error(transparent)]
     Lock(#[from] LockError),
-    #[error("`{0}` cannot be the name of a loop")]
+    #[error("`{0}` is not a valid loop name")]
     NoName(String),
-    #[error("`{}` is there already and was left as it is", .0.display())]
+    #[error("`{}` already exists and was not changed", .0.display())]
     IsThere(PathBuf),
-    #[error("`{}` leads out of the project", .0.display())]
+    #[error("`{}` leads outside the project", .0.display())]
     LeadsOut(PathBuf),
-    #[error("`{}` lists nothing to do", .0.display())]
+    #[error("`{}` contains no items", .0.display())]
     ListsNothing(PathBuf),
     #[error("there is no feature `{id}` in `{}`", path.display())]
     NoSuchFeature { path: PathBuf, id: String, near: Option<String> },
-    #[error("there is a feature `{0}` already")]
+    #[error("feature `{0}` already exists")]
     IdIsTaken(String),
-    #[error("`{0}` cannot be the id of a feature")]
+    #[error("`{0}` is not a valid feature id")]
     NoId(String),
     #[error("cannot change `{}`: {why}", path.display())]
     CannotChange { path: PathBuf, why: String },
@@ -54,22 +54,22 @@ pub enum FeatureError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
     pub name: String,
-    /// Without links.
+    /// Absolute, without symbolic links.
     pub directory: PathBuf,
 }
 
-/// Whether a claim is made or taken back.
+/// Whether a claim is made or withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     Made,
     Undone,
 }
 
-/// What a claim came to.
+/// Whether a claim changed the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
     Yes,
-    /// It said so already, and nothing was written.
+    /// The feature already had this value, so nothing was written.
     No,
 }
 
@@ -84,7 +84,7 @@ impl Loop {
     }
 }
 
-/// The loops of a project, by name.
+/// The loops of a project, sorted by name.
 pub fn loops(project: &Path) -> Result<Vec<Loop>, FileError> {
     let place = project.join(PLACE);
     let names = match fs::list(&place, MOST_LOOPS) {
@@ -105,7 +105,7 @@ pub fn loops(project: &Path) -> Result<Vec<Loop>, FileError> {
     Ok(loops)
 }
 
-/// Whether a word may be the name of a loop: it becomes a path.
+/// Whether a word is a valid loop name. It becomes part of a path.
 pub fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=LONGEST_NAME).contains(&name.len())
@@ -113,7 +113,7 @@ pub fn is_name(name: &str) -> bool {
         && name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
-/// Sets `passes` of a feature, and nothing else.
+/// Sets `passes` of a feature and changes nothing else.
 pub fn claim(
     home: &Home,
     of: &Loop,
@@ -136,7 +136,7 @@ pub fn claim(
     })
 }
 
-/// Adds a feature at the end of a list, and says how it is called there.
+/// Appends a feature to a list and returns its id.
 pub fn add(
     home: &Home,
     of: &Loop,
@@ -161,7 +161,7 @@ pub fn add(
     })
 }
 
-/// One more than the highest number, so that what was removed is not confused with what is new.
+/// One more than the highest number, so that a new feature does not reuse the id of a removed one.
 fn free_id(list: &FeatureList) -> String {
     let numbers = list.features.iter().filter_map(|feature| feature.id.parse::<u64>().ok());
     let highest = numbers.max().unwrap_or(0).max(list.features.len() as u64);
@@ -172,7 +172,7 @@ fn free_id(list: &FeatureList) -> String {
     next.to_string()
 }
 
-/// Where the feature of that name is: `4`, or `4 (2)` for the second of that id, also with `feature` before it.
+/// The index of the named feature: `4`, or `4 (2)` for the second one with that id, optionally prefixed with `feature`.
 pub fn position(path: &Path, list: &FeatureList, name: &str) -> Result<usize, FeatureError> {
     let wanted = if name.starts_with("feature ") { name } else { &format!("feature {name}") };
     let items = list.items();
@@ -185,7 +185,7 @@ pub fn position(path: &Path, list: &FeatureList, name: &str) -> Result<usize, Fe
     })
 }
 
-/// What a file says.
+/// Reads a list; returns its bytes too.
 pub fn read(path: &Path) -> Result<(Vec<u8>, FeatureList), ListError> {
     let bytes = fs::read(path, loop_directory::LARGEST_LIST)?;
     let list = features::read(&bytes)
@@ -193,7 +193,7 @@ pub fn read(path: &Path) -> Result<(Vec<u8>, FeatureList), ListError> {
     Ok((bytes, list))
 }
 
-/// Nothing is written that says anything else than what was meant.
+/// Checks that the edited bytes parse to exactly the intended list, so that nothing else can be written.
 fn is_just(
     path: &Path,
     after: Result<Vec<u8>, String>,
@@ -203,11 +203,11 @@ fn is_just(
     let after = after.map_err(cannot)?;
     match features::read(&after) {
         Ok(list) if list == *expected => Ok(after),
-        Ok(_) | Err(_) => Err(cannot("it is not written the way that lists are".to_string())),
+        Ok(_) | Err(_) => Err(cannot("it does not have the format of a feature list".to_string())),
     }
 }
 
-/// Two that change a list at once do so one after the other.
+/// Changes a list under a lock, which serializes concurrent changes.
 fn change<T>(
     home: &Home,
     of: &Loop,
@@ -221,7 +221,11 @@ fn change<T>(
     }
     let _lock = fs::lock(&lock, deadline)?;
     if fs::resolve(&path).is_some_and(|resolved| !resolved.starts_with(&of.directory)) {
-        return Err(FileError::refused(&path, "it leads out of the loop's directory").into());
+        return Err(FileError::refused(
+            &path,
+            "it resolves to a path outside the loop's directory",
+        )
+        .into());
     }
     let (bytes, list) = read(&path)?;
     let (after, answer) = edit(&bytes, &list)?;

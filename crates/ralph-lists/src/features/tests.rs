@@ -59,7 +59,7 @@ fn deadline() -> Deadline {
     Deadline::after(Duration::from_secs(10))
 }
 
-/// A claim sets one value and keeps every other byte, also where the value was not there.
+/// A claim sets one value and keeps every other byte, even if the value was missing before.
 #[test]
 fn a_claim_changes_one_value() {
     for (before, after) in [
@@ -91,14 +91,14 @@ fn a_claim_changes_one_value() {
 }
 
 #[test]
-fn of_two_with_the_same_id_each_can_be_named() {
+fn features_with_the_same_id_are_named_by_number() {
     let place = Place::new(br#"[{"id": 4}, {"id": 4}]"#);
     assert_eq!(place.claim("4 (2)", Claim::Made).unwrap(), Changed::Yes);
     assert_eq!(place.list(), br#"[{"id": 4}, {"id": 4, "passes": true}]"#);
 }
 
 #[test]
-fn what_cannot_be_changed_is_left_as_it_is() {
+fn unusable_lists_are_not_changed() {
     let deep = format!("[{{\"id\": 1, \"x\": {}{}}}]", "[".repeat(5000), "]".repeat(5000));
     for (list, expected) in [
         (&b"[{\"id\": 1,"[..], "cannot read `$PATH`: line 1, column 10: EOF while parsing a value"),
@@ -130,7 +130,7 @@ fn a_link_is_not_followed_out_of_the_loop() {
     assert_eq!(bytes(&elsewhere), b"[{\"id\": 1}]");
 }
 
-/// Each list with a feature more.
+/// Each list after a feature was added.
 fn added(lists: &[&str]) -> String {
     let mut shown = String::new();
     for list in lists {
@@ -142,9 +142,9 @@ fn added(lists: &[&str]) -> String {
     shown
 }
 
-/// What is added looks like what is there.
+/// A new feature is formatted like the existing ones.
 #[test]
-fn what_is_added_stands_on_one_line_as_the_others_do() {
+fn a_feature_is_added_on_one_line_if_the_others_are() {
     let shown = added(&[
         "[]",
         "{}",
@@ -174,7 +174,7 @@ fn what_is_added_stands_on_one_line_as_the_others_do() {
 }
 
 #[test]
-fn what_is_added_is_indented_as_the_others_are() {
+fn a_feature_is_added_with_the_indentation_of_the_others() {
     let shown = added(&[
         "{\r\n\t\"features\": [\r\n\t\t{\r\n\t\t\t\"id\": 7\r\n\t\t}\r\n\t],\r\n\t\"total_features\": 1\r\n}",
         "{\n    \"features\": [{\n        \"id\": 3\n    }, {\n        \"id\": 9\n    }]\n}\n",
@@ -234,7 +234,7 @@ fn what_is_added_is_indented_as_the_others_are() {
 }
 
 #[test]
-fn the_first_of_an_empty_list_is_indented_too() {
+fn the_first_feature_of_an_empty_list_is_indented() {
     let shown = added(&["{\n  \"total_features\": 0,\n  \"features\": []\n}\n", "[\n]\n"]);
     assert_snapshot!(shown, @r#"
     --- 1
@@ -269,10 +269,10 @@ fn the_first_of_an_empty_list_is_indented_too() {
 fn ids_are_unique_and_plain() {
     let place = Place::new(br#"[{"id": 4}, {"id": "csv-1"}]"#);
     for (id, expected) in [
-        ("4", "there is a feature `4` already"),
-        ("csv-1", "there is a feature `csv-1` already"),
-        ("a b", "`a b` cannot be the id of a feature"),
-        ("", "`` cannot be the id of a feature"),
+        ("4", "feature `4` already exists"),
+        ("csv-1", "feature `csv-1` already exists"),
+        ("a b", "`a b` is not a valid feature id"),
+        ("", "`` is not a valid feature id"),
     ] {
         assert_eq!(place.add(&feature(Some(id))).unwrap_err().to_string(), expected);
     }
@@ -281,7 +281,7 @@ fn ids_are_unique_and_plain() {
 }
 
 #[test]
-fn a_text_is_read_item_by_item() {
+fn items_of_a_text_become_features() {
     let text = "\u{feff}# Loop\r\n\r\nIntro - not an item\n\n- [ ] Import a CSV file,\n  also a large one\n  - Open it\n    slowly\n  1. See rows\n* [x] Export\n+ Quote \u{1b}[1mfields\n\n```\n- not this\n```\n\n1. First\n2) Second\n-no item\n- \n   text that belongs to nothing\n- [link](x) last\n";
     assert_snapshot!(format!("{:#?}", list_of(text.as_bytes())), @r#"
     [
@@ -345,7 +345,7 @@ fn a_text_is_read_item_by_item() {
 }
 
 #[test]
-fn a_loop_is_made_once_and_only_in_the_project() {
+fn a_loop_is_created_once_and_only_in_the_project() {
     let root = tempfile::tempdir().unwrap();
     let project = fs::resolve(root.path()).unwrap();
     let new = New { name: "csv", source: &Source::Example, goal: None, max_iterations: 15 };
@@ -367,7 +367,7 @@ fn a_loop_is_made_once_and_only_in_the_project() {
 }
 
 proptest! {
-    /// Whatever a list looks like, a claim that can be made changes nothing but that one claim, and undoing it as well.
+    /// For any list, making or withdrawing a claim changes nothing but that one claim.
     #[test]
     fn claims_keep_everything_else(
         ids in proptest::collection::vec((0_u8..5, proptest::option::of(any::<bool>())), 1..8),
@@ -396,9 +396,9 @@ proptest! {
         }
     }
 
-    /// Nothing that somebody could write makes it panic.
+    /// No input makes parsing or editing panic.
     #[test]
-    fn any_bytes_are_fine(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0_usize..3) {
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0_usize..3) {
         drop(list_of(&bytes));
         drop(edit::with_passes(&bytes, at, true));
         if let Ok(list) = features::read(&bytes) {

@@ -1,4 +1,4 @@
-//! The command that an item names as its check, split into words. Nothing is run, and nothing is handed to a shell.
+//! Parses the command that an item names as its check into words. Nothing is run, and nothing is passed to a shell.
 
 use ralph_core::text;
 
@@ -6,28 +6,28 @@ const LONGEST: usize = 1_000;
 const MOST_WORDS: usize = 64;
 
 const NEEDS_SHELL: &str = "its check needs a shell; put it in a script";
-const IS_PROSE: &str = "its check is not a command alone; write it as `(verify: COMMAND)`";
-const OPEN_QUOTE: &str = "its check has a quote that does not end";
+const IS_PROSE: &str = "its check is not just a command; write it as `(verify: COMMAND)`";
+const OPEN_QUOTE: &str = "its check has an unclosed quote";
 const IS_EMPTY: &str = "its check is empty";
 const TOO_LONG: &str = "its check is too long; put it in a script";
-const HIDES: &str = "its check has characters that cannot be seen";
+const HIDES: &str = "its check has invisible characters";
 
-/// What the shell itself does, so that no program of that name would do.
+/// Shell built-ins, for which there is no equivalent program.
 const BUILT_IN: [&str; 15] = [
     ".", "!", "alias", "cd", "eval", "exec", "export", "for", "if", "set", "source", "ulimit",
     "umask", "until", "while",
 ];
-/// How a sentence begins where a command could.
+/// Words that start a sentence rather than a command.
 const PROSE_STARTS: [&str; 22] = [
     "a", "all", "by", "check", "confirm", "each", "ensure", "every", "in", "inspect", "it",
     "manual", "manually", "no", "on", "open", "review", "see", "that", "the", "visually", "with",
 ];
-/// Words of a sentence about a command.
+/// Words that occur in a sentence about a command.
 const PROSE: [&str; 12] = [
     "and", "fails", "is", "passes", "returns", "should", "shows", "succeeds", "that", "the",
     "then", "→",
 ];
-/// What may follow a command in backticks and mean no more than that it succeeds.
+/// Phrases after a command in backticks that only say that it succeeds.
 const SUCCEEDS: [&str; 13] = [
     "",
     "all pass",
@@ -43,7 +43,7 @@ const SUCCEEDS: [&str; 13] = [
     "passes",
     "succeeds",
 ];
-/// Programs that people name without backticks. Another one has to be marked as a command.
+/// Programs that are recognised without backticks. Any other has to be marked as a command.
 const PROGRAMS: [&str; 78] = [
     "act",
     "actionlint",
@@ -125,23 +125,25 @@ const PROGRAMS: [&str; 78] = [
     "zig",
 ];
 
+/// The check of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Check {
     /// A program and its arguments.
     Command(Vec<String>),
-    /// Somebody wrote one that cannot be used, and this is why.
+    /// Why the check cannot be used.
     Unusable(&'static str),
 }
 
+/// How a check is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
-    /// Marked as a command, by backticks or as our own notation.
+    /// Marked as a command, with backticks or our own notation.
     AsCommand,
-    /// In running text, where a sentence could stand as well.
+    /// In running text, where it could also be a sentence.
     AsText,
 }
 
-/// `(verify: …)`, or `verify: …` in backticks, at the end of an item's source. Where it begins, and what it is.
+/// Finds `(verify: …)`, or `verify: …` in backticks, at the end of an item's source. Returns its offset and the check.
 pub(super) fn at_end(source: &str) -> Option<(usize, Check)> {
     let source = source.trim_end();
     let source = source.strip_suffix('.').unwrap_or(source);
@@ -161,7 +163,7 @@ pub(super) fn at_end(source: &str) -> Option<(usize, Check)> {
     Some((at, words(command, Written::AsCommand)))
 }
 
-/// An item's text without the check at its end, and that check, if it is one that can be run.
+/// Splits an item's text into the text before the check at its end, and the check, if it can be run.
 pub fn named(text: &str) -> Option<(&str, Vec<String>)> {
     match at_end(text)? {
         (at, Check::Command(argv)) => Some((text[..at].trim_end(), argv)),
@@ -169,14 +171,14 @@ pub fn named(text: &str) -> Option<(&str, Vec<String>)> {
     }
 }
 
-/// A line of its own: `Verify: cargo test`, with whatever stars around the word.
+/// Parses a check on a line of its own: `Verify: cargo test`, with or without emphasis.
 pub(super) fn of_line(line: &str) -> Option<Check> {
     let rest = after_label(line.trim().trim_start_matches(['*', '_']))?;
     let rest = rest.trim_matches(['*', '_', ' ']);
     (!rest.is_empty()).then(|| command(rest, Written::AsText))
 }
 
-/// Whether the backtick that a line begins its command with is still open at its end.
+/// Whether a backtick of the line is still open at its end.
 pub(super) fn goes_on(line: &str) -> bool {
     line.bytes().filter(|byte| *byte == b'`').count() % 2 == 1
 }
@@ -188,7 +190,7 @@ fn after_label(text: &str) -> Option<&str> {
     label.eq_ignore_ascii_case("verify").then_some(rest)
 }
 
-/// Whether the bracket that ends the text is the one that opened before it.
+/// Whether `inner` has no unmatched closing bracket.
 fn closes_once(inner: &str) -> bool {
     let mut depth = 0_i64;
     for byte in inner.bytes() {
@@ -263,7 +265,8 @@ fn could_be_program(word: &str) -> bool {
         && !PROSE_STARTS.contains(&word.to_lowercase().as_str())
 }
 
-/// `cargo test passes.` is `cargo test`. A full stop after a letter ends a sentence, one after a space is an argument.
+/// Reduces `cargo test passes.` to `cargo test`. A full stop after a letter ends a sentence; one after a space is an
+/// argument.
 fn without_praise(text: &str) -> &str {
     let text = match text.strip_suffix('.') {
         Some(rest) if rest.ends_with(char::is_alphanumeric) => rest,
@@ -276,7 +279,7 @@ fn without_praise(text: &str) -> &str {
     shorter.unwrap_or(text).trim_end_matches([' ', '→'])
 }
 
-/// Whether the words mean something else to a shell than they say.
+/// Whether a shell would interpret any of the words.
 fn needs_shell(text: &str) -> bool {
     let mut quote = None;
     let mut before = ' ';
@@ -337,15 +340,15 @@ mod tests {
             ("a (verify: echo \"$HOME\")", "2 - its check needs a shell; put it in a script"),
             ("a (verify: echo '$HOME' \\& a~ a#b)", "2 echo|$HOME|&|a~|a#b"),
             ("a (verify: make # all)", "2 - its check needs a shell; put it in a script"),
-            ("a (verify: cargo test 'x)", "2 - its check has a quote that does not end"),
-            ("a (verify: cargo\u{200b} test)", "2 - its check has characters that cannot be seen"),
+            ("a (verify: cargo test 'x)", "2 - its check has an unclosed quote"),
+            ("a (verify: cargo\u{200b} test)", "2 - its check has invisible characters"),
             (
                 "a (verify: manually in the browser)",
-                "2 - its check is not a command alone; write it as `(verify: COMMAND)`",
+                "2 - its check is not just a command; write it as `(verify: COMMAND)`",
             ),
             (
                 "a (verify: --all)",
-                "2 - its check is not a command alone; write it as `(verify: COMMAND)`",
+                "2 - its check is not just a command; write it as `(verify: COMMAND)`",
             ),
             ("", "none"),
             (")", "none"),
@@ -360,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_check_on_a_line_of_its_own() {
-        let prose = "- its check is not a command alone; write it as `(verify: COMMAND)`";
+        let prose = "- its check is not just a command; write it as `(verify: COMMAND)`";
         for (line, expected) in [
             ("Verify: cargo test parser", "cargo|test|parser"),
             ("verify : cargo test", "cargo|test"),
@@ -379,7 +382,7 @@ mod tests {
             ("Verify: `cargo test` fails", prose),
             ("Verify: `cargo build` and `cargo test`", prose),
             ("Verify: `pnpm lint && pnpm test`", "- its check needs a shell; put it in a script"),
-            ("Verify: `cargo test", "- its check has a quote that does not end"),
+            ("Verify: `cargo test", "- its check has an unclosed quote"),
             ("Verify:", "none"),
             ("Verify the parser", "none"),
             ("Verified: cargo test", "none"),

@@ -1,4 +1,4 @@
-//! Where a plan and the work differ: items that were ticked while nothing that they name changed.
+//! Compares plans with the work: finds items that were ticked although nothing that they name changed.
 
 use ralph_core::requirement::{
     Failure, Finding, Place, Requirement, Severity, Stage, Standing, Weight,
@@ -10,17 +10,18 @@ use std::collections::HashMap;
 const MOST_FINDINGS: usize = 50;
 const MOST_SHOWN: usize = 4;
 
-/// One list, when the run began and now.
+/// One plan, at the start of the run and now.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared<'a> {
-    /// As people know it, from the project.
+    /// Relative to the project, for display.
     pub file: &'a str,
     pub then: &'a [Item],
     pub now: &'a [Item],
 }
 
-/// Told, never held for: paths in prose are a guess. `touched` are the paths that changed since the run began, from
-/// the project. A name fits a path that it is, that it ends, or that is below it.
+/// Reports newly ticked items none of whose names match a changed path. The requirement is advisory, because paths in
+/// prose are a guess. `touched` are the paths that changed since the run began, relative to the project. A name matches a
+/// path that equals it, ends with it, or lies below it.
 pub fn discrepancies(lists: &[Compared<'_>], touched: &[String]) -> Option<Requirement> {
     let ticked: Vec<(&str, &Item)> = lists.iter().flat_map(newly_ticked).collect();
     if ticked.is_empty() {
@@ -42,7 +43,7 @@ pub fn discrepancies(lists: &[Compared<'_>], touched: &[String]) -> Option<Requi
         stage: Stage::Planning,
         standing: Standing::Unmet(Failure { findings, unlisted, ..Failure::new(summary) }),
         weight: Weight::Advisory,
-        next: "Do what these items say, or take their ticks back".to_string(),
+        next: "Do the work of these items, or untick them".to_string(),
     })
 }
 
@@ -50,7 +51,7 @@ fn newly_ticked<'a>(list: &Compared<'a>) -> impl Iterator<Item = (&'a str, &'a I
     let then: HashMap<&str, bool> =
         list.then.iter().map(|item| (item.name.as_str(), item.done)).collect();
     let file = list.file;
-    // One that was not there cannot have been ticked: it is new, with its tick.
+    // An item that is new in the list counts as newly ticked, too.
     let is_new = move |item: &Item| !then.get(item.name.as_str()).copied().unwrap_or(false);
     list.now
         .iter()
@@ -77,7 +78,7 @@ fn quoted(name: &str) -> String {
     format!("`{}`", text::line(name, 80).replace('`', "'"))
 }
 
-/// What paths end in, whole parts only, sorted: `src/a.rs` and `a.rs`.
+/// The suffixes of paths at component boundaries, sorted: `src/a.rs` and `a.rs`.
 struct Ends<'a>(Vec<&'a str>);
 
 impl<'a> Ends<'a> {

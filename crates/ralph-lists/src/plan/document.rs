@@ -1,26 +1,27 @@
-//! Bytes to lines that a Markdown parser can take: one kind of line end, no front matter, nothing that would make it slow.
+//! Prepares bytes for the Markdown parser: normalizes line ends, removes front matter, and rejects or bounds input that
+//! would make it slow.
 
 use super::{LARGEST, Note, garbled};
 use ralph_core::source::Garbled;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// Every line is compared with every list that is open above it. Real plans nest five deep.
+/// The deepest nesting of lists. The parser compares every line with every open list; real plans nest about five deep.
 const DEEPEST: usize = 64;
-/// Indentation is what keeps lists open, so it is bounded too.
+/// Indentation keeps lists open, so it is bounded too.
 const WIDEST_INDENT: usize = 4 * DEEPEST;
 const TAB: usize = 4;
 const LONGEST_FRONT_MATTER: usize = 500;
 
 pub(super) struct Document {
-    /// Lines end in `\n`, all of them.
+    /// Every line ends in `\n`.
     pub(super) text: String,
-    /// Where each line begins.
+    /// The byte offset of each line.
     starts: Vec<usize>,
     pub(super) notes: Vec<Note>,
 }
 
 impl Document {
-    /// The line at a byte, counted from 1.
+    /// The number of the line at a byte offset, counted from 1.
     pub(super) fn line(&self, at: usize) -> u32 {
         let line = self.starts.partition_point(|start| *start <= at);
         u32::try_from(line.max(1)).unwrap_or(u32::MAX)
@@ -35,12 +36,15 @@ pub(super) fn prepare(bytes: &[u8]) -> Result<Document, Garbled> {
         return Err(garbled("it is UTF-16, not UTF-8"));
     }
     if let Some(at) = memchr::memchr(0, bytes) {
-        return Err(garbled(&format!("it is not text: there is a zero at byte {at}")));
+        return Err(garbled(&format!("it is not text: NUL at byte {at}")));
     }
     let foreign = String::from_utf8_lossy(bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes));
     let mut notes = Vec::new();
     if matches!(foreign, std::borrow::Cow::Owned(_)) {
-        notes.push(Note { line: None, what: "it is not UTF-8; what is not is read as `�`" });
+        notes.push(Note {
+            line: None,
+            what: "it is not valid UTF-8; invalid bytes are read as `�`",
+        });
     }
     let lines: Vec<&str> = lines(&foreign).collect();
     let hidden = front_matter(&lines);
@@ -56,14 +60,14 @@ pub(super) fn prepare(bytes: &[u8]) -> Result<Document, Garbled> {
     Ok(document)
 }
 
-/// Ends of lines are those of Unix, Windows and old Macs, mixed as they come.
+/// Splits at the line ends of Unix, Windows and classic Mac OS, which may be mixed.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }
 
 fn push_bounded(text: &mut String, line: &str, number: usize) -> Result<(), Garbled> {
     if markers(line) > DEEPEST && !is_rule(line) {
-        let why = format!("line {number} begins with more than {DEEPEST} lists in each other");
+        let why = format!("line {number} starts more than {DEEPEST} nested lists");
         return Err(garbled(&why));
     }
     let rest = line.trim_start_matches([' ', '\t']);
@@ -78,7 +82,7 @@ fn push_bounded(text: &mut String, line: &str, number: usize) -> Result<(), Garb
     Ok(())
 }
 
-/// How many lists and quotes a line opens or goes on with.
+/// How many list and quote markers a line starts with.
 fn markers(line: &str) -> usize {
     let mut count = 0;
     let mut rest = line.trim_start_matches([' ', '\t']);
@@ -103,13 +107,13 @@ fn after_marker(line: &str) -> Option<&str> {
     (after.is_empty() || after.starts_with([' ', '\t'])).then_some(after)
 }
 
-/// A line across the page, drawn with spaces.
+/// A thematic break, such as `- - -`.
 fn is_rule(line: &str) -> bool {
     ['-', '*'].iter().any(|mark| line.chars().all(|char| char == *mark || char.is_whitespace()))
 }
 
-/// How many lines at the top are settings of a tool, between `---` or `+++`. A rule at the top of a plan is not their
-/// beginning: the line after it would have to set something.
+/// How many lines at the top are front matter, between `---` or `+++`. To be distinguished from a thematic break, the
+/// second line must look like a setting.
 fn front_matter(lines: &[&str]) -> usize {
     let mut ends = lines.iter().map(|line| line.trim_end());
     let (close, setter): (&[&str], char) = match ends.next() {
@@ -130,7 +134,7 @@ fn front_matter(lines: &[&str]) -> usize {
     }
     let end = ends.take(LONGEST_FRONT_MATTER).position(|line| close.contains(&line));
     let length = end.map_or(0, |end| end + 2);
-    // Between two rules something may look like a setting; where there are boxes it is a plan.
+    // Text between two thematic breaks may look like a setting; if it has boxes, it is part of the plan.
     let has_box = |line: &&str| {
         after_marker(line.trim_start()).is_some_and(|it| it.trim_start().starts_with('['))
     };

@@ -1,4 +1,4 @@
-//! Where plans lie by convention.
+//! Finds plans in their conventional locations.
 
 use ralph_sys::fs::{self, Kind};
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ const AT_THE_TOP: [&str; 6] = [
 const MOST_ENTRIES: usize = 2_000;
 const MOST_PLANS: usize = 200;
 
-/// The plans of a project, named from there, in the order in which one would look for them. Files only; none twice,
-/// and none that a link brings in from outside.
+/// The plans of a project as relative paths, most likely ones first. Only regular files, without duplicates, and
+/// nothing that a symbolic link brings in from outside the project.
 pub fn find(project: &Path) -> Vec<PathBuf> {
     let Some(root) = fs::resolve(project) else { return Vec::new() };
     let mut candidates: Vec<PathBuf> = AT_THE_TOP.iter().map(PathBuf::from).collect();
@@ -41,17 +41,17 @@ pub fn find(project: &Path) -> Vec<PathBuf> {
     plans
 }
 
-/// Whether links lead from below the project to somewhere else.
+/// Whether symbolic links lead from the project to a path outside it.
 pub(super) fn leaves(project: &Path, path: &Path) -> bool {
     match (fs::resolve(project), fs::resolve(path)) {
         (Some(root), Some(resolved)) => !resolved.starts_with(root),
-        // What is not there leads nowhere; reading it will say so.
+        // A missing file is reported when it is read.
         (_, None) => false,
         (None, Some(_)) => true,
     }
 }
 
-/// Sorted, without what is hidden. A directory with more than anybody looks through has none.
+/// The sorted entries of a directory without hidden ones; none if there are too many.
 fn entries(project: &Path, directory: &'static str) -> impl Iterator<Item = PathBuf> {
     let names = fs::list(&project.join(directory), MOST_ENTRIES).unwrap_or_default();
     let is_shown = |name: &std::ffi::OsString| !name.as_encoded_bytes().starts_with(b".");

@@ -1,8 +1,8 @@
 //! Plans: Markdown files with boxes to tick, as people and other tools write them.
 //!
-//! [`read`] turns bytes into items and runs nothing. A tick is somebody's word, never evidence; a command that an item
-//! names is only split into words here. What lies below an item and has no box of its own stays free to change: it
-//! lends the item its check and the paths that it names, and is no part of its text.
+//! [`parse_plan`] turns bytes into items and runs nothing. A tick is a claim, never evidence; the command that an item
+//! names as its check is only split into words. Content below an item that has no box of its own may change freely: the
+//! item's check and paths are taken from it, but it is not part of the item's text.
 
 mod check;
 mod compare;
@@ -28,13 +28,14 @@ pub const LARGEST: usize = 4 * 1024 * 1024;
 pub const MOST_ITEMS: usize = 20_000;
 const LONGEST_WHY: usize = 160;
 
+/// A parsed plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The first heading, when it is of the first level.
+    /// The first heading, if it is of level 1.
     pub title: Option<String>,
     pub headings: Vec<Heading>,
     pub items: Vec<Item>,
-    /// What was read another way than somebody may have meant it.
+    /// Places where the author may have meant something else.
     pub notes: Vec<Note>,
 }
 
@@ -42,20 +43,21 @@ pub struct Plan {
 pub struct Heading {
     /// 1 to 6.
     pub level: u8,
-    /// One cleaned line.
+    /// A single sanitized line.
     pub text: String,
     pub line: u32,
 }
 
+/// A remark about a part of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// `None` when it is about the whole file.
+    /// `None` if it is about the whole file.
     pub line: Option<u32>,
     pub what: &'static str,
 }
 
 impl Note {
-    /// A line for people: `PLAN.md:12` in backticks, and what is the matter there.
+    /// Formats the note for people: `PLAN.md:12` in backticks, then the message.
     pub fn at(&self, file: &str) -> String {
         let file = text::line(file, 200).replace('`', "'");
         match self.line {
@@ -69,18 +71,18 @@ impl Note {
 pub enum PlanError {
     #[error(transparent)]
     File(#[from] fs::FileError),
-    #[error("cannot read plan `{}`: it leads out of the project", path.display())]
+    #[error("cannot read plan `{}`: it resolves to a path outside the project", path.display())]
     Outside { path: PathBuf },
     #[error("cannot read plan `{}`: {why}", path.display())]
     Garbled { path: PathBuf, why: String },
 }
 
-/// What a plan says. Takes time by its length, whatever is in it.
+/// Parses a plan, in time linear in its length.
 pub fn read(bytes: &[u8]) -> Result<Plan, Garbled> {
     walk::read(document::prepare(bytes)?)
 }
 
-/// Reads a plan of a project, named from there. A link that leads out of it is not followed.
+/// Reads a plan; `file` is relative to the project. A symbolic link out of the project is not followed.
 pub fn load(project: &Path, file: &Path) -> Result<Plan, PlanError> {
     let path = project.join(file);
     if find::leaves(project, &path) {

@@ -1,4 +1,4 @@
-//! Paths in prose. A guess, and a careful one: what it misses is not missed, what it makes up would blame somebody.
+//! Finds paths in prose. The guess is conservative: a missed path does no harm, a made-up one would cause a false report.
 
 const MOST: usize = 16;
 const LONGEST: usize = 200;
@@ -12,7 +12,7 @@ const EXTENSIONS: [&str; 66] = [
 ];
 const FILES: [&str; 7] =
     ["Dockerfile", "Gemfile", "Jenkinsfile", "Justfile", "Makefile", "Procfile", "Rakefile"];
-/// Directories that a path may begin with and need no extension at its end: `src/parser`, unlike `read/write`.
+/// Directories that make a word a path even without an extension: `src/parser`, unlike `read/write`.
 const DIRECTORIES: [&str; 28] = [
     ".claude",
     ".github",
@@ -43,7 +43,7 @@ const DIRECTORIES: [&str; 28] = [
     "test",
     "tests",
 ];
-/// Products, not files: `Node.js`.
+/// Products that look like files: `Node.js`.
 const PRODUCTS: [&str; 17] = [
     "alpine", "angular", "backbone", "chart", "d3", "discord", "ember", "express", "moment",
     "next", "node", "nuxt", "p5", "react", "solid", "three", "vue",
@@ -80,14 +80,14 @@ fn path(word: &str) -> Option<String> {
         return None;
     }
     if let Some(at) = word.find(['*', '{', '?', ',']) {
-        // Of a pattern the directory that it looks into.
+        // For a glob, the directory before its first wildcard.
         let directory = &word[..=word[..at].rfind('/')?];
         return looks_like_path(directory).then(|| directory.to_string());
     }
     looks_like_path(word).then(|| word.to_string())
 }
 
-/// Without `:88`, `:88-97`, `:88:5` or `#L88`.
+/// Strips a line reference: `:88`, `:88-97`, `:88:5` or `#L88`.
 fn without_line(word: &str) -> &str {
     let at = word.find([':', '#']).unwrap_or(word.len());
     let (path, line) = word.split_at(at);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_told_from_words() {
+    fn paths_are_distinguished_from_words() {
         for (text, expected) in [
             ("Fix src/parser.rs and (tests/parser.rs).", "src/parser.rs tests/parser.rs"),
             ("README.md, Makefile; `Cargo.toml`", "README.md Makefile Cargo.toml"),

@@ -1,7 +1,7 @@
-//! Which part of a plan need not be done: its heading says so.
+//! Decides from headings and markers which parts of a plan are optional.
 //!
-//! Rather too strict: `Optional arguments` is work like any other. A heading counts when one part of it, between its
-//! brackets and colons, has no other word than these.
+//! It errs on the strict side: `Optional arguments` is ordinary work. A heading counts as optional only if one of its
+//! parts, as separated by brackets and colons, consists of nothing but the words below.
 
 use ralph_core::requirement::Weight;
 
@@ -12,7 +12,7 @@ const PHRASES: [(&str, &str); 4] = [
     ("out of scope", "optional"),
     ("not in scope", "optional"),
 ];
-/// Words that say nothing about what is to be done.
+/// Words that do not describe work.
 const FILLERS: [&str; 35] = [
     "a",
     "additions",
@@ -53,7 +53,7 @@ const FILLERS: [&str; 35] = [
 const SEPARATORS: [char; 14] =
     [':', '(', ')', '[', ']', '–', '—', ',', ';', '|', '/', '.', '!', '\u{b7}'];
 
-/// A heading as far as items below it are concerned.
+/// The heading above an item.
 #[derive(Debug)]
 pub(super) struct Section {
     pub(super) level: u8,
@@ -61,15 +61,16 @@ pub(super) struct Section {
     pub(super) weight: Weight,
 }
 
+/// Whether a heading marks its section as optional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
     Nothing,
-    /// The word is there, as part of something else.
+    /// It contains the word `optional`, but along with others.
     Perhaps,
     Optional,
 }
 
-/// What a heading says about whether its section has to be done.
+/// Judges whether a heading marks its section as optional.
 pub(super) fn says(heading: &str) -> Says {
     let heading = heading.to_lowercase().replace(" - ", ":");
     if heading.split(SEPARATORS).any(is_optional) {
@@ -100,7 +101,7 @@ fn is_optional(part: &str) -> bool {
     is_said
 }
 
-/// Whether an item says of itself, first or last, that it need not be done.
+/// Whether an item is marked as optional at its beginning or end.
 pub(super) fn is_marked(text: &str) -> bool {
     let text = text.trim().trim_end_matches('.').to_lowercase();
     let is_tag = |word: &str| {
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heading_has_to_mean_it() {
+    fn only_clear_headings_make_a_section_optional() {
         for (heading, expected) in [
             ("Optional", Says::Optional),
             ("OPTIONAL", Says::Optional),
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_marked_at_one_of_its_ends() {
+    fn an_item_is_marked_at_its_beginning_or_end() {
         for (text, expected) in [
             ("Dark mode (optional)", true),
             ("Dark mode (Optional).", true),

@@ -1,4 +1,4 @@
-//! Plans as people, agents and other tools write them, and as nobody should.
+//! Plans as people, agents and other tools write them, and malformed ones.
 
 use super::*;
 use proptest::prelude::*;
@@ -117,8 +117,8 @@ fn tasks_of_smart_ralph() {
     40 [ ] Phase 3: Testing: V4 [VERIFY] Full local CI
         check: ["pnpm", "run", "ci"]
     `PLAN.md:24`: its check needs a shell; put it in a script
-    `PLAN.md:28`: its check is not a command alone; write it as `(verify: COMMAND)`
-    `PLAN.md:39`: the item has a check already; this one is not used
+    `PLAN.md:28`: its check is not just a command; write it as `(verify: COMMAND)`
+    `PLAN.md:39`: the item already has a check; this one is ignored
     "#);
 }
 
@@ -197,7 +197,7 @@ fn nested_lists() {
 }
 
 #[test]
-fn what_is_shown_is_not_said() {
+fn boxes_in_code_and_comments_are_not_items() {
     check_file!("code-and-comments.md", @"
     # Boxes that are not items
     3 [ ] Boxes that are not items: the only one
@@ -207,7 +207,7 @@ fn what_is_shown_is_not_said() {
 }
 
 #[test]
-fn what_need_not_be_done() {
+fn optional_sections_and_items_are_recognised() {
     check_file!("optional.md", @"
     # Backlog
     4 [ ] Must have: login
@@ -228,7 +228,7 @@ fn what_need_not_be_done() {
     24 [ ] Later: all of it again
         optional
     27 [ ] Now: this
-    `PLAN.md:14`: this section has to be done; `(optional)` in its heading would say otherwise
+    `PLAN.md:14`: this section is required; add `(optional)` to its heading if it is not
     ");
 }
 
@@ -268,19 +268,19 @@ fn checks_that_items_name() {
     28 [ ] Checks: child
         check: ["make", "child"]
     `PLAN.md:14`: its check needs a shell; put it in a script
-    `PLAN.md:16`: the item has a check already; this one is not used
+    `PLAN.md:16`: the item already has a check; this one is ignored
     `PLAN.md:17`: its check needs a shell; put it in a script
-    `PLAN.md:19`: its check is not a command alone; write it as `(verify: COMMAND)`
-    `PLAN.md:22`: its check is not a command alone; write it as `(verify: COMMAND)`
-    `PLAN.md:23`: its check has a quote that does not end
+    `PLAN.md:19`: its check is not just a command; write it as `(verify: COMMAND)`
+    `PLAN.md:22`: its check is not just a command; write it as `(verify: COMMAND)`
+    `PLAN.md:23`: its check has an unclosed quote
     `PLAN.md:25`: its check is empty
     `PLAN.md:26`: its check needs a shell; put it in a script
     "#);
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table and what it yields")]
-fn odd_files() {
+#[expect(clippy::too_many_lines, reason = "a table and its results")]
+fn unusual_files() {
     let utf16: Vec<u8> = "\u{feff}- [ ] a".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let huge = b"- [ ] a\n".repeat(LARGEST / 8 + 1);
     let cases: [(&str, &[u8]); 28] = [
@@ -337,11 +337,11 @@ fn odd_files() {
     == latin-1
     # �bung
     2 [ ] �bung: Gr��e
-    `PLAN.md`: it is not UTF-8; what is not is read as `�`
+    `PLAN.md`: it is not valid UTF-8; invalid bytes are read as `�`
     == UTF-16
     garbled: it is UTF-16, not UTF-8
     == binary
-    garbled: it is not text: there is a zero at byte 4
+    garbled: it is not text: NUL at byte 4
     == no Markdown
 
     == too large
@@ -354,15 +354,15 @@ fn odd_files() {
     1 [ ] a
     == code that never ends
     1 [ ] a
-    `PLAN.md:2`: the code block that begins here never ends; boxes in it do not count
+    `PLAN.md:2`: the code block that starts here is never closed; boxes in it do not count
     == a comment that never ends
     1 [ ] a
-    `PLAN.md:3`: the comment that begins here never ends; boxes in it do not count
+    `PLAN.md:3`: the comment that starts here is never closed; boxes in it do not count
     == boxes without text
     7 [ ] e
     `PLAN.md:1`: a box without text does not count
     `PLAN.md:2`: a box without text does not count
-    `PLAN.md:3`: `[]` is no box; write `[ ]`
+    `PLAN.md:3`: `[]` is not a box; write `[ ]`
     == the same again
     2 [ ] A: a
     3 [x] A: a (2)
@@ -422,7 +422,7 @@ fn names_and_texts_are_cut() {
     assert_eq!(lengths, [2_000, 60 + 2 + 60, 2_000]);
 }
 
-/// R-S4c: a tick changes who says so, and nothing else of what is known about an item.
+/// R-S4c: a tick only sets `done`; everything else about the item stays the same.
 #[test]
 fn a_tick_is_a_claim() {
     let before = read(b"# A\n- [ ] src/a.rs parses (verify: cargo test)\n").unwrap();
@@ -433,21 +433,15 @@ fn a_tick_is_a_claim() {
 }
 
 #[test]
-fn a_file_has_at_most_so_many_items_and_lists_in_each_other() {
+fn items_and_nesting_are_bounded() {
     for (text, expected) in [
         ("- [ ] a\n".repeat(MOST_ITEMS), "20000 items"),
         ("- [ ] a\n".repeat(MOST_ITEMS + 1), "it has more than 20,000 items or headings"),
         ("# a\n".repeat(MOST_ITEMS + 1), "it has more than 20,000 items or headings"),
         (format!("a\n{}[ ] a\n", "- ".repeat(64)), "1 items"),
-        (
-            format!("a\n{}[ ] a\n", "- ".repeat(65)),
-            "line 2 begins with more than 64 lists in each other",
-        ),
+        (format!("a\n{}[ ] a\n", "- ".repeat(65)), "line 2 starts more than 64 nested lists"),
         (format!("{}\n- [ ] a\n", "- ".repeat(100)), "1 items"),
-        (
-            format!("{}- [ ] a\n", "> ".repeat(100)),
-            "line 1 begins with more than 64 lists in each other",
-        ),
+        (format!("{}- [ ] a\n", "> ".repeat(100)), "line 1 starts more than 64 nested lists"),
         (format!("- [ ] a\n\n{}b\n- [ ] c\n", " ".repeat(100_000)), "2 items"),
     ] {
         let found = match read(text.as_bytes()) {
@@ -470,16 +464,16 @@ fn a_megabyte_of_brackets_or_of_nested_boxes_is_read() {
     assert_eq!(read(nested_boxes(15_000).as_bytes()).unwrap().items.len(), 15_000);
 }
 
-/// How much the Markdown parser hands out for a text.
+/// A measure of the work that the Markdown parser does for a text.
 fn steps(text: &str) -> usize {
     let document = document::prepare(text.as_bytes()).unwrap();
     let events = pulldown_cmark::Parser::new(&document.text);
     events.map(|event| 1 + format!("{event:?}").len() / 64).sum()
 }
 
-/// Sixteen times the text is sixteen times the work, whatever the text is.
+/// Sixteen times the text is at most about sixteen times the work, for any text.
 #[test]
-fn work_grows_with_the_length_alone() {
+fn parsing_takes_linear_time() {
     let shapes: [(&str, &dyn Fn(usize) -> String); 12] = [
         ("brackets", &|size| "[".repeat(size)),
         ("boxes on one line", &|size| "- [ ] ".repeat(size / 6).replacen("- ", "-", 64)),
@@ -595,7 +589,7 @@ fn project(files: &[&str]) -> tempfile::TempDir {
 }
 
 #[test]
-fn plans_are_found_where_people_put_them() {
+fn plans_are_found_in_conventional_locations() {
     let project = project(&[
         "README.md",
         "tasks.md",
@@ -634,7 +628,7 @@ fn plans_are_found_where_people_put_them() {
 }
 
 #[test]
-fn links_do_not_lead_out_of_a_project_nor_in_circles() {
+fn symbolic_links_are_not_followed_out_of_the_project_or_in_cycles() {
     let outside = project(&["secret.md"]);
     let project = project(&["docs/plans/real.md", "docs/plans/dir.md/x"]);
     let at = |file: &str| project.path().join(file);
@@ -651,17 +645,17 @@ fn links_do_not_lead_out_of_a_project_nor_in_circles() {
     let all =
         ["PLAN.md", "fix_plan.md", "docs/plans", "none.md", "docs/plans/away/secret.md"].map(why);
     insta::assert_snapshot!(all.join("\n"), @"
-    cannot read plan `…/PLAN.md`: it leads out of the project
+    cannot read plan `…/PLAN.md`: it resolves to a path outside the project
     cannot read `…/fix_plan.md`: Too many levels of symbolic links (os error 40)
     cannot read `…/docs/plans`: it is not a regular file
     cannot read `…/none.md`: No such file or directory (os error 2)
-    cannot read plan `…/docs/plans/away/secret.md`: it leads out of the project
+    cannot read plan `…/docs/plans/away/secret.md`: it resolves to a path outside the project
     ");
     assert_eq!(load(project.path(), Path::new("tasks.md")).unwrap().items.len(), 1);
 }
 
 #[test]
-fn a_file_that_is_too_large_or_no_text_is_refused() {
+fn large_and_binary_files_are_rejected() {
     let project = project(&["PLAN.md", "binary.md"]);
     ralph_sys::proc::testing::succeed(project.path(), &["truncate", "-s", "100M", "PLAN.md"]);
     fs::replace(&project.path().join("binary.md"), b"a\0", fs::Durability::Cached).unwrap();
@@ -671,13 +665,13 @@ fn a_file_that_is_too_large_or_no_text_is_refused() {
     };
     insta::assert_snapshot!(["PLAN.md", "binary.md"].map(why).join("\n"), @"
     cannot read `…/PLAN.md`: it is larger than 4194304 bytes
-    cannot read plan `…/binary.md`: it is not text: there is a zero at byte 1
+    cannot read plan `…/binary.md`: it is not text: NUL at byte 1
     ");
 }
 
-/// R-S4c: an item that is ticked while nothing that it names changed is shown as what it is.
+/// R-S4c: an item that is ticked although nothing that it names changed is reported.
 #[test]
-fn a_tick_without_work_is_told() {
+fn a_tick_without_work_is_reported() {
     let then = read(b"# P\n- [ ] a: src/a.rs\n- [ ] b: src/b/\n- [ ] c\n- [x] d: src/d.rs\n- [ ] e: e.rs\n- [ ] f: src/f.rs\n").unwrap();
     let now = read(b"# P\n- [x] a: src/a.rs\n- [x] b: src/b/\n- [x] c\n- [x] d: src/d.rs\n- [x] e: e.rs\n- [ ] f: src/f.rs\n- [x] new: `src/g.rs` src/h.rs src/i.rs src/j.rs src/k.rs\n").unwrap();
     let told = |touched: &[&str]| {
@@ -685,7 +679,7 @@ fn a_tick_without_work_is_told() {
         let list = Compared { file: "PLAN.md", then: &then.items, now: &now.items };
         discrepancies(&[list], &touched).map_or("nothing".to_string(), |requirement| {
             assert_eq!(requirement.weight, Weight::Advisory);
-            let Standing::Unmet(failure) = requirement.standing else { panic!("it is told") };
+            let Standing::Unmet(failure) = requirement.standing else { panic!("it is unmet") };
             let lines = failure.findings.iter().map(|finding| {
                 let place = finding.place.as_ref().unwrap();
                 format!("{}:{} {}", place.file, place.line.unwrap(), finding.message)
@@ -720,12 +714,12 @@ fn a_tick_without_work_is_told() {
 }
 
 #[test]
-fn of_many_ticks_without_work_the_first_are_listed() {
+fn only_the_first_ticks_without_work_are_listed() {
     let now = read("- [x] a src/a.rs\n".repeat(MOST_ITEMS).as_bytes()).unwrap();
     let touched: Vec<String> = (0..50_000).map(|number| format!("src/b/{number}.rs")).collect();
     let list = Compared { file: "PLAN.md", then: &[], now: &now.items };
     let requirement = discrepancies(&[list], &touched).unwrap();
-    let Standing::Unmet(failure) = requirement.standing else { panic!("it is told") };
+    let Standing::Unmet(failure) = requirement.standing else { panic!("it is unmet") };
     assert_eq!((failure.findings.len(), failure.unlisted), (50, MOST_ITEMS - 50));
     assert_eq!(failure.summary, "20000 items are ticked, but nothing that they name changed");
 }

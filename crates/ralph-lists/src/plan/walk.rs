@@ -1,4 +1,4 @@
-//! From the events of a Markdown parser to items.
+//! Turns the events of the Markdown parser into items, headings and notes.
 
 use super::check::{self, Check};
 use super::document::Document;
@@ -18,14 +18,14 @@ const LONGEST_IN_NAME: usize = 60;
 const MOST_NOTES: usize = 200;
 
 const NEVER_ENDS_CODE: &str =
-    "the code block that begins here never ends; boxes in it do not count";
+    "the code block that starts here is never closed; boxes in it do not count";
 const NEVER_ENDS_COMMENT: &str =
-    "the comment that begins here never ends; boxes in it do not count";
-const NO_BOX: &str = "`[]` is no box; write `[ ]`";
+    "the comment that starts here is never closed; boxes in it do not count";
+const NO_BOX: &str = "`[]` is not a box; write `[ ]`";
 const NO_TEXT: &str = "a box without text does not count";
 const PERHAPS_OPTIONAL: &str =
-    "this section has to be done; `(optional)` in its heading would say otherwise";
-const SECOND_CHECK: &str = "the item has a check already; this one is not used";
+    "this section is required; add `(optional)` to its heading if it is not";
+const SECOND_CHECK: &str = "the item already has a check; this one is ignored";
 
 pub(super) fn read(document: Document) -> Result<Plan, Garbled> {
     let mut walk = Walk::new(&document);
@@ -41,15 +41,16 @@ pub(super) fn read(document: Document) -> Result<Plan, Garbled> {
     Ok(Plan { title, headings, items: named(drafts), notes })
 }
 
+/// The state of a walk over the events.
 struct Walk<'a> {
     document: &'a Document,
-    /// Where nothing but white space follows.
+    /// The offset after which only white space follows.
     content_end: usize,
     block: Block<'a>,
     place: Place,
     quotes: usize,
     sections: Vec<Section>,
-    /// List items that are open, the outermost first.
+    /// The open list items, outermost first.
     open: Vec<Open>,
     drafts: Vec<Draft>,
     headings: Vec<Heading>,
@@ -57,20 +58,20 @@ struct Walk<'a> {
     notes: Vec<Note>,
 }
 
-/// What the inline text that is being read belongs to.
+/// The kind of block that the current inline text belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Prose,
     Heading(u8),
-    /// Code and HTML: shown, not said.
+    /// Code and HTML, which are not part of the text.
     Shown,
 }
 
-/// A list item.
+/// An open list item.
 struct Open {
-    /// Whether its first text is still to come.
+    /// Whether its first text has been read.
     first: First,
-    /// The item with a box that this one is or lies below.
+    /// The item with a box that this one is, or is nested in.
     draft: Option<usize>,
 }
 
@@ -111,7 +112,7 @@ enum Kind {
     Code,
 }
 
-/// How code in a text is shown.
+/// How code spans are rendered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Code {
     InBackticks,
@@ -214,7 +215,7 @@ impl<'a> Walk<'a> {
         self.block.spans.push(Span { kind, range, text });
     }
 
-    /// The inline text that was read is whole.
+    /// Handles the inline text of a block that is complete.
     fn close_block(&mut self) {
         let block = std::mem::take(&mut self.block);
         let Some(start) = block.start else { return };
@@ -256,7 +257,7 @@ impl<'a> Walk<'a> {
         }
         self.sections.truncate(self.sections.partition_point(|section| section.level < level));
         let above = self.sections.last().map_or(Weight::Required, |section| section.weight);
-        // The title names the whole plan: were it optional, nobody would have asked for it.
+        // The title names the whole plan, which cannot be optional.
         let says = if is_title {
             Says::Nothing
         } else {
@@ -328,7 +329,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes the lines of a text that name a check for an item, and tells where they are.
+    /// Sets the item's check from the lines that name one, and returns the ranges of those lines.
     fn checks(&mut self, draft: usize, range: Range<usize>) -> Vec<Range<usize>> {
         let source = self.source(range.clone());
         let mut cuts = Vec::new();
@@ -353,7 +354,7 @@ impl<'a> Walk<'a> {
         cuts
     }
 
-    /// Whether it is the item's check from now on.
+    /// Sets the item's check; returns whether it was set.
     fn check(&mut self, draft: usize, at: usize, check: Check) -> bool {
         let words = match check {
             Check::Command(words) => words,
@@ -373,7 +374,7 @@ impl<'a> Walk<'a> {
 
     fn names(&mut self, draft: usize, block: &Block<'a>, cuts: &[Range<usize>]) {
         let Some(draft) = self.drafts.get_mut(draft) else { return };
-        // A command is no path, though it may have one among its words.
+        // A command is not a path, even if one of its words is.
         let prose = block.shown(&self.document.text, cuts, Code::Left);
         for span in block.spans.iter().filter(|span| span.kind == Kind::Code) {
             if !span.text.contains(' ') && !cuts.iter().any(|cut| cut.contains(&span.range.start)) {
@@ -383,7 +384,7 @@ impl<'a> Walk<'a> {
         paths::add_from(&prose, &mut draft.names);
     }
 
-    /// Whether nothing but the end of the file ends it.
+    /// Whether the fence is closed only by the end of the file.
     fn is_open_fence(&self, range: &Range<usize>) -> bool {
         let source = self.source(range.clone()).trim_end();
         let last = source.rsplit_once('\n').map_or("", |(_, last)| last.trim());
@@ -403,7 +404,7 @@ impl<'a> Walk<'a> {
 }
 
 impl Block<'_> {
-    /// Its text without markup, and without what lies in `cuts`.
+    /// Renders the text without markup and without the ranges in `cuts`.
     fn shown(&self, source: &str, cuts: &[Range<usize>], code: Code) -> String {
         let mut out = String::new();
         for span in &self.spans {
@@ -437,7 +438,7 @@ fn is_inline(tag: &Tag<'_>) -> bool {
     matches!(tag, Tag::Emphasis | Tag::Strong | Tag::Link { .. } | Tag::Image { .. })
 }
 
-/// Items by heading and text, each name once.
+/// Names items by heading and text, and makes the names unique.
 fn named(drafts: Vec<Draft>) -> Vec<Item> {
     let mut taken = HashSet::new();
     let mut counts: HashMap<String, u32> = HashMap::new();

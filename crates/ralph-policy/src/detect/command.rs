@@ -317,9 +317,7 @@ impl Told {
         }
         for (source, count) in self.left_out.into_iter().filter(|(_, count)| *count > 0) {
             let what = if count == 1 { "1 command was" } else { &format!("{count} commands were") };
-            notes.add(&format!(
-                "`{source}`: {what} left out (not a check, or not runnable alone)"
-            ));
+            notes.add(&format!("`{source}`: {what} left out (not a check, or not runnable alone)"));
         }
     }
 }

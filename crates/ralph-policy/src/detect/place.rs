@@ -172,7 +172,8 @@ impl<'a> Place<'a> {
         let inside = fs::resolve(&path)?;
         let shown = self.relative(name);
         if !inside.starts_with(&self.project.root) {
-            notes.add(&format!("`{shown}` resolves to a path outside the project and was not read"));
+            notes
+                .add(&format!("`{shown}` resolves to a path outside the project and was not read"));
             return None;
         }
         let bytes = match fs::read_opt(&inside, LARGEST_FILE) {

@@ -142,9 +142,11 @@ impl<'a> Settings<'a> {
         let mentions = self.dependencies.contains("pytest") || self.place.has("conftest.py");
         let (source, why, certain) = match (configured, &directory, mentions) {
             (Some(file), ..) => (file.clone(), format!("`{file}` sets up pytest"), true),
-            (None, Some(found), true) => {
-                (found.clone(), format!("`{found}` contains tests, and pytest is a dependency"), true)
-            }
+            (None, Some(found), true) => (
+                found.clone(),
+                format!("`{found}` contains tests, and pytest is a dependency"),
+                true,
+            ),
             (None, Some(found), false) => return Some(self.unittest(found)),
             (None, None, _) => return None,
         };

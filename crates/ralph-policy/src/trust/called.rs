@@ -1,8 +1,9 @@
-//! Which files of a project the commands of its gates name.
+//! Finds the files of a project that the commands of its gates name.
 //!
-//! Rather too many than too few: every word that is a file counts, tried from every directory that the command names,
-//! because `cd web && ./check` is as common as `./web/check`. Only sources and tests that a tool merely looks at are the
-//! work and not the judge: `pytest tests/test_a.py`. What a command finds by itself is beyond this.
+//! It errs on the side of too many: every word that is a file counts, tried from every directory that the command names,
+//! because `cd web && ./check` is as common as `./web/check`. Only sources and tests that a tool merely reads are
+//! excluded, because they are the work to be judged: `pytest tests/test_a.py`. Files that a command finds by itself are
+//! out of scope.
 
 use super::package;
 use super::{Called, TrustError};
@@ -15,14 +16,14 @@ use std::rc::Rc;
 const MOST_WORDS: usize = 5000;
 const MOST_LOOKS: usize = 200_000;
 const MOST_FILES: usize = 1000;
-/// No path is longer.
+/// Longer words cannot be paths.
 const LONGEST_WORD: usize = 4096;
-/// An executable may be in the repository; a data set is no script.
+/// Large enough for an executable in the repository; a larger file is data.
 const LARGEST_FILE: u64 = 256 * 1024 * 1024;
 const CHUNK: usize = 1024 * 1024;
 const LARGEST_RECIPES: usize = 1024 * 1024;
 
-/// Programs that run what stands in a file nobody names.
+/// Programs that run recipes from a file that the command line does not name.
 const RUNNERS: &[(&[&str], &[&str])] = &[
     (&["make", "gmake"], &["GNUmakefile", "makefile", "Makefile"]),
     (&["just"], &["justfile", "Justfile", "JUSTFILE", ".justfile"]),
@@ -34,7 +35,7 @@ const RUNNERS: &[(&[&str], &[&str])] = &[
     (&["cargo"], &[".cargo/config.toml", ".cargo/config"]),
 ];
 
-/// Programs that run the script they are given, and what those scripts are called.
+/// Interpreters, and the file extensions of their scripts.
 const INTERPRETERS: &[(&[&str], &[&str])] = &[
     (&["sh", "bash", "dash", "zsh", "ksh"], &["sh", "bash", "zsh", "ksh"]),
     (&["python", "pypy"], &["py"]),
@@ -47,19 +48,19 @@ const INTERPRETERS: &[(&[&str], &[&str])] = &[
     (&["php"], &["php"]),
 ];
 
-/// Programs that look at files and run nothing of them.
+/// Programs that read files and never execute them.
 const VIEWERS: [&str; 9] = ["[", "egrep", "fgrep", "grep", "ls", "rg", "stat", "test", "wc"];
 
-/// Files that are the work, unless somebody may execute them.
+/// Extensions of files that count as the work, unless they are executable.
 const SOURCES: [&str; 26] = [
     "c", "cc", "cpp", "cs", "css", "cts", "go", "h", "hpp", "html", "java", "js", "jsx", "kt",
     "mjs", "mts", "php", "pl", "py", "rb", "rs", "scala", "svelte", "swift", "ts", "tsx",
 ];
 
-/// With one of these an interpreter runs something else, and files are what that looks at.
+/// After one of these words an interpreter does not run a script of the project; files on its command line are the work.
 const NO_SCRIPT: [&str; 3] = ["-m", "--test", "test"];
 
-/// Lines of such files that bring in another.
+/// Prefixes of lines in recipe files that include another file.
 const INCLUDES: [&str; 5] = ["include ", "-include ", "sinclude ", "import ", "import? "];
 
 pub(super) fn by_gates(project: &Path, gates: &[Gate]) -> Result<Vec<Called>, TrustError> {
@@ -76,7 +77,7 @@ pub(super) fn by_gates(project: &Path, gates: &[Gate]) -> Result<Vec<Called>, Tr
     for gate in gates {
         search.file(project, &gate.cwd)?;
         let words = match &gate.command {
-            // What it is called by may be the repository's; what it looks at is the work.
+            // The program itself may come from the repository; the files it reads are the work.
             Command::Argv(argv) if only_looks(argv) => {
                 words(argv.iter().take(1).map(String::as_str))
             }
@@ -88,7 +89,7 @@ pub(super) fn by_gates(project: &Path, gates: &[Gate]) -> Result<Vec<Called>, Tr
             Command::Shell(line) => Names::in_order(parts(line)),
         };
         search.command(&project.join(&gate.cwd), &words)?;
-        // Not by recursion: scripts can call each other deeper than a stack is.
+        // Iterative, because scripts may call each other deeper than the stack allows.
         while let Some((directory, line)) = search.later.pop() {
             search.names = Names::in_order(parts(&line));
             search.command(&directory, &self::words(std::iter::once(line.as_str())))?;
@@ -97,16 +98,16 @@ pub(super) fn by_gates(project: &Path, gates: &[Gate]) -> Result<Vec<Called>, Tr
     Ok(search.called.into_iter().collect())
 }
 
-/// What an interpreter is given.
+/// What the arguments of an interpreter are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Names {
     Scripts,
-    /// Files that something else looks at: `python -m pytest tests`.
+    /// Files that a module reads: `python -m pytest tests`.
     Work,
 }
 
 impl Names {
-    /// It counts what stands right after the interpreter, before anything that could be a script.
+    /// Judges by the flags and the first word after the interpreter, which come before anything that could be a script.
     fn in_order<'a>(words: impl Iterator<Item = &'a str>) -> Self {
         let words: Vec<&str> = words.collect();
         let is_interpreter = |word: &str| {
@@ -128,12 +129,12 @@ impl Names {
     }
 }
 
-/// `-c`, `-ec`: what follows is the script.
+/// Whether a flag such as `-c` or `-ec` means that the next word is the script itself.
 fn is_line(word: &str) -> bool {
     word.starts_with('-') && !word.starts_with("--") && word.ends_with('c')
 }
 
-/// `python3.11` and `ruby3` are what they are without their numbers.
+/// Strips a version: `python3.11` is `python`.
 fn interpreter(program: &str) -> &str {
     program.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.')
 }
@@ -143,30 +144,31 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_between).filter(|word| !word.is_empty())
 }
 
-/// Whether a command tells something about the files it names, and takes nothing from them about how to judge.
+/// Whether a command only reads the files it names, and takes no patterns from a file.
 fn only_looks(argv: &[String]) -> bool {
     let takes_patterns = |word: &String| word.starts_with("-f") || word.starts_with("--file");
     let looks = argv.first().is_some_and(|first| VIEWERS.contains(&first.as_str()));
     looks && !argv.iter().any(takes_patterns)
 }
 
+/// The search for references, with everything found so far.
 pub(super) struct Search<'a> {
-    /// Without symbolic links.
+    /// Absolute, without symbolic links.
     project: &'a Path,
     called: BTreeSet<Called>,
-    /// Files that were read for what they bring in, scripts that were followed.
+    /// Files searched for includes, and scripts already followed.
     seen: BTreeSet<String>,
     hashed: BTreeSet<PathBuf>,
-    /// Each `package.json` that was read.
+    /// Every `package.json` read so far.
     pub(super) packages: BTreeMap<PathBuf, Rc<package::Package>>,
-    /// Lines of scripts that are still to be looked at, with where they run.
+    /// Script lines still to be searched, with their working directories.
     pub(super) later: Vec<(PathBuf, String)>,
     looks: usize,
     names: Names,
 }
 
 impl Search<'_> {
-    /// Everything that `words` name, from `cwd` and from the directories among them.
+    /// Adds everything that `words` name, relative to `cwd` and to the directories among them.
     pub(super) fn command(&mut self, cwd: &Path, words: &BTreeSet<&str>) -> Result<(), TrustError> {
         if words.len() > MOST_WORDS {
             return Err(TrustError::TooMuch("a command has thousands of words"));
@@ -193,7 +195,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The file at `word`, if it is one and in the project.
+    /// Adds the file at `word` if it is a file in the project.
     fn file(&mut self, base: &Path, word: &str) -> Result<(), TrustError> {
         self.looks += 1;
         if self.looks > MOST_LOOKS {
@@ -211,7 +213,7 @@ impl Search<'_> {
         } else if let Some(name) =
             lexically(&path).strip_prefix(self.project).ok().and_then(Path::to_str)
         {
-            // What is outside is the person's; that the repository points there is not.
+            // The target outside the project is the person's, but the link is the repository's.
             let target = real.to_string_lossy();
             let hash = blake3::hash(target.as_bytes()).to_hex().to_string();
             return self.add(format!("{name} -> {target}"), hash);
@@ -219,7 +221,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The files that a runner looks for from `base` upwards, and what they include.
+    /// Adds the files that a runner looks for from `base` upwards, and their includes.
     fn recipes(&mut self, base: &Path, files: &[&str]) -> Result<(), TrustError> {
         for directory in self.upwards(base) {
             for name in files {
@@ -254,13 +256,13 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// A directory and those above it, as far as the project reaches.
+    /// A directory and its ancestors, up to the project.
     pub(super) fn upwards(&self, base: &Path) -> Vec<PathBuf> {
         let above = base.ancestors().take_while(|directory| directory.starts_with(self.project));
         above.map(Path::to_path_buf).collect()
     }
 
-    /// Whether this was not looked at before.
+    /// Marks `name` as visited; returns whether it was new.
     pub(super) fn is_first(&mut self, name: &str) -> bool {
         self.seen.insert(name.to_string())
     }
@@ -286,7 +288,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether a file is looked at, or written, rather than run or read for how to look.
+/// Whether a file is part of the work that a command reads or writes, rather than a script or configuration.
 fn is_work(path: &Path, (words, names): (&BTreeSet<&str>, Names)) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let extension = path.extension().and_then(|extension| extension.to_str());
@@ -305,7 +307,7 @@ fn is_work(path: &Path, (words, names): (&BTreeSet<&str>, Names)) -> bool {
     !is_interpreted && !is_executable
 }
 
-/// The words of a command that could be paths. Quotes are no obstacle: what they hold counts whole and in parts.
+/// The words of a command that could be paths. A quoted text counts both as a whole and word by word.
 pub(super) fn words<'a>(texts: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
     let mut words = BTreeSet::new();
     for text in texts {
@@ -319,7 +321,7 @@ pub(super) fn words<'a>(texts: impl Iterator<Item = &'a str>) -> BTreeSet<&'a st
     words
 }
 
-/// `--config=x`, `-fx`, `@x`: the `x` of it.
+/// The `x` of `--config=x`, `-fx` or `@x`.
 fn option_value(word: &str) -> Option<&str> {
     if let Some((_, value)) = word.split_once('=') {
         return Some(value);
@@ -337,7 +339,7 @@ fn program(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Without `.` and `..`, whatever links there are.
+/// Removes `.` and `..` without resolving symbolic links.
 fn lexically(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -359,7 +361,7 @@ fn hash(path: &Path) -> Result<String, TrustError> {
     }
     let mut hasher = blake3::Hasher::new();
     let mut at = 0;
-    // A file that grows while it is read does not keep us for ever.
+    // A file that keeps growing while it is read must not block forever.
     while at <= LARGEST_FILE {
         let chunk = file.read_at(at, CHUNK)?;
         if chunk.is_empty() {

@@ -1,8 +1,8 @@
-//! Nothing from a repository runs before a person approved exactly that content.
+//! Approvals: nothing from a repository runs until a person approves exactly that content.
 //!
-//! What is approved is a hash over the policy's bytes and over every file of the project that its commands name. The
-//! approval is kept outside the repository, for this project and this hash: other content, or the same content
-//! elsewhere, asks again.
+//! An approval is for a hash over the policy's bytes and over every file of the project that its commands name. It is
+//! stored outside the repository, for one project and one hash: different content, or the same content in another
+//! project, needs a new approval.
 
 mod called;
 mod package;
@@ -23,32 +23,33 @@ use std::path::{Path, PathBuf};
 const VERSION: u8 = 1;
 const LARGEST_APPROVAL: usize = 64 * 1024 * 1024;
 const MOST_APPROVALS: usize = 100_000;
-/// How much of a hash has to be given for it to be meant.
+/// The shortest prefix that identifies a hash.
 pub const SHORTEST_HASH: usize = 12;
 
-/// How the checks of a list are called among what they call.
+/// Prefix of the first reference of a list's checks, in place of the policy file.
 const CHECKS_OF: &str = "checks of ";
 
-/// What there is to approve.
+/// The content to approve: a policy, or the checks of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     pub project: PathBuf,
-    /// Over everything in `called`.
+    /// Hash over everything in `called`.
     pub hash: String,
-    /// Literally, in the order of the policy.
+    /// The literal commands, in the order of the policy.
     pub commands: Vec<GateCommand>,
-    /// The policy file, and what of the repository its commands name. Empty when nothing is the repository's.
+    /// The policy file and the repository's files and scripts that its commands name. Empty if nothing comes from the
+    /// repository.
     pub called: Vec<Called>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateCommand {
     pub gate: String,
-    /// As for a shell, so that one reads where words begin and end; see [`literal`].
+    /// Quoted as for a shell, so that word boundaries are visible; see [`display_command`].
     pub command: String,
 }
 
-/// Something of the repository that decides what a command does.
+/// A file or script of the repository that decides what a command does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Called {
     /// A path in the project, or `package.json: scripts.test`
@@ -56,16 +57,16 @@ pub struct Called {
     pub hash: String,
 }
 
-/// Where the program of a gate is.
+/// The program of a gate and where it was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     pub gate: String,
     pub program: String,
-    /// `None` when it is not on the path.
+    /// `None` if it is not on the path.
     pub found: Option<String>,
 }
 
-/// `trust/<hash>`: that a person agreed.
+/// The file `trust/<hash>`: the record of a person's approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     v: u8,
@@ -73,14 +74,14 @@ pub struct Approval {
     pub hash: String,
     /// RFC 3339, in UTC.
     pub approved_at: String,
-    /// `$PATH` of whoever approved: gates run with it, whatever the agent's host was started with.
+    /// `$PATH` of the person who approved: gates run with it, regardless of the `$PATH` of the agent's host.
     pub path: Option<String>,
     pub programs: Vec<Program>,
     pub commands: Vec<GateCommand>,
     pub called: Vec<Called>,
 }
 
-/// What is not as it was at the last approval.
+/// A difference from an earlier approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub what: String,
@@ -97,13 +98,13 @@ pub enum How {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    #[error("the commands of the policy name too much to be approved: {0}")]
+    #[error("cannot hash everything that the policy's commands name: {0}")]
     TooMuch(&'static str),
     #[error(transparent)]
     File(#[from] FileError),
 }
 
-/// What a person has to approve before anything of this policy runs.
+/// What a person has to approve before any gate of this policy runs.
 pub fn subject(config: &Config) -> Result<Subject, TrustError> {
     let mut called = called::by_gates(&config.project, &config.policy.gates)?;
     if let Some(file) = &config.file {
@@ -144,10 +145,10 @@ pub fn checks(project: &Path, list: &Path, checks: &[Gate]) -> Result<Subject, T
     Ok(Subject { project: project.to_path_buf(), hash: hash(&called), commands, called })
 }
 
-/// Files that gates call and that are not as they were approved, the policy's own file aside.
+/// Files that gates call and that changed since the approval, without the policy file itself.
 pub fn changed_scripts(project: &Path, gates: &[Gate], then: &Approval) -> Vec<String> {
     let Ok(now) = called::by_gates(project, gates) else {
-        return vec!["what the commands name".to_string()];
+        return vec!["the files that the commands name".to_string()];
     };
     let own = then.called.first().map(|called| called.name.as_str());
     let is_script = |one: &&Called| Some(one.name.as_str()) != own;
@@ -157,17 +158,17 @@ pub fn changed_scripts(project: &Path, gates: &[Gate], then: &Approval) -> Vec<S
 }
 
 impl Subject {
-    /// Whether anything of it comes from the repository.
+    /// Whether any of it comes from the repository.
     pub fn needs_approval(&self) -> bool {
         !self.called.is_empty()
     }
 
-    /// Whether somebody who says `given` means this content.
+    /// Whether `given` is the hash of this content, or a long enough prefix of it.
     pub fn is_meant_by(&self, given: &str) -> bool {
         given.len() >= SHORTEST_HASH && self.hash.starts_with(&given.to_ascii_lowercase())
     }
 
-    /// What is not as it was approved then.
+    /// All differences from an earlier approval.
     pub fn differences(&self, then: &Approval) -> Vec<Difference> {
         fn key(command: &GateCommand) -> (String, &str) {
             (format!("the command of `{}`", command.gate), &command.command)
@@ -177,14 +178,14 @@ impl Subject {
         differences(&now.collect::<Vec<_>>(), &then.collect::<Vec<_>>())
     }
 
-    /// Files that commands name and that are not as they were approved then, as one names them in a sentence.
+    /// Files that commands name and that changed since an earlier approval, quoted for use in a sentence.
     pub fn changed_files(&self, then: &Approval) -> Vec<String> {
         let now: Vec<_> = self.called.iter().map(file).collect();
         let then: Vec<_> = then.called.iter().map(file).collect();
         differences(&now, &then).into_iter().map(|difference| difference.what).collect()
     }
 
-    /// What of the project it is about: its policy, or one of its lists.
+    /// The list it is about, or `None` for the policy.
     fn topic(&self) -> Option<&str> {
         topic(&self.called)
     }
@@ -216,7 +217,7 @@ fn topic(called: &[Called]) -> Option<&str> {
     called.first().map(|first| first.name.as_str()).filter(|name| name.starts_with(CHECKS_OF))
 }
 
-/// Whether everything of it may run.
+/// Whether all of its commands may run.
 pub fn is_approved(home: &Home, subject: &Subject) -> bool {
     !subject.needs_approval() || approval(home, subject).is_some()
 }
@@ -228,7 +229,7 @@ pub fn approval(home: &Home, subject: &Subject) -> Option<Approval> {
     (approval.project == subject.project.to_string_lossy()).then_some(approval)
 }
 
-/// Whether what a run sealed may still run.
+/// Whether the sealed policy of a run may still run.
 pub fn is_seal_approved(home: &Home, seal: &Seal) -> bool {
     seal.hash.is_empty() || seal_approval(home, seal).is_some()
 }
@@ -239,7 +240,8 @@ pub fn seal_approval(home: &Home, seal: &Seal) -> Option<Approval> {
     read(&path).filter(|approval| approval.hash == seal.hash && approval.project == seal.project)
 }
 
-/// Whether this very content of the project may run. Of ten thousand commands nothing but whose they are is read.
+/// Whether exactly this content of the project may run. Parses only the header, because an approval may list ten
+/// thousand commands.
 pub fn is_hash_approved(home: &Home, project: &str, hash: &str) -> bool {
     #[derive(Deserialize)]
     struct Bare {
@@ -252,7 +254,7 @@ pub fn is_hash_approved(home: &Home, project: &str, hash: &str) -> bool {
     known.is_some_and(|known| known.v == VERSION && known.hash == hash && known.project == project)
 }
 
-/// The approval of this very content of the project.
+/// The approval of exactly this content of the project.
 pub fn hash_approval(home: &Home, project: &str, hash: &str) -> Option<Approval> {
     read(&home.approval(Path::new(project), hash))
         .filter(|approval| approval.hash == hash && approval.project == project)
@@ -268,7 +270,7 @@ pub fn last_approval(home: &Home, subject: &Subject) -> Result<Option<Approval>,
         .max_by(|one, other| one.approved_at.cmp(&other.approved_at)))
 }
 
-/// Writes down that a person agreed, and with which programs.
+/// Records a person's approval, together with the programs that were found.
 pub fn approve(
     home: &Home,
     subject: &Subject,
@@ -296,7 +298,7 @@ fn write(home: &Home, project: &Path, approval: &Approval) -> Result<(), TrustEr
     Ok(())
 }
 
-/// What was approved in a project may run in a work tree of it too: approvals are of content, wherever it lies.
+/// Copies the approvals of a project to a work tree of it, where the same content may run too. Returns their number.
 pub fn carry(home: &Home, from: &Path, to: &Path) -> Result<usize, TrustError> {
     let approvals = of_project(home, from)?;
     for (_, approval) in &approvals {
@@ -307,7 +309,7 @@ pub fn carry(home: &Home, from: &Path, to: &Path) -> Result<usize, TrustError> {
     Ok(approvals.len())
 }
 
-/// Forgets every approval of the project; how many there were.
+/// Deletes every approval of the project and returns their number.
 pub fn revoke(home: &Home, project: &Path) -> Result<usize, TrustError> {
     let approvals = of_project(home, project)?;
     for (path, _) in &approvals {
@@ -321,20 +323,20 @@ pub fn recorded_path(home: &Home, subject: &Subject) -> Option<OsString> {
     approval(home, subject)?.path.map(OsString::from)
 }
 
-/// Where programs are looked for, and where those of the gates are.
+/// The search path, and where it leads for the programs of the gates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchPath {
     path: Option<String>,
     pub programs: Vec<Program>,
 }
 
-/// Looks for the program of every gate. Directories of the path that are relative or no UTF-8 are left out: the
-/// first would be other places in other directories, the second cannot be written down.
+/// Looks up the program of every gate. Directories of the path that are relative or not UTF-8 are left out: the former
+/// depend on the current directory, the latter cannot be recorded.
 pub fn search_path(config: &Config, path: Option<&OsStr>) -> SearchPath {
     search_path_of(&config.project, &config.policy.gates, path)
 }
 
-/// The same for other gates.
+/// Like [`find_programs`], for any gates of the project.
 pub fn search_path_of(project: &Path, gates: &[Gate], path: Option<&OsStr>) -> SearchPath {
     let directories = std::env::split_paths(path.unwrap_or_default())
         .filter(|directory| directory.is_absolute() && directory.to_str().is_some());
@@ -353,7 +355,7 @@ pub fn search_path_of(project: &Path, gates: &[Gate], path: Option<&OsStr>) -> S
     SearchPath { programs: programs.collect(), path }
 }
 
-/// A command as one could type it. What would be invisible is shown.
+/// A command as it would be typed in a shell, with invisible characters escaped.
 pub fn literal(command: &Command) -> String {
     let typed = match command {
         Command::Shell(line) => format!("/bin/sh -c {}", quoted(line)),
@@ -386,7 +388,7 @@ fn of_project(home: &Home, project: &Path) -> Result<Vec<(PathBuf, Approval)>, T
     Ok(approvals.filter(|(_, approval)| approval.project == project.to_string_lossy()).collect())
 }
 
-/// What cannot be read, or is of a version to come, approves nothing.
+/// Reads an approval. An unreadable file, or one of a newer version, approves nothing.
 fn read(path: &Path) -> Option<Approval> {
     let bytes = fs::read(path, LARGEST_APPROVAL).ok()?;
     serde_json::from_slice(&bytes).ok().filter(|approval: &Approval| approval.v == VERSION)

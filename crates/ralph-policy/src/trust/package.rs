@@ -1,4 +1,4 @@
-//! Scripts of `package.json`: only those that are called, with what runs before and after them.
+//! Scripts of `package.json`: only those that are called, with their `pre` and `post` scripts.
 
 use super::TrustError;
 use super::called::Search;
@@ -11,17 +11,18 @@ use std::rc::Rc;
 pub(super) const RUNNERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 
 const LARGEST: usize = 4 * 1024 * 1024;
-/// What an installation runs without being asked.
+/// Scripts that an installation runs implicitly.
 const ON_INSTALL: [&str; 5] = ["preinstall", "install", "postinstall", "preprepare", "prepare"];
 
+/// The scripts of a `package.json`.
 pub(super) enum Package {
     Scripts(BTreeMap<String, String>),
-    /// Nobody can tell what is called; the whole file counts.
+    /// Not valid JSON, so it is unknown which scripts are called; the whole file counts.
     Garbled,
 }
 
-/// Any word that is the name of a script is taken as a call of it: which word is the name depends on options of
-/// four programs.
+/// Adds the scripts of the nearest `package.json` that a command calls. Any word that is the name of a script counts as
+/// a call, because which word is the script depends on the options of four programs.
 pub(super) fn follow(
     search: &mut Search,
     base: &Path,

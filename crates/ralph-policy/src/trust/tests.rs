@@ -51,7 +51,7 @@ fn gate(command: &str) -> String {
     format!("[[gate]]\nname = \"a\"\n{command}\n")
 }
 
-/// A project with scripts of every sort.
+/// A project with scripts of every kind.
 fn shop(command: &str) -> Place {
     let place = Place::new(&gate(command))
         .write("outside.sh", "")
@@ -79,10 +79,10 @@ fn shop(command: &str) -> Place {
     place
 }
 
-/// R-S3a: the hash is over the policy and the scripts of the repository that it refers to.
+/// R-S3a: the hash covers the policy and the scripts of the repository that it refers to.
 #[test]
-#[expect(clippy::too_many_lines, reason = "what every command names, whole")]
-fn every_file_that_a_command_names_is_part_of_what_is_approved() {
+#[expect(clippy::too_many_lines, reason = "lists the references of every command")]
+fn every_file_that_a_command_names_is_hashed() {
     let mut shown = String::new();
     for command in [
         "run = ['cargo', 'test']",
@@ -165,9 +165,9 @@ fn every_file_that_a_command_names_is_part_of_what_is_approved() {
     "#);
 }
 
-/// R-S3a: nothing of a policy that is new or changed counts as approved.
+/// R-S3a: new or changed content never counts as approved.
 #[test]
-fn any_change_asks_again_and_going_back_does_not() {
+fn any_change_needs_a_new_approval_and_reverting_does_not() {
     let policy = gate("run = ['npm', 'test', 'data.json']");
     let package = |test: &str| format!(r#"{{"scripts":{{"test":"{test}","dev":"{test}x"}}}}"#);
     let mut place = Place::new(&policy)
@@ -215,7 +215,7 @@ fn any_change_asks_again_and_going_back_does_not() {
     assert!(!is_approved(&place.home(), &place.subject()));
 }
 
-/// R-S3b: an approval is for this content in this project, and is neither inherited nor believed when damaged.
+/// R-S3b: an approval is for this content in this project; it is neither inherited nor accepted when damaged.
 #[test]
 fn the_same_content_elsewhere_is_not_approved() {
     let place =
@@ -244,7 +244,7 @@ fn the_same_content_elsewhere_is_not_approved() {
 }
 
 #[test]
-fn what_is_not_of_the_repository_needs_nobody() {
+fn content_from_outside_the_repository_needs_no_approval() {
     let place = Place::new("").write("project/check.sh", "");
     std::fs::remove_file(place.path("project/ralph.toml")).unwrap();
     assert!(!place.subject().needs_approval());
@@ -258,7 +258,7 @@ fn what_is_not_of_the_repository_needs_nobody() {
 }
 
 #[test]
-fn a_hash_is_meant_by_enough_of_its_beginning() {
+fn a_long_enough_prefix_identifies_a_hash() {
     let subject = Place::new("").subject();
     for (given, expected) in [
         (subject.hash.clone(), true),
@@ -274,9 +274,9 @@ fn a_hash_is_meant_by_enough_of_its_beginning() {
     }
 }
 
-/// R-H3c: where the program of every gate was found when it was approved, or that it was not.
+/// R-H3c: an approval records where the program of every gate was found, or that it was missing.
 #[test]
-fn programs_are_looked_for_on_the_path() {
+fn programs_are_looked_up_on_the_path() {
     let policy = [
         "[[gate]]\nname = 'found'\nrun = ['tool', 'x']",
         "[[gate]]\nname = 'not-executable'\nrun = ['text']",
@@ -310,7 +310,7 @@ fn programs_are_looked_for_on_the_path() {
 }
 
 #[test]
-fn a_command_can_be_read_word_by_word() {
+fn displayed_commands_show_word_boundaries() {
     let argv = |words: &[&str]| Command::Argv(words.iter().map(ToString::to_string).collect());
     for (command, expected) in [
         (argv(&["npx", "tsc", "--noEmit"]), "npx tsc --noEmit"),
@@ -324,7 +324,7 @@ fn a_command_can_be_read_word_by_word() {
 }
 
 #[test]
-fn a_command_that_names_the_world_is_refused_in_time() {
+fn commands_with_too_many_references_are_rejected() {
     let words: Vec<_> = (0..6000).map(|word| format!("'{word}'")).collect();
     let place = Place::new(&gate(&format!("run = [{}]", words.join(","))));
     assert!(matches!(subject(&place.config()), Err(TrustError::TooMuch(_))));

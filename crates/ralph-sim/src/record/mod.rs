@@ -1,9 +1,9 @@
-//! A real session's transcript, made into a scenario.
+//! Converts the transcript of a real session into a scenario.
 //!
-//! Prompts become what the person says, answers what the agent does, and what hooks did at stops becomes what is
-//! expected. Commands of hooks are not taken over: whoever plays the scenario says which hooks are tried.
+//! Prompts become steps of the person, answers become steps of the agent, and the effect of hooks at stops becomes the
+//! expectation. Hook commands are not copied: the user who plays the scenario chooses the hooks to test.
 //!
-//! A transcript may hold secrets, and so does what is made of it: the text is to be redacted before anybody sees it.
+//! A transcript may contain secrets, and so may the scenario: the caller must redact the text before showing it.
 
 mod session;
 mod tools;
@@ -18,7 +18,7 @@ use ralph_sys::tail;
 use session::{Lane, Session};
 use std::path::{Path, PathBuf};
 
-/// Read at a time, and so the longest line that is read at all.
+/// Bytes read at a time, which also limits the length of a line.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 const LARGEST: u64 = 1024 * 1024 * 1024;
 const MOST_AGENTS: usize = 1000;
@@ -26,9 +26,9 @@ const MOST_AGENTS: usize = 1000;
 #[derive(Debug)]
 pub struct Recording {
     pub scenario: Scenario,
-    /// Lines that could not be read.
+    /// Number of lines that could not be parsed.
     pub broken: usize,
-    /// What a person should know before they play it.
+    /// Remarks for the user, for example about parts of the session that a scenario cannot reproduce.
     pub notes: Vec<String>,
 }
 
@@ -38,13 +38,13 @@ pub enum RecordError {
     File(#[from] FileError),
     #[error("`{}` is larger than 1 GiB", .0.display())]
     TooLarge(PathBuf),
-    #[error("`{}` is no transcript: none of its lines is one", .0.display())]
+    #[error("`{}` is not a transcript: none of its lines can be parsed", .0.display())]
     NoTranscript(PathBuf),
-    #[error("nobody says anything in `{}`", .0.display())]
+    #[error("`{}` contains no prompt", .0.display())]
     NoPrompt(PathBuf),
 }
 
-/// Reads a transcript, and those of its subagents if they lie beside it.
+/// Reads a transcript and those of its subagents, which the client stores beside it.
 pub fn record(path: &Path) -> Result<Recording, RecordError> {
     let mut session = Session::new(Lane::Main);
     each_line(path, &mut session)?;
@@ -73,7 +73,7 @@ pub fn record(path: &Path) -> Result<Recording, RecordError> {
     Ok(Recording { scenario, broken, notes })
 }
 
-/// `SESSION/subagents/agent-ID.jsonl` beside `SESSION.jsonl`, as far as there are any.
+/// The files `SESSION/subagents/agent-ID.jsonl` beside `SESSION.jsonl`, if there are any.
 fn agent_files(path: &Path) -> Vec<PathBuf> {
     let directory = path.with_extension("").join("subagents");
     let names = fs::list(&directory, MOST_AGENTS).unwrap_or_default();
@@ -81,7 +81,7 @@ fn agent_files(path: &Path) -> Vec<PathBuf> {
     files.filter(|file| file.extension().is_some_and(|end| end == "jsonl")).collect()
 }
 
-/// A scenario tells subagents apart by their task alone: those with the same one take turns in their order.
+/// Merges subagents with the same task, because a scenario distinguishes subagents only by their task.
 fn merged(agents: Vec<Subagent>) -> Vec<Subagent> {
     let mut merged: Vec<Subagent> = Vec::new();
     for agent in agents {
@@ -110,7 +110,7 @@ fn each_line(path: &Path, session: &mut Session) -> Result<(), RecordError> {
             return Ok(());
         }
         if chunk.end == from {
-            // The last line of a session that was killed may lack its end, and be whole all the same.
+            // The last line of a killed session may lack its newline and still be complete.
             session.line(&fs::read_range(path, chunk.end, LONGEST_LINE)?);
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! What a session's lines add up to.
+//! Collects the lines of a transcript into the steps and expectations of a scenario.
 
 use super::tools;
 use super::wire::{Line, between, text};
@@ -9,7 +9,7 @@ use crate::scenario::{
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A scenario file has at most 4 MiB, and this is what is left for what its parts say.
+/// Limit for the estimated size of all texts. A scenario file has at most 4 MiB.
 const MOST: usize = 3 * 1024 * 1024;
 const LONGEST_NAME: usize = 72;
 const LONGEST_ID: usize = 256;
@@ -33,13 +33,13 @@ pub(super) struct Session {
     cwd: String,
     model: Option<String>,
     steps: Vec<Step>,
-    /// The answers since the last prompt, by id, and where they are.
+    /// The answers since the last prompt: message id and index into `steps`.
     answers: Vec<(String, usize)>,
     summary: Option<String>,
-    /// The client ended; what comes next is another process.
+    /// The client exited; the next prompt belongs to another process.
     is_over: bool,
     feedback: Vec<String>,
-    /// What held each stop that was held.
+    /// The reason of each block.
     held: Vec<String>,
     stops: u64,
     compactions: usize,
@@ -70,7 +70,7 @@ impl Session {
         }
     }
 
-    /// A subagent works where its session does, and within the same bounds.
+    /// Takes over the directory and the size limit of the main session, for a subagent.
     pub(super) fn go_on_from(&mut self, main: &Self) {
         self.cwd.clone_from(&main.cwd);
         self.spent = main.spent;
@@ -81,7 +81,7 @@ impl Session {
         self.outside += agent.outside;
     }
 
-    /// Whether no more fits into a scenario.
+    /// Whether the size limit of a scenario is reached.
     pub(super) fn is_full(&self) -> bool {
         self.spent > MOST
     }
@@ -99,7 +99,7 @@ impl Session {
             return;
         };
         self.lines += 1;
-        // Older clients put what subagents said into the session's own file.
+        // Older clients wrote the lines of subagents into the file of the session.
         if (line.is_sidechain == true) != (self.lane == Lane::Agent) && kind != "cost-state" {
             return;
         }
@@ -135,7 +135,7 @@ impl Session {
         }
     }
 
-    /// What nobody but a person says, or the client in their name.
+    /// Handles a text from the person, or from the client on their behalf.
     fn said(&mut self, line: &Line, text: String) {
         if text.starts_with("[Request interrupted by user for tool use") {
             self.interrupted(Interrupt::Tools);
@@ -187,13 +187,13 @@ impl Session {
         let message = &line.message;
         let Some(model) = message["model"].as_str() else { return };
         if model == "<synthetic>" {
-            // The client answers itself when it takes up a session that broke off.
+            // The client writes this answer when it resumes an interrupted session.
             self.is_over = true;
             return;
         }
         self.model.get_or_insert_with(|| model.to_owned());
         let id = message["id"].as_str().filter(|id| id.len() <= LONGEST_ID).unwrap_or_default();
-        // The lines of one answer are close together, but answers of tools may stand between them.
+        // The lines of one answer are close together, but tool results may come between them.
         let mut near = self.answers.iter().rev().take(NEAR);
         let known = near.find(|(known, _)| known == id && !id.is_empty());
         let at = known.map_or(self.steps.len(), |(_, at)| *at);
@@ -240,7 +240,7 @@ impl Session {
                 self.compactions += 1;
                 self.answers.clear();
             }
-            // What was said last did not hold the agent any more.
+            // The cap overrode the last block.
             Some("informational")
                 if line.content.as_str().is_some_and(|text| text.starts_with(CAP)) =>
             {
@@ -255,7 +255,7 @@ impl Session {
         let infos = line.hook_infos.as_array().map(Vec::as_slice).unwrap_or_default();
         let commands: Vec<_> = infos.iter().filter_map(|info| info["command"].as_str()).collect();
         let is_prevented = line.prevented_continuation == true;
-        // Context alone makes the agent go on too.
+        // Context alone also makes the agent continue.
         let context = line.hook_additional_context.as_array().map(Vec::as_slice);
         let context: Vec<_> =
             context.unwrap_or_default().iter().filter_map(Value::as_str).collect();
@@ -280,18 +280,18 @@ impl Session {
                 notes.push(what.replace("{}", &count.to_string()));
             }
         };
-        note(broken, "lines that could not be read: {}");
+        note(broken, "unreadable lines: {}");
         note(
             self.compactions,
-            "compactions, which a scenario repeats only where its tokens say so: {}",
+            "compactions, which a scenario repeats only if its token counts require it: {}",
         );
-        note(self.outside, "tool calls that name files outside of the project: {}");
+        note(self.outside, "tool calls with files outside the project: {}");
         let resumed = |step: &&Step| matches!(step, Step::Session(SessionStep::Resume));
-        note(self.steps.iter().filter(resumed).count(), "times that the session was resumed: {}");
+        note(self.steps.iter().filter(resumed).count(), "resumes of the session: {}");
         if self.is_full() {
-            notes.push("the session is too long for a scenario: its end is left out".to_owned());
+            notes.push("the session is too long for a scenario; its end was cut off".to_owned());
         }
-        notes.extend(self.hooks.iter().map(|command| format!("a hook of its stops: {command}")));
+        notes.extend(self.hooks.iter().map(|command| format!("stop hook: {command}")));
         notes
     }
 
@@ -312,15 +312,16 @@ impl Session {
         }
     }
 
-    /// Without summaries of stops there were no hooks, or the client wrote none yet.
+    /// A transcript has no stop summaries if there were no hooks, or if an older client wrote it. Then blocks are counted
+    /// from the feedback.
     fn expect(&self) -> Expect {
-        let is_told = self.stops > 0;
-        let held: Vec<_> = if is_told { self.held.clone() } else { self.feedback.clone() };
-        if !is_told && held.is_empty() {
+        let has_summaries = self.stops > 0;
+        let held: Vec<_> = if has_summaries { self.held.clone() } else { self.feedback.clone() };
+        if !has_summaries && held.is_empty() {
             return Expect::default();
         }
         Expect {
-            stops: is_told.then_some(self.stops),
+            stops: has_summaries.then_some(self.stops),
             blocks: Some(held.len() as u64),
             reasons: Some(held).filter(|held| !held.is_empty()),
             ..Expect::default()
@@ -341,7 +342,7 @@ impl Session {
     }
 }
 
-/// A block by exit code is told with the command before it, which is another one wherever it is played.
+/// Strips the hook command from the reason of a block by exit code, because the scenario will run other commands.
 fn without_command<'a>(reason: &'a str, commands: &[&str]) -> &'a str {
     let bare = commands
         .iter()
@@ -359,7 +360,7 @@ fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// `API Error: 529 Overloaded. This is a server-side issue, …`: the client's words around the API's.
+/// Extracts the API's message from the client's: `API Error: 529 Overloaded. This is a server-side issue, …`.
 fn api_error(line: &Line) -> ApiError {
     let status = line.api_error_status.as_u64().and_then(|status| u16::try_from(status).ok());
     let status = status.unwrap_or(500);
@@ -371,13 +372,13 @@ fn api_error(line: &Line) -> ApiError {
     ApiError { status, kind, message: message.to_owned() }
 }
 
-/// For the eye only.
+/// A shortened single-line form, only for display.
 fn one_line(text: &str) -> String {
     let plain = |char: char| if char.is_control() { ' ' } else { char };
     text.chars().take(LONGEST_COMMAND).map(plain).collect()
 }
 
-/// The first line of what the person wanted.
+/// The first line of the prompt, shortened.
 fn name(prompt: &str) -> String {
     let line = prompt.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     if line.chars().count() <= LONGEST_NAME {

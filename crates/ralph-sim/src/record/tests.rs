@@ -10,7 +10,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/captures/transcripts").join(name)
 }
 
-/// The scenario's text and the notes, after it was read back.
+/// The text of the scenario and the notes. Checks that the text parses to the same scenario.
 fn shown(path: &Path) -> String {
     match record(path) {
         Ok(recording) => {
@@ -39,7 +39,7 @@ fn played(bytes: &[u8]) -> String {
     shown(&path).replace(&*directory.path().to_string_lossy(), "DIR")
 }
 
-/// Several recorded sessions, one after the other.
+/// Several recorded sessions, one after another.
 fn all(names: &[&str]) -> String {
     let shown: Vec<_> =
         names.iter().map(|name| shown(&fixture(&format!("{name}.jsonl")))).collect();
@@ -47,7 +47,7 @@ fn all(names: &[&str]) -> String {
 }
 
 #[test]
-fn stops_and_what_held_them_are_expected() {
+fn stops_and_block_reasons_become_expectations() {
     insta::assert_snapshot!(all(&["stop-exit2", "stop-json-block"]), @r#"
     name = "hello"
 
@@ -72,7 +72,7 @@ fn stops_and_what_held_them_are_expected() {
     line2""",
     ]
 
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
 
     # ———
     name = "hello"
@@ -94,12 +94,12 @@ fn stops_and_what_held_them_are_expected() {
     blocks = 1
     reasons = ["REASON-B"]
 
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
     "#);
 }
 
 #[test]
-fn a_stop_that_was_not_held_is_expected_not_to_be() {
+fn a_stop_that_was_not_blocked_is_expected_not_to_be_blocked() {
     insta::assert_snapshot!(all(&["stop-continue-false", "stop-exit1", "stop-timeout"]), @r#"
     name = "hello"
 
@@ -116,7 +116,7 @@ fn a_stop_that_was_not_held_is_expected_not_to_be() {
     stops = 1
     blocks = 0
 
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
 
     # ———
     name = "hello"
@@ -134,7 +134,7 @@ fn a_stop_that_was_not_held_is_expected_not_to_be() {
     stops = 1
     blocks = 0
 
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
 
     # ———
     name = "hello"
@@ -152,12 +152,12 @@ fn a_stop_that_was_not_held_is_expected_not_to_be() {
     stops = 1
     blocks = 0
 
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
     "#);
 }
 
 #[test]
-fn context_alone_holds_too() {
+fn context_alone_counts_as_a_block() {
     insta::assert_snapshot!(all(&["stop-additionalContext"]), @r#"
     name = "hello"
 
@@ -178,12 +178,12 @@ fn context_alone_holds_too() {
     blocks = 1
     reasons = ["ADDCTX-K3"]
 
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
     "#);
 }
 
 #[test]
-fn a_block_that_was_overridden_held_nobody() {
+fn an_overridden_block_does_not_count() {
     let recording = record(&fixture("stop-cap.jsonl")).unwrap();
     insta::assert_debug_snapshot!(recording.scenario.expect, @r#"
     Expect {
@@ -223,7 +223,7 @@ fn a_block_that_was_overridden_held_nobody() {
 }
 
 #[test]
-fn tools_are_written_short_where_that_says_all() {
+fn tool_calls_use_the_shorthand() {
     insta::assert_snapshot!(all(&["tools-and-hooks"]), @r#"
     name = "hello"
 
@@ -265,12 +265,12 @@ fn tools_are_written_short_where_that_says_all() {
     stops = 1
     blocks = 0
 
-    # a hook of its stops: echo '{"systemMessage":"SYS"}'
+    # stop hook: echo '{"systemMessage":"SYS"}'
     "#);
 }
 
 #[test]
-fn other_tools_stay_as_they_are() {
+fn other_tool_calls_keep_their_input() {
     insta::assert_snapshot!(all(&["task-tools"]), @r#"
     name = "hello"
 
@@ -305,12 +305,12 @@ fn other_tools_stay_as_they_are() {
     stops = 1
     blocks = 0
 
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
     "#);
 }
 
 #[test]
-fn errors_and_interruptions_are_steps() {
+fn errors_and_interruptions_become_steps() {
     let names = ["api-error-529", "interrupted-tools", "interrupted-answer"];
     insta::assert_snapshot!(all(&names), @r#"
     name = "hello"
@@ -349,7 +349,7 @@ fn errors_and_interruptions_are_steps() {
 }
 
 #[test]
-fn a_session_that_goes_on_is_resumed() {
+fn a_continued_session_becomes_a_resume_step() {
     insta::assert_snapshot!(all(&["resumed", "sigkill-then-resume"]), @r#"
     name = "one"
 
@@ -384,8 +384,8 @@ fn a_session_that_goes_on_is_resumed() {
     stops = 3
     blocks = 0
 
-    # times that the session was resumed: 2
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # resumes of the session: 2
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
 
     # ———
     name = "hello"
@@ -413,13 +413,13 @@ fn a_session_that_goes_on_is_resumed() {
     stops = 1
     blocks = 0
 
-    # times that the session was resumed: 1
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # resumes of the session: 1
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
     "#);
 }
 
 #[test]
-fn a_compaction_leaves_its_summary() {
+fn the_summary_of_a_compaction_is_kept() {
     insta::assert_snapshot!(all(&["manual-compaction", "auto-compaction"]), @r#"
     name = "message one"
     summary = "<summary>THE SUMMARY</summary>"
@@ -452,8 +452,8 @@ fn a_compaction_leaves_its_summary() {
     stops = 3
     blocks = 0
 
-    # compactions, which a scenario repeats only where its tokens say so: 1
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # compactions, which a scenario repeats only if its token counts require it: 1
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
 
     # ———
     name = "hello"
@@ -491,13 +491,13 @@ fn a_compaction_leaves_its_summary() {
     blocks = 3
     reasons = ["more 1", "more 2", "more 3"]
 
-    # compactions, which a scenario repeats only where its tokens say so: 1
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # compactions, which a scenario repeats only if its token counts require it: 1
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
     "#);
 }
 
 #[test]
-fn a_notification_is_nobody_speaking() {
+fn a_task_notification_is_not_a_prompt() {
     insta::assert_snapshot!(all(&["background-shell"]), @r#"
     name = "hello"
 
@@ -521,12 +521,12 @@ fn a_notification_is_nobody_speaking() {
     stops = 2
     blocks = 0
 
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
     "#);
 }
 
 #[test]
-fn subagents_beside_it_are_recorded_too() {
+fn subagents_are_recorded() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s.jsonl");
     let agents = directory.path().join("s/subagents");
@@ -573,12 +573,12 @@ fn subagents_beside_it_are_recorded_too() {
     stops = 1
     blocks = 0
 
-    # a hook of its stops: /usr/bin/python3 /home/user/lab/hook.py Stop
+    # stop hook: /usr/bin/python3 /home/user/lab/hook.py Stop
     "#);
 }
 
 #[test]
-fn hostile_and_broken_lines_do_no_harm() {
+fn hostile_and_broken_lines_are_handled() {
     let person = |text: &str| json!({"type": "user", "cwd": "/p", "message": {"content": text}});
     let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
     let deep: serde_json::Value = serde_json::from_str(&deep).unwrap();
@@ -633,13 +633,16 @@ fn hostile_and_broken_lines_do_no_harm() {
     ]
     usage = { input = 0, output = 0 }
 
-    # lines that could not be read: 2
-    # tool calls that name files outside of the project: 1
+    # unreadable lines: 2
+    # tool calls with files outside the project: 1
     "#);
     for (bytes, expected) in [
-        (&b""[..], "`DIR/session.jsonl` is no transcript: none of its lines is one"),
-        (b"\xff\xfe\n{\n", "`DIR/session.jsonl` is no transcript: none of its lines is one"),
-        (b"{\"type\":\"mode\"}", "nobody says anything in `DIR/session.jsonl`"),
+        (&b""[..], "`DIR/session.jsonl` is not a transcript: none of its lines can be parsed"),
+        (
+            b"\xff\xfe\n{\n",
+            "`DIR/session.jsonl` is not a transcript: none of its lines can be parsed",
+        ),
+        (b"{\"type\":\"mode\"}", "`DIR/session.jsonl` contains no prompt"),
     ] {
         assert_eq!(played(bytes), expected, "{}", bytes.escape_ascii());
     }
@@ -667,7 +670,7 @@ fn paths_of_the_project_become_relative() {
 }
 
 #[test]
-fn what_the_shorthand_cannot_say_stays_as_it_is() {
+fn a_call_that_the_shorthand_cannot_express_keeps_its_input() {
     for (name, input, is_other) in [
         ("Bash", json!({"command": "x", "timeout": 5}), false),
         ("Bash", json!({"command": "x", "dangerouslyDisableSandbox": true}), true),
@@ -688,7 +691,7 @@ fn what_the_shorthand_cannot_say_stays_as_it_is() {
 }
 
 #[test]
-fn a_session_that_is_too_long_is_cut_and_still_reads() {
+fn a_session_that_is_too_long_is_cut_and_still_parses() {
     let line = |text: &str| json!({"type": "user", "message": {"content": text}}).to_string();
     let long = "\u{1}".repeat(100_000);
     let lines: Vec<_> = (0..20).map(|_| line(&long)).collect();
@@ -699,11 +702,11 @@ fn a_session_that_is_too_long_is_cut_and_still_reads() {
     let text = scenario::write(&recording.scenario);
     assert!(text.len() < 4 * 1024 * 1024, "{}", text.len());
     assert_eq!((recording.scenario.steps.len(), recording.broken), (6, 0));
-    assert_eq!(recording.notes, ["the session is too long for a scenario: its end is left out"]);
+    assert_eq!(recording.notes, ["the session is too long for a scenario; its end was cut off"]);
 }
 
 #[test]
-fn feedback_beside_a_hook_that_ended_the_turn_held_nobody() {
+fn feedback_beside_continue_false_is_not_a_block() {
     let lines = [
         json!({"type": "user", "message": {"content": "go"}}),
         json!({"type": "user", "isMeta": true, "message": {"content": "Stop hook feedback:\nnot yet"}}),
@@ -719,7 +722,7 @@ fn feedback_beside_a_hook_that_ended_the_turn_held_nobody() {
     stops = 1
     blocks = 0
     "#);
-    // Clients that wrote no summaries of stops say at least how often they went on.
+    // Without stop summaries (older clients), feedback is counted instead.
     insta::assert_snapshot!(recorded(&lines[..2]), @r#"
     name = "go"
 
@@ -732,9 +735,9 @@ fn feedback_beside_a_hook_that_ended_the_turn_held_nobody() {
     "#);
 }
 
-/// What the simulated client leaves behind is recorded like what a real one does.
+/// The transcript of the simulated client is recorded like one of the real client.
 #[test]
-fn a_simulated_session_is_recorded_too() {
+fn a_simulated_session_can_be_recorded() {
     let home = tempfile::tempdir().unwrap();
     let place = Place { home: home.path(), project: Path::new("/p"), session: "s-1" };
     let mut transcript = Transcript::open(&place, Ids::seeded(1)).unwrap();
@@ -796,6 +799,6 @@ fn a_simulated_session_is_recorded_too() {
     blocks = 1
     reasons = ["not yet"]
 
-    # a hook of its stops: check
+    # stop hook: check
     "#);
 }

@@ -1,12 +1,12 @@
-//! Tool calls as a scenario writes them, with paths of its own project.
+//! Converts recorded tool calls to those of a scenario, with paths relative to its project.
 
 use crate::scenario::ToolCall;
 use serde_json::{Map, Value};
 
-/// Deeper values are kept as text: TOML is read to a limited depth.
+/// Deeper values are converted to strings, because the TOML parser limits the nesting depth.
 const DEEPEST: usize = 24;
 
-/// The shorthand where it says all that the call said, and the call as it stands otherwise.
+/// The shorthand form if it expresses the whole call, otherwise the call with its full input.
 pub(super) fn call(name: &str, input: &Value, cwd: &str) -> ToolCall {
     let input = local(input, cwd, 0);
     shorthand(name, &input)
@@ -38,7 +38,7 @@ fn shorthand(name: &str, input: &Value) -> Option<ToolCall> {
             if has_only(&["description", "prompt", "subagent_type", "run_in_background"]) =>
         {
             let kind = text("subagent_type").unwrap_or_else(|| "general-purpose".to_owned());
-            // Clients that called the tool `Task` waited for it unless they were told not to.
+            // Older clients, which called the tool `Task`, ran it in the foreground by default.
             let background = flag("run_in_background").unwrap_or(name == "Agent");
             Some(ToolCall::Agent { prompt: text("prompt")?, kind, background })
         }
@@ -46,12 +46,12 @@ fn shorthand(name: &str, input: &Value) -> Option<ToolCall> {
     }
 }
 
-/// The input of a tool is an object.
+/// Replaces an input that is not an object with an empty one.
 fn object(input: Value) -> Value {
     if input.is_object() { input } else { Value::Object(Map::new()) }
 }
 
-/// Without null, which TOML lacks, and with the project's own paths made relative.
+/// Removes nulls, which TOML lacks, and makes paths of the project relative.
 fn local(value: &Value, cwd: &str, depth: usize) -> Value {
     if depth > DEEPEST {
         return Value::String(value.to_string());
@@ -67,7 +67,7 @@ fn local(value: &Value, cwd: &str, depth: usize) -> Value {
             let fields = fields.map(|(key, value)| (key.clone(), local(value, cwd, depth + 1)));
             Value::Object(fields.collect())
         }
-        // TOML's whole numbers are signed.
+        // TOML integers are signed.
         Value::Number(number) if number.as_i64().is_none() && !number.is_f64() => {
             number.as_f64().map_or(Value::Null, Value::from)
         }
@@ -75,7 +75,7 @@ fn local(value: &Value, cwd: &str, depth: usize) -> Value {
     }
 }
 
-/// Every mention of the directory and of what is in it, also inside a command.
+/// Makes every path below the directory relative, also inside a command.
 pub(super) fn relative(text: &str, cwd: &str) -> String {
     let is_name = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '~');
     if !cwd.starts_with('/') || cwd.trim_end_matches('/').is_empty() || !text.contains(cwd) {
@@ -108,7 +108,7 @@ pub(super) fn relative(text: &str, cwd: &str) -> String {
     out
 }
 
-/// Whether a call names a file that is not the project's.
+/// Whether a call names a file outside the project.
 pub(super) fn leads_out(call: &ToolCall) -> bool {
     let is_out =
         |path: &str| path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
@@ -121,7 +121,7 @@ pub(super) fn leads_out(call: &ToolCall) -> bool {
     }
 }
 
-/// About as many bytes as it takes to write it down.
+/// The approximate size of the call in the scenario file, in bytes.
 pub(super) fn size(call: &ToolCall) -> usize {
     let texts = match call {
         ToolCall::Bash { command: one, .. } | ToolCall::Read { path: one } => escaped(one),

@@ -1,4 +1,4 @@
-//! What is read of a line. Whatever has a surprising type is absent.
+//! The fields of a transcript line that are read. All are untyped, so that an unexpected type only makes a field absent.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub(super) struct Line {
     pub(super) prevented_continuation: Value,
 }
 
-/// The text of a message: a string, or its blocks of text.
+/// The text of a message: a string, or the text blocks joined by newlines.
 pub(super) fn text(content: &Value) -> Option<String> {
     match content {
         Value::String(text) => Some(text.clone()),
@@ -54,7 +54,7 @@ pub(super) fn text(content: &Value) -> Option<String> {
     }
 }
 
-/// What stands between two marks.
+/// The text between two marks.
 pub(super) fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(from)?;
     rest.split_once(to).map(|(inner, _)| inner)

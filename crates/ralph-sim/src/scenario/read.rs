@@ -223,11 +223,7 @@ impl Reader {
         let copy = plugin.copy.and_then(|copy| {
             if !plugin.hook.is_empty() {
                 let message = "this plugin has both `copy` and hooks".to_owned();
-                self.problem(
-                    copy.span(),
-                    message,
-                    Some("use either `copy` or `[[plugin.hook]]`"),
-                );
+                self.problem(copy.span(), message, Some("use either `copy` or `[[plugin.hook]]`"));
             }
             self.copy(&copy)
         });

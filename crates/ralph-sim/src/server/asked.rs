@@ -1,4 +1,4 @@
-//! What a request asks for, and for whom.
+//! Parses a request to the Messages API and determines which conversation it belongs to.
 
 use super::http::Request;
 use crate::script::Script;
@@ -6,20 +6,20 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How the client asks for a summary of what it is about to forget.
+/// Part of the client's request for a summary before a compaction.
 const SUMMARY: &str = "create a detailed summary of";
-/// Sent in every request by clients that name their subagents.
+/// Header of every request of a client that also sends [`AGENT_HEADER`] for subagents.
 const SESSION: &str = "x-claude-code-session-id";
-/// Sent for a subagent only.
+/// Header of a subagent's requests.
 const AGENT: &str = "x-claude-code-agent-id";
 
-/// Whose conversation a request continues.
+/// The conversation that a request belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
     Main,
-    /// A subagent, by the client's id of it if it says one.
+    /// A subagent, with the client's id if it is sent.
     Agent(Option<String>),
-    /// Nobody's: the client wants a summary.
+    /// None: the client requests a summary.
     Summary,
 }
 
@@ -47,10 +47,10 @@ struct Body {
     messages: Vec<Value>,
 }
 
-/// The error is a sentence for whoever asked.
+/// Parses the body. The error is a message for the client.
 pub(super) fn read(request: &Request) -> Result<Asking, String> {
     let body: Body = serde_json::from_slice(&request.body)
-        .map_err(|error| format!("the body is no request for a message: {error}"))?;
+        .map_err(|error| format!("the body is not a Messages API request: {error}"))?;
     Ok(Asking {
         model: body.model,
         stream: if body.stream { Stream::Events } else { Stream::Whole },
@@ -70,21 +70,21 @@ impl Asking {
         if self.agent.is_some() {
             return Who::Agent(self.agent.clone());
         }
-        // Otherwise only the task tells, and a person who says the same is taken for a subagent.
+        // Without the headers a subagent is recognized by its task, so a person who sends the same text is mistaken for it.
         if !self.names_agents && script.is_agent(&self.task()) {
             return Who::Agent(None);
         }
         Who::Main
     }
 
-    /// What was said first: for a subagent, its task.
+    /// The first user message, which for a subagent is its task.
     pub(super) fn task(&self) -> String {
         let first = self.messages.iter().find(|message| message["role"] == "user");
         first.map(text).unwrap_or_default()
     }
 
-    /// Equal for a request that is sent again: the client then marks its cache in other places, and adds words of
-    /// its own about what else it changed.
+    /// A hash that is equal for a retry of the same request. The client moves its cache marks and changes its system
+    /// messages between attempts, so neither is included.
     pub(super) fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.agent.hash(&mut hasher);
@@ -97,7 +97,7 @@ impl Asking {
     }
 }
 
-/// All the text of a message, tool results too.
+/// All text of a message, including tool results.
 fn text(message: &Value) -> String {
     let mut texts = Vec::new();
     collect(&message["content"], &mut texts);

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as clients of the Messages API speak. Every size and every wait has a bound.
+//! The part of HTTP/1.1 that clients of the Messages API use. Every size and every wait has a limit.
 
 use super::room::{Room, SMALL, Taken};
 use ralph_sys::clock::Deadline;
@@ -11,9 +11,9 @@ const LARGEST_HEAD: usize = 64 * 1024;
 const MOST_HEADERS: usize = 100;
 pub(super) const LARGEST_BODY: usize = 64 * 1024 * 1024;
 const BLOCK: usize = 64 * 1024;
-/// How long a connection may stay open while nothing is asked.
+/// How long a connection may stay open without a request.
 const IDLE: Duration = Duration::from_mins(5);
-/// How long a request may take to arrive once it has begun.
+/// How long a request may take to arrive after its first byte.
 const ARRIVAL: Duration = Duration::from_secs(30);
 /// How long a client may take to accept a part of an answer.
 const SEND: Duration = Duration::from_secs(30);
@@ -21,20 +21,20 @@ const SEND: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) method: String,
-    /// Without what follows `?`.
+    /// Without the query string.
     pub(super) path: String,
     version: Version,
     /// Names in lower case.
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// Kept for as long as a large body, or what is made of it, is there.
+    /// Held as long as a large body, or the data parsed from it, is in memory.
     pub(super) room: Option<Taken>,
 }
 
-/// Of HTTP/1.
+/// The minor version of HTTP/1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
-    /// Knows neither chunks nor a second request.
+    /// Supports neither chunked encoding nor persistent connections.
     Zero,
     One,
 }
@@ -50,15 +50,15 @@ impl Request {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Whether the client hangs up after the answer, and waits for us to do the same.
+    /// Whether the client expects the connection to be closed after the answer.
     fn is_last(&self) -> bool {
         let mut tokens = self.all("connection").flat_map(|value| value.split(','));
         self.version == Version::Zero
             || tokens.any(|token| token.trim().eq_ignore_ascii_case("close"))
     }
 
-    /// Every page that a browser shows can ask this server, and would take a turn of the script. A browser says from
-    /// where a page comes, or by which name it was led here.
+    /// Whether the request comes from a page in a browser, which can reach this server and would consume a turn of the
+    /// script. A browser sends `Origin`, or a `Host` under which the page was loaded.
     fn is_foreign(&self) -> bool {
         self.header("origin").is_some() || !self.all("host").all(is_this_machine)
     }
@@ -76,16 +76,16 @@ fn is_this_machine(host: &str) -> bool {
 #[derive(Debug)]
 pub(super) enum Received {
     Whole(Request),
-    /// Nothing that can be answered as asked; the connection is of no more use.
+    /// An invalid request. The connection must be closed after the error is sent.
     Wrong(Wrong),
-    /// The client is gone, or has nothing more to ask.
+    /// The client closed the connection or sent nothing in time.
     Gone,
 }
 
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) status: u16,
-    /// As the API calls it.
+    /// The API's error type.
     pub(super) kind: &'static str,
     pub(super) message: String,
 }
@@ -96,13 +96,13 @@ fn wrong(message: &str) -> Wrong {
 
 pub(super) struct Connection {
     stream: TcpStream,
-    /// What has arrived and was not taken yet.
+    /// Received bytes that are not consumed yet.
     buffer: Vec<u8>,
     room: Room,
     answering: Answering,
 }
 
-/// How the request that arrived last is answered.
+/// How to answer the last request.
 #[derive(Clone, Copy, Debug)]
 struct Answering {
     version: Version,
@@ -111,8 +111,9 @@ struct Answering {
 
 struct Head {
     request: Request,
-    /// Bytes of the head.
+    /// Length of the head in bytes.
     len: usize,
+    /// Length of the body in bytes.
     body: usize,
     expects_go_ahead: bool,
 }
@@ -136,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// Whether there is nothing to come after the answer.
+    /// Whether the connection is to be closed after the answer.
     pub(super) fn is_last(&self) -> bool {
         self.answering.is_last
     }
@@ -152,14 +153,14 @@ impl Connection {
                 break head;
             }
             if arrived.len() == LARGEST_HEAD {
-                return Err(wrong("the head of the request is too large"));
+                return Err(wrong("the request head is too large"));
             }
             if !self.fill(deadline) {
-                return Err(wrong("the request broke off"));
+                return Err(wrong("incomplete request"));
             }
         };
         if head.request.is_foreign() {
-            let message = "pages of a browser are not served: `Origin` is said, or `Host` is \
+            let message = "requests from browser pages are refused: `Origin` is set, or `Host` is \
                            neither 127.0.0.1 nor localhost";
             let (status, kind) = (403, "permission_error");
             return Err(Wrong { status, kind, message: message.to_owned() });
@@ -168,13 +169,13 @@ impl Connection {
         self.answering = Answering { version: request.version, is_last: request.is_last() };
         let room = if head.body > SMALL { Some(self.take_room(deadline)?) } else { None };
         if head.expects_go_ahead {
-            // Whoever cannot be told goes away, and is found gone below.
+            // A failed write shows up as a failed read below.
             self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").ok();
         }
         let end = head.len + head.body;
         while self.buffer.len() < end {
             if !self.fill(deadline) {
-                return Err(wrong("the request broke off"));
+                return Err(wrong("incomplete request"));
             }
         }
         let rest = self.buffer.split_off(end);
@@ -185,12 +186,12 @@ impl Connection {
 
     fn take_room(&self, deadline: Deadline) -> Result<Taken, Wrong> {
         self.room.take(deadline).ok_or_else(|| {
-            let message = "other large requests are being read".to_owned();
+            let message = "another large request is being read".to_owned();
             Wrong { status: 529, kind: "overloaded_error", message }
         })
     }
 
-    /// Waits for more; `false` when there is none until then.
+    /// Reads more bytes into the buffer. Returns `false` if none arrive before the deadline.
     fn fill(&mut self, deadline: Deadline) -> bool {
         let mut block = vec![0; BLOCK];
         loop {
@@ -210,7 +211,7 @@ impl Connection {
         }
     }
 
-    /// Whether the client hangs up within this time. What it sends instead is kept.
+    /// Waits, and returns whether the client closed the connection. Bytes that it sends meanwhile are kept.
     pub(super) fn hangs_up_within(&mut self, wait: Duration) -> bool {
         let mut block = [0; 1];
         if wait.is_zero() || self.stream.set_read_timeout(Some(wait)).is_err() {
@@ -219,7 +220,7 @@ impl Connection {
         match self.stream.peek(&mut block) {
             Ok(0) => true,
             Ok(_) => {
-                // Sent before its time: there is nothing to wait with but the clock.
+                // The next request is already there, so `peek` no longer waits.
                 ralph_sys::clock::pause(wait);
                 false
             }
@@ -257,7 +258,7 @@ impl Connection {
         self.send(bytes.as_bytes())
     }
 
-    /// Events one by one, as they would come.
+    /// Sends the events one by one, as a stream.
     pub(super) fn send_events(
         &mut self,
         headers: &[(&str, &str)],
@@ -291,7 +292,8 @@ impl Connection {
         if self.is_last() { "connection: close\r\n" } else { "" }
     }
 
-    /// Lets the client read what was sent before the connection is closed: unread input would take it back.
+    /// Closes the connection after the client has read the answer. Closing a socket with unread input would reset it and
+    /// could discard the answer.
     pub(super) fn close(mut self) {
         self.stream.shutdown(std::net::Shutdown::Write).ok();
         let deadline = Deadline::after(Duration::from_millis(200));
@@ -307,7 +309,7 @@ impl Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum With {
     Body,
-    /// Asked for by `HEAD`.
+    /// For the method `HEAD`.
     HeadOnly,
 }
 
@@ -319,24 +321,24 @@ pub(super) struct Answer<'a> {
     pub(super) with: With,
 }
 
-/// The API's way to say that something failed.
+/// An error in the format of the API.
 pub(super) fn error(kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
-/// A chunk of a body whose length is not known in advance.
+/// One chunk of the chunked transfer encoding.
 fn chunk(text: &str) -> String {
     format!("{:x}\r\n{text}\r\n", text.len())
 }
 
-/// The head of a request, when all of it has arrived.
+/// Parses the head of a request. Returns `None` if it is incomplete.
 fn head(bytes: &[u8]) -> Result<Option<Head>, Wrong> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     let len = match parsed.parse(bytes) {
         Ok(httparse::Status::Complete(len)) => len,
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(error) => return Err(wrong(&format!("this is no HTTP: {error}"))),
+        Err(error) => return Err(wrong(&format!("not an HTTP request: {error}"))),
     };
     let headers: Vec<(String, String)> = parsed
         .headers
@@ -359,7 +361,7 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, Wrong> {
 
 fn body_len(request: &Request) -> Result<usize, Wrong> {
     if request.header("transfer-encoding").is_some() {
-        return Err(wrong("the length of the body has to be said in `content-length`"));
+        return Err(wrong("`transfer-encoding` is not supported, use `content-length`"));
     }
     let mut lengths = request.headers.iter().filter(|(name, _)| name == "content-length");
     let Some((_, length)) = lengths.next() else {
@@ -369,7 +371,7 @@ fn body_len(request: &Request) -> Result<usize, Wrong> {
         };
     };
     if lengths.any(|(_, other)| other != length) {
-        return Err(wrong("`content-length` is said twice"));
+        return Err(wrong("conflicting `content-length` headers"));
     }
     let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number {

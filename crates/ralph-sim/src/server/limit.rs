@@ -1,5 +1,5 @@
-//! What the API tells of an account's limit. The client passes it on for a login (`CLAUDE_CODE_OAUTH_TOKEN`), and not
-//! for a key.
+//! The response headers and the error by which the API reports an account's rate limit. The client passes them on only
+//! if it is logged in (`CLAUDE_CODE_OAUTH_TOKEN`), not with an API key.
 
 use crate::scenario::{ApiError, RateLimit};
 use ralph_sys::clock;
@@ -7,15 +7,16 @@ use ralph_sys::clock;
 const REJECTED: &str = "rejected";
 const MESSAGE: &str =
     "This request would exceed your account's rate limit. Please try again later.";
-/// A window that lets nobody through is used up.
+/// Default utilization of a window that rejects requests.
 const USED_UP: &str = "1.0";
+/// Default utilization of any other window.
 const NEARLY: &str = "0.9";
 
 pub(super) fn is_rejected(limit: &RateLimit) -> bool {
     limit.status == REJECTED
 }
 
-/// The answer of who has used it up.
+/// The API error for a rejected request.
 pub(super) fn rejection(limit: &RateLimit) -> Option<ApiError> {
     let (status, kind) = (429, "rate_limit_error".to_owned());
     is_rejected(limit).then(|| ApiError { status, kind, message: MESSAGE.to_owned() })
@@ -31,7 +32,7 @@ pub(super) fn headers(limit: &RateLimit) -> Vec<(&'static str, String)> {
         "seven_day" => Some(SEVEN_DAYS),
         _ => None,
     };
-    // In whole seconds, and never before it is over.
+    // In whole seconds, rounded up so that the reset is never reported too early.
     let reset = limit.resets_in_ms.map(|ms| clock::now_ms().saturating_add(ms).div_ceil(1000));
     if let Some(reset) = reset.map(|reset| reset.to_string()) {
         headers.extend(window.map(|window| (window.reset, reset.clone())));

@@ -1,11 +1,11 @@
-//! A turn of the scenario as the Messages API tells it: whole, or as a stream of events.
+//! Formats a turn of the scenario as an answer of the Messages API: as one message or as a stream of events.
 
 use crate::scenario::AgentTurn;
 use crate::wire;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Characters of a text that arrive at once.
+/// Characters of text in one delta event.
 const PART: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ impl Message<'_> {
         self.envelope(&content, Some(wire::stop_reason(self.turn)), self.turn.usage.output)
     }
 
-    /// The events of a stream.
+    /// The message as server-sent events.
     pub(super) fn events(&self) -> Vec<String> {
         let content = wire::content(self.turn, self.number, self.project);
         let start = self.envelope(&[], None, 1);
@@ -75,7 +75,7 @@ fn event(name: &str, mut data: Value) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// A block as it begins, and what is added to it bit by bit.
+/// The empty block of a start event, and the deltas that fill it.
 fn parts(block: &Value) -> (Value, Vec<Value>) {
     if let Some(text) = block["text"].as_str() {
         let deltas = pieces(text).map(|text| json!({"type": "text_delta", "text": text}));

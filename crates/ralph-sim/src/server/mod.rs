@@ -1,6 +1,6 @@
-//! A model with a script: the Anthropic Messages API on the loopback, for a client that cannot tell the difference.
+//! A scripted model: serves the Anthropic Messages API on the loopback interface to the real client.
 //!
-//! It keeps nothing of what it is asked, so that it can serve a session of any length; who wants to know is told.
+//! The server stores no requests, so that it can serve a session of any length. An observer receives each of them.
 
 mod asked;
 mod http;
@@ -28,18 +28,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What the client gets as `ANTHROPIC_API_KEY`: known to everybody, and good for nothing.
+/// The client's `ANTHROPIC_API_KEY`: a dummy value, not a secret.
 pub const KEY: &str = "sk-ant-dummy-000000000000000000000000";
-/// More than any client opens. Who comes when all are taken is sent away.
+/// More connections than any client opens. Further ones are closed at once.
 const MOST_CONNECTIONS: usize = 64;
-/// How often a delayed answer looks whether anybody still waits for it.
+/// How often a delayed answer checks whether the client is still connected.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long an answer is held back at least that the person interrupts.
+/// Minimum delay of an answer that the person interrupts.
 const HELD: Duration = Duration::from_mins(1);
-/// How long not to try again when the system has no connection to give.
+/// Pause after `accept` failed, for example for lack of file descriptors.
 const BREATH: Duration = Duration::from_millis(20);
 
-/// Told of every request and every answer, from the thread that serves it.
+/// Called for every request and every answer, on the thread that serves it.
 pub type Observer = Box<dyn Fn(Happened) + Send + Sync>;
 
 #[derive(Debug)]
@@ -48,15 +48,15 @@ pub enum Happened {
     Answered(Answered),
 }
 
-/// One request for an answer of the model.
+/// One request to the model.
 #[derive(Debug)]
 pub struct Asked {
-    /// From 1; the ids of the answer are made of it.
+    /// Counted from 1. The ids in the answer derive from it.
     pub number: u64,
     pub at_ns: u64,
     pub who: Who,
     pub messages: Vec<Value>,
-    /// What it will be answered.
+    /// The answer that will be sent.
     pub turn: AgentTurn,
     pub nth: Nth,
 }
@@ -64,7 +64,7 @@ pub struct Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nth {
     First,
-    /// The client tries again what was answered with an error, and gets that error again.
+    /// The client repeats a request that was answered with an error, and gets the same error.
     Retry,
 }
 
@@ -72,22 +72,23 @@ pub enum Nth {
 pub struct Answered {
     pub number: u64,
     pub at_ns: u64,
+    /// Whether the client was still connected.
     pub is_heard: bool,
 }
 
-/// Which turns follow when those of a prompt are used up.
+/// What follows when the turns of a prompt are exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// None: whoever drives the client says when the next prompt was sent.
+    /// Nothing: the driver of the client calls [`ModelServer::next_prompt`] for each prompt it sends.
     Driven,
-    /// Those of the next prompt: nobody knows what a person types.
+    /// The turns of the next prompt, because the server does not see what a person types.
     InOrder,
 }
 
 pub struct Options {
-    /// 0 is any that is free.
+    /// 0 for any free port.
     pub port: u16,
-    /// Where relative paths of tool calls lead.
+    /// Relative paths in tool calls are resolved against this directory.
     pub project: PathBuf,
     pub pace: Pace,
     pub observer: Observer,
@@ -107,7 +108,7 @@ pub enum ServerError {
     Thread(#[source] io::Error),
 }
 
-/// A model that is being served. Dropped, it is gone with all its connections.
+/// A running model server. Dropping it closes the listener and all connections.
 pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -127,7 +128,7 @@ struct Shared {
     is_over: AtomicBool,
     connections: Mutex<BTreeMap<u64, TcpStream>>,
     room: Room,
-    /// What was answered with an error last, by a hash of what was asked.
+    /// The last request that was answered with an error (its hash), and that answer.
     failed: Mutex<Option<(u64, AgentTurn)>>,
 }
 
@@ -158,17 +159,17 @@ impl Server {
         self.address
     }
 
-    /// What the client gets as `ANTHROPIC_BASE_URL`.
+    /// The client's `ANTHROPIC_BASE_URL`.
     pub fn url(&self) -> String {
         url(self.address.port())
     }
 
-    /// The next prompt is being sent: its turns are next.
+    /// Moves the script on to the next prompt, which the caller is about to send.
     pub fn next_prompt(&self) {
         locked(&self.shared.script).next_prompt();
     }
 
-    /// Whether turns of the current prompt are left.
+    /// Whether the current prompt has turns left.
     pub fn has_more(&self) -> bool {
         locked(&self.shared.script).has_more()
     }
@@ -181,7 +182,7 @@ impl Drop for Server {
         for stream in locked(&self.shared.connections).values() {
             stream.shutdown(Shutdown::Both).ok();
         }
-        // Wakes the thread that waits for connections.
+        // Wakes the thread that is blocked in `accept`.
         TcpStream::connect(self.address).ok();
         if let Some(thread) = self.thread.take() {
             thread.join().ok();
@@ -193,7 +194,7 @@ pub(crate) fn url(port: u16) -> String {
     format!("http://{}:{port}", Ipv4Addr::LOCALHOST)
 }
 
-/// A thread that panicked leaves nothing half done behind these locks.
+/// Ignores poisoning: no update under these locks can be left half done by a panic.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -223,7 +224,7 @@ fn accept(listener: &TcpListener, shared: &Shared) {
     });
 }
 
-/// Whether there is room for one more connection, which is taken.
+/// Registers a connection. Returns `false` if there are too many.
 fn enter(shared: &Shared, id: u64, stream: &TcpStream) -> bool {
     let mut connections = locked(&shared.connections);
     if connections.len() >= MOST_CONNECTIONS {
@@ -280,10 +281,10 @@ fn answer(connection: &mut Connection, shared: &Shared, mut request: Request) ->
         },
         ("GET" | "HEAD", "/") => (200, json!({"type": "model", "id": "scenario"})),
         ("GET" | "HEAD", "/v1/models") => {
-            let nobody = Value::Null;
-            (200, json!({"data": [], "has_more": false, "first_id": nobody, "last_id": nobody}))
+            let none = Value::Null;
+            (200, json!({"data": [], "has_more": false, "first_id": none, "last_id": none}))
         }
-        (_, path) => (404, http::error("not_found_error", &format!("there is no {path}"))),
+        (_, path) => (404, http::error("not_found_error", &format!("unknown path {path}"))),
     };
     let with = if request.method == "HEAD" { With::HeadOnly } else { With::Body };
     connection.send_json(&Answer { status, body: &body, headers: &[], with })
@@ -314,7 +315,7 @@ struct Next {
     number: u64,
 }
 
-/// The turn that is due. Numbers are given in the same order as turns.
+/// Takes the next turn of the script. The script stays locked, so that requests are numbered in the order of turns.
 fn next(shared: &Shared, asking: &Asking) -> Next {
     let hash = asking.hash();
     let mut script = locked(&shared.script);

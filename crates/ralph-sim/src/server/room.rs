@@ -1,23 +1,23 @@
-//! Room for large bodies: one at a time, however many connections there are.
+//! Limits memory use: only one connection at a time may hold a large body.
 
 use ralph_sys::clock::Deadline;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// What any connection may hold at any time.
+/// Bodies up to this size need no permit.
 pub(super) const SMALL: usize = 1024 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Free,
     Taken,
-    /// Nobody is let in any more.
+    /// The server is shutting down; no more permits are given.
     Closed,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Room(Arc<(Mutex<State>, Condvar)>);
 
-/// The room is taken as long as this lives.
+/// Holds the slot until it is dropped.
 #[derive(Debug)]
 pub(super) struct Taken(Room);
 
@@ -26,7 +26,7 @@ impl Room {
         Self(Arc::new((Mutex::new(State::Free), Condvar::new())))
     }
 
-    /// `None` when it does not become free in time.
+    /// Waits for the slot. Returns `None` if it does not become free before the deadline, or is closed.
     pub(super) fn take(&self, deadline: Deadline) -> Option<Taken> {
         let (state, changed) = &*self.0;
         let state = state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +67,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn one_is_let_in_and_the_others_wait_until_it_is_gone_or_all_is_over() {
+    fn gives_one_permit_at_a_time_and_none_after_close() {
         let room = Room::new();
         let first = room.take(Deadline::after(Duration::ZERO)).unwrap();
         assert!(room.take(Deadline::after(Duration::from_millis(1))).is_none());

@@ -39,11 +39,11 @@ fn start(pace: Pace) -> (Server, mpsc::Receiver<Happened>) {
     (serve(Script::new(&scenario), options).unwrap(), receiver)
 }
 
-/// Everything that comes back until the server hangs up.
+/// Sends bytes and returns the answer up to the end of the connection.
 fn talk(server: &Server, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
-    // A server that has seen enough hangs up before it has read all of it.
+    // The server may close the connection before it has read everything.
     stream.write_all(bytes).ok();
     stream.shutdown(Shutdown::Write).ok();
     let mut text = Vec::new();
@@ -69,7 +69,7 @@ fn ask(server: &Server, headers: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_turn_with_text_and_tools_is_streamed_as_the_api_does() {
+fn streams_a_turn_in_the_format_of_the_api() {
     let (server, _seen) = start(Pace::Driven);
     let body = r#"{"model":"claude-x","stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"Build it"}]}]}"#;
     let answer = talk(&server, &post("/v1/messages?beta=true", "", body));
@@ -145,7 +145,7 @@ fn a_turn_with_text_and_tools_is_streamed_as_the_api_does() {
 }
 
 #[test]
-fn without_a_stream_the_message_is_whole_and_errors_are_not_to_be_retried() {
+fn sends_whole_messages_and_marks_errors_as_not_retryable() {
     let (server, seen) = start(Pace::Driven);
     let ask = |text: &str| {
         let body = json!({"model": "m", "messages": [{"role": "user", "content": text}]});
@@ -199,33 +199,33 @@ fn without_a_stream_the_message_is_whole_and_errors_are_not_to_be_retried() {
                 asked.number, asked.who, asked.nth, asked.messages[0]["content"]
             ),
             Happened::Answered(answered) => {
-                format!("{} answered, heard: {}", answered.number, answered.is_heard)
+                format!("{} answered, received: {}", answered.number, answered.is_heard)
             }
         })
         .collect();
     insta::assert_snapshot!(told.join("\n"), @r#"
     1 Main First "a"
-    1 answered, heard: true
+    1 answered, received: true
     2 Main First "b"
-    2 answered, heard: true
+    2 answered, received: true
     3 Main First "c"
-    3 answered, heard: true
+    3 answered, received: true
     4 Main Retry "c"
-    4 answered, heard: true
+    4 answered, received: true
     5 Main First "d"
-    5 answered, heard: true
+    5 answered, received: true
     "#);
 }
 
 #[test]
-fn each_conversation_gets_its_own_turns() {
+fn each_conversation_has_its_own_turns() {
     let (server, _seen) = start(Pace::Driven);
     let session = "x-claude-code-session-id: s\r\n";
     let agent = "x-claude-code-session-id: s\r\nx-claude-code-agent-id: a1\r\n";
     let summary = "Your task is to create a detailed summary of the conversation so far";
     let mut said = Vec::new();
     for (headers, text) in [
-        // A person who says what a subagent is told is no subagent, if the client says so.
+        // A person's prompt that equals a subagent's task is not a subagent if the client sends the headers.
         (session, "Please count the files"),
         (agent, "count the files"),
         (agent, "count the files again"),
@@ -252,7 +252,7 @@ fn each_conversation_gets_its_own_turns() {
 }
 
 #[test]
-fn served_in_order_the_turns_of_the_next_prompt_follow() {
+fn in_order_the_turns_of_the_next_prompt_follow() {
     let (server, _seen) = start(Pace::InOrder);
     let said: Vec<_> = (0..6).map(|n| ask(&server, "", &format!("{n}"))).collect();
     insta::assert_snapshot!(said.join("\n"), @"
@@ -266,7 +266,7 @@ fn served_in_order_the_turns_of_the_next_prompt_follow() {
 }
 
 #[test]
-fn what_is_wrong_or_hostile_gets_an_answer_and_harms_nobody() {
+fn invalid_and_hostile_requests_are_answered_with_errors() {
     let (server, _seen) = start(Pace::Driven);
     let long = "x".repeat(100_000);
     let deep = format!(r#"{{"messages":[{}"#, "[".repeat(100_000));
@@ -309,25 +309,25 @@ fn what_is_wrong_or_hostile_gets_an_answer_and_harms_nobody() {
     }
     insta::assert_snapshot!(lines.join("\n"), @r#"
     no length: HTTP/1.1 400 Bad Request {"error":{"message":"`content-length` is missing","type":"invalid_request_error"},"type":"error"}
-    half a head: HTTP/1.1 400 Bad Request {"error":{"message":"the request broke off","type":"invalid_request_error"},"type":"error"}
-    half a body: HTTP/1.1 400 Bad Request {"error":{"message":"the request broke off","type":"invalid_request_error"},"type":"error"}
-    chunks: HTTP/1.1 400 Bad Request {"error":{"message":"the length of the body has to be said in `content-length`","type":"invalid_request_error"},"type":"error"}
+    half a head: HTTP/1.1 400 Bad Request {"error":{"message":"incomplete request","type":"invalid_request_error"},"type":"error"}
+    half a body: HTTP/1.1 400 Bad Request {"error":{"message":"incomplete request","type":"invalid_request_error"},"type":"error"}
+    chunks: HTTP/1.1 400 Bad Request {"error":{"message":"`transfer-encoding` is not supported, use `content-length`","type":"invalid_request_error"},"type":"error"}
     odd length: HTTP/1.1 400 Bad Request {"error":{"message":"`content-length` is not a number","type":"invalid_request_error"},"type":"error"}
-    two lengths: HTTP/1.1 400 Bad Request {"error":{"message":"`content-length` is said twice","type":"invalid_request_error"},"type":"error"}
+    two lengths: HTTP/1.1 400 Bad Request {"error":{"message":"conflicting `content-length` headers","type":"invalid_request_error"},"type":"error"}
     huge body: HTTP/1.1 413 Content Too Large {"error":{"message":"the request is larger than 64 MB","type":"request_too_large"},"type":"error"}
-    huge header: HTTP/1.1 400 Bad Request {"error":{"message":"the head of the request is too large","type":"invalid_request_error"},"type":"error"}
-    endless line: HTTP/1.1 400 Bad Request {"error":{"message":"the head of the request is too large","type":"invalid_request_error"},"type":"error"}
-    many headers: HTTP/1.1 400 Bad Request {"error":{"message":"this is no HTTP: too many headers","type":"invalid_request_error"},"type":"error"}
-    no HTTP: HTTP/1.1 400 Bad Request {"error":{"message":"this is no HTTP: invalid token","type":"invalid_request_error"},"type":"error"}
-    not JSON: HTTP/1.1 400 Bad Request {"error":{"message":"the body is no request for a message: expected value at line 1 column 1","type":"invalid_request_error"},"type":"error"}
-    no object: HTTP/1.1 400 Bad Request {"error":{"message":"the body is no request for a message: invalid type: integer `1`, expected a string at line 1 column 2","type":"invalid_request_error"},"type":"error"}
-    no messages: HTTP/1.1 400 Bad Request {"error":{"message":"the body is no request for a message: missing field `messages` at line 1 column 2","type":"invalid_request_error"},"type":"error"}
-    odd messages: HTTP/1.1 400 Bad Request {"error":{"message":"the body is no request for a message: invalid type: map, expected a sequence at line 1 column 12","type":"invalid_request_error"},"type":"error"}
-    deep: HTTP/1.1 400 Bad Request {"error":{"message":"the body is no request for a message: recursion limit exceeded at line 1 column 139","type":"invalid_request_error"},"type":"error"}
-    no UTF-8: HTTP/1.1 400 Bad Request {"error":{"message":"the body is no request for a message: expected value at line 1 column 1","type":"invalid_request_error"},"type":"error"}
-    unknown path: HTTP/1.1 404 Not Found {"error":{"message":"there is no /v1/complete","type":"not_found_error"},"type":"error"}
-    other method: HTTP/1.1 404 Not Found {"error":{"message":"there is no /v1/messages","type":"not_found_error"},"type":"error"}
-    path: HTTP/1.1 404 Not Found {"error":{"message":"there is no /../../etc/passwd","type":"not_found_error"},"type":"error"}
+    huge header: HTTP/1.1 400 Bad Request {"error":{"message":"the request head is too large","type":"invalid_request_error"},"type":"error"}
+    endless line: HTTP/1.1 400 Bad Request {"error":{"message":"the request head is too large","type":"invalid_request_error"},"type":"error"}
+    many headers: HTTP/1.1 400 Bad Request {"error":{"message":"not an HTTP request: too many headers","type":"invalid_request_error"},"type":"error"}
+    no HTTP: HTTP/1.1 400 Bad Request {"error":{"message":"not an HTTP request: invalid token","type":"invalid_request_error"},"type":"error"}
+    not JSON: HTTP/1.1 400 Bad Request {"error":{"message":"the body is not a Messages API request: expected value at line 1 column 1","type":"invalid_request_error"},"type":"error"}
+    no object: HTTP/1.1 400 Bad Request {"error":{"message":"the body is not a Messages API request: invalid type: integer `1`, expected a string at line 1 column 2","type":"invalid_request_error"},"type":"error"}
+    no messages: HTTP/1.1 400 Bad Request {"error":{"message":"the body is not a Messages API request: missing field `messages` at line 1 column 2","type":"invalid_request_error"},"type":"error"}
+    odd messages: HTTP/1.1 400 Bad Request {"error":{"message":"the body is not a Messages API request: invalid type: map, expected a sequence at line 1 column 12","type":"invalid_request_error"},"type":"error"}
+    deep: HTTP/1.1 400 Bad Request {"error":{"message":"the body is not a Messages API request: recursion limit exceeded at line 1 column 139","type":"invalid_request_error"},"type":"error"}
+    no UTF-8: HTTP/1.1 400 Bad Request {"error":{"message":"the body is not a Messages API request: expected value at line 1 column 1","type":"invalid_request_error"},"type":"error"}
+    unknown path: HTTP/1.1 404 Not Found {"error":{"message":"unknown path /v1/complete","type":"not_found_error"},"type":"error"}
+    other method: HTTP/1.1 404 Not Found {"error":{"message":"unknown path /v1/messages","type":"not_found_error"},"type":"error"}
+    path: HTTP/1.1 404 Not Found {"error":{"message":"unknown path /../../etc/passwd","type":"not_found_error"},"type":"error"}
     count: HTTP/1.1 200 OK {"input_tokens":4}
     models: HTTP/1.1 200 OK {"data":[],"first_id":null,"has_more":false,"last_id":null}
     head: HTTP/1.1 200 OK 
@@ -336,9 +336,9 @@ fn what_is_wrong_or_hostile_gets_an_answer_and_harms_nobody() {
     assert_eq!(ask(&server, "", "still there?"), "I begin.");
 }
 
-/// A page that somebody looks at must not take a turn of the script.
+/// A web page must not consume a turn of the script.
 #[test]
-fn pages_of_a_browser_are_sent_away() {
+fn requests_from_browser_pages_are_refused() {
     let (server, _seen) = start(Pace::Driven);
     let body = r#"{"messages":[]}"#;
     let mut lines = Vec::new();
@@ -380,16 +380,16 @@ fn pages_of_a_browser_are_sent_away() {
     insta::assert_snapshot!(page, @r#"
     HTTP/1.1 403 Forbidden
     content-type: application/json
-    content-length: 162
+    content-length: 167
     connection: close
 
-    {"error":{"message":"pages of a browser are not served: `Origin` is said, or `Host` is neither 127.0.0.1 nor localhost","type":"permission_error"},"type":"error"}
+    {"error":{"message":"requests from browser pages are refused: `Origin` is set, or `Host` is neither 127.0.0.1 nor localhost","type":"permission_error"},"type":"error"}
     "#);
 }
 
-/// Clients that say so, and those that know no better, wait for the end of the connection.
+/// HTTP/1.0 clients, and those that send `connection: close`, wait for the end of the connection.
 #[test]
-fn the_last_answer_ends_the_connection() {
+fn closes_the_connection_after_the_last_answer() {
     let (server, _seen) = start(Pace::Driven);
     for head in [
         "GET / HTTP/1.0\r\n",
@@ -397,7 +397,7 @@ fn the_last_answer_ends_the_connection() {
         "GET / HTTP/1.1\r\nconnection: TE, Close\r\n",
         "GET / HTTP/1.1\r\nconnection: te\r\nconnection: close\r\n",
     ] {
-        // Kept open on this side: only the server can end it.
+        // Kept open on this side, so that only the server can close it.
         let mut stream = TcpStream::connect(server.address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
@@ -446,12 +446,12 @@ fn large_bodies_are_read_one_at_a_time() {
     second.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     second.read_exact(&mut go_ahead).unwrap();
     assert_eq!(&go_ahead, b"HTTP/1.1 100 Continue\r\n\r\n");
-    // Whoever waits for the rest of it does not keep the server.
+    // A request that is still being read does not delay the shutdown.
     drop(server);
 }
 
 #[test]
-fn one_connection_serves_many_requests_and_odd_messages_are_answered() {
+fn one_connection_serves_many_requests_and_malformed_messages() {
     let (server, _seen) = start(Pace::Driven);
     let mut bytes = post(
         "/v1/messages",
@@ -471,7 +471,7 @@ fn one_connection_serves_many_requests_and_odd_messages_are_answered() {
 }
 
 #[test]
-fn connections_beyond_the_bound_are_sent_away_and_a_dropped_server_is_gone() {
+fn excess_connections_are_closed_and_dropping_the_server_closes_all() {
     let (server, _seen) = start(Pace::Driven);
     let address = server.address();
     let mut open: Vec<_> =
@@ -487,7 +487,7 @@ fn connections_beyond_the_bound_are_sent_away_and_a_dropped_server_is_gone() {
 }
 
 #[test]
-fn a_delayed_answer_is_given_up_when_nobody_waits_for_it() {
+fn a_delayed_answer_is_abandoned_when_the_client_disconnects() {
     let text = "[[step]]\nperson = \"a\"\n[[step]]\nagent = \"late\"\ndelay_ms = 3600000";
     let scenario = scenario::parse(text, Path::new("s.toml")).unwrap();
     let (sender, seen) = mpsc::channel();

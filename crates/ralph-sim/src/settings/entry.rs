@@ -101,9 +101,7 @@ fn wrong(
     wanted: &str,
 ) -> Result<(), String> {
     match fields.get(field) {
-        Some(value) if !fits(value) => {
-            Err(format!("has an invalid `{field}` (expected {wanted})"))
-        }
+        Some(value) if !fits(value) => Err(format!("has an invalid `{field}` (expected {wanted})")),
         _ => Ok(()),
     }
 }

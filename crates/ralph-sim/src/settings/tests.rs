@@ -137,12 +137,16 @@ fn an_invalid_file_is_ignored() {
         (
             with_hooks(r#""permissions":4"#),
             &["user"],
-            &["project: `permissions` is not an object of lists; the client ignores the whole file"],
+            &[
+                "project: `permissions` is not an object of lists; the client ignores the whole file",
+            ],
         ),
         (
             with_hooks(r#""permissions":{"allow":"x"}"#),
             &["user"],
-            &["project: `permissions` is not an object of lists; the client ignores the whole file"],
+            &[
+                "project: `permissions` is not an object of lists; the client ignores the whole file",
+            ],
         ),
         (
             with_hooks(r#""env":"x""#),
@@ -186,20 +190,44 @@ fn only_the_invalid_entry_is_ignored() {
         (json!({"type": "agent"}), "has no `prompt` string"),
         (json!({"type": "http"}), "has no `url` string"),
         (json!({"type": "mcp_tool"}), "has no `server` string"),
-        (with("x", &json!({"timeout": "5"})), "has an invalid `timeout` (expected a positive number)"),
-        (with("x", &json!({"timeout": 0})), "has an invalid `timeout` (expected a positive number)"),
-        (with("x", &json!({"timeout": -5})), "has an invalid `timeout` (expected a positive number)"),
-        (with("x", &json!({"timeout": null})), "has an invalid `timeout` (expected a positive number)"),
+        (
+            with("x", &json!({"timeout": "5"})),
+            "has an invalid `timeout` (expected a positive number)",
+        ),
+        (
+            with("x", &json!({"timeout": 0})),
+            "has an invalid `timeout` (expected a positive number)",
+        ),
+        (
+            with("x", &json!({"timeout": -5})),
+            "has an invalid `timeout` (expected a positive number)",
+        ),
+        (
+            with("x", &json!({"timeout": null})),
+            "has an invalid `timeout` (expected a positive number)",
+        ),
         (with("x", &json!({"async": "yes"})), "has an invalid `async` (expected true or false)"),
-        (with("x", &json!({"asyncRewake": "x"})), "has an invalid `asyncRewake` (expected true or false)"),
+        (
+            with("x", &json!({"asyncRewake": "x"})),
+            "has an invalid `asyncRewake` (expected true or false)",
+        ),
         (with("x", &json!({"once": 1})), "has an invalid `once` (expected true or false)"),
         (with("x", &json!({"args": "x"})), "has an invalid `args` (expected a list of strings)"),
         (with("x", &json!({"args": [1]})), "has an invalid `args` (expected a list of strings)"),
         (with("x", &json!({"args": null})), "has an invalid `args` (expected a list of strings)"),
         (with("x", &json!({"if": null})), "has an invalid `if` (expected a string)"),
-        (with("x", &json!({"statusMessage": 4})), "has an invalid `statusMessage` (expected a string)"),
-        (with("x", &json!({"rewakeMessage": 4})), "has an invalid `rewakeMessage` (expected a string)"),
-        (with("x", &json!({"shell": "zsh"})), "has an invalid `shell` (expected `bash` or `powershell`)"),
+        (
+            with("x", &json!({"statusMessage": 4})),
+            "has an invalid `statusMessage` (expected a string)",
+        ),
+        (
+            with("x", &json!({"rewakeMessage": 4})),
+            "has an invalid `rewakeMessage` (expected a string)",
+        ),
+        (
+            with("x", &json!({"shell": "zsh"})),
+            "has an invalid `shell` (expected `bash` or `powershell`)",
+        ),
         (with("x", &json!({"onFailure": "x"})), "has an invalid `onFailure` (expected `block`)"),
     ] {
         let text = stop(&json!([{"hooks": [entry, run("p1")]}, {"hooks": [run("p2")]}]));
@@ -220,8 +248,14 @@ fn only_the_invalid_group_is_ignored() {
         (json!("x"), "is not an object"),
         (json!({"matcher": "x"}), "has no `hooks` list"),
         (run("flat"), "has no `hooks` list"),
-        (json!({"matcher": 4, "hooks": [run("p1")]}), "has an invalid `matcher` (expected a string)"),
-        (json!({"matcher": null, "hooks": [run("p1")]}), "has an invalid `matcher` (expected a string)"),
+        (
+            json!({"matcher": 4, "hooks": [run("p1")]}),
+            "has an invalid `matcher` (expected a string)",
+        ),
+        (
+            json!({"matcher": null, "hooks": [run("p1")]}),
+            "has an invalid `matcher` (expected a string)",
+        ),
     ] {
         let loaded =
             load_texts(&[(Source::Project, stop(&json!([group, {"hooks": [run("p2")]}])))]);
@@ -252,10 +286,7 @@ fn only_the_invalid_group_is_ignored() {
 #[test]
 fn a_plugin_without_hooks_gives_a_notice() {
     let loaded = load_texts(&[(plugin("a"), json!({"Stop": []}).to_string())]);
-    assert_eq!(
-        notices(&loaded),
-        ["plugin a: no `hooks` object, so there are no hooks"]
-    );
+    assert_eq!(notices(&loaded), ["plugin a: no `hooks` object, so there are no hooks"]);
 }
 
 #[test]

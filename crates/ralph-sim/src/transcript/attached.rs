@@ -1,36 +1,36 @@
-//! What hooks leave in a transcript besides feedback.
+//! Attachment lines: the records that hooks leave in a transcript besides feedback.
 
 use serde::Serialize;
 
 /// One hook's answer to one event.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered<'a> {
-    /// `Stop`
+    /// For example `Stop`.
     pub event: &'a str,
-    /// `Stop`, or with what the event is about: `PostToolUse:Write`, `SessionStart:compact`
+    /// The event with its subject, if it has one: `Stop`, `PostToolUse:Write`, `SessionStart:compact`.
     pub name: &'a str,
-    /// The tool call, or an id that all hooks of one event share.
+    /// The id of the tool call, or an id shared by all hooks of one event.
     pub tool_use_id: &'a str,
     pub attached: Attached<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub enum Attached<'a> {
-    /// It ended with 0. `content` is what of its output the model reads, if anything.
+    /// Exit code 0. `content` is the part of the output that the model reads, which may be empty.
     Success {
         content: &'a str,
         ended: Ended<'a>,
     },
-    /// It blocked with JSON.
+    /// A block by JSON.
     BlockingError {
         reason: &'a str,
         command: &'a str,
     },
-    /// It failed, which blocks nothing. `stderr` has the client's words before it.
+    /// A failure that does not block. `stderr` starts with the client's message.
     NonBlockingError {
         ended: Ended<'a>,
     },
-    /// It was given up, at its timeout if it has one here.
+    /// The hook was cancelled, by its timeout if `timeout_ms` is set.
     Cancelled {
         command: &'a str,
         duration_ms: u64,
@@ -78,7 +78,7 @@ struct Rendered {
     content: String,
 }
 
-/// The keys that all kinds share come first in some and last in others.
+/// One struct for all kinds. Some keys appear in two positions, because their order depends on the kind.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a> {
@@ -160,9 +160,9 @@ impl<'a> Body<'a> {
     }
 }
 
-/// How the model reads it, where it does.
+/// The text that the model reads, if any.
 fn rendered(answered: &Answered<'_>) -> Option<String> {
-    let says = match answered.attached {
+    let text = match answered.attached {
         Attached::Success { content, .. } if !content.is_empty() => format!("success: {content}"),
         Attached::BlockingError { reason, command } => {
             format!("blocking error from command: \"{command}\": {reason}")
@@ -176,7 +176,7 @@ fn rendered(answered: &Answered<'_>) -> Option<String> {
         | Attached::Cancelled { .. }
         | Attached::SystemMessage { .. } => return None,
     };
-    Some(format!("<system-reminder>\n{} hook {says}\n</system-reminder>", answered.name))
+    Some(format!("<system-reminder>\n{} hook {text}\n</system-reminder>", answered.name))
 }
 
 fn wire<'a>(answered: &Answered<'a>) -> Wire<'a> {

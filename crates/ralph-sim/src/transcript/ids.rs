@@ -1,8 +1,8 @@
-//! Ids that look like the client's.
+//! Generates ids in the client's formats, reproducibly if seeded.
 
 use ralph_sys::clock;
 
-/// Where a session's ids come from: the same seed gives the same ones.
+/// A generator of ids: the same seed gives the same ids.
 #[derive(Clone, Debug)]
 pub struct Ids(u64);
 
@@ -15,12 +15,12 @@ impl Ids {
         Self(seed)
     }
 
-    /// Another source, whose ids are none of this one's.
+    /// Derives an independent generator.
     pub fn branch(&mut self) -> Self {
         Self(self.number())
     }
 
-    /// As random ones are written.
+    /// A version 4 UUID.
     pub fn uuid(&mut self) -> String {
         let (high, low) = (self.number(), self.number());
         format!(
@@ -33,12 +33,12 @@ impl Ids {
         )
     }
 
-    /// `a992fcbb72ecc398e`, as subagents are called.
+    /// A subagent id such as `a992fcbb72ecc398e`.
     pub fn agent(&mut self) -> String {
         format!("a{:016x}", self.number())
     }
 
-    /// The generator that is called `SplitMix64`.
+    /// `SplitMix64`.
     fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_same_ids_and_no_id_twice() {
+    fn a_seed_gives_reproducible_and_distinct_ids() {
         let mut ids = Ids::seeded(1);
         let mut other = ids.branch();
         insta::assert_snapshot!(

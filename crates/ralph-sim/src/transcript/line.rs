@@ -1,10 +1,10 @@
-//! The lines of a transcript as the client writes them: the order of the fields is the order of its keys.
+//! Formats of the conversation lines. The order of the fields is the order of the client's keys.
 
 use crate::scenario::Usage;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What JSON calls null.
+/// Serializes as JSON null.
 type Null = Option<()>;
 
 #[derive(Debug, Serialize)]
@@ -33,7 +33,7 @@ pub(super) struct Tail<'a> {
     pub(super) slug: Option<&'static str>,
 }
 
-/// Prompts, the answers of tools, feedback of hooks, summaries.
+/// A prompt, a tool result, hook feedback, or a summary.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct User<'a> {
@@ -175,7 +175,7 @@ pub(super) struct Permission {
     pub(super) reason_code: Option<&'static str>,
 }
 
-/// One content block of an answer.
+/// A line with one content block of an answer.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Assistant<'a> {
@@ -277,7 +277,7 @@ impl From<Usage> for Used {
     }
 }
 
-/// An answer that the client made up itself.
+/// An answer made up by the client.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Synthetic<'a> {

@@ -1,9 +1,9 @@
-//! A session's transcript, as the client writes it (2.1.325) and as hooks and tools read it.
+//! Writes a session's transcript in the format of the client (2.1.325), for hooks and tools to read.
 //!
-//! Written are prompts, answers, the answers of tools, what hooks said, compactions, errors, interruptions, and at the
-//! end the last prompt and the cost, with the client's keys in the client's order. Left out is what only the client
-//! itself reads: its standing context, and its books about requests. Keys inside a tool's input and structured result
-//! are sorted; the keys of a compaction by hand are in the order of an automatic one.
+//! It contains prompts, answers, tool results, hook output, compactions, errors, interruptions, and at the end the last
+//! prompt and the cost, with the client's keys in the client's order. It leaves out records that only the client reads:
+//! its standing context and its accounting of requests. Two differences remain: keys inside a tool's input and structured
+//! result are sorted, and a manual compaction has its keys in the order of an automatic one.
 
 mod attached;
 mod ids;
@@ -41,12 +41,12 @@ use system::{Meta, Queued};
 use totals::Totals;
 
 pub const VERSION: &str = "2.1.325";
-/// The client's, unless a scenario says otherwise.
+/// The client's default model.
 pub const MODEL: &str = "claude-opus-5-5";
 pub const PERMISSION_MODE: &str = "bypassPermissions";
 const EFFORT: &str = "medium";
 
-/// One file, open for as long as the session is. It keeps no line in memory.
+/// Writes one transcript file, which stays open as long as the session. Keeps no line in memory.
 #[derive(Debug)]
 pub struct Transcript {
     lines: Lines,
@@ -54,12 +54,12 @@ pub struct Transcript {
     cwd: String,
     branch: String,
     agent: Option<Agent>,
-    /// The line that the next one follows.
+    /// The uuid of the last line, which becomes the parent of the next one.
     chain: Option<String>,
     prompt: Option<String>,
     turns: u64,
     last_prompt: String,
-    /// The tool calls of the last answer and the lines that they are in.
+    /// The tool calls of the last answer, each with the uuid of its line.
     calls: Vec<(String, String)>,
     ids: Ids,
     totals: Totals,
@@ -69,28 +69,28 @@ pub struct Transcript {
     dropped: u64,
 }
 
-/// A subagent, whose transcript is a file of its own.
+/// A subagent. Its transcript is a separate file.
 #[derive(Clone, Debug)]
 pub struct Agent {
     pub id: String,
-    /// `general-purpose`
+    /// For example `general-purpose`.
     pub kind: String,
     pub description: String,
     pub tool_use_id: String,
     pub background: bool,
 }
 
-/// Who says something in the person's place.
+/// The origin of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     Person,
-    /// A task in the background that ended.
+    /// The notification of a finished background task.
     Task,
     /// The agent that gave a subagent its task.
     Agent,
 }
 
-/// One answer of the model. Its blocks become lines that share its id and its usage.
+/// One answer of the model. Each block becomes a line; all of them share the id and usage of the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
     pub id: &'a str,
@@ -102,14 +102,14 @@ pub struct Answer<'a> {
 }
 
 impl Transcript {
-    /// Goes on where it ends if it is there.
+    /// Opens or creates a transcript; an existing one is continued.
     pub fn open(place: &Place<'_>, ids: Ids) -> Result<Self, FileError> {
         let path = place.transcript();
         let cwd = place.project.to_string_lossy().into_owned();
         Self::at(&path, place.session, (cwd, ids))
     }
 
-    /// A copy of a session under a new id, to go on from.
+    /// Copies a session under a new id and opens the copy.
     pub fn fork(from: &Place<'_>, session: &str, ids: Ids) -> Result<Self, FileError> {
         let to = Place { session, ..*from };
         check(session, &to.transcript())?;
@@ -159,22 +159,22 @@ impl Transcript {
         self.lines.path()
     }
 
-    /// What the session has cost, in USD: with what it had cost when its client last ended as it should.
+    /// The cost of the session in USD, including the cost recorded when its client last exited normally.
     pub fn cost(&self) -> f64 {
         self.totals.total_cost
     }
 
-    /// The same in tokens, by model.
+    /// Token usage by model, over the same period as [`Self::cost`].
     pub fn models(&self) -> &BTreeMap<String, ModelUsed> {
         &self.totals.model_usage
     }
 
-    /// Where the agent went with `cd`.
+    /// Records a change of directory by the agent.
     pub fn set_cwd(&mut self, cwd: &Path) {
         self.cwd = cwd.to_string_lossy().into_owned();
     }
 
-    /// The branch of the project; `HEAD` where it is no repository.
+    /// Sets the git branch of the project; `HEAD` outside a repository.
     pub fn set_branch(&mut self, branch: &str) {
         branch.clone_into(&mut self.branch);
     }
@@ -183,7 +183,7 @@ impl Transcript {
         self.prompt.as_deref()
     }
 
-    /// The client takes a prompt from its queue.
+    /// Records that a prompt was queued and taken from the queue.
     pub fn queue(&mut self, text: &str) -> Result<(), FileError> {
         for (operation, content) in [("enqueue", Some(text)), ("dequeue", None)] {
             let timestamp = now();
@@ -195,7 +195,7 @@ impl Transcript {
         Ok(())
     }
 
-    /// A new prompt begins, and has an id before its line is written: hooks are told it.
+    /// Starts a new prompt and returns its id, which hooks receive before the line of the prompt is written.
     pub fn begin(&mut self) -> String {
         let id = self.ids.uuid();
         self.prompt = Some(id.clone());
@@ -228,13 +228,13 @@ impl Transcript {
         })
     }
 
-    /// What the model reads in the person's place and nobody typed: `Stop hook feedback:\n…`.
+    /// Writes a user message that no person typed, such as `Stop hook feedback:\n…`.
     pub fn feedback(&mut self, text: &str) -> Result<(), FileError> {
         let message = says(UserContent::Text(text));
         self.user(User { message, is_meta: Some(true), ..User::default() })
     }
 
-    /// `[Request interrupted by user]` and the like.
+    /// Writes a message such as `[Request interrupted by user]`.
     pub fn interruption(&mut self, text: &str) -> Result<(), FileError> {
         let message = says(UserContent::Texts([TextBlock::new(text)]));
         self.user(User { message, ..User::default() })
@@ -290,7 +290,7 @@ impl Transcript {
         let source = self.calls.iter().find(|(call, _)| call == result.id);
         let source = source.map(|(_, line)| line.clone());
         if source.is_some() {
-            // Answers of calls that were made at once follow their calls, not each other.
+            // The parent of a result is its call, even if several calls were made at once.
             self.chain.clone_from(&source);
         }
         let mut user = result.line();
@@ -311,7 +311,7 @@ impl Transcript {
         self.follow(&uuid, body)
     }
 
-    /// A subagent's own transcript, with what is known of it beside it.
+    /// Opens the transcript of a subagent and writes its metadata file.
     pub fn sidechain(&mut self, agent: Agent) -> Result<Self, FileError> {
         check(&agent.id, self.path())?;
         let directory = self.path().with_extension("").join("subagents");
@@ -325,7 +325,7 @@ impl Transcript {
         Ok(sidechain)
     }
 
-    /// A subagent is done: what it used is the session's.
+    /// Marks a subagent as finished and adds its usage to the session's.
     pub fn finish(&mut self, sidechain: &Self) -> Result<(), FileError> {
         self.totals.absorb(&sidechain.totals);
         sidechain.write_meta(Some(true))
@@ -403,7 +403,7 @@ fn add<T: Serialize>(lines: &mut Lines, line: &T) -> Result<(), FileError> {
     lines.add(&json(line))
 }
 
-/// Nothing here has a key that is no string, the one thing that cannot be written.
+/// Serialization fails only for maps with non-string keys, and no type here has one.
 fn json<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
@@ -412,7 +412,7 @@ fn check(id: &str, path: &Path) -> Result<(), FileError> {
     if place::is_plain(id) {
         Ok(())
     } else {
-        Err(FileError::refused(path, "the id is no plain name"))
+        Err(FileError::refused(path, "the id may contain only letters, digits and `-`"))
     }
 }
 

@@ -1,17 +1,17 @@
-//! Where the client keeps a session.
+//! The paths at which the client stores a session.
 
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
-/// The client cuts longer names and puts a hash behind them.
+/// The client truncates longer directory names and appends a hash.
 const LONGEST: usize = 200;
 const MOST_PROJECTS: usize = 10_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// The person's home; the client's own directory is `.claude` in it.
+    /// The user's home, which contains the client's directory `.claude`.
     pub home: &'a Path,
-    /// Where the client was started.
+    /// The directory in which the client was started.
     pub project: &'a Path,
     pub session: &'a str,
 }
@@ -29,7 +29,8 @@ impl Place<'_> {
 }
 
 impl Place<'_> {
-    /// Where the session is: here, or wherever else the client was started. It looks everywhere for what it is to copy.
+    /// Finds the transcript of the session in this project or in any other. The client searches all projects for a
+    /// session to fork.
     pub fn find(&self) -> Option<PathBuf> {
         let here = self.transcript();
         if fs::exists(&here) {
@@ -43,14 +44,13 @@ impl Place<'_> {
     }
 }
 
-/// An id that may become part of a path.
+/// Whether an id is safe to use in a path.
 pub(super) fn is_plain(id: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     !id.is_empty() && id.len() <= 64 && id.bytes().all(is_plain)
 }
 
-/// Whatever is neither a letter nor a digit is a dash; beyond the first plane it is two, for the client counts in
-/// UTF-16.
+/// Replaces every UTF-16 code unit that is not an ASCII letter or digit with a dash, as the client does.
 fn slug(path: &str) -> String {
     let mut name = String::new();
     for char in path.chars() {
@@ -67,7 +67,7 @@ fn slug(path: &str) -> String {
     name
 }
 
-/// FNV-1a: it only has to tell two long paths apart.
+/// FNV-1a. The client uses another hash, but the value only has to distinguish long paths.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_becomes_a_name() {
+    fn slugs_of_directories() {
         for (path, expected) in [
             ("/home/user/project", "-home-user-project"),
             ("/tmp/.a_b c/ä", "-tmp--a-b-c--"),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_no_paths() {
+    fn rejects_ids_that_are_unsafe_in_paths() {
         for (id, expected) in [
             ("5999882c-e786-462c-84d4-07d1c65b5e76", true),
             ("a992fcbb72ecc398e", true),

@@ -1,4 +1,4 @@
-//! What a transcript that is there already says about how it goes on.
+//! Reads an existing transcript to continue it, or to copy its conversation for a fork.
 
 use super::totals::Totals;
 use ralph_sys::fs::{self, FileError, Lines};
@@ -6,7 +6,7 @@ use ralph_sys::tail;
 use serde::Deserialize;
 use std::path::Path;
 
-/// Read at a time. A line is never longer than what one tool may answer, many times over.
+/// Bytes read at a time, many times the size of the longest line (a tool result).
 const STEP: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ pub(super) fn find(path: &Path) -> Result<Found, FileError> {
     Ok(found)
 }
 
-/// The conversation under another session's id, without the client's books.
+/// Copies the conversation under another session id, without the client's own records.
 pub(super) fn copy(from: &Path, to: &Path, (old, new): (&str, &str)) -> Result<(), FileError> {
     let mut lines = Lines::open(to)?;
     let (old, new) = (format!("\"sessionId\":\"{old}\""), format!("\"sessionId\":\"{new}\""));

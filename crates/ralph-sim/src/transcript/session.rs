@@ -1,4 +1,4 @@
-//! What the client writes about a session: stops, compactions, errors, its end.
+//! Writes the lines about a session: stops, compactions, errors and its end.
 
 use super::line::{Synthetic, SyntheticMessage, TurnPosition, User, UserContent};
 use super::system::{
@@ -8,17 +8,17 @@ use super::system::{
 use super::{EFFORT, Transcript, add, now, says};
 use ralph_sys::fs::FileError;
 
-/// The client names a session at its first compaction.
+/// The client assigns a session its slug at the first compaction.
 const SLUG: &str = "patient-waiting-heron";
 
-/// What came of all hooks of one stop.
+/// The combined results of all hooks of one stop.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop<'a> {
     pub tool_use_id: &'a str,
     pub infos: &'a [HookInfo],
     pub errors: &'a [String],
     pub context: &'a [String],
-    /// `stopReason`, where a hook said `continue: false`.
+    /// `stopReason`, if a hook returned `continue: false`.
     pub stopped: Option<&'a str>,
     pub has_output: bool,
 }
@@ -29,7 +29,7 @@ pub struct Compaction<'a> {
     pub tokens_before: u64,
     pub tokens_after: u64,
     pub duration_ms: u64,
-    /// What the model reads instead of the conversation, with the client's words around it.
+    /// The summary that replaces the conversation, with the client's introduction.
     pub summary: &'a str,
 }
 
@@ -41,19 +41,19 @@ pub enum Trigger {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Failure<'a> {
-    /// Without one, the server was not reached.
+    /// `None` if the server was not reached.
     pub status: Option<u16>,
-    /// The API's word, such as `overloaded_error`.
+    /// The API's error type, such as `overloaded_error`.
     pub kind: Option<&'a str>,
-    /// The client's word, such as `server_error`.
+    /// The client's error type, such as `server_error`.
     pub error: &'a str,
     pub request: &'a str,
-    /// What the person reads.
+    /// The message shown to the user.
     pub text: &'a str,
 }
 
 impl Transcript {
-    /// Written after every stop of the conversation that has hooks, and after none of a subagent.
+    /// The client writes this line after every stop of the main conversation that has hooks, and never for a subagent.
     pub fn stop_summary(&mut self, stop: &Stop<'_>) -> Result<(), FileError> {
         let uuid = self.ids.uuid();
         let body = StopSummary {
@@ -74,7 +74,7 @@ impl Transcript {
         self.follow(&uuid, body)
     }
 
-    /// What the client tells the person, such as that the hooks blocked too often.
+    /// Writes a warning to the user, for example that hooks blocked too often.
     pub fn warning(&mut self, text: &str) -> Result<(), FileError> {
         let uuid = self.ids.uuid();
         let body = Informational {
@@ -89,7 +89,7 @@ impl Transcript {
         self.follow(&uuid, body)
     }
 
-    /// The end of what the model still knows, and the summary that it goes on from.
+    /// Writes the boundary of a compaction and the summary after it.
     pub fn compact(&mut self, compaction: &Compaction<'_>) -> Result<(), FileError> {
         let (uuid, anchor) = (self.ids.uuid(), self.ids.uuid());
         let last = self.chain.take().unwrap_or_default();
@@ -135,7 +135,7 @@ impl Transcript {
         self.follow(&anchor, summary)
     }
 
-    /// Told in the model's place when the API failed.
+    /// Writes the answer that the client makes up when the API failed.
     pub fn api_error(&mut self, failure: &Failure<'_>) -> Result<(), FileError> {
         let (uuid, id, agent) = (self.ids.uuid(), self.ids.uuid(), self.agent_id());
         let body = Synthetic {
@@ -152,13 +152,13 @@ impl Transcript {
         self.follow(&uuid, Synthetic { agent_id: agent.as_deref(), ..body })
     }
 
-    /// What the client puts after a prompt that was never answered, when the session goes on.
+    /// Writes the answer that the client makes up for an unanswered prompt when the session continues.
     pub fn no_response(&mut self) -> Result<(), FileError> {
         let (uuid, id) = (self.ids.uuid(), self.ids.uuid());
         self.follow(&uuid, synthetic((&uuid, &id), "No response requested."))
     }
 
-    /// The client ends.
+    /// Writes the last lines, as the client does when it exits.
     pub fn close(&mut self) -> Result<(), FileError> {
         let elapsed = u64::try_from(self.watch.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.totals.total_duration = self.before_ms.saturating_add(elapsed);

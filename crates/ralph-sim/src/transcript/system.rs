@@ -1,4 +1,4 @@
-//! Lines about the session rather than of it.
+//! Formats of the lines about the session, as opposed to those of the conversation.
 
 use super::totals::Totals;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub(super) struct StopSummary<'a> {
     pub(super) tool_use_id: &'a str,
 }
 
-/// A hook of a stop and how long it took, which the client does not say of one that blocked.
+/// A hook of a stop and its duration. The client omits the duration of a hook that blocked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HookInfo {

@@ -1,4 +1,4 @@
-//! The same stories as the recorded ones, told by the writer and compared line by line.
+//! Writes the same sessions as the recorded ones and compares them line by line.
 
 use super::*;
 use crate::scenario::Usage;
@@ -126,9 +126,8 @@ fn block(transcript: &mut Transcript, reason: &'static str) {
     sum(transcript, &Summed { error: Some(reason), is_blocked: true, ..Summed::default() });
 }
 
-/// What hooks and tools read of a session is what the client itself would have written.
 #[test]
-fn stories_of_stops_have_the_recorded_shape() {
+fn sessions_with_stops_have_the_recorded_shape() {
     type Story = fn(&mut Transcript);
     let stories: [(&str, Story); 8] = [
         ("stop-exit2.jsonl", |to| {
@@ -273,7 +272,7 @@ fn errors_and_interruptions_have_the_recorded_shape() {
     to.close().unwrap();
     assert_eq!(shapes(&scene.text()), shapes(&recorded("api-error-529.jsonl")));
 
-    // The client that was interrupted here wrote its last lines first.
+    // The interrupted client wrote its last lines first, so the order is ignored.
     let scene = Scene::new();
     let mut to = scene.open();
     begin(&mut to, "hello");
@@ -293,7 +292,7 @@ fn errors_and_interruptions_have_the_recorded_shape() {
 }
 
 #[test]
-fn a_subagent_has_a_file_of_its_own() {
+fn a_subagent_has_a_separate_file() {
     for (recorded_as, background) in
         [("subagent-foreground-blocked", false), ("subagent-background", true)]
     {
@@ -358,11 +357,11 @@ fn a_compaction_and_a_background_task_have_the_recorded_shape() {
         })
         .unwrap();
         let sorted = |text: &str| {
-            // Arrays of ids are as long as there were messages.
+            // The length of the id arrays depends on the number of messages.
             Shape::sorted(&lines(text, is_compaction))
                 .replace("[string, string, string]", "[string]")
                 .replace("[string, string]", "[string]")
-                // Which turns were summed up is the client's own book-keeping.
+                // Only the client reads which turns were summarized.
                 .replace(" summarizedTurnPromptUuids: [string],", "")
         };
         assert_eq!(sorted(&scene.text()), sorted(&recorded(name)), "{name}");
@@ -378,7 +377,7 @@ fn a_compaction_and_a_background_task_have_the_recorded_shape() {
     assert_eq!(shapes(&lines(&scene.text(), is_task)), shapes(&expected));
 }
 
-/// What a session is made of, for the eye: one line each.
+/// A readable outline of a session: one line for each of its lines.
 fn outline(text: &str) -> String {
     let line = |line: &str| {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -395,7 +394,7 @@ fn outline(text: &str) -> String {
 }
 
 #[test]
-fn a_session_goes_on_and_forks() {
+fn a_session_is_continued_and_forked() {
     let scene = Scene::new();
     for prompt in ["one", "two"] {
         let mut to = Transcript::open(
@@ -438,7 +437,7 @@ fn a_session_goes_on_and_forks() {
 }
 
 #[test]
-fn no_id_leads_elsewhere() {
+fn rejects_ids_with_path_separators() {
     let scene = Scene::new();
     let place = Place { session: "../../x", ..scene.place() };
     let error = Transcript::open(&place, Ids::seeded(1)).unwrap_err();
@@ -454,9 +453,9 @@ fn no_id_leads_elsewhere() {
     assert!(scene.open().sidechain(agent).is_err());
 }
 
-/// What ralph itself makes of it: the reader of the product, which shares no code with the writer.
+/// Ralph's transcript reader shares no code with the writer.
 #[test]
-fn the_product_reads_what_is_written() {
+fn ralph_can_read_what_the_simulator_writes() {
     let scene = Scene::new();
     let mut to = scene.open();
     begin(&mut to, "hello");
@@ -519,14 +518,14 @@ fn the_product_reads_what_is_written() {
     "#);
 }
 
-/// The types of all values of a line, with its keys in order.
+/// The JSON types of all values of a line, with its keys in order.
 enum Shape {
     Leaf(&'static str),
     List(Vec<Shape>),
     Object(Vec<(String, Shape)>),
 }
 
-/// Whose keys are in an order of our own.
+/// Objects whose keys we sort, unlike the client.
 const SORTED: [&str; 2] = ["input", "toolUseResult"];
 
 fn shapes(text: &str) -> String {

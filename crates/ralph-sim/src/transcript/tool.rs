@@ -1,4 +1,4 @@
-//! What tools answered.
+//! Lines for the results of tool calls.
 
 use super::line::{
     AnswerContent, Permission, Structured, TextBlock, ToolAnswer, ToolFailure, User, UserContent,
@@ -8,28 +8,28 @@ use serde_json::Value;
 
 #[derive(Clone, Copy, Debug)]
 pub struct ToolResult<'a> {
-    /// The call's id.
+    /// The id of the call.
     pub id: &'a str,
-    /// The tool's name.
+    /// The name of the tool.
     pub name: &'a str,
-    /// What the model reads.
+    /// The text that the model reads.
     pub text: &'a str,
     pub outcome: Outcome<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub enum Outcome<'a> {
-    /// It ran, and says more of it than the model reads: `toolUseResult`.
+    /// The tool succeeded, with its structured result (`toolUseResult`).
     Done(&'a Value),
-    /// It ran and failed.
+    /// The tool ran and failed.
     Failed,
-    /// A hook forbade it.
+    /// A hook denied the call.
     Denied,
-    /// There is no such tool, or its input is not what it takes.
+    /// The tool is unknown or its input is invalid.
     Wrong,
-    /// The person interrupted it.
+    /// The user interrupted the call.
     Interrupted,
-    /// The client died while it ran.
+    /// The client died during the call.
     Lost,
 }
 
@@ -105,7 +105,7 @@ impl<'a> ToolResult<'a> {
     }
 }
 
-/// Some errors are marked as such for the model, and only for it.
+/// Removes the marks that some errors carry for the model.
 fn unwrapped(text: &str) -> &str {
     let inner = text
         .strip_prefix("<tool_use_error>")

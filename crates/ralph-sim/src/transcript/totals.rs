@@ -1,11 +1,11 @@
-//! What a session has used, as the client adds it up when it ends.
+//! The usage and cost of a session, as the client records them when it exits.
 
 use crate::scenario::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Dollars for a million tokens of the client's default model. Reading and writing follow from recorded sessions; what
-/// filling the cache costs was never seen and is taken for a quarter more than reading.
+/// Prices of the client's default model in USD per million tokens. All but `CACHE_CREATION` follow from recorded
+/// sessions; it was never observed and is assumed to be a quarter more than `INPUT`.
 const INPUT: f64 = 4.0;
 const OUTPUT: f64 = 20.0;
 const CACHE_READ: f64 = 0.2;
@@ -30,7 +30,7 @@ pub(super) struct Totals {
     has_unknown_model_cost: bool,
 }
 
-/// What one model was used for.
+/// Usage of one model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Model {
@@ -47,7 +47,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Since it was like that before.
+    /// The usage since an earlier state.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
@@ -86,7 +86,7 @@ impl Totals {
         model.cost += cost;
     }
 
-    /// What a subagent used is the session's too.
+    /// Adds the usage of a subagent.
     pub(super) fn absorb(&mut self, other: &Self) {
         self.total_cost += other.total_cost;
         for (name, used) in &other.model_usage {
@@ -108,7 +108,7 @@ fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-/// What a model costs, of what the default one does. Others than these two were never seen.
+/// The price of a model relative to the default one. Only these two were observed.
 fn share(model: &str) -> f64 {
     if model.contains("sonnet") { 0.5 } else { 1.0 }
 }

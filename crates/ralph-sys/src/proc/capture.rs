@@ -119,7 +119,9 @@ impl Log {
     /// Ends the log. Later writes are ignored.
     pub(super) fn finish(&mut self) -> Logged {
         if self.dropped > 0 {
-            self.put(format!("\n[ralph: log truncated, bytes dropped: {}]\n", self.dropped).as_bytes());
+            self.put(
+                format!("\n[ralph: log truncated, bytes dropped: {}]\n", self.dropped).as_bytes(),
+            );
         }
         match std::mem::replace(&mut self.to, To::Nowhere) {
             To::Nowhere => Logged::NotKept,

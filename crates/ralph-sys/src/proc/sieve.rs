@@ -14,7 +14,7 @@ const HELD: usize = 8 * 1024;
 const LONGEST_KEY: usize = 64 * 1024;
 const KEY_BEGINS: &[u8] = b"-----BEGIN ";
 const KEY: &[u8] = b"PRIVATE KEY-----";
-/// [`KEY`] must appear within this many bytes after [`KEY_BEGINS`].
+/// [`KEY_LABEL`] must appear within this many bytes after [`KEY_START`].
 const KEY_WORDS: usize = 64;
 const KEY_ENDS: &[u8] = b"-----END ";
 

@@ -1,4 +1,4 @@
-//! `ralph checkpoint`.
+//! `ralph checkpoint`: lists, compares, restores, creates and deletes the checkpoints of a run.
 
 use super::{caller, home, print_json};
 use crate::cli::{
@@ -27,15 +27,15 @@ use std::io::{BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A large tree on a slow disk; a person can interrupt it.
+/// Long enough for a large tree on a slow disk; a person can interrupt it.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// More is not read on a terminal.
+/// The limit on the size of a printed patch.
 const LARGEST_PATCH: usize = 4 * 1024 * 1024;
-/// Paths that a question names.
+/// How many paths are listed before the question whether to restore.
 const NAMED: usize = 20;
 const LONGEST_ANSWER: u64 = 64;
 
-/// One run and its checkpoints.
+/// A run with the repository of its checkpoints.
 struct Scene {
     home: Home,
     run: RunId,
@@ -71,7 +71,7 @@ impl Scene {
                 return Err(Failure::new(&what, "`ralph status --all` lists all runs"));
             }
             None => {
-                let hint = "`ralph start --help` shows how to begin one";
+                let hint = "`ralph start --help` shows how to start one";
                 return Err(Failure::new("there is no run yet", hint));
             }
         };
@@ -81,7 +81,7 @@ impl Scene {
         Ok(Self { home, run, repository, deadline })
     }
 
-    /// Our own files are not the project's, wherever they are.
+    /// ralph's home is never part of the project, even if it lies inside it.
     fn excluded(&self) -> Vec<PathBuf> {
         vec![self.home.root().to_path_buf()]
     }
@@ -94,7 +94,7 @@ impl Scene {
             deadline,
         };
         tree::list(&survey)
-            .map_err(|error| Failure::because("cannot tell what is there now", &error))
+            .map_err(|error| Failure::because("cannot list the current files", &error))
     }
 
     fn present(&self) -> Result<Checkpoint, Failure> {
@@ -175,7 +175,7 @@ struct RestoreJson<'a> {
     run: &'a str,
     number: u32,
     dry_run: bool,
-    /// The checkpoint of what was there; none was made for a dry run.
+    /// The checkpoint of the state before the restore; a dry run makes none.
     before: Option<u32>,
     files: Vec<FileJson>,
     uncovered: Vec<String>,
@@ -264,7 +264,7 @@ fn diff(env: &Env, args: &CheckpointDiff) -> Result<(), Failure> {
         let patch = repository.patch((&from, &to), LARGEST_PATCH, deadline)?;
         term::out(&painted(&text::clean(&String::from_utf8_lossy(&patch.bytes))))?;
         if patch.cut == Cut::Yes {
-            term::err("there is more; `--stat` lists every file\n");
+            term::err("the diff is cut off here; `--stat` lists every file\n");
         }
     }
     Ok(())
@@ -308,8 +308,11 @@ fn restore(env: &Env, args: &CheckpointRestore) -> Result<(), Failure> {
     if !args.dry_run {
         control::by_person(&scene.home, &scene.run, caller(env), "rewind")?;
         if !args.yes && (args.json || !std::io::stdin().is_terminal()) {
-            let what = "nobody can be asked whether to restore";
-            return Err(Failure::new(what, "`--dry-run` shows what would change, `--yes` does it"));
+            let what = "not a terminal, so I can't ask whether to restore";
+            return Err(Failure::new(
+                what,
+                "`--dry-run` shows what would change, `--yes` skips the question",
+            ));
         }
     }
     if args.dry_run || !args.yes {
@@ -322,7 +325,7 @@ fn restore(env: &Env, args: &CheckpointRestore) -> Result<(), Failure> {
             return Ok(());
         }
     }
-    // The person may have thought for a while.
+    // A new deadline, because the person may have taken a while to answer.
     let deadline = Deadline::after(PATIENCE);
     let (listing, excluded) = (scene.listing(&deadline)?, scene.excluded());
     let why = Why::Restore(args.number);
@@ -362,9 +365,9 @@ fn restore_json<'a>(
 fn planned(plan: &Plan, most: usize) -> String {
     let mut out = String::new();
     for one in plan.changes.iter().take(most) {
-        // From now to then: what was added since is what goes.
+        // The changes lead from now back to the checkpoint: a file that was added since is deleted.
         let what = match one.status {
-            Status::Added => paint(term::GOOD, "bring back"),
+            Status::Added => paint(term::GOOD, "create    "),
             Status::Deleted => paint(term::BAD, "remove    "),
             Status::Modified | Status::TypeChanged => paint(term::ODD, "rewrite   "),
         };
@@ -375,16 +378,16 @@ fn planned(plan: &Plan, most: usize) -> String {
     }
     for one in &plan.uncovered {
         let path = safe(&one.path.to_string_lossy());
-        out.push_str(&format!("leave       {path} (a repository of its own)\n"));
+        out.push_str(&format!("leave       {path} (a separate repository)\n"));
     }
     if plan.changes.is_empty() {
-        out.push_str("every file is as it was\n");
+        out.push_str("every file is already as in the checkpoint\n");
     }
     out
 }
 
 fn is_confirmed(number: u32) -> Result<bool, Failure> {
-    term::err(&format!("make the files what they were at checkpoint {number}? [y/N] "));
+    term::err(&format!("restore the files to checkpoint {number}? [y/N] "));
     let mut answer = String::new();
     std::io::stdin()
         .lock()
@@ -396,7 +399,10 @@ fn is_confirmed(number: u32) -> Result<bool, Failure> {
 
 fn done(run: &RunId, number: u32, before: u32, plan: &Plan) -> String {
     if plan.changes.is_empty() {
-        return format!("{}  every file is as it was already\n", paint(term::BOLD, run.as_str()));
+        return format!(
+            "{}  every file is already as in the checkpoint\n",
+            paint(term::BOLD, run.as_str())
+        );
     }
     let gone = plan.changes.iter().filter(|one| one.status == Status::Deleted).count();
     let written = plan.changes.len() - gone;
@@ -408,7 +414,7 @@ fn done(run: &RunId, number: u32, before: u32, plan: &Plan) -> String {
     out.push_str(&format!("      `ralph checkpoint restore {run} {before}` undoes it\n"));
     for one in &plan.uncovered {
         let path = safe(&one.path.to_string_lossy());
-        out.push_str(&format!("      `{path}` is a repository of its own and was left alone\n"));
+        out.push_str(&format!("      `{path}` is a separate repository and was left alone\n"));
     }
     out
 }
@@ -455,7 +461,7 @@ fn make(env: &Env, args: &CheckpointOf) -> Result<(), Failure> {
 fn prune(env: &Env, args: &CheckpointOf) -> Result<(), Failure> {
     let scene = Scene::of(env, Some(&args.name))?;
     let run = scene.run.as_str();
-    control::by_person(&scene.home, &scene.run, caller(env), "forget the checkpoints of")?;
+    control::by_person(&scene.home, &scene.run, caller(env), "delete the checkpoints of")?;
     let phase = control::phase(&scene.home, &store::load(&scene.home, &scene.run)?);
     if !matches!(phase, Phase::Ended(_)) {
         let what = format!("run `{run}` has not ended, and may still need its checkpoints");
@@ -467,7 +473,7 @@ fn prune(env: &Env, args: &CheckpointOf) -> Result<(), Failure> {
         return Ok(());
     }
     let out = format!(
-        "{}  {} forgotten; `git gc` frees the space in its own time\n",
+        "{}  {} deleted; `git gc` frees the space later\n",
         paint(term::BOLD, run),
         counted(pruned, "checkpoint")
     );

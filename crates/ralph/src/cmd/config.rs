@@ -1,4 +1,4 @@
-//! `ralph config`.
+//! `ralph config`: prints the policy in force, its origins or its schema.
 
 use super::home;
 use crate::cli::Config as Args;
@@ -25,7 +25,7 @@ struct ConfigJson<'a> {
 #[derive(Serialize)]
 struct OriginJson<'a> {
     key: &'a str,
-    /// As TOML.
+    /// In TOML syntax.
     value: &'a str,
     layer: Layer,
     line: Option<u32>,
@@ -33,7 +33,7 @@ struct OriginJson<'a> {
 
 pub(crate) fn run(env: &Env, args: &Args) -> Result<(), Failure> {
     if args.schema {
-        // Made of strings and numbers; it cannot fail.
+        // The schema consists of strings and numbers; serialising it cannot fail.
         let schema = serde_json::to_string_pretty(&config::schema()).unwrap_or_default();
         term::out(&format!("{schema}\n"))?;
         return Ok(());
@@ -51,10 +51,10 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The directory that was named, or the one that the current directory belongs to.
+/// The named directory, or the project of the current directory.
 pub(super) fn project(env: &Env, named: Option<&Path>) -> Result<PathBuf, Failure> {
     let here = env.current_dir().ok_or_else(|| {
-        Failure::new("the current directory is gone", "change to a directory that exists")
+        Failure::new("the current directory no longer exists", "change to a directory that exists")
     })?;
     match named {
         None => Ok(config::find_project(&here)),
@@ -73,7 +73,7 @@ fn explained(config: &Config, home: &Home) -> String {
         .iter()
         .map(|origin| (format!("{} = {}", origin.key, text::clean(&origin.value)), origin))
         .collect();
-    // One long command shall not push all the rest out of sight.
+    // One long command should not push the origins of all the others out of sight.
     let width =
         said.iter().map(|(said, _)| said.chars().count()).filter(|width| *width <= 60).max();
     let width = width.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `ralph pause`, `resume`, `cancel`.
+//! `ralph pause`, `ralph resume` and `ralph cancel`.
 
 use super::{caller, home};
 use crate::cli::OneRun;
@@ -16,7 +16,7 @@ use ralph_sys::env::Env;
 use serde::Serialize;
 use std::time::Duration;
 
-/// A person waits this long for a run that another process is working on.
+/// How long a command waits for the lock of a run.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ pub(crate) fn pause(env: &Env, args: &OneRun) -> Result<(), Failure> {
     let run = run_named(&home, &args.name, "paused")?;
     let done = control::pause(&home, &run, caller(env), &Deadline::after(PATIENCE));
     done.map_err(|error| driven::failed(&home, error))?;
-    say(args, run.as_str(), "paused", &format!("`ralph resume {run}` holds it again"))
+    say(args, run.as_str(), "paused", &format!("`ralph resume {run}` resumes it"))
 }
 
 pub(crate) fn resume(env: &Env, args: &OneRun) -> Result<(), Failure> {
@@ -40,7 +40,7 @@ pub(crate) fn resume(env: &Env, args: &OneRun) -> Result<(), Failure> {
     let opened = store::load(&home, &run)?;
     let is_paused = matches!(control::phase(&home, &opened), Phase::Paused { .. });
     if let Some(parked) = opened.state.driving.parked.as_ref().filter(|_| is_paused) {
-        let what = format!("nobody drives run `{run}`: {}", safe(&parked.why));
+        let what = format!("no runner drives run `{run}`: {}", safe(&parked.why));
         return Err(Failure::new(&what, &format!("`ralph run --resume {run}` continues it")));
     }
     let done = control::resume(&home, &run, caller(env), &Deadline::after(PATIENCE));
@@ -48,7 +48,7 @@ pub(crate) fn resume(env: &Env, args: &OneRun) -> Result<(), Failure> {
     let next = match opened.run.drive {
         None => "its session is held at the next stop".to_string(),
         Some(_) => {
-            format!("its runner goes on; `ralph run --resume {run}` starts one if there is none")
+            format!("its runner continues; `ralph run --resume {run}` starts one if there is none")
         }
     };
     say(args, run.as_str(), "active", &next)
@@ -69,8 +69,8 @@ fn run_named(home: &Home, name: &str, done: &'static str) -> Result<RunId, Failu
     match super::named(home, name)? {
         Named::Run(run) => Ok(run),
         Named::Session(session) => Err(Failure::new(
-            &format!("no run owns session `{session}`, so there is nothing to be {done}"),
-            &format!("only files of other tools hold it; `ralph cancel {session}` lets it go"),
+            &format!("no run owns session `{session}`, so nothing was {done}"),
+            &format!("only files of other tools hold it; `ralph cancel {session}` releases it"),
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! `ralph ask`, `ralph wait` and `ralph dispute`: an agent's honest ways out.
+//! `ralph ask`, `ralph wait` and `ralph dispute`: how an agent declares that it cannot go on by itself.
 
 use super::home;
 use crate::report::Failure;
@@ -21,18 +21,18 @@ use serde::Serialize;
 
 const LONGEST_QUESTION: usize = 2_000;
 const LONGEST_REASON: usize = 300;
-/// A wait that is longer is not a wait but an end.
+/// A longer wait would amount to the end of the run.
 const LONGEST_WAIT_MS: u64 = 12 * 60 * 60 * 1000;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph ask \"shall the old format still be read?\"\n  ralph ask --run k7f2 \"the staging password is not known here\"\n\nThe run ends as `needs_human` at the next stop, and the person is told the question."
+    after_help = "Examples:\n  ralph ask \"shall the old format still be read?\"\n  ralph ask --run k7f2 \"the staging password is not known here\"\n\nThe run ends as `needs_human` at the next stop, and the person gets the\nquestion."
 )]
 pub(crate) struct Ask {
-    /// What a person has to decide
+    /// Ask this question
     #[arg(value_name = "QUESTION", required = true)]
     pub question: Vec<String>,
-    /// The run, or the session that it holds; inside an agent's shell, its own
+    /// Name the run or its session [default in an agent's shell: its own]
     #[arg(long, value_name = "RUN|SESSION")]
     pub run: Option<String>,
     /// Print one JSON object
@@ -42,16 +42,16 @@ pub(crate) struct Ask {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph wait \"the deployment is under way\" --for 20m\n  ralph wait \"a review by Kim\" --for 2h --run k7f2\n\nUntil then stops are let go and not counted; the run's own time goes on. At most 12 hours."
+    after_help = "Examples:\n  ralph wait \"the deployment is under way\" --for 20m\n  ralph wait \"a review by Kim\" --for 2h --run k7f2\n\nUntil then stops are allowed and not counted; the run's time limit keeps\ncounting. At most 12 hours."
 )]
 pub(crate) struct Wait {
-    /// What for
+    /// Describe what you are waiting for
     #[arg(value_name = "WHY", required = true)]
     pub why: Vec<String>,
-    /// How long, such as `20m`
+    /// Wait at most this long, such as `20m`
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub duration: u64,
-    /// The run, or the session that it holds; inside an agent's shell, its own
+    /// Name the run or its session [default in an agent's shell: its own]
     #[arg(long, value_name = "RUN|SESSION")]
     pub run: Option<String>,
     /// Print one JSON object
@@ -61,16 +61,16 @@ pub(crate) struct Wait {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph dispute tests \"one of them wants the year 2025\"\n  ralph dispute \"feature 4\" \"it contradicts feature 2\"\n\nThe requirement stays open until a person has looked at it. Go on with the rest: when nothing else is\nopen, the run ends as `needs_human` with what you said."
+    after_help = "Examples:\n  ralph dispute tests \"one of them wants the year 2025\"\n  ralph dispute \"feature 4\" \"it contradicts feature 2\"\n\nThe requirement stays open until a person has looked at it. Go on with the\nrest: when nothing else is open, the run ends as `needs_human` with your\nreason."
 )]
 pub(crate) struct Disputed {
-    /// The requirement, as the reason names it
+    /// Name the requirement as in the reason for the hold
     #[arg(value_name = "REQUIREMENT")]
     pub requirement: String,
-    /// What is wrong with it
+    /// Describe what is wrong with it
     #[arg(value_name = "WHY", required = true)]
     pub why: Vec<String>,
-    /// The run, or the session that it holds; inside an agent's shell, its own
+    /// Name the run or its session [default in an agent's shell: its own]
     #[arg(long, value_name = "RUN|SESSION")]
     pub run: Option<String>,
     /// Print one JSON object
@@ -91,7 +91,7 @@ pub(crate) fn ask(env: &Env, args: &Ask) -> Result<(), Failure> {
     let run = run_of(env, &home, args.run.as_deref())?;
     let question = said(env, &args.question.join(" "), LONGEST_QUESTION);
     if question.is_empty() {
-        let hint = "say what a person has to decide: `ralph ask \"which database shall it be?\"`";
+        let hint = "give the question: `ralph ask \"which database should it be?\"`";
         return Err(Failure::new("the question is empty", hint));
     }
     let deadline = Deadline::after(super::control::PATIENCE);
@@ -99,7 +99,7 @@ pub(crate) fn ask(env: &Env, args: &Ask) -> Result<(), Failure> {
     if args.json {
         super::print_json(&Declared { v: 1, run: run.as_str(), what: "asks", until: None })?;
     } else {
-        let next = "stop now; the run ends as `needs_human` and the person is told";
+        let next = "stop now; the run ends as `needs_human` and the person is notified";
         term::out(&format!("{}  asks a person; {next}\n", term::paint(term::BOLD, run.as_str())))?;
     }
     Ok(())
@@ -109,13 +109,14 @@ pub(crate) fn wait(env: &Env, args: &Wait) -> Result<(), Failure> {
     let home = home(env)?;
     let run = run_of(env, &home, args.run.as_deref())?;
     if args.duration == 0 || args.duration > LONGEST_WAIT_MS {
-        let what = format!("a wait is at most {} long", limits::duration(LONGEST_WAIT_MS));
-        return Err(Failure::new(&what, "if only a person can go on, `ralph ask \"…\"`"));
+        let what =
+            format!("a wait takes at most {}, and more than 0", limits::duration(LONGEST_WAIT_MS));
+        return Err(Failure::new(&what, "if only a person can decide, run `ralph ask \"…\"`"));
     }
     let why = said(env, &args.why.join(" "), LONGEST_REASON);
     if why.is_empty() {
-        let hint = "say what for: `ralph wait \"the deployment is under way\" --for 20m`";
-        return Err(Failure::new("it is not said what for", hint));
+        let hint = "describe what you are waiting for: `ralph wait \"the deployment is under way\" --for 20m`";
+        return Err(Failure::new("no reason given", hint));
     }
     let until_ms = clock::now_ms().saturating_add(args.duration);
     let deadline = Deadline::after(super::control::PATIENCE);
@@ -127,7 +128,9 @@ pub(crate) fn wait(env: &Env, args: &Wait) -> Result<(), Failure> {
     } else {
         let span = limits::duration(args.duration);
         let name = term::paint(term::BOLD, run.as_str());
-        term::out(&format!("{name}  waits for {span}; a stop until then is let go, uncharged\n"))?;
+        term::out(&format!(
+            "{name}  waits for {span}; until then stops are allowed and not counted\n"
+        ))?;
     }
     Ok(())
 }
@@ -137,8 +140,9 @@ pub(crate) fn dispute(env: &Env, args: &Disputed) -> Result<(), Failure> {
     let run = run_of(env, &home, args.run.as_deref())?;
     let why = said(env, &args.why.join(" "), LONGEST_REASON);
     if why.is_empty() {
-        let hint = "say what is wrong: `ralph dispute tests \"one of them wants the year 2025\"`";
-        return Err(Failure::new("it is not said what is wrong", hint));
+        let hint =
+            "describe what is wrong: `ralph dispute tests \"one of them wants the year 2025\"`";
+        return Err(Failure::new("no reason given", hint));
     }
     let opened = store::load(&home, &run)?;
     let requirement = disputable(&args.requirement, &opened)?;
@@ -153,7 +157,7 @@ pub(crate) fn dispute(env: &Env, args: &Disputed) -> Result<(), Failure> {
     let next = if rest {
         "a person will look at it; go on with the rest"
     } else {
-        "nothing else is open, so stop: the run ends as `needs_human` and the person is told"
+        "nothing else is open, so stop: the run ends as `needs_human` and the person is notified"
     };
     let dispute = Dispute { requirement: requirement.clone(), why };
     let deadline = Deadline::after(super::control::PATIENCE);
@@ -167,7 +171,7 @@ pub(crate) fn dispute(env: &Env, args: &Disputed) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Only what holds the agent can be disputed, by the name that the last report gives it.
+/// The full name of an open requirement in the last report: only a requirement that holds the agent can be disputed.
 fn disputable(name: &str, opened: &Opened) -> Result<String, Failure> {
     let shown = text::line(name, 120);
     let Some(report) = &opened.state.report else {
@@ -189,22 +193,22 @@ fn disputable(name: &str, opened: &Opened) -> Result<String, Failure> {
             Err(Failure::new(&format!("`{name}` was met at the last stop"), &names()))
         }
         Meant::Advisory(name) => {
-            Err(Failure::new(&format!("`{name}` holds nobody: it is told and no more"), &names()))
+            Err(Failure::new(&format!("`{name}` is advisory: it never blocks a stop"), &names()))
         }
         Meant::Nothing(near) => Err(Failure::new(
-            &format!("nothing that you are held to is called `{shown}`"),
+            &format!("there is no requirement `{shown}`"),
             &near.map_or_else(names, |near| format!("did you mean `{near}`?")),
         )),
     }
 }
 
-/// It is kept and shown to people, so it is cleaned here once and for all.
+/// Removes control characters and secrets from text that is recorded and shown to people.
 pub(super) fn said(env: &Env, words: &str, most: usize) -> String {
     let clean = text::cut(text::clean(words).trim(), most);
     Redactor::new(env.secrets()).redact(&clean)
 }
 
-/// What an agent did on the way. A run that has ended has no more to be told.
+/// Records an action of the agent in the journal of its run. Does nothing if the run has ended.
 pub(super) fn on_record(home: &Home, run: &RunId, done: Change) -> Result<(), Failure> {
     let deadline = Deadline::after(super::control::PATIENCE);
     match orchestrator::happened(home, run, done, &deadline) {
@@ -213,19 +217,17 @@ pub(super) fn on_record(home: &Home, run: &RunId, done: Change) -> Result<(), Fa
     }
 }
 
-/// The run that was named, or that of the session whose shell this is.
+/// The named run, or the run of the session whose shell this is.
 pub(super) fn run_of(env: &Env, home: &Home, name: Option<&str>) -> Result<RunId, Failure> {
     let own = env.claude_session();
-    let hint = "inside an agent's shell it is known; elsewhere give `--run RUN`";
-    let name = name
-        .or(own.as_deref())
-        .ok_or_else(|| Failure::new("it is not said for which run", hint))?;
+    let hint = "give `--run RUN`; only an agent's shell has a default";
+    let name = name.or(own.as_deref()).ok_or_else(|| Failure::new("no run given", hint))?;
     match control::named(home, name) {
         Ok(Named::Run(run)) => {
             let opened = store::load(home, &run)?;
             let owner = opened.state.owner(&opened.run).map(SessionId::as_str);
             if super::caller(env) == Caller::Agent && owner != own.as_deref() {
-                let hint = "each agent speaks for its own session";
+                let hint = "an agent can act only for its own session";
                 return Err(Failure::new("that run holds another session", hint));
             }
             Ok(run)
@@ -233,7 +235,7 @@ pub(super) fn run_of(env: &Env, home: &Home, name: Option<&str>) -> Result<RunId
         Ok(Named::Session(_)) | Err(control::ControlError::Unknown(_))
             if Some(name) == own.as_deref() =>
         {
-            let hint = "you may stop freely; `ralph status` shows the runs there are";
+            let hint = "you may stop freely; `ralph status` lists the runs";
             Err(Failure::new("no run holds this session", hint))
         }
         Ok(Named::Session(_)) => Err(Failure::new("no run has that name", hint)),

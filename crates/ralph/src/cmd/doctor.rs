@@ -1,4 +1,4 @@
-//! `ralph doctor`: whether ralph would hold an agent here.
+//! `ralph doctor`: checks whether ralph would hold an agent here, and repairs what is safe to repair.
 
 use super::simulate::INTERRUPTED;
 use super::{caller, init, print_json, scratch};
@@ -27,19 +27,21 @@ Examples:
   ralph doctor --fix
   ralph doctor --json | jq '.checks[] | select(.status == \"bad\")'
 
-Every hook of ralph's that the client would call is called, as the client would: through `/bin/sh`,
-with nothing of your profile, at each of its events, and at a stop of a run that is not done. That
-happens in a home of its own; no run of yours is counted or held. Hooks of others are never run.
+Calls every hook of ralph as the client would: through `/bin/sh`, without
+your profile, for each of its events, and for a stop of an unfinished run.
+This happens in a separate home: your runs are neither counted nor held.
+Hooks of other tools are never run.
 
-`--fix` does what is safe: the rights of ralph's home, ralph's own entries in the settings, what
-gates that were killed left behind. All else is for you to do, and the line says how.
+`--fix` makes only safe repairs: permissions of ralph's home, ralph's own
+entries in the settings, leftovers of killed gates. For everything else, the
+output says what to do.
 
-Exit codes: 0 nothing is wrong, 1 something is, 130 interrupted")]
+Exit codes: 0 no problems, 1 problems found, 130 interrupted")]
 pub(crate) struct Doctor {
-    /// The project; by default the nearest directory upwards that has a policy, or the repository
+    /// Use this project [default: nearest parent with a policy, or the repo]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Repair what can be repaired safely, then look again
+    /// Repair what can be repaired safely, then check again
     #[arg(long)]
     pub fix: bool,
     /// Print one JSON object
@@ -53,9 +55,9 @@ struct DoctorJson<'a> {
     project: String,
     /// How many checks are `bad`.
     wrong: usize,
-    /// What `--fix` did.
+    /// The repairs that `--fix` made.
     fixed: &'a [String],
-    /// What it could not do.
+    /// The repairs that failed.
     failed: &'a [String],
     checks: Vec<CheckJson<'a>>,
 }
@@ -66,11 +68,11 @@ struct CheckJson<'a> {
     status: Standing,
     what: String,
     fix: Option<&'a str>,
-    /// Whether `--fix` would do it.
+    /// Whether `--fix` can repair it.
     repairable: bool,
 }
 
-/// What was found, and what was done about it.
+/// The results of the checks, and of the repairs.
 struct Found {
     checks: Vec<Check>,
     fixed: Vec<String>,
@@ -79,13 +81,12 @@ struct Found {
 
 pub(crate) fn run(env: &Env, args: &Doctor) -> Result<u8, Failure> {
     if args.fix && caller(env) == Caller::Agent {
-        let hint =
-            "ask a person to do this in their own terminal; without `--fix` nothing changes";
-        return Err(Failure::new("the agent may not repair what judges it", hint));
+        let hint = "ask a person to do this in their own terminal; without `--fix` nothing changes";
+        return Err(Failure::new("an agent may not repair ralph", hint));
     }
     let hint = "set `HOME`, or `RALPH_HOME` to an absolute path";
-    let unknown = || Failure::new("it is not known where runs are kept", hint);
-    // Whatever is there instead of a directory is for the examination to tell.
+    let unknown = || Failure::new("cannot determine ralph's home directory", hint);
+    // Not checked to be a directory here: the checks below report it.
     let home = Home::new(env.ralph_home().ok_or_else(unknown)?);
     let project = init::project(env, args.project.as_deref())?;
     let cancel = Cancel::new().map(Arc::new);
@@ -168,15 +169,15 @@ fn shown(found: &Found, args: &Doctor, wrong: usize) -> String {
     }
     let is_repairable = |check: &&Check| check.standing == Standing::Bad && check.repair.is_some();
     let repairable = found.checks.iter().filter(is_repairable).count();
-    let noun = if wrong == 1 { "thing is" } else { "things are" };
+    let (noun, them) = if wrong == 1 { ("problem", "it") } else { ("problems", "them") };
     out.push_str(&match (wrong, repairable, args.fix) {
-        (0, _, _) => format!("\n{}\n", paint(term::GOOD, "nothing is wrong")),
-        (_, 0, _) | (_, _, true) => format!("\n{wrong} {noun} wrong\n"),
+        (0, _, _) => format!("\n{}\n", paint(term::GOOD, "no problems found")),
+        (_, 0, _) | (_, _, true) => format!("\n{wrong} {noun} found\n"),
         (_, _, false) if repairable == wrong => {
-            format!("\n{wrong} {noun} wrong; `ralph doctor --fix` repairs that\n")
+            format!("\n{wrong} {noun} found; `ralph doctor --fix` repairs {them}\n")
         }
         (_, _, false) => {
-            format!("\n{wrong} {noun} wrong; `ralph doctor --fix` repairs {repairable} of them\n")
+            format!("\n{wrong} {noun} found; `ralph doctor --fix` repairs {repairable} of them\n")
         }
     });
     out

@@ -1,4 +1,4 @@
-//! `ralph completions` and `ralph man`, from the same definition that parses the command line.
+//! `ralph completions` and `ralph man`, generated from the definition of the command line.
 
 use crate::report::Failure;
 use crate::term;

@@ -141,7 +141,7 @@ fn plan(env: &Env, args: &Import) -> Result<Planned, Failure> {
 /// The project, and what in it is read.
 fn places(env: &Env, path: Option<&Path>) -> Result<(PathBuf, PathBuf), Failure> {
     let here = env.current_dir().ok_or_else(|| {
-        Failure::new("the current directory is gone", "change to a directory that exists")
+        Failure::new("the current directory no longer exists", "change to a directory that exists")
     })?;
     let named = path.map_or_else(|| here.clone(), |path| here.join(path));
     let missing = || Failure::new(&format!("`{}` is not there", named.display()), "check the path");
@@ -233,7 +233,7 @@ fn made(planned: &Planned) -> String {
     let is_policy = planned.files.iter().any(|file| file.path == Path::new(policy));
     let more = if is_policy { format!(" {policy}") } else { String::new() };
     format!(
-        "created {}; `rm -r {}/{}{more}` takes all of it out again\n",
+        "created {}; `rm -r {}/{}{more}` removes all of it\n",
         plural(planned.files.len(), "file", "files"),
         write::DIRECTORY,
         planned.name

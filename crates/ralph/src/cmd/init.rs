@@ -1,4 +1,5 @@
-//! `ralph init`: into the agent's settings, after a person saw all of it.
+//! `ralph init`: shows every change to the agent's settings, asks, and writes. Also the parts that `ralph uninstall`
+//! shares.
 
 use super::{caller, home, print_json};
 use crate::report::Failure;
@@ -20,10 +21,10 @@ use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-/// An answer is a word.
+/// The limit on an answer in bytes; an answer is one word.
 const LONGEST_ANSWER: u64 = 100;
 
-/// What git should leave alone.
+/// The personal settings file, which git should ignore.
 const PERSONAL: &str = ".claude/settings.local.json";
 
 #[derive(Args)]
@@ -34,45 +35,43 @@ Examples:
   ralph init --scope user --no-gates
   ralph init --yes --replace --json
 
-Nothing is written before all of it was shown and somebody said yes. The hooks name ralph by its
-absolute path, which is right on one machine only: so they go to a file of your own in the
-project, unless `--scope` says otherwise. `ralph uninstall` brings back every byte.")]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of its own on the command line"
-)]
+Shows every change and asks before it writes anything. The hooks contain
+ralph's absolute path, which is valid on one machine only, so they go into
+your personal settings of the project unless `--scope` says otherwise.
+`ralph uninstall` restores every byte.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate command-line flag")]
 pub(crate) struct Init {
-    /// Whose settings: yours in this project, yours everywhere, or everybody's in this project
+    /// Choose whose settings to change
     #[arg(long, value_name = "SCOPE", value_enum, default_value_t = Scope::Local)]
     pub scope: Scope,
-    /// Do not ask
+    /// Don't ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
-    /// Only show what would change
+    /// Show what would change, and change nothing
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Only the hooks that a run cannot do without: no guard, no tasks, no compaction
+    /// Install only what a run needs: no guard, task or compaction hooks
     #[arg(long)]
     pub minimal: bool,
-    /// The plugin has the hooks: only approve the gates, raise the client's limit, and let the plugin find ralph
+    /// Install no hooks, as the plugin has them; do the rest of the setup
     #[arg(long, conflicts_with_all = ["minimal", "warm"])]
     pub plugin: bool,
-    /// Run gates in the background after edits, so that a stop finds their results
+    /// Run gates in the background after edits, so that stops are faster
     #[arg(long)]
     pub warm: bool,
     /// Show the run in the client's status line, if it has none
     #[arg(long)]
     pub statusline: bool,
-    /// Take out the loop plugin and the stop hooks of others that were found; `ralph uninstall` brings them back
+    /// Remove other loop plugins and stop hooks until `ralph uninstall`
     #[arg(long)]
     pub replace: bool,
-    /// Propose no `ralph.toml`
+    /// Don't propose a `ralph.toml`
     #[arg(long)]
     pub no_gates: bool,
-    /// The project; by default the nearest directory upwards that has a policy, or the repository
+    /// Use this project [default: nearest parent with a policy, or the repo]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Print one JSON object, and do not ask
+    /// Print one JSON object, and don't ask
     #[arg(long)]
     pub json: bool,
 }
@@ -80,11 +79,11 @@ pub(crate) struct Init {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Scope {
-    /// `.claude/settings.local.json` of the project
+    /// Yours in this project: `.claude/settings.local.json`
     Local,
-    /// `settings.json` in `~/.claude`
+    /// Yours in every project: `settings.json` in `~/.claude`
     User,
-    /// `.claude/settings.json` of the project, which git shares
+    /// Shared through git: `.claude/settings.json` of this project
     Project,
 }
 
@@ -156,7 +155,7 @@ pub(crate) fn run(env: &Env, args: &Init) -> Result<(), Failure> {
     }
     if status == Status::Written {
         let question = match &plan.policy {
-            Some(_) => "write this, and let these gates run? [y/N] ",
+            Some(_) => "write this and approve these gates? [y/N] ",
             None => "write this? [y/N] ",
         };
         confirm(&Asking { yes: args.yes, json: args.json, command: "init" }, question)?;
@@ -197,17 +196,17 @@ fn order(args: &Init) -> Order {
     }
 }
 
-/// What judges the agent is not the agent's to install or to take out.
+/// An agent must not install or remove the program that judges it.
 pub(super) fn person_only(env: &Env, dry_run: bool) -> Result<(), Failure> {
     if caller(env) == Caller::Agent && !dry_run {
         let hint =
-            "ask a person to do this in their own terminal; `--dry-run` shows what it would be";
-        return Err(Failure::new("the agent may not install or remove what judges it", hint));
+            "ask a person to do this in their own terminal; `--dry-run` shows what would change";
+        return Err(Failure::new("an agent may not install or remove ralph", hint));
     }
     Ok(())
 }
 
-/// Without symbolic links: what is remembered of its files is kept by their names.
+/// The project without symbolic links, because the record of changed files is kept by path.
 pub(super) fn project(env: &Env, named: Option<&Path>) -> Result<PathBuf, Failure> {
     let project = super::config::project(env, named)?;
     Ok(fs::resolve(&project).unwrap_or(project))
@@ -219,14 +218,14 @@ pub(super) struct Asking {
     pub(super) command: &'static str,
 }
 
-/// The one question.
+/// Asks for confirmation, unless `--yes` was given.
 pub(super) fn confirm(asking: &Asking, question: &str) -> Result<(), Failure> {
     if asking.yes {
         return Ok(());
     }
     if asking.json || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        let hint = "`--dry-run` shows what would change, `--yes` does it";
-        return Err(Failure::new("nobody is here to ask, so nothing was written", hint));
+        let hint = "`--dry-run` shows what would change, `--yes` skips the question";
+        return Err(Failure::new("not a terminal, so I can't ask; nothing was written", hint));
     }
     term::out(question)?;
     let mut answer = String::new();
@@ -253,7 +252,7 @@ fn shown(plan: &Plan, args: &Init, project: &Path) -> String {
     out
 }
 
-/// Every line that changes, but not of a file that goes.
+/// The changed lines of every file. A removed file is only named.
 pub(super) fn diffs(changes: &[Change]) -> String {
     let mut out = typed(changes);
     let others = changes.iter().filter(|change| !commands::is_one(&change.path));
@@ -262,7 +261,7 @@ pub(super) fn diffs(changes: &[Change]) -> String {
         if change.then.is_none() {
             let path = safe(&change.path.to_string_lossy());
             out.push_str(&format!(
-                "{} `{path}`, which `ralph init` made\n",
+                "{} `{path}`, which `ralph init` created\n",
                 paint(term::BAD, "remove")
             ));
             continue;
@@ -281,7 +280,7 @@ pub(super) fn diffs(changes: &[Change]) -> String {
     out
 }
 
-/// The commands that a person can type are told by their names: their texts are ralph's own, and whole in the JSON.
+/// The slash commands, by name only: their texts come with ralph, and the JSON has them in full.
 fn typed(changes: &[Change]) -> String {
     let visible =
         || changes.iter().filter(|change| change.is_visible() && commands::is_one(&change.path));
@@ -303,12 +302,12 @@ fn typed(changes: &[Change]) -> String {
     format!("\n{word} commands in `{directory}`: {}\n", names.join(" "))
 }
 
-/// What a yes lets run, as `ralph trust` shows it.
+/// The gates that a yes approves, in the format of `ralph trust`.
 pub(super) fn gates(proposed: &Proposed) -> String {
     if proposed.gates.is_empty() {
-        return "\nno gates that could run yet\n".to_string();
+        return "\nno gates can run yet\n".to_string();
     }
-    let mut out = "\ngates run\n".to_string();
+    let mut out = "\ngates:\n".to_string();
     for (gate, command, program) in &proposed.gates {
         let command = command.replace('\n', "\n    ");
         out.push_str(&format!("  {}\n    {command}\n", paint(term::BOLD, &safe(gate))));
@@ -322,23 +321,23 @@ fn found(foreign: &Foreign, args: &Init) -> String {
     let is_within = foreign.is_within(plan::Scope::from(args.scope).layer());
     let what = match foreign {
         Foreign::Plugin { name, by } => {
-            let what = format!("plugin `{}`, on in the {} settings", safe(name), by.name());
+            let what = format!("plugin `{}`, enabled in the {} settings", safe(name), by.name());
             match (is_within, args.replace) {
-                (false, _) => format!("{what}, which say more than these: switch it off there"),
-                (true, false) => format!("{what}; `--replace` switches it off"),
+                (false, _) => format!("{what}, which override these: disable it there"),
+                (true, false) => format!("{what}; `--replace` disables it"),
                 (true, true) => what,
             }
         }
         Foreign::Hook { event, command, .. } => {
-            let offer = if args.replace { "" } else { "; `--replace` takes it out" };
+            let offer = if args.replace { "" } else { "; `--replace` removes it" };
             format!("hook at {} `{}`{offer}", safe(event), safe(command))
         }
         Foreign::Loop(path) => {
             let path = safe(&path.to_string_lossy());
-            format!("a loop under way in `{path}`: `/cancel-ralph` in its session ends it")
+            format!("an active loop in `{path}`: `/cancel-ralph` in its session ends it")
         }
         Foreign::Rules(path) => {
-            format!("rules of hookify in `{}`, which stay in force", safe(&path.to_string_lossy()))
+            format!("hookify rules in `{}`, which stay in force", safe(&path.to_string_lossy()))
         }
     };
     format!("{}: {what}", paint(term::ODD, "found"))
@@ -353,17 +352,17 @@ fn written(plan: &Plan, args: &Init, (project, status): (&Path, Status)) -> Stri
     let (obstacle, next) = match plan.obstacle {
         None => (None, format!("next: start `claude` in `{project}` and type `/ralph:goal …`")),
         Some(Obstacle::Unapproved) => {
-            (Some("no goal is taken before `ralph trust`"), "next: `ralph trust`".to_string())
+            (Some("no goal is accepted before `ralph trust`"), "next: `ralph trust`".to_string())
         }
         Some(Obstacle::HooksAreOff) => (
-            Some("nobody is held before what the notes say is mended"),
-            "next: mend it, then `ralph doctor`".to_string(),
+            Some("no agent is held until the problems in the notes are fixed"),
+            "next: fix them, then run `ralph doctor`".to_string(),
         ),
     };
     let out = match args.scope {
-        _ if args.plugin => "`claude plugin uninstall ralph@ralph` and `ralph uninstall` take",
-        Scope::User => "`ralph uninstall --scope user` takes",
-        Scope::Local | Scope::Project => "`ralph uninstall` takes",
+        _ if args.plugin => "`claude plugin uninstall ralph@ralph` and `ralph uninstall` remove",
+        Scope::User => "`ralph uninstall --scope user` removes",
+        Scope::Local | Scope::Project => "`ralph uninstall` removes",
     };
     match status {
         Status::Unchanged => match obstacle {
@@ -376,18 +375,18 @@ fn written(plan: &Plan, args: &Init, (project, status): (&Path, Status)) -> Stri
         Status::Written => {
             let mut text = files(&plan.changes);
             if plan.policy.is_some() {
-                text.push_str("approved; a change of any gate asks again\n");
+                text.push_str("approved; any change of a gate needs a new approval\n");
             }
             if let Some(obstacle) = obstacle {
                 text.push_str(&format!("{}\n", paint(term::BAD, obstacle)));
             }
-            text.push_str(&format!("{next}; {out} all of it out again\n"));
+            text.push_str(&format!("{next}; {out} all of it\n"));
             text
         }
     }
 }
 
-/// What was done to each file.
+/// One line for each changed file.
 pub(super) fn files(changes: &[Change]) -> String {
     let visible = || changes.iter().filter(|change| change.is_visible());
     let is_command = |change: &&Change| commands::is_one(&change.path);

@@ -1,4 +1,4 @@
-//! `ralph log`: the journal, line by line.
+//! `ralph log`: prints the journal of a run, line by line.
 
 use super::home;
 use crate::cli::Log;
@@ -17,7 +17,7 @@ use ralph_sys::env::Env;
 use serde::Serialize;
 use std::time::Duration;
 
-/// How soon a new line is shown; a person does not see the difference to at once.
+/// How often `--follow` checks for new lines.
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ pub(crate) fn run(env: &Env, args: &Log) -> Result<(), Failure> {
     let Some(history) = history.map_err(|error| super::unknown(&home, error))? else {
         return Err(Failure::new(
             "there is no run yet",
-            "`ralph start --help` shows how to begin one",
+            "`ralph start --help` shows how to start one",
         ));
     };
     if let Some(broken) = &history.broken
@@ -105,8 +105,7 @@ fn print(
     Ok(Reader::There)
 }
 
-/// What a person gave the agent on its command line is kept as it was, since whoever goes on with the run needs it;
-/// it is shown without secrets.
+/// Redacts secrets in the agent's arguments. The journal keeps them unredacted, because resuming the run needs them.
 fn harmless(redactor: &Redactor, change: &Change) -> Change {
     let mut change = change.clone();
     let run = if let Change::Restored(restored) = &mut change {
@@ -124,13 +123,13 @@ fn harmless(redactor: &Redactor, change: &Change) -> Change {
     change
 }
 
-/// Why a fresh session goes on stands in the line above, unless the one before was lost.
+/// Why a fresh session takes over: by a hand-over, or because the agent lost the session before.
 fn took_over(before: &[Entry]) -> &'static str {
-    let said = before.iter().rev().find_map(|entry| {
+    let reason = before.iter().rev().find_map(|entry| {
         let Change::Drove(drove) = &entry.change else { return None };
         match drove.as_ref() {
             Drove::HandsOver { .. } => Some("takes over"),
-            Drove::Session(_) => Some("takes the place of one that the agent does not know"),
+            Drove::Session(_) => Some("replaces one that the agent does not know"),
             Drove::Metered(_)
             | Drove::Waits(_)
             | Drove::Woke
@@ -144,17 +143,17 @@ fn took_over(before: &[Entry]) -> &'static str {
             | Drove::PassedOn => None,
         }
     });
-    said.unwrap_or("takes over")
+    reason.unwrap_or("takes over")
 }
 
-#[expect(clippy::too_many_lines, reason = "one arm for each thing that can happen")]
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of journal line")]
 fn line(entry: &Entry, before: &[Entry]) -> String {
     let what = match &entry.change {
         Change::Started(run) => {
             format!("started    {} ({})", safe(&run.title), wording::limits(&run.limits))
         }
         Change::Restored(_) => {
-            "restored   the journal was damaged or gone; what was left of it is kept beside it"
+            "restored   the journal was damaged or missing; its remains are kept next to it"
                 .to_string()
         }
         Change::Decided(decided) => {
@@ -172,7 +171,7 @@ fn line(entry: &Entry, before: &[Entry]) -> String {
         Change::Resumed => "resumed".to_string(),
         Change::Cancelled => "cancelled".to_string(),
         Change::Interrupted { .. } => {
-            "paused     a person interrupted the agent and said something else".to_string()
+            "paused     a person interrupted the agent and sent another prompt".to_string()
         }
         Change::Asked { question } => format!("asks       {}", safe(question)),
         Change::Waits { until_ms, why } => {
@@ -180,20 +179,22 @@ fn line(entry: &Entry, before: &[Entry]) -> String {
         }
         Change::Moved { to, how, .. } => {
             let how = match how {
-                Move::Reopened => "was opened again",
+                Move::Reopened => "was reopened",
                 Move::Cleared => "follows one that was cleared; paused",
-                Move::TakenUp => "takes the run up",
+                Move::TakenUp => "continues the run",
                 Move::Resumed => "is held again",
                 Move::HandedOver => took_over(before),
             };
             format!("moved      session {} {how}", to.short())
         }
-        Change::Compacted => "compacted  the conversation was summed up".to_string(),
-        Change::Anchored => "anchored   the agent was told where it stands".to_string(),
+        Change::Compacted => "compacted  the conversation was summarised".to_string(),
+        Change::Anchored => {
+            "reminded   the agent got the goal and the state of the run again".to_string()
+        }
         Change::Denied { tool, what, call } => {
             format!("denied     {} ({}): {}", safe(tool), safe(what), safe(call))
         }
-        Change::Told { text } => format!("told       {}", safe(text)),
+        Change::Told { text } => format!("message    {}", safe(text)),
         Change::Waived(waiver) => format!(
             "waived     {} by {} until {}: {}",
             safe(&waiver.requirement),
@@ -202,7 +203,7 @@ fn line(entry: &Entry, before: &[Entry]) -> String {
             safe(&waiver.why)
         ),
         Change::Insisted { requirement } => {
-            format!("insisted   {} is no longer waived", safe(requirement))
+            format!("unwaived   {} is required again", safe(requirement))
         }
         Change::Disputed(dispute) => {
             format!("disputed   {}: {}", safe(&dispute.requirement), safe(&dispute.why))

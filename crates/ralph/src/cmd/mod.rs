@@ -1,4 +1,4 @@
-//! One file per command: arguments → one library call → print.
+//! The commands, one module each: read the arguments, call the library, print the result.
 
 pub(crate) mod checkpoint;
 pub(crate) mod config;
@@ -43,7 +43,7 @@ use std::path::PathBuf;
 
 fn home(env: &Env) -> Result<Home, Failure> {
     let hint = "set `HOME`, or `RALPH_HOME` to an absolute path";
-    let unknown = || Failure::new("it is not known where runs are kept", hint);
+    let unknown = || Failure::new("cannot determine ralph's home directory", hint);
     let root = env.ralph_home().ok_or_else(unknown)?;
     if fs::exists(&root) && !fs::is_directory(&root) {
         return Err(Failure::new(&format!("`{}` is not a directory", root.display()), hint));
@@ -51,27 +51,27 @@ fn home(env: &Env) -> Result<Home, Failure> {
     Ok(Home::new(root))
 }
 
-/// The run or session that a person names. A queue is neither, and has runs to name.
+/// The run or session of that name. For the name of a queue, the error suggests to name one of its runs.
 fn named(home: &Home, name: &str) -> Result<Named, Failure> {
     ralph_hook::control::named(home, name).map_err(|error| unknown(home, error))
 }
 
-/// A new directory that nobody else may enter, for what is soon deleted.
+/// Creates a private directory for temporary files.
 fn scratch(env: &Env, name: &str) -> Result<PathBuf, Failure> {
     let hint = "set `TMPDIR` to another directory";
     let place = env.temporary_dir();
     let wrong = |what: &str| {
-        let what = format!("temporary files go to `{}`, {what}", place.display());
+        let what = format!("the temporary directory `{}` {what}", place.display());
         Failure::new(&what, hint)
     };
-    let found = fs::resolve(&place).ok_or_else(|| wrong("which is not there"))?;
+    let found = fs::resolve(&place).ok_or_else(|| wrong("does not exist"))?;
     if !fs::is_directory(&found) {
-        return Err(wrong("which is not a directory"));
+        return Err(wrong("is not a directory"));
     }
     match found.to_str() {
-        None => return Err(wrong("a name that is not UTF-8")),
+        None => return Err(wrong("has a name that is not UTF-8")),
         Some(path) if path.contains(':') => {
-            return Err(wrong("and nothing can be on `PATH` whose name has a `:`"));
+            return Err(wrong("contains a `:`, so it cannot be on `PATH`"));
         }
         Some(_) => {}
     }
@@ -80,9 +80,10 @@ fn scratch(env: &Env, name: &str) -> Result<PathBuf, Failure> {
     Ok(root)
 }
 
-/// Also whoever an agent started without its variables is that agent, as long as it acts on the same runs.
+/// Whether an agent or a person calls. A process that an agent started with a cleared environment still counts as the
+/// agent, because its ancestors are checked too, as long as it uses the same ralph home.
 fn caller(env: &Env) -> Caller {
-    // By where it leads: a path has many spellings.
+    // Resolved, because one directory has many paths.
     let home = |env: &Env| env.ralph_home().map(|home| fs::resolve(&home).unwrap_or(home));
     let acts_here = |other: &Env| other.is_agent_shell() && home(other) == home(env);
     let is_agent =
@@ -90,20 +91,20 @@ fn caller(env: &Env) -> Caller {
     if is_agent { Caller::Agent } else { Caller::Person }
 }
 
-/// One object on one line.
+/// Prints one object on one line.
 fn print_json(value: &impl serde::Serialize) -> Result<Reader, Failure> {
-    // What ralph prints is made of strings, numbers and lists of them; serialising it cannot fail.
+    // The types consist of strings, numbers and lists; serialising them cannot fail.
     let mut line = serde_json::to_string(value).unwrap_or_default();
     line.push('\n');
     crate::term::out(&line)
 }
 
-/// Why nobody is held at all, if so.
+/// Why ralph is switched off, if it is.
 fn off(env: &Env, home: &Home) -> Option<&'static str> {
     if env.is_off() {
         Some("`RALPH_OFF` is set")
     } else if fs::exists(&home.kill_switch()) {
-        Some("the file `off` is in ralph's home")
+        Some("the file `off` exists in ralph's home")
     } else {
         None
     }

@@ -54,7 +54,7 @@ struct ToldJson<'a> {
 
 pub(crate) fn run(env: &Env, args: &Notify) -> Result<u8, Failure> {
     let home = super::home(env)?;
-    let unknown = || Failure::new("it is not known where runs are kept", "set `HOME`");
+    let unknown = || Failure::new("cannot determine ralph's home directory", "set `HOME`");
     let world = World::new(env.clone(), Deadline::after(DEADLINE)).ok_or_else(unknown)?;
     if let Some(run) = &args.about {
         let hint = "`ralph status --all` lists all runs";

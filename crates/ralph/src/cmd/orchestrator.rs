@@ -1,4 +1,4 @@
-//! `ralph orchestrator …`: runs that work in phases.
+//! `ralph orchestrator …`: starts runs that work in phases, shows their conditions, and records claims and approvals.
 
 use super::{caller, declare, home};
 use crate::cli::Start;
@@ -33,26 +33,27 @@ Examples:
   ralph orchestrator start \"implement auth\" --session 5999882c-e786-462c-84d4-07d1c65b5e76
   ralph orchestrator start --goal-file goal.md --complexity 8 --max-duration 2h
 
-Inside an agent's shell `--session` is known; elsewhere it has to be given.";
+Inside an agent's shell `--session` defaults to its session; elsewhere it is
+required.";
 
 const LONGEST_PHASE: usize = 60;
 
 #[derive(Subcommand)]
 pub(crate) enum Orchestrator {
-    /// Hold a session until all nine conditions are met
+    /// Start a run that holds a session until all nine conditions are met
     #[command(after_help = START_EXAMPLES)]
     Start(Begin),
     /// Show the phases, the nine conditions, and what is missing
     Show(Show),
-    /// Say that a condition of the agent's holds, or which phase it is in (for agents)
+    /// Claim a condition, or name the current phase (for agents)
     Set(Set),
-    /// Approve the plan; only a person can
+    /// Approve the plan (only for people)
     Approve(Approve),
 }
 
 #[derive(Args)]
 pub(crate) struct Begin {
-    /// What is to be reached
+    /// Describe the task
     #[arg(
         value_name = "TASK",
         required_unless_present = "goal_file",
@@ -68,7 +69,7 @@ pub(crate) struct Begin {
     after_help = "Examples:\n  ralph orchestrator show\n  ralph orchestrator show k7f2 --json | jq -r '.missing[]'"
 )]
 pub(crate) struct Show {
-    /// A run, or the session that it holds; without one, the agent's own or the run active last
+    /// Show this run or session [default: the agent's own, or the latest run]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
     /// Print one JSON object
@@ -84,23 +85,24 @@ Examples:
   ralph orchestrator set implementation_complete --undo
   ralph orchestrator set phase implementation
 
-The agent's conditions are memory_search, task_classified, must_have_answered, implementation_complete
-and retrospective_done, and plan_approved where the policy says so. What a person or ralph answers for
-is refused. A retrospective counts once `ralph learn` saved something.")]
+The agent's conditions are memory_search, task_classified,
+must_have_answered, implementation_complete and retrospective_done, and
+plan_approved if the policy says so. Conditions of a person or of ralph are
+refused. A retrospective counts once `ralph learn` has saved something.")]
 pub(crate) struct Set {
-    /// The condition, or `phase`
+    /// Name the condition, or `phase`
     #[arg(value_name = "CONDITION")]
     pub what: String,
-    /// With `phase`: its name
+    /// Name the phase, after `phase`
     #[arg(value_name = "NAME")]
     pub phase: Option<String>,
-    /// With `task_classified`: how complex the task is, from 1 to 10
+    /// Set the complexity from 1 to 10, with `task_classified`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=10))]
     pub complexity: Option<u8>,
-    /// It does not hold after all
+    /// Withdraw the claim
     #[arg(long, conflicts_with = "complexity")]
     pub undo: bool,
-    /// The run, or the session that it holds; inside an agent's shell, its own
+    /// Name the run or its session [default in an agent's shell: its own]
     #[arg(long, value_name = "RUN|SESSION")]
     pub run: Option<String>,
     /// Print one JSON object
@@ -110,10 +112,10 @@ pub(crate) struct Set {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph orchestrator approve\n  ralph orchestrator approve k7f2\n\nIn the session itself it is `/ralph:approve`."
+    after_help = "Examples:\n  ralph orchestrator approve\n  ralph orchestrator approve k7f2\n\nIn the session itself, type `/ralph:approve`."
 )]
 pub(crate) struct Approve {
-    /// A run, or the session that it holds; without one, the only one that waits for it
+    /// Name the run or its session [default: the only one that waits]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
     /// Print one JSON object
@@ -146,7 +148,7 @@ pub(crate) fn run(env: &Env, asked: &Orchestrator) -> Result<(), Failure> {
 fn start(env: &Env, args: &Begin) -> Result<(), Failure> {
     let task = args.task.join(" ");
     if task.trim().is_empty() && args.start.goal_file.is_none() {
-        let hint = "say what is to be reached: `ralph orchestrator start \"implement auth\"`";
+        let hint = "describe it: `ralph orchestrator start \"implement auth\"`";
         return Err(Failure::new("the task is empty", hint));
     }
     super::start::orchestrated(env, &args.start, &task)
@@ -214,8 +216,8 @@ fn condition(
 ) -> Result<(Step, String), Failure> {
     let condition = Condition::parse(name).ok_or_else(|| unknown(name))?;
     if let Some(extra) = &args.phase {
-        let what = format!("`{}` has no place after a condition", text::line(extra, 60));
-        return Err(Failure::new(&what, "`ralph orchestrator set --help` shows what has"));
+        let what = format!("unexpected `{}` after a condition", text::line(extra, 60));
+        return Err(Failure::new(&what, "run `ralph orchestrator set --help`"));
     }
     if let Some(owner) = orchestrator::refusal(&opened.run, condition) {
         return Err(refused(&opened.run, condition, owner));
@@ -225,30 +227,30 @@ fn condition(
     }
     if args.complexity.is_some() {
         let hint = "`ralph orchestrator set task_classified --complexity 5`";
-        return Err(Failure::new("only the classification has a complexity", hint));
+        return Err(Failure::new("only `task_classified` takes a complexity", hint));
     }
     Ok(if args.undo {
-        (Step::Withdraws(condition), format!("taken back: {}", condition.name()))
+        (Step::Withdraws(condition), format!("withdrawn: {}", condition.name()))
     } else {
         (Step::Claims(condition), format!("noted: {}", condition.name()))
     })
 }
 
-/// Work that turns out harder needs more; that it is easier, an agent could say of anything.
+/// An agent may raise the complexity but not lower it: a lower one would disable gates.
 fn classified(env: &Env, opened: &Opened, args: &Set) -> Result<(Step, String), Failure> {
     let hint = "from 1 to 10: `ralph orchestrator set task_classified --complexity 5`";
     let Some(complexity) = args.complexity else {
         let what = if args.undo {
-            "a classification is not taken back but said again"
+            "a classification cannot be withdrawn; set it again"
         } else {
-            "it is not said how complex the task is"
+            "no complexity given"
         };
         return Err(Failure::new(what, hint));
     };
     match opened.state.way.complexity {
         Some(known) if complexity < known && caller(env) == Caller::Agent => {
-            let what = format!("the task was said to be of complexity {known}");
-            Err(Failure::new(&what, "only a person can call it easier than it was said to be"))
+            let what = format!("the task already has complexity {known}");
+            Err(Failure::new(&what, "only a person can lower it"))
         }
         Some(_) | None => {
             Ok((Step::Classified(complexity), format!("noted: complexity {complexity} of 10")))
@@ -277,7 +279,7 @@ fn refused(run: &Run, condition: Condition, owner: Owner) -> Failure {
         ),
         Owner::Ralph => Failure::new(
             &format!("\"{name}\" is measured by ralph"),
-            "it is met when the gates of its stage pass; stop, and ralph looks",
+            "it is met when the gates of its stage pass; stop, and ralph checks",
         ),
     }
 }
@@ -297,11 +299,11 @@ fn approve(env: &Env, args: &Approve) -> Result<(), Failure> {
         return print_json(&home, &opened);
     }
     let name = term::paint(term::BOLD, run.as_str());
-    term::out(&format!("{name}  plan approved; the agent goes on at its next turn\n"))?;
+    term::out(&format!("{name}  plan approved; the agent continues at its next turn\n"))?;
     Ok(())
 }
 
-/// The one run whose plan nobody approved yet.
+/// The only run whose plan is not approved yet.
 fn waiting(home: &Home) -> Result<RunId, Failure> {
     let waits = |view: &RunView| {
         view.opened.run.phases == Asked::Yes
@@ -311,10 +313,7 @@ fn waiting(home: &Home) -> Result<RunId, Failure> {
     let runs: Vec<RunId> =
         overview::runs(home)?.0.into_iter().filter(waits).map(|view| view.opened.run.id).collect();
     match runs.as_slice() {
-        [] => Err(Failure::new(
-            "no plan waits for an approval",
-            "`ralph status` shows the runs there are",
-        )),
+        [] => Err(Failure::new("no plan waits for an approval", "`ralph status` lists the runs")),
         [one] => Ok(one.clone()),
         [_, _, ..] => {
             let names: Vec<_> = runs.iter().map(|run| format!("`{run}`")).collect();
@@ -333,7 +332,7 @@ fn named(home: &Home, name: &str) -> Result<RunId, Failure> {
 
 fn none() -> Failure {
     let hint =
-        "`ralph orchestrator start \"…\"` begins one, or `/ralph:orchestrator …` in a session";
+        "`ralph orchestrator start \"…\"` starts one, or `/ralph:orchestrator …` in a session";
     Failure::new("there is no run that works in phases", hint)
 }
 

@@ -1,4 +1,4 @@
-//! `ralph pipeline`: the chunks of a pipeline, what comes after what, and how far each is.
+//! `ralph pipeline`: draws the chunks of a pipeline, their order, and the state of each.
 
 use super::home;
 use crate::report::Failure;
@@ -20,7 +20,7 @@ use serde::Serialize;
 use std::path::Path;
 
 const LONGEST_NAME: usize = 24;
-/// The least that is left for what is said of a chunk, however narrow the terminal is.
+/// The minimum number of columns for the state of a chunk, even on a narrow terminal.
 const LEAST: usize = 24;
 const LONGEST_WORDS: usize = 160;
 
@@ -32,14 +32,14 @@ Examples:
 
 #[derive(Subcommand)]
 pub(crate) enum Pipeline {
-    /// Draw the chunks, layer by layer, with how far each of them is; nothing is run
+    /// Draw the chunks, layer by layer, with the state of each; runs nothing
     Show(Show),
 }
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Show {
-    /// A run, or the session that it holds; without one, that of this session, or the last of this project
+    /// Show this run or session [default: this session's, or the latest here]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
     /// Print one JSON object
@@ -50,7 +50,7 @@ pub(crate) struct Show {
 #[derive(Serialize)]
 struct PipelineJson<'a> {
     v: u8,
-    /// Absent where only the policy is known.
+    /// Absent if the pipeline comes from the policy and no run has it yet.
     run: Option<&'a str>,
     status: Option<&'static str>,
     done: usize,
@@ -62,7 +62,7 @@ struct PipelineJson<'a> {
 #[derive(Serialize)]
 struct ChunkJson<'a> {
     name: &'a str,
-    /// From 1: chunks of a layer come after earlier ones only.
+    /// From 1. A chunk comes after chunks of earlier layers only.
     layer: usize,
     state: Where,
     note: &'a str,
@@ -78,7 +78,7 @@ struct ChunkJson<'a> {
 struct AgentsJson {
     verified: usize,
     total: usize,
-    /// Held to it, and went on.
+    /// Agents that were held and are still working.
     running: usize,
 }
 
@@ -95,13 +95,13 @@ pub(crate) fn run(env: &Env, asked: &Pipeline) -> Result<(), Failure> {
     }
     let config = config::load(&super::config::project(env, None)?, &home)?;
     if config.policy.pipeline.is_empty() {
-        let hint = "`[[pipeline.chunk]]` in `ralph.toml` makes one: see docs/agents.md";
+        let hint = "define one with `[[pipeline.chunk]]` in `ralph.toml`: see docs/agents.md";
         return Err(Failure::new("there is no pipeline here", hint));
     }
     show(env, args, (&pipeline::nodes(&config.policy.pipeline, &History::default()), None))
 }
 
-/// How far the pipeline of a run is, on one line; nothing where it has none.
+/// The progress of a run's pipeline on one line; `None` if it has none.
 pub(super) fn line(home: &Home, opened: &Opened) -> Option<String> {
     let chunks = chunks(opened);
     if chunks.is_empty() {
@@ -115,7 +115,7 @@ fn chunks(opened: &Opened) -> &[Chunk] {
 }
 
 fn known<'a>(home: &Home, opened: &Opened, chunks: &'a [Chunk]) -> Vec<Node<'a>> {
-    // What cannot be read was not seen; whoever looks at the run is told of that elsewhere.
+    // An unreadable journal counts as empty; `ralph status` and `ralph why` report it.
     let entries = overview::of_run(home, &opened.run.id).map(|read| read.entries);
     let entries = entries.unwrap_or_default();
     let now_ms = clock::now_ms();
@@ -129,13 +129,13 @@ fn named(home: &Home, name: &str) -> Result<RunView, Failure> {
     };
     let opened = store::load(home, &run)?;
     if chunks(&opened).is_empty() {
-        let hint = "a run has the pipeline that the policy had when it began: `ralph config`";
+        let hint = "a run keeps the pipeline that the policy had at its start: `ralph config`";
         return Err(Failure::new(&format!("run `{run}` has no pipeline"), hint));
     }
     Ok(RunView { phase: control::phase(home, &opened), opened })
 }
 
-/// The run of the session that asks, else the last one here.
+/// The run of the calling session, or the last run of this project.
 fn usual(env: &Env, home: &Home) -> Result<Option<RunView>, Failure> {
     let session = env.claude_session();
     let project = super::config::project(env, None)?;
@@ -177,7 +177,7 @@ fn show(
             None => format!("pipeline of {}; no run has it yet", counted(nodes.len())),
         };
         let drawn = format!("{head}\n\n{}", drawn(nodes, signs, columns));
-        // The one sign that is left is of a text that was cut.
+        // The ellipsis of cut text is the only other non-ASCII sign.
         let is_plain = signs.first == ASCII.first;
         term::out(&if is_plain { drawn.replace('…', "~") } else { drawn })?;
     }
@@ -196,7 +196,7 @@ fn counted(count: usize) -> String {
     if count == 1 { "1 chunk".to_string() } else { format!("{count} chunks") }
 }
 
-/// What it is drawn with.
+/// The signs of the drawing.
 struct Signs {
     first: &'static str,
     middle: &'static str,
@@ -262,7 +262,7 @@ fn drawn(nodes: &[Node<'_>], signs: &Signs, columns: usize) -> String {
     out
 }
 
-/// What it comes after, unless that is just what it waits for.
+/// The chunks it comes after, unless it still waits for all of them: then its state names them.
 fn from(node: &Node<'_>, signs: &Signs) -> String {
     const LONGEST: usize = 30;
     if node.chunk.after.is_empty() || node.waits_for.len() == node.chunk.after.len() {
@@ -285,9 +285,9 @@ fn words(node: &Node<'_>) -> String {
         "" => word.to_string(),
         why => format!("{word} ({why})"),
     };
-    let said = match node.at {
+    let state = match node.at {
         Where::Done => "done".to_string(),
-        Where::Claimed => "done, by its agent's word".to_string(),
+        Where::Claimed => "done, claimed by its agent".to_string(),
         Where::Waived => "waived by a person".to_string(),
         Where::Failing => with("failing"),
         Where::Running => with("running"),
@@ -295,9 +295,9 @@ fn words(node: &Node<'_>) -> String {
         Where::Waits => format!("waits for {}", node.note),
     };
     match node.working {
-        0 => said,
-        1 => format!("running: 1 agent; {said}"),
-        several => format!("running: {several} agents; {said}"),
+        0 => state,
+        1 => format!("running: 1 agent; {state}"),
+        several => format!("running: {several} agents; {state}"),
     }
 }
 

@@ -289,11 +289,11 @@ fn unrecorded(
 ) -> Ruling {
     let event = payload.event();
     let (rule, because) = match (home, session) {
-        (None, _) => ("not-mine", "it is not known where runs are kept".to_owned()),
+        (None, _) => ("not-mine", "cannot determine ralph's home directory".to_owned()),
         (_, None) => ("not-mine", "the payload names no session that a run could hold".to_owned()),
         (Some(_), Some(_)) if env.is_off() => ("off", "`RALPH_OFF` is set".to_owned()),
         (Some(_), Some(_)) if event == "StopFailure" => {
-            ("not-mine", "the turn failed, and there was nothing to decide".to_owned())
+            ("not-mine", "the turn failed, and no decision was needed".to_owned())
         }
         (Some(_), Some(_)) if event != "Stop" => ("not-mine", format!("nobody is held at {event}")),
         (Some(home), Some(session)) => {

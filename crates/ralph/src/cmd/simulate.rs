@@ -161,7 +161,7 @@ fn has_tools(scenario: &Scenario) -> bool {
 pub(super) fn failure(mistakes: &Mistakes) -> Failure {
     match mistakes {
         Mistakes::Found(problems) => {
-            Failure::in_file("the scenario has mistakes", excerpt::render(problems, 0))
+            Failure::in_file("the scenario is invalid", excerpt::render(problems, 0))
         }
         Mistakes::NotText(_) | Mistakes::File(_) => {
             Failure::because("the scenario cannot be read", mistakes)

@@ -1,4 +1,5 @@
-//! `ralph start`.
+//! `ralph start`, and the common way to start a run: `/ralph:goal`, `ralph orchestrator start` and `ralph run` use it
+//! too.
 
 use super::home;
 use crate::cli::{LimitArgs, Start};
@@ -26,14 +27,14 @@ use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// As many notes about a plan as a start shows.
+/// How many notes about a plan are shown at the start of a run.
 const SHOWN_NOTES: usize = 8;
 
-/// Told where neither a gate nor a list says when it is done.
+/// The note for a run with neither gates nor lists.
 pub(crate) const UNMEASURED: &str =
-    "nothing measures this goal: the agent's own word ends the run, as claimed, or its limits do";
+    "nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit";
 
-/// A goal is a text, not a data set.
+/// The limit on the size of a goal in bytes.
 const LARGEST_GOAL: usize = 4 * 1024 * 1024;
 
 #[derive(Serialize)]
@@ -56,14 +57,14 @@ struct StartJson<'a> {
     cancel: String,
 }
 
-/// What a run is asked for, by whichever way.
+/// A request to start a run, from a command, a prompt or the runner.
 pub(crate) struct Demand {
     pub session: SessionId,
     pub project: PathBuf,
-    /// What relative paths start from.
+    /// The directory that relative paths start from.
     pub here: PathBuf,
     pub goal: Vec<u8>,
-    /// 0 is without limit; `None` is what the policy says.
+    /// 0 means no limit; `None` means the policy's.
     pub max_iterations: Option<u32>,
     pub max_duration: Option<u64>,
     pub max_cost_micro_usd: Option<u64>,
@@ -82,7 +83,7 @@ pub(crate) struct Demand {
     pub max_tokens: Option<u64>,
     pub handover_at_permille: Option<u16>,
     pub drive: Option<Box<Settings>>,
-    /// Its id, where something was named after it already.
+    /// The id of the run, if something has been named after it already.
     pub id: Option<RunId>,
 }
 
@@ -93,7 +94,7 @@ pub(crate) enum Gates {
 }
 
 impl Demand {
-    /// A goal, bounded and judged as the policy says.
+    /// A run for a goal, with the policy's gates and limits.
     pub(crate) fn of_goal(
         session: SessionId,
         (project, here): (PathBuf, PathBuf),
@@ -137,7 +138,7 @@ impl Demand {
         }
     }
 
-    /// What the run would be bounded by, under a policy or without one.
+    /// The limits of the run: its own, then the policy's, then the defaults.
     pub(crate) fn limits(&self, policy: Option<&Config>) -> Limits {
         let bounds = Bounds {
             max_iterations: self.max_iterations,
@@ -154,7 +155,7 @@ impl Demand {
 
 pub(crate) struct Begun {
     pub run: Run,
-    /// What the person would otherwise find out too late.
+    /// Warnings for the person, such as missing tools.
     pub notes: Vec<String>,
 }
 
@@ -162,7 +163,7 @@ pub(crate) fn run(env: &Env, args: &Start) -> Result<(), Failure> {
     asked(env, args, None)
 }
 
-/// A run that works in phases, on a task that is named on the command line.
+/// Starts a run that works in phases, on the task given on the command line.
 pub(crate) fn orchestrated(env: &Env, args: &Start, task: &str) -> Result<(), Failure> {
     asked(env, args, Some(task))
 }
@@ -170,11 +171,11 @@ pub(crate) fn orchestrated(env: &Env, args: &Start, task: &str) -> Result<(), Fa
 fn asked(env: &Env, args: &Start, task: Option<&str>) -> Result<(), Failure> {
     let home = home(env)?;
     let here = env.current_dir().ok_or_else(|| {
-        Failure::new("the current directory is gone", "change to a directory that exists")
+        Failure::new("the current directory no longer exists", "change to a directory that exists")
     })?;
     if (args.no_gates || args.complexity.is_some()) && super::caller(env) == Caller::Agent {
         let hint = "ask a person to do this in their own terminal";
-        return Err(Failure::new("an agent may not leave out what judges it", hint));
+        return Err(Failure::new("an agent may not skip its own gates", hint));
     }
     let project = directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?;
     let session = session(env, args)?;
@@ -213,7 +214,7 @@ pub(crate) fn begin(env: &Env, home: &Home, demand: &Demand) -> Result<Begun, Fa
     Ok(Begun { run, notes })
 }
 
-/// What is asked for, in the words of whoever starts it.
+/// Resolves the paths, policy and limits of a request.
 pub(crate) fn order(env: &Env, home: &Home, demand: &Demand) -> Result<Order, Failure> {
     let mut features = Vec::new();
     for named in &demand.features {
@@ -252,7 +253,7 @@ pub(crate) fn order(env: &Env, home: &Home, demand: &Demand) -> Result<Order, Fa
     })
 }
 
-/// What judges the run. A policy that nobody approved judges nothing, and then nothing begins.
+/// The approved policy of the project; `None` without gates. An unapproved policy is an error: the run does not start.
 pub(crate) fn policy(home: &Home, demand: &Demand) -> Result<Option<Approved>, Failure> {
     if demand.gates == Gates::LeftOut {
         return Ok(None);
@@ -262,11 +263,11 @@ pub(crate) fn policy(home: &Home, demand: &Demand) -> Result<Option<Approved>, F
     Ok(Some(Approved { config, subject }))
 }
 
-/// What the person would otherwise find out too late.
+/// Warnings for the person at the start of a run.
 fn notes(env: &Env, home: &Home, run: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(why) = super::off(env, home) {
-        notes.push(format!("nobody is held: {why}"));
+        notes.push(format!("ralph is off: {why}"));
     }
     notes.extend(plan_notes(run));
     let named = |list: &ListSeal| Named { path: PathBuf::from(&list.path), kind: list.kind };
@@ -290,7 +291,7 @@ fn notes(env: &Env, home: &Home, run: &Run) -> Vec<String> {
     notes
 }
 
-/// Which stages nothing will measure.
+/// Warns about stages without a required gate in a run with phases.
 fn phase_notes(run: &Run) -> Option<String> {
     let counts = |stage: Stage| {
         let gates = run.seal.iter().flat_map(|seal| &seal.policy.gates);
@@ -303,26 +304,26 @@ fn phase_notes(run: &Run) -> Option<String> {
         .collect();
     (!missing.is_empty()).then(|| {
         format!(
-            "no gate measures {}, so the best end is `claimed`; `ralph gate detect` proposes gates",
+            "no gate measures {}, so the best result is `claimed`; `ralph gate detect` proposes gates",
             missing.join(" or ")
         )
     })
 }
 
-/// Checks that somebody wrote into a plan and that cannot be run.
+/// Warns about checks in a plan that cannot be run.
 fn plan_notes(run: &Run) -> Vec<String> {
     let plans = run.lists.iter().filter(|list| list.kind == ListKind::Plan);
-    let told = plans.flat_map(|list| {
+    let notes = plans.flat_map(|list| {
         let path = Path::new(&list.path);
         let bytes = fs::read(path, plan::LARGEST).unwrap_or_default();
         let notes = plan::read(&bytes).map(|plan| plan.notes).unwrap_or_default();
         let file = wording::safe(&lists::shown(run, path));
         notes.into_iter().map(move |note| note.at(&file)).collect::<Vec<_>>()
     });
-    told.take(SHOWN_NOTES).collect()
+    notes.take(SHOWN_NOTES).collect()
 }
 
-/// What lists can come to.
+/// Warns about lists that are already done, and about items without a check.
 pub(crate) fn list_notes(lists: &[Named], policy: Option<&Policy>) -> Vec<String> {
     let items: Vec<_> = lists.iter().filter_map(|list| lists::read(list).ok()).flatten().collect();
     let mut notes = Vec::new();
@@ -335,16 +336,16 @@ pub(crate) fn list_notes(lists: &[Named], policy: Option<&Policy>) -> Vec<String
     });
     if items.iter().all(|item| item.done) && unchecked == items.len() {
         notes.push(
-            "everything listed is said to be done, so the first stop may end the run".to_string(),
+            "every list item is marked done already, so the first stop may end the run".to_string(),
         );
     } else if unchecked > 0 && !backed {
         let count = items.len();
         let which = match (unchecked, count) {
-            (_, 1) => "the 1 item has no check of its own".to_string(),
-            (1, _) => format!("1 of {count} items has no check of its own"),
-            (_, _) => format!("{unchecked} of {count} items have no check of their own"),
+            (_, 1) => "the only item has no check".to_string(),
+            (1, _) => format!("1 of {count} items has no check"),
+            (_, _) => format!("{unchecked} of {count} items have no check"),
         };
-        notes.push(format!("{which}, so the best end is `claimed`"));
+        notes.push(format!("{which}, so the best result is `claimed`"));
     }
     notes
 }
@@ -355,7 +356,7 @@ fn missing_tools(seal: &Seal) -> impl Iterator<Item = String> {
     missing.filter_map(|gate| match &gate.command {
         Command::Argv(words) => {
             let program = wording::safe(words.first()?);
-            Some(format!("`{program}`, which gate {} runs, was not found", gate.name))
+            Some(format!("gate {} needs `{program}`, which was not found", gate.name))
         }
         Command::Shell(_) => None,
     })
@@ -366,17 +367,17 @@ fn session(env: &Env, args: &Start) -> Result<SessionId, Failure> {
     let named = args.session.clone().or_else(|| own.clone());
     if super::caller(env) == Caller::Agent && named != own {
         let hint = "ask a person to do this in their own terminal";
-        return Err(Failure::new("an agent may hold no session but its own", hint));
+        return Err(Failure::new("an agent may start a run only for its own session", hint));
     }
     let hint = "give `--session ID`; in Claude Code, `/status` shows the session's id";
-    let named = named.ok_or_else(|| Failure::new("it is not said which session to hold", hint))?;
+    let named = named.ok_or_else(|| Failure::new("no session given", hint))?;
     SessionId::parse(&named).ok_or_else(|| {
         let what = format!("`{}` cannot be a session id", ralph_core::text::line(&named, 130));
         Failure::new(&what, "an id is 1 to 128 letters, digits, `_` and `-`")
     })
 }
 
-/// What a file or stdin says is to be reached.
+/// Reads the goal from a file or stdin.
 pub(crate) fn goal(file: Option<&Path>, here: &Path) -> Result<Vec<u8>, Failure> {
     let goal = match file {
         None => return Ok(Vec::new()),
@@ -394,7 +395,7 @@ pub(crate) fn goal(file: Option<&Path>, here: &Path) -> Result<Vec<u8>, Failure>
         Some(path) => fs::read(&here.join(path), LARGEST_GOAL)?,
     };
     if goal.trim_ascii().is_empty() {
-        let hint = "write what is to be reached, or leave `--goal-file` out";
+        let hint = "write the goal, or omit `--goal-file`";
         return Err(Failure::new("the goal is empty", hint));
     }
     Ok(goal)
@@ -408,7 +409,8 @@ fn promise(promise: Option<&str>) -> Result<Option<String>, Failure> {
                 || promise.contains(['<', '>'])
                 || promise != ralph_core::text::clean(promise) =>
         {
-            let what = "`--completion-promise` needs 1 to 200 characters that can be seen, without `<` and `>`";
+            let what =
+                "`--completion-promise` needs 1 to 200 printable characters without `<` and `>`";
             Err(Failure::new(
                 what,
                 "choose a short phrase that the agent would not write by chance",
@@ -418,14 +420,14 @@ fn promise(promise: Option<&str>) -> Result<Option<String>, Failure> {
     }
 }
 
-/// The directory of a feature list; naming the list itself is fine.
+/// The directory of a feature list, given as the directory, the list file or the name of a loop.
 pub(crate) fn list_directory(path: &Path, here: &Path) -> Result<PathBuf, Failure> {
     if path.file_name().is_some_and(|name| name == loop_directory::FEATURES)
         && !fs::is_directory(&here.join(path))
     {
         return directory(path.parent().unwrap_or(Path::new(".")), here);
     }
-    // A loop by its name, as `ralph feature --loop` takes it.
+    // The name of a loop, as for `ralph feature --loop`.
     let named = here.join(loop_directory::DEFAULT_DIRECTORY).with_file_name(path);
     let is_name = path.components().count() == 1 && !fs::is_directory(&here.join(path));
     if is_name && fs::is_directory(&named) {
@@ -466,7 +468,7 @@ pub(crate) fn shown(begun: &Begun) -> String {
     out
 }
 
-/// What the run is held to, and for how long.
+/// The limits of the run and the sources of its requirements, a line each.
 pub(crate) fn terms(run: &Run) -> String {
     let mut out = format!("      limits  {}\n", wording::limits(&run.limits));
     for (label, value) in wording::contract(run) {

@@ -1,4 +1,4 @@
-//! `ralph status`.
+//! `ralph status`: runs, queues, sessions held by files of other tools, and faults.
 
 use super::home;
 use super::run::queue::standing::{self, QueueJson, Standing};
@@ -32,13 +32,13 @@ const SHOWN_RUNS: usize = 50;
 #[derive(Serialize)]
 struct Overview<'a> {
     v: u8,
-    /// Why nobody is held at all, if so.
+    /// Why ralph is switched off, if it is.
     off: Option<&'static str>,
     runs: Vec<RunJson<'a>>,
     /// Absent while there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     queues: Vec<QueueJson<'a>>,
-    /// Sessions that only files of other tools hold.
+    /// Sessions that are held only by files of other tools.
     held: Vec<HeldJson<'a>>,
     unreadable: Vec<UnreadableJson<'a>>,
     faults: Vec<FaultJson<'a>>,
@@ -48,7 +48,7 @@ struct Overview<'a> {
 struct RunJson<'a> {
     run: &'a str,
     status: &'static str,
-    /// Why the run holds nobody although it goes on.
+    /// Why no hook of the run's session reaches ralph, although the run is active.
     unprotected: Option<String>,
     title: &'a str,
     session: Option<&'a str>,
@@ -60,7 +60,7 @@ struct RunJson<'a> {
     spent_usd: Option<f64>,
     max_cost_usd: Option<f64>,
     context_tokens: Option<u64>,
-    /// Absent while no agent was held to a chunk.
+    /// Absent while no agent works on a chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     chunks: Option<ChunksJson>,
     /// Absent for a run without phases.
@@ -73,12 +73,12 @@ struct RunJson<'a> {
     unknown: u32,
     pending: u32,
     open: &'a [Line],
-    /// What people said meanwhile, and the agent; absent while nobody did.
+    /// Absent while there is none, as are disputes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waivers: Vec<WaiverJson>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     disputes: &'a [Dispute],
-    /// What the agent does not know yet.
+    /// Messages that the agent has not received yet.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     told: &'a [String],
     /// Absent for a run that ralph does not drive itself.
@@ -88,7 +88,7 @@ struct RunJson<'a> {
     last_seen_at: String,
 }
 
-/// Agents that were held to a chunk, and those that were verified when they were last looked at.
+/// How many agents work on a chunk, and how many of them were verified at their last check.
 #[derive(Serialize)]
 struct ChunksJson {
     verified: usize,
@@ -121,7 +121,7 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
     if args.clear_trouble {
         if super::caller(env) == Caller::Agent {
             let hint = "ask a person to do this in their own terminal";
-            return Err(Failure::new("an agent may not make trouble forgotten", hint));
+            return Err(Failure::new("an agent may not clear the faults", hint));
         }
         return clear(&home, args);
     }
@@ -167,7 +167,7 @@ pub(crate) fn run(env: &Env, args: &Status) -> Result<(), Failure> {
     if args.json { print_json(&shown) } else { print(&shown) }
 }
 
-/// A run that ralph drives itself is answered without any hook.
+/// A driven run needs no hook: the runner answers its stops in-band, so it is never unprotected.
 fn in_band((unprotected, view): (Option<Unprotected>, &RunView)) -> Option<Unprotected> {
     unprotected.filter(|_| view.opened.run.drive.is_none())
 }
@@ -176,10 +176,10 @@ fn in_band((unprotected, view): (Option<Unprotected>, &RunView)) -> Option<Unpro
 pub(crate) fn of_run(home: &Home, run: &RunId) -> Result<String, Failure> {
     let opened = store::load(home, run)?;
     let view = RunView { phase: control::phase(home, &opened), opened };
-    // Whoever asks in the session is heard there.
+    // A command typed in the session proves that its hooks reach ralph, so protection is not checked.
     let pipeline = super::pipeline::line(home, &view.opened);
-    let told = paragraph(&view, None, (&faults::all(home), pipeline, settled(home, &view)));
-    Ok(told + &phases_of(home, &view, All::No))
+    let text = paragraph(&view, None, (&faults::all(home), pipeline, settled(home, &view)));
+    Ok(text + &phases_of(home, &view, All::No))
 }
 
 fn clear(home: &Home, args: &Status) -> Result<(), Failure> {
@@ -192,8 +192,8 @@ fn clear(home: &Home, args: &Status) -> Result<(), Failure> {
     if args.json {
         super::print_json(&Cleared { v: 1, forgotten })?;
     } else {
-        let noun = if forgotten == 1 { "trouble" } else { "troubles" };
-        term::out(&format!("{forgotten} {noun} forgotten\n"))?;
+        let noun = if forgotten == 1 { "fault" } else { "faults" };
+        term::out(&format!("{forgotten} {noun} cleared\n"))?;
     }
     Ok(())
 }
@@ -213,7 +213,7 @@ struct Shown<'a> {
     queues: &'a [Standing],
     off: Option<&'static str>,
     runs: &'a [RunView],
-    /// One for each run.
+    /// One entry for each run.
     unprotected: &'a [Option<Unprotected>],
     held: &'a [HeldView],
     left_out: usize,
@@ -222,7 +222,7 @@ struct Shown<'a> {
     all: All,
 }
 
-/// Whether everything was asked for, or one run.
+/// Whether everything is shown, or one run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum All {
     Yes,
@@ -235,7 +235,7 @@ impl Shown<'_> {
         !has_runs && self.held.is_empty() && self.queues.is_empty()
     }
 
-    /// Faults that no run's paragraph shows.
+    /// The faults that are not shown with one of the runs.
     fn general(&self) -> Vec<&Fault> {
         let shown = |id: &str| self.runs.iter().any(|view| view.opened.run.id.as_str() == id);
         let general = |fault: &&Fault| !fault.run.as_deref().is_some_and(shown);
@@ -249,7 +249,7 @@ impl Shown<'_> {
 fn print(shown: &Shown<'_>) -> Result<(), Failure> {
     let mut out = String::new();
     if let Some(why) = shown.off {
-        out.push_str(&format!("{} nobody is held: {why}\n\n", paint(term::ODD, "?")));
+        out.push_str(&format!("{} ralph is off: {why}\n\n", paint(term::ODD, "?")));
     }
     for (view, unprotected) in shown.runs.iter().zip(shown.unprotected) {
         let pipeline = super::pipeline::line(shown.home, &view.opened);
@@ -272,7 +272,7 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
     }
     if shown.is_empty() {
         out.push_str(match shown.left_out {
-            0 => "no runs; `/ralph:goal …` in a session, or `ralph start`, begins one\n",
+            0 => "no runs; `/ralph:goal …` in a session, or `ralph start`, starts one\n",
             _ => "no runs since yesterday\n",
         });
     }
@@ -281,19 +281,19 @@ fn print(shown: &Shown<'_>) -> Result<(), Failure> {
     }
     let general = shown.general();
     if !general.is_empty() {
-        out.push_str("\ntrouble that ralph had, newest first:\n");
+        out.push_str("\nfaults in ralph itself, newest first:\n");
         general.iter().take(SHOWN_FAULTS).for_each(|fault| out.push_str(&fault_line(fault)));
         if general.len() > SHOWN_FAULTS {
             let more = general.len() - SHOWN_FAULTS;
             out.push_str(&format!("  and {more} more: `ralph status --json`\n"));
         }
-        out.push_str("  `ralph status --clear-trouble` forgets these\n");
+        out.push_str("  `ralph status --clear-trouble` clears these\n");
     }
     term::out(&out)?;
     Ok(())
 }
 
-/// Asked of the journal only where there is a work tree to tell about.
+/// Reads the journal only if the run has a work tree.
 fn settled(home: &Home, view: &RunView) -> Option<String> {
     let run = &view.opened.run;
     run.drive.as_ref().filter(|drive| drive.worktree.is_some())?;
@@ -347,7 +347,7 @@ fn paragraph(
         && unprotected.is_none()
         && run.drive.is_none()
     {
-        out.push_str("      no stop seen yet; if it stays so, `ralph doctor` says why\n");
+        out.push_str("      no stop seen yet; if none follows, run `ralph doctor`\n");
     }
     if let Some(pipeline) = pipeline {
         out.push_str(&format!("      {}\n", safe(&pipeline)));
@@ -361,7 +361,7 @@ fn paragraph(
     out.push_str(&said(state, now_ms));
     if view.phase == Phase::Orphaned && run.drive.is_none() {
         out.push_str(&format!(
-            "      nobody is held; `ralph resume {}` takes it up again\n",
+            "      its session is not held; `ralph resume {}` resumes it\n",
             run.id
         ));
     }
@@ -374,7 +374,7 @@ fn paragraph(
     out
 }
 
-/// Where an orchestrated run is on its way; all of it when it was asked for alone.
+/// The phases of an orchestrated run: one line in the overview, all conditions if only this run is shown.
 fn phases_of(home: &Home, view: &RunView, all: All) -> String {
     if view.opened.run.phases == Asked::No {
         return String::new();
@@ -398,7 +398,7 @@ fn indented(lines: Vec<String>) -> String {
 fn fault_line(fault: &Fault) -> String {
     let what = safe(&fault.what);
     format!(
-        "  {} {}  {} trouble: {what}\n",
+        "  {} {}  {} fault: {what}\n",
         paint(term::ODD, "?"),
         wording::when(fault.at_ms),
         fault.kind.name()

@@ -1,4 +1,4 @@
-//! `ralph trust`: shows what would run, and takes the person's word for it.
+//! `ralph trust`: shows the commands that gates and checks would run, and records a person's approval.
 
 use super::home;
 use crate::report::Failure;
@@ -21,7 +21,7 @@ use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-/// An answer is a word.
+/// The limit on an answer in bytes; an answer is one word.
 const LONGEST_ANSWER: u64 = 100;
 
 #[derive(Args)]
@@ -32,26 +32,27 @@ Examples:
   ralph trust --hash 3f9a1c07d2e4
   ralph trust --revoke
 
-Without a list, it is about the policy and every list of the project that has checks. A hash is over the
-policy file or the checks of one list, and over every file of the project that their commands name. A
-change of any of them asks again. Exit codes: 0 approved, 3 not approved, 1 anything else.")]
+Without options, covers the policy and every list of the project that has
+checks. A hash covers the policy file or the checks of one list, and every
+file of the project that their commands name. A change of any of them needs
+a new approval. Exit codes: 0 approved, 3 not approved, 1 anything else.")]
 pub(crate) struct Trust {
-    /// Only the checks of the feature list in this directory; may be given more than once
+    /// Approve only the checks of the feature list in DIR (repeatable)
     #[arg(long, value_name = "DIR")]
     pub features: Vec<PathBuf>,
-    /// Only the checks of this plan; may be given more than once
+    /// Approve only the checks of this plan (repeatable)
     #[arg(long, value_name = "FILE")]
     pub plan: Vec<PathBuf>,
-    /// Approve without being asked what has this hash, or a hash that begins with these 12 or more characters
+    /// Approve this hash, or its first 12 or more characters, without asking
     #[arg(long, value_name = "HASH")]
     pub hash: Option<String>,
-    /// Forget every approval of this project
+    /// Revoke every approval of this project
     #[arg(long, conflicts_with_all = ["hash", "features", "plan"])]
     pub revoke: bool,
-    /// The project; by default the nearest directory upwards that has a policy
+    /// Use this project [default: the nearest parent with a policy]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Print one JSON object, and do not ask
+    /// Print one JSON object, and don't ask
     #[arg(long)]
     pub json: bool,
 }
@@ -61,7 +62,7 @@ pub(crate) struct Trust {
 enum Standing {
     Approved,
     Untrusted,
-    /// Nothing of it comes from the repository.
+    /// None of the commands come from the repository.
     NotNeeded,
     Revoked,
 }
@@ -112,21 +113,21 @@ struct RevokedJson {
     revoked: usize,
 }
 
-/// All there is to know before one agrees.
+/// What a person needs to see before they approve a policy or a list.
 struct Question {
-    /// The list whose checks it is about, from the project on; the policy otherwise.
+    /// The path of the list, relative to the project; `None` for the policy.
     list: Option<String>,
     subject: Subject,
     before: Standing,
     search_path: SearchPath,
-    /// While it is not approved: what was, if anything.
+    /// The last approval, if this version is not approved.
     last: Option<Approval>,
 }
 
 pub(crate) fn run(env: &Env, args: &Trust) -> Result<(), Failure> {
     if super::caller(env) == Caller::Agent {
         let hint = "ask a person to do this in their own terminal";
-        return Err(Failure::new("the agent may not approve what judges it", hint));
+        return Err(Failure::new("an agent may not approve its own gates", hint));
     }
     let home = home(env)?;
     let project = super::config::project(env, args.project.as_deref())?;
@@ -136,7 +137,7 @@ pub(crate) fn run(env: &Env, args: &Trust) -> Result<(), Failure> {
     let policy = policy(env, &home, &project)?;
     let lists = of_lists(env, &home, args, &policy.subject.project)?;
     let is_about_policy = args.features.is_empty() && args.plan.is_empty();
-    // Nobody is bothered with a policy that there is not, when there is something else to look at.
+    // A policy that needs no approval is only shown if there are no lists to show.
     let is_worth_it = policy.before != Standing::NotNeeded || lists.is_empty();
     let asked: Vec<&Question> =
         std::iter::once(&policy).filter(|_| is_about_policy && is_worth_it).chain(&lists).collect();
@@ -147,7 +148,7 @@ pub(crate) fn run(env: &Env, args: &Trust) -> Result<(), Failure> {
     agreed
 }
 
-/// Everything is shown before anybody is asked, and each is asked for on its own.
+/// Shows each question before it asks, and asks for each separately.
 fn agree(home: &Home, asked: &[&Question], args: &Trust) -> Result<(), Failure> {
     if let Some(given) = &args.hash {
         for question in asked.iter().filter(|_| !args.json) {
@@ -172,7 +173,7 @@ fn agree(home: &Home, asked: &[&Question], args: &Trust) -> Result<(), Failure> 
 fn approved(args: &Trust) -> Result<(), Failure> {
     if !args.json {
         let word = term::paint(term::GOOD, "approved");
-        term::out(&format!("{word}; a change of any of it asks again\n"))?;
+        term::out(&format!("{word}; any change needs a new approval\n"))?;
     }
     Ok(())
 }
@@ -198,7 +199,7 @@ fn question(
     Ok(Question { list, subject, before, search_path, last: approval })
 }
 
-/// The lists that were named, or those of the project that have checks.
+/// The named lists, or all lists of the project that have checks.
 fn of_lists(
     env: &Env,
     home: &Home,
@@ -224,7 +225,7 @@ fn of_lists(
         let checked = match lists::checked(project, one) {
             Ok(checked) => checked,
             Err(error) if is_named => return Err(FeatureError::from(error).into()),
-            // What cannot be read is told where it counts: `ralph loop list`, `ralph start`.
+            // `ralph loop list` and `ralph start` report lists that cannot be read.
             Err(_) => continue,
         };
         if !is_named && checked.gates.is_empty() {
@@ -242,7 +243,7 @@ fn of_lists(
     Ok(questions)
 }
 
-/// Where lists are that nobody has to name.
+/// The lists in the usual places of the project.
 fn usual(env: &Env, project: &Path) -> Result<Vec<Named>, Failure> {
     let mut lists: Vec<Named> =
         super::feature::loops(env, project)?.iter().map(Loop::list).collect();
@@ -272,15 +273,11 @@ fn by_hash(home: &Home, asked: &[&Question], given: &str, args: &Trust) -> Resul
     let meant = asked.iter().find(|question| question.subject.is_meant_by(given));
     let Some(question) = meant else {
         let what = match asked {
-            [Question { list: None, .. }] => {
-                "the policy is not the one with that hash; nothing was approved"
-            }
-            [Question { list: Some(_), .. }] => {
-                "the list is not the one with that hash; nothing was approved"
-            }
+            [Question { list: None, .. }] => "the policy has another hash; nothing was approved",
+            [Question { list: Some(_), .. }] => "the list has another hash; nothing was approved",
             [..] => "nothing here has that hash; nothing was approved",
         };
-        return Err(Failure::untrusted(what, "look at what changed, then give the hash above"));
+        return Err(Failure::untrusted(what, "review the changes, then give the hash above"));
     };
     trust::approve(home, &question.subject, &question.search_path)?;
     if question.before == Standing::Untrusted { approved(args) } else { Ok(()) }
@@ -288,10 +285,10 @@ fn by_hash(home: &Home, asked: &[&Question], given: &str, args: &Trust) -> Resul
 
 fn ask(home: &Home, question: &Question, args: &Trust) -> Result<(), Failure> {
     if args.json || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        let hint = format!("read it, then `ralph trust --hash {}`", question.subject.hash);
+        let hint = format!("review it, then run `ralph trust --hash {}`", question.subject.hash);
         let what = match question.list {
-            None => "nobody approved this policy, and nobody is here to ask",
-            Some(_) => "nobody approved these checks, and nobody is here to ask",
+            None => "this policy is not approved; not a terminal, so I can't ask",
+            Some(_) => "these checks are not approved; not a terminal, so I can't ask",
         };
         return Err(Failure::untrusted(what, &hint));
     }
@@ -304,13 +301,13 @@ fn ask(home: &Home, question: &Question, args: &Trust) -> Result<(), Failure> {
             Ok(())
         }
         (Ok(_) | Err(_), _) => {
-            Err(Failure::untrusted("not approved; nothing of it runs", "`ralph trust` asks again"))
+            Err(Failure::untrusted("not approved; none of it will run", "`ralph trust` asks again"))
         }
     }
 }
 
 fn revoke(home: &Home, args: &Trust, project: &Path) -> Result<(), Failure> {
-    // Approvals are kept by the path without links.
+    // Approvals are stored under the path without symbolic links.
     let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
     let revoked = trust::revoke(home, &project)?;
     let name = text::line(&project.to_string_lossy(), 500);
@@ -322,9 +319,9 @@ fn revoke(home: &Home, args: &Trust, project: &Path) -> Result<(), Failure> {
             revoked,
         })?;
     } else if revoked == 0 {
-        term::out(&format!("nothing of `{name}` was approved\n"))?;
+        term::out(&format!("`{name}` had no approvals\n"))?;
     } else {
-        term::out(&format!("nothing of `{name}` is approved any more\n"))?;
+        term::out(&format!("all approvals of `{name}` are revoked\n"))?;
     }
     Ok(())
 }
@@ -338,16 +335,16 @@ fn shown(question: &Question) -> String {
     let mut out = format!("{}\n", term::paint(term::BOLD, &name));
     out.push_str(match (list, subject.commands.is_empty()) {
         (None, true) => "\nno gates\n",
-        (None, false) => "\ngates run\n",
+        (None, false) => "\ngates:\n",
         (Some(_), true) => "\nno checks\n",
-        (Some(_), false) => "\nchecks run\n",
+        (Some(_), false) => "\nchecks:\n",
     });
     for (command, program) in subject.commands.iter().zip(&search_path.programs) {
         let literal = command.command.replace('\n', "\n    ");
         out.push_str(&format!("  {}\n    {literal}\n", term::paint(term::BOLD, &command.gate)));
         let where_from = text::line(&text::reveal(&program.program), 200);
         match &program.found {
-            // A path that was written out needs no second line.
+            // An absolute path needs no second line.
             Some(found) if *found == program.program => {}
             Some(found) => {
                 let found = text::line(&text::reveal(found), 500);
@@ -361,17 +358,15 @@ fn shown(question: &Question) -> String {
         }
     }
     if *standing == Standing::NotNeeded {
-        out.push_str(
-            "\nnothing of this comes from the repository, so there is nothing to approve\n",
-        );
+        out.push_str("\nnone of this comes from the repository; nothing to approve\n");
         return out;
     }
-    out.push_str("\nthe hash is over\n");
+    out.push_str("\nthe hash covers:\n");
     for called in &subject.called {
         out.push_str(&format!("  {}\n", text::line(&text::reveal(&called.name), 500)));
     }
     if let Some(last) = last {
-        out.push_str("\nsince the last approval\n");
+        out.push_str("\nsince the last approval:\n");
         for difference in subject.differences(last) {
             let how = match difference.how {
                 How::Added => "new    ",

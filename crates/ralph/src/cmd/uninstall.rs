@@ -1,4 +1,4 @@
-//! `ralph uninstall`: out of the agent's settings, as if it had never been there.
+//! `ralph uninstall`: removes ralph from the agent's settings and restores the files that `ralph init` changed.
 
 use super::init::{self, Asking, FileJson, Scope, Status};
 use super::{home, print_json};
@@ -20,29 +20,27 @@ Examples:
   ralph uninstall --scope user --yes
   ralph uninstall --dry-run --keep-policy
 
-A file that nobody touched since `ralph init` gets back every byte it had. Out of any other file
-exactly ralph's entries are taken. Runs and their journals stay in `~/.ralph`.")]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of its own on the command line"
-)]
+Restores every file that you have not touched since `ralph init`, byte for
+byte. From any other file, removes only ralph's entries. Runs and their
+journals stay in `~/.ralph`.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate command-line flag")]
 pub(crate) struct Uninstall {
-    /// Whose settings; by default both files of this project
+    /// Choose whose settings [default: both files of this project]
     #[arg(long, value_name = "SCOPE", value_enum)]
     pub scope: Option<Scope>,
-    /// Do not ask
+    /// Don't ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
-    /// Only show what would change
+    /// Show what would change, and change nothing
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Leave the `ralph.toml` that `ralph init` wrote
+    /// Keep the `ralph.toml` that `ralph init` wrote
     #[arg(long)]
     pub keep_policy: bool,
-    /// The project; by default the nearest directory upwards that has a policy, or the repository
+    /// Use this project [default: nearest parent with a policy, or the repo]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Print one JSON object, and do not ask
+    /// Print one JSON object, and don't ask
     #[arg(long)]
     pub json: bool,
 }
@@ -53,9 +51,9 @@ struct UninstallJson<'a> {
     project: String,
     status: Status,
     files: Vec<FileJson>,
-    /// How many approvals of the policy were forgotten.
+    /// How many approvals of the policy were revoked.
     revoked: usize,
-    /// Where runs and journals are.
+    /// The directory of runs and journals, which stays.
     kept: String,
     notes: &'a [String],
 }
@@ -83,7 +81,7 @@ pub(crate) fn run(env: &Env, args: &Uninstall) -> Result<(), Failure> {
     if !args.dry_run {
         if status == Status::Written {
             let asking = Asking { yes: args.yes, json: args.json, command: "uninstall" };
-            init::confirm(&asking, "take this out? [y/N] ")?;
+            init::confirm(&asking, "remove this? [y/N] ")?;
         }
         change::apply(&home, &plan.changes)?;
         if removes_policy(&plan) {
@@ -103,8 +101,8 @@ pub(crate) fn run(env: &Env, args: &Uninstall) -> Result<(), Failure> {
         })?;
         return Ok(());
     }
-    let said = match status {
-        Status::Unchanged => "nothing of ralph is in the settings of this project\n".to_string(),
+    let text = match status {
+        Status::Unchanged => "ralph is not in the settings of this project\n".to_string(),
         Status::Planned => "nothing was written\n".to_string(),
         Status::Written => {
             let files = init::files(&plan.changes);
@@ -112,7 +110,7 @@ pub(crate) fn run(env: &Env, args: &Uninstall) -> Result<(), Failure> {
             format!("{files}{revoked}runs and their journals stay in `{}`\n", safe(&kept))
         }
     };
-    term::out(&said)?;
+    term::out(&text)?;
     Ok(())
 }
 

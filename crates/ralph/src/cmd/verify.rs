@@ -1,4 +1,4 @@
-//! `/ralph:verify`: what a stop would find right now.
+//! `/ralph:verify`: checks the requirements now, without a stop.
 
 use crate::report::Failure;
 use crate::term::{self, paint};
@@ -23,7 +23,8 @@ pub(crate) fn shown(
     let redactor = Redactor::new(world.env.secrets());
     let report = reason::report(&evidence.requirements, &redactor);
     let mut out = match report.open() {
-        0 => format!("run {run}: all {} requirements are met on the tree as it is\n", report.total),
+        0 => format!("run {run}: all {} requirements are met in the current tree\n", report.total),
+        1 => format!("run {run}: 1 of {} requirements is not met\n", report.total),
         open => format!("run {run}: {open} of {} requirements are not met\n", report.total),
     };
     for line in &report.lines {

@@ -1,4 +1,4 @@
-//! `ralph why`: the rule that fired and the facts it saw, for every decision.
+//! `ralph why`: for every decision, the rule that matched and the evidence.
 
 use super::home;
 use crate::cli::Why;
@@ -15,7 +15,7 @@ use ralph_sys::clock;
 use ralph_sys::env::Env;
 use serde::Serialize;
 
-/// Names are short, and which of them were measured matters.
+/// How many met requirements are named.
 const SHOWN_MET: usize = 16;
 
 #[derive(Serialize)]
@@ -45,8 +45,8 @@ pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
     let home = home(env)?;
     let history = overview::history(&home, args.name.as_deref());
     let Some(history) = history.map_err(|error| super::unknown(&home, error))? else {
-        let hint = "`ralph start --help` shows how to begin a run";
-        return Err(Failure::new("nothing was decided yet", hint));
+        let hint = "`ralph start --help` shows how to start a run";
+        return Err(Failure::new("no decisions yet", hint));
     };
     let last = usize::try_from(args.last).unwrap_or(usize::MAX);
     if args.json {
@@ -65,7 +65,7 @@ pub(crate) fn run(env: &Env, args: &Why) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The last decisions, newest first, and what else there is to know.
+/// The last decisions, newest first, after a damaged journal, the status lines and open remarks.
 pub(crate) fn shown(history: &History, last: usize) -> String {
     let decisions: Vec<_> = history.entries.iter().filter_map(either).rev().take(last).collect();
     let mut out = String::new();
@@ -86,14 +86,11 @@ pub(crate) fn shown(history: &History, last: usize) -> String {
             Some(Phase::Ended(status)) => {
                 format!("`{name}` was {} before its first stop\n", status.name())
             }
-            _ => format!("nothing was decided about `{name}` yet: its session has not stopped\n"),
+            _ => format!("no decisions about `{name}` yet: its session has not stopped\n"),
         });
     }
     if let Some(class) = history.entries.last().and_then(trouble) {
-        out.push_str(&format!(
-            "the last turn ended by {}: there was nothing to decide\n",
-            safe(class)
-        ));
+        out.push_str(&format!("the last turn ended by {}: no decision was needed\n", safe(class)));
     }
     for (entry, told) in decisions {
         out.push_str(&match told {
@@ -104,7 +101,7 @@ pub(crate) fn shown(history: &History, last: usize) -> String {
     out
 }
 
-/// What was decided about: the run, or a part of its work.
+/// A decision about the run, or about a part of its work.
 #[derive(Clone, Copy)]
 enum Told<'a> {
     Run(&'a Decided),
@@ -118,7 +115,7 @@ fn either(entry: &Entry) -> Option<(&Entry, Told<'_>)> {
     decision(entry).map(|(entry, decided)| (entry, Told::Run(decided)))
 }
 
-/// Every decision of a history, newest first, as it is shown.
+/// Renders every decision about the run, newest first.
 pub(super) fn told(history: &History) -> String {
     let decisions = history.entries.iter().rev().filter_map(decision);
     decisions.map(|(entry, decided)| paragraph(history, entry, decided)).collect()
@@ -140,16 +137,17 @@ pub(super) fn decision(entry: &Entry) -> Option<(&Entry, &Decided)> {
 pub(crate) fn broken_line(broken: &Break) -> String {
     let what = match broken {
         Break::Torn => {
-            "the last line was being written when a process died; it counts for nothing".to_string()
+            "the last line is incomplete, because a process died while writing it; it is ignored"
+                .to_string()
         }
         Break::Chain { line } => {
-            format!("the journal was changed: line {line} does not follow from the one before it")
+            format!("the journal was edited: line {line} does not continue the one before it")
         }
     };
     format!("{} {what}\n", paint(term::ODD, "?"))
 }
 
-/// When, what, by which rule and why; the evidence comes below it.
+/// The first line of a decision: time, outcome, rule and reason.
 pub(super) fn head(history: &History, entry: &Entry, decided: &Decided) -> String {
     let charged = match decided.outcome {
         Outcome::Blocked { .. } | Outcome::HandedOver if history.of == Of::Run => {
@@ -229,7 +227,7 @@ fn evidence(report: &Report) -> String {
     out
 }
 
-/// What was decided about a subagent, teammate or task. `charged` is always false: the run counts nothing of it.
+/// A decision about a subagent, teammate or task. `charged` is always false: it does not count as an iteration.
 #[derive(Serialize)]
 struct PartJson<'a> {
     v: u8,

@@ -1,4 +1,5 @@
-//! `ralph tell`, `waive`, `limits`: what a person says about a run while it goes on.
+//! `ralph tell`, `ralph waive` and `ralph limits`: how a person adjusts a run while it is active. The session commands
+//! of the same names use the functions here too.
 
 use super::{caller, declare, home};
 use crate::driven;
@@ -25,18 +26,18 @@ use serde::Serialize;
 const LONGEST_HINT: usize = 2_000;
 const LONGEST_REASON: usize = 300;
 const LONGEST_OWNER: usize = 60;
-/// What is done without for longer is not wanted, and belongs out of the policy.
+/// A requirement that is waived for longer should be removed from the policy instead.
 const LONGEST_WAIVER_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph tell k7f2 \"the old format may go\"\n  ralph tell 5999882c \"look at src/parser.rs first\"\n\nThe agent is held at its next stop and reads it there, even when everything is met. Limits still end the run."
+    after_help = "Examples:\n  ralph tell k7f2 \"the old format may go\"\n  ralph tell 5999882c \"look at src/parser.rs first\"\n\nThe agent is held at its next stop and gets the message there, even when\neverything is met. Limits still end the run."
 )]
 pub(crate) struct Tell {
-    /// A run, or the session that it holds
+    /// Name the run, or the session it holds
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
-    /// What the agent is to know
+    /// Send this text
     #[arg(value_name = "TEXT", required = true)]
     pub text: Vec<String>,
     /// Print one JSON object
@@ -46,25 +47,25 @@ pub(crate) struct Tell {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is measured and told in every report, with your name and reason, and holds nobody\nuntil then. At most 30 days. A run that only waivers let go ends as `claimed`."
+    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with your\nname and reason, but it does not block a stop until then. At most 30 days.\nIf every requirement is waived, the run ends as `claimed`."
 )]
 pub(crate) struct Waive {
-    /// The requirement, as `ralph status` names it
+    /// Waive this requirement, named as in `ralph status`
     #[arg(value_name = "REQUIREMENT", required_unless_present_any = ["list", "undo"])]
     pub requirement: Option<String>,
-    /// Why the run can do without it
+    /// Give the reason
     #[arg(long, value_name = "TEXT", required_unless_present_any = ["list", "undo"])]
     pub why: Option<String>,
-    /// Until when: a duration such as `2h`, a date, or a moment such as `2026-11-20T18:00:00Z`
+    /// End the waiver after `2h`, on a date, or at `2026-11-20T18:00:00Z`
     #[arg(long, value_name = "WHEN", required_unless_present_any = ["list", "undo"])]
     pub until: Option<String>,
-    /// Show what is waived
+    /// List the waivers
     #[arg(long, conflicts_with_all = ["requirement", "why", "until", "undo"])]
     pub list: bool,
-    /// Hold the agent to it again
+    /// Withdraw the waiver of this requirement
     #[arg(long, value_name = "REQUIREMENT", conflicts_with_all = ["requirement", "why", "until"])]
     pub undo: Option<String>,
-    /// The run, or the session that it holds; not needed while there is only one
+    /// Name the run or its session [default: the only run in progress]
     #[arg(long, value_name = "RUN|SESSION")]
     pub run: Option<String>,
     /// Print one JSON object
@@ -74,22 +75,22 @@ pub(crate) struct Waive {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph limits k7f2\n  ralph limits k7f2 --max-iterations 40 --max-cost 50\n\nWithout options they are shown. What is set counts from the next stop on."
+    after_help = "Examples:\n  ralph limits k7f2\n  ralph limits k7f2 --max-iterations 40 --max-cost 50\n\nWithout options, shows the limits. A change counts from the next stop on."
 )]
 pub(crate) struct SetLimits {
-    /// A run, or the session that it holds
+    /// Name the run, or the session it holds
     #[arg(value_name = "RUN|SESSION")]
     pub name: String,
-    /// How often the agent may be held in all; 0 is without limit
+    /// Hold the agent at most N times in total; 0: no limit
     #[arg(long, value_name = "N", value_parser = count)]
     pub max_iterations: Option<u32>,
-    /// Hold the agent at least this often, to polish, even when everything is met
+    /// Hold the agent at least N times, even when everything is met
     #[arg(long, value_name = "N", value_parser = count)]
     pub min_iterations: Option<u32>,
-    /// How long the run may take in all, such as `90m`; `0s` is without limit
+    /// End after this total time, such as `90m`; 0: no limit
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub max_duration: Option<u64>,
-    /// How much the session may spend in all, in USD; 0 is without limit
+    /// Spend at most this in total; 0: no limit
     #[arg(
         long,
         visible_alias = "max-cost",
@@ -98,10 +99,10 @@ pub(crate) struct SetLimits {
         value_parser = micro_usd
     )]
     pub max_cost_usd: Option<u64>,
-    /// How many tokens all sessions of a run that ralph drives may use, such as `2M`; 0 is without limit
+    /// Use at most N tokens in total, such as `2M` (driven runs); 0: no limit
     #[arg(long, value_name = "N", value_parser = tokens)]
     pub max_tokens: Option<u64>,
-    /// End the run when this many stops in a row brought nothing new
+    /// End after N stops in a row without progress
     #[arg(long, value_name = "N", value_parser = count)]
     pub stuck_after: Option<u32>,
     /// Print one JSON object
@@ -173,20 +174,20 @@ pub(crate) fn tell(env: &Env, args: &Tell) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is said to whoever told it.
+/// Queues a message for the agent's next stop. Returns the confirmation for the person.
 pub(crate) fn told(env: &Env, speech: &Speech<'_>, words: &str) -> Result<&'static str, Failure> {
     let length = words.trim().chars().count();
     if length > LONGEST_HINT {
-        let what = format!("that has {length} characters, and {LONGEST_HINT} are the most");
-        return Err(Failure::new(&what, "put it into a file of the project, and tell which"));
+        let what = format!("the message has {length} characters, more than {LONGEST_HINT}");
+        return Err(Failure::new(&what, "put it into a file of the project and send the path"));
     }
     let words = declare::said(env, words, LONGEST_HINT);
     if words.is_empty() {
-        let hint = "say what the agent is to know: `ralph tell RUN \"…\"`";
-        return Err(Failure::new("nothing is said", hint));
+        let hint = "give the text: `ralph tell RUN \"…\"`";
+        return Err(Failure::new("the message is empty", hint));
     }
     words::tell(speech, &words).map_err(|error| driven::failed(speech.home, error))?;
-    Ok("told; it reaches the agent at its next stop")
+    Ok("sent; the agent gets it at its next stop")
 }
 
 pub(crate) fn waive(env: &Env, args: &Waive) -> Result<(), Failure> {
@@ -215,7 +216,7 @@ pub(crate) fn waive(env: &Env, args: &Waive) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A requirement that the run does without from now on, in words for the person.
+/// Waives a requirement. Returns the confirmation for the person.
 pub(crate) fn waived(
     env: &Env,
     speech: &Speech<'_>,
@@ -225,8 +226,8 @@ pub(crate) fn waived(
     let until_ms = moment(until, now_ms)?;
     let why = declare::said(env, why, LONGEST_REASON);
     if why.is_empty() {
-        let hint = "say it with `--why`: it is told in every report";
-        return Err(Failure::new("it is not said why", hint));
+        let hint = "give it with `--why`; every report shows it";
+        return Err(Failure::new("no reason given", hint));
     }
     let opened = store::load(speech.home, speech.run)?;
     let requirement = meant(name, &opened)?;
@@ -235,13 +236,13 @@ pub(crate) fn waived(
     let waiver = Waiver { requirement, why, by, until_ms };
     words::waive(speech, &waiver).map_err(|error| driven::failed(speech.home, error))?;
     Ok(format!(
-        "{} is {}; every report tells it, and nobody is held for it",
+        "{} is {}; every report shows it, and it blocks no stop",
         safe(&waiver.requirement),
         ralph_core::waiver::sentence(&waiver, now_ms)
     ))
 }
 
-/// The requirement is held for again, in words for the person.
+/// Withdraws a waiver. Returns the confirmation for the person.
 pub(crate) fn insisted(speech: &Speech<'_>, name: &str) -> Result<String, Failure> {
     let opened = store::load(speech.home, speech.run)?;
     let known = opened.state.waivers.iter().map(|one| one.requirement.as_str());
@@ -254,10 +255,10 @@ pub(crate) fn insisted(speech: &Speech<'_>, name: &str) -> Result<String, Failur
             None => failure,
         }
     })?;
-    Ok(format!("{} holds the agent again", safe(found)))
+    Ok(format!("{} is required again", safe(found)))
 }
 
-/// The name in the report of the last stop, so that a misspelt one waives nothing.
+/// The name of the requirement in the last report. A misspelt name is an error, so that it waives nothing.
 fn meant(name: &str, opened: &Opened) -> Result<String, Failure> {
     let run = &opened.run.id;
     let given = text::line(name, 120);
@@ -269,21 +270,21 @@ fn meant(name: &str, opened: &Opened) -> Result<String, Failure> {
             Ok(name)
         }
         Meant::Advisory(name) => Err(Failure::new(
-            &format!("`{name}` holds nobody: it is told and no more"),
-            &format!("`ralph why {run}` shows what holds the agent"),
+            &format!("`{name}` is advisory: it never blocks a stop"),
+            &format!("`ralph why {run}` shows what blocks the stop"),
         )),
         Meant::Nothing(near) => Err(Failure::new(
-            &format!("nothing in run `{run}` is called `{given}`"),
+            &format!("run `{run}` has no requirement `{given}`"),
             &match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("`ralph why {run}` names what there is"),
+                None => format!("`ralph why {run}` lists them"),
             },
         )),
     }
 }
 
 fn moment(until: &str, now_ms: u64) -> Result<u64, Failure> {
-    let hint = "say a duration such as `2h`, a date such as `2026-11-20`, or a moment in RFC 3339";
+    let hint = "give a duration such as `2h`, a date such as `2026-11-20`, or an RFC 3339 time";
     let span = limits::parse_duration(until).map(|span| now_ms.saturating_add(span));
     let shown = text::line(until, 60);
     let Some(until_ms) = span.or_else(|| clock::parse_moment(until)) else {
@@ -293,8 +294,8 @@ fn moment(until: &str, now_ms: u64) -> Result<u64, Failure> {
         return Err(Failure::new(&format!("`{shown}` is not in the future"), hint));
     }
     if until_ms - now_ms > LONGEST_WAIVER_MS {
-        let what = format!("a waiver counts for at most {}", limits::duration(LONGEST_WAIVER_MS));
-        let hint = "what is done without for longer belongs out of `ralph.toml`";
+        let what = format!("a waiver lasts at most {}", limits::duration(LONGEST_WAIVER_MS));
+        let hint = "remove the requirement from `ralph.toml` instead";
         return Err(Failure::new(&what, hint));
     }
     Ok(until_ms)
@@ -310,7 +311,7 @@ fn list(home: &Home, env: &Env, args: &Waive) -> Result<(), Failure> {
         None => views.retain(|view| !matches!(view.phase, Phase::Ended(_))),
     }
     for view in &views {
-        control::by_person(home, &view.opened.run.id, caller(env), "look after the waivers of")?;
+        control::by_person(home, &view.opened.run.id, caller(env), "list the waivers of")?;
     }
     if args.json {
         let runs = views
@@ -378,7 +379,7 @@ pub(crate) fn limits(env: &Env, args: &SetLimits) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The limits as they are now, and in words for the person.
+/// Changes the limits, or only reads them if `bounds` is empty. Returns them with the text for the person.
 pub(crate) fn limited(speech: &Speech<'_>, bounds: &Bounds) -> Result<(Limits, String), Failure> {
     if bounds.is_empty() {
         control::by_person(speech.home, speech.run, speech.caller, "change the limits of")?;
@@ -415,7 +416,7 @@ fn run_named(home: &Home, name: &str) -> Result<RunId, Failure> {
     }
 }
 
-/// The run that was named, or the only one that goes on.
+/// The named run, or the only run that has not ended.
 fn one_run(home: &Home, name: Option<&str>) -> Result<RunId, Failure> {
     if let Some(name) = name {
         return run_named(home, name);
@@ -425,11 +426,11 @@ fn one_run(home: &Home, name: Option<&str>) -> Result<RunId, Failure> {
     match (going.next(), going.next()) {
         (Some(one), None) => Ok(one.opened.run.id.clone()),
         (None, _) => {
-            Err(Failure::new("no run goes on", "`ralph status --all` lists all runs"))
+            Err(Failure::new("no run is in progress", "`ralph status --all` lists all runs"))
         }
         (Some(_), Some(_)) => Err(Failure::new(
-            "more than one run goes on",
-            "name the one with `--run RUN`; `ralph status` lists them",
+            "more than one run is in progress",
+            "name one with `--run RUN`; `ralph status` lists them",
         )),
     }
 }

@@ -136,7 +136,7 @@ fn a_person_lists_compares_and_restores() {
     rewrite     README.md
     remove      data.bin
     remove      notes/new.txt
-    bring back  run.sh
+    create      run.sh
     rewrite     src/lib.rs
 
     $ ralph checkpoint restore [run] 1 --dry-run --json
@@ -147,7 +147,7 @@ fn a_person_lists_compares_and_restores() {
           `ralph checkpoint restore [run] 3` undoes it
 
     $ ralph checkpoint restore [run] 0 --yes
-    [run]  every file is as it was already
+    [run]  every file is already as in the checkpoint
 
     $ ralph checkpoint restore [run] 2 --yes --json
     {"v":1,"run":"[run]","number":2,"dry_run":false,"before":4,"files":[{"path":"data.bin","status":"added","added":null,"removed":null,"before":null,"after":{"mode":"file","id":"e1bcee3ce8fad5f15f99dd2d30d5aabde3f1a546"}},{"path":"notes/new.txt","status":"added","added":null,"removed":null,"before":null,"after":{"mode":"file","id":"5a72eb2edc5d0da32ff615d210d6fa90c31ed940"}},{"path":"run.sh","status":"deleted","added":null,"removed":null,"before":{"mode":"file","id":"1a2485251c33a70432394c93fb89330ef214bfc9"},"after":null},{"path":"src/lib.rs","status":"modified","added":null,"removed":null,"before":{"mode":"file","id":"814f4a422927b82f5f8a43f8fab6d3839e3983f2"},"after":{"mode":"file","id":"f04eb265ebd74fba2cddf0a6adf2a6a7f81c87aa"}}],"uncovered":[],"failed":[]}
@@ -205,8 +205,8 @@ fn what_cannot_be_done_says_what_can() {
         error: run `[run]` has no checkpoint 7
           hint: `ralph checkpoint list [run]` lists its checkpoints
         $ ralph checkpoint restore [run] 0
-        error: nobody can be asked whether to restore
-          hint: `--dry-run` shows what would change, `--yes` does it
+        error: not a terminal, so I can't ask whether to restore
+          hint: `--dry-run` shows what would change, `--yes` skips the question
         $ ralph checkpoint restore [run]
         error: `NUMBER` is missing
           hint: run `ralph checkpoint --help`

@@ -160,7 +160,7 @@ fn an_agent_holds_no_session_but_its_own() {
     assert_eq!(agent(&["start", "--goal-file", "-"]), Some(0));
     assert!(sandbox.stop(SESSION, "").is_block());
     assert!(sandbox.stop("another", "").is_allow());
-    assert_eq!(sandbox.ralph(["status", "--clear-trouble"]).stdout, "1 trouble forgotten\n");
+    assert_eq!(sandbox.ralph(["status", "--clear-trouble"]).stdout, "1 fault cleared\n");
     assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 0);
 }
 

@@ -89,7 +89,7 @@ fn an_agent_that_would_rather_be_done_is_held_until_the_work_is_done() {
                expected rock-roll, found rock-&-roll [Rock & Roll]
 
     agent  "I went through everything again: all tests pass, the work is complete."
-    ralph ✗ held: still 1 of 6 not met, nothing new (tests) 2 of 25 · N ms
+    ralph ✗ held: still 1 of 6 not met, no progress (tests) 2 of 25 · N ms
 
     agent  edits test.sh
              - check 'Hello, World!' 'hello-world'
@@ -98,7 +98,7 @@ fn an_agent_that_would_rather_be_done_is_held_until_the_work_is_done() {
            "All green: every test passes."
     ralph ✗ held: 1 of 6 requirements is not met 3 of 25 · N ms
              ✗ tests (correctness): 1 finding
-               3 tests ran, and 5 at the base of the run [fewer-tests]
+               tests run: 3 now, 5 at the base of the run [fewer-tests]
 
     agent  $ git checkout --quiet test.sh
            edits slug.sh
@@ -249,7 +249,7 @@ fn kept_files_can_be_looked_at_with_the_commands_that_are_named() {
               ✓ a change, policy, tools, nothing hidden, test integrity, tests
     [clock] held rule `block` 1 not met iteration 3 · N ms
               ✗ tests                1 finding
-                3 tests ran, and 5 at the base of the run [fewer-tests]
+                tests run: 3 now, 5 at the base of the run [fewer-tests]
               ✓ a change, policy, tools, nothing hidden, test integrity
     [clock] held rule `block` 1 not met iteration 2 · N ms
               ✗ tests                2 of 5 tests failed
@@ -310,25 +310,25 @@ fn what_is_missing_is_said_with_a_way_out() {
 
     exit 1
     --- stderr
-    error: temporary files go to `$ROOT/project/file`, which is not a directory
+    error: the temporary directory `$ROOT/project/file` is not a directory
       hint: set `TMPDIR` to another directory
 
 
     exit 1
     --- stderr
-    error: temporary files go to `$ROOT/tmp/a:b`, and nothing can be on `PATH` whose name has a `:`
+    error: the temporary directory `$ROOT/tmp/a:b` contains a `:`, so it cannot be on `PATH`
       hint: set `TMPDIR` to another directory
 
 
     exit 1
     --- stderr
-    error: temporary files go to `$ROOT/tmp/�`, a name that is not UTF-8
+    error: the temporary directory `$ROOT/tmp/�` has a name that is not UTF-8
       hint: set `TMPDIR` to another directory
 
 
     exit 1
     --- stderr
-    error: temporary files go to `$ROOT/tmp/not/there`, which is not there
+    error: the temporary directory `$ROOT/tmp/not/there` does not exist
       hint: set `TMPDIR` to another directory
     ");
 }

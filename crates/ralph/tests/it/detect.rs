@@ -69,7 +69,7 @@ fn a_proposal_is_printed_and_nothing_is_run_or_written() {
 
     3 gates, 2 of them not active
     missing: `go`, for `tools-tests`, `tools-vet`
-    next: `ralph gate detect --write` makes this `ralph.toml`
+    next: `ralph gate detect --write` writes this to `ralph.toml`
     "#);
     assert!(!sandbox.project().join("was-run").exists());
     assert!(!sandbox.project().join("ralph.toml").exists());
@@ -88,7 +88,7 @@ fn a_proposal_is_written_once() {
 
     --- stderr
     missing: `go`, for `tools-tests`, `tools-vet`
-    next: read it, then approve it with `ralph trust`
+    next: review it, then approve it with `ralph trust`
     ");
     let path = sandbox.project().join("ralph.toml");
     assert_eq!(fs::read_to_string(&path).unwrap(), proposed);
@@ -109,12 +109,12 @@ fn a_proposal_is_written_once() {
     let refused = sandbox.ralph(["gate", "detect", "--write"]);
     assert_eq!((refused.code, path.exists()), (Some(1), false), "two policies are none: {refused}");
     assert_snapshot!(shown, @"
-    error: `$ROOT/project/ralph.toml` is there already and was left as it is
-      hint: it has every gate that was founderror: `$ROOT/project/ralph.toml` is there already and was left as it is
-      hint: it has every gate that was found+ tests: npm test
-    error: `$ROOT/project/ralph.toml` is there already and was left as it is
-      hint: add what it lacks by hand; `ralph gate detect` prints it as TOMLerror: `$ROOT/project/ralph.toml` is there already and was left as it is
-      hint: it is not valid TOML; mend it, or move it away
+    error: `$ROOT/project/ralph.toml` exists already and was not changed
+      hint: it has every detected gateerror: `$ROOT/project/ralph.toml` exists already and was not changed
+      hint: it has every detected gate+ tests: npm test
+    error: `$ROOT/project/ralph.toml` exists already and was not changed
+      hint: add the missing gates by hand; `ralph gate detect` prints them as TOMLerror: `$ROOT/project/ralph.toml` exists already and was not changed
+      hint: it is not valid TOML; fix it, or move it away
     ");
 }
 

@@ -109,21 +109,21 @@ fn a_set_up_that_works_is_said_to() {
     let sandbox = healthy();
     settings().bind(|| {
         assert_snapshot!(now(&sandbox).join("\n"), @"
-        ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is read
+        ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is loaded
         ✓ registered  13 of 13 events, in the local settings
         ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-        ✓ holds       it holds a run that is not done
+        ✓ holds       it holds an unfinished run
         ✓ version     `$ROOT/bin/ralph` is ralph [version]
         ✓ timeout     the client waits long enough for every hook; gates may take 5 min
-        ✓ cap         the client bears 30 blocks in a row
-        ✓ home        `$ROOT/home/.ralph` can be written, by you alone
+        ✓ cap         the client allows 30 consecutive blocks
+        ✓ home        `$ROOT/home/.ralph` is writable, by you only
         ✓ policy      `$ROOT/project/ralph.toml`, 1 gate
         ✓ trust       a person approved what the policy runs
-        ✓ tools       every gate's program is there
+        ✓ tools       every gate's program was found
         ✓ git         `$ROOT/project` is a repository
         · client      `claude` is not on the path
 
-        nothing is wrong
+        no problems found
         ");
     });
     assert_eq!(examined(&sandbox).code, Some(0));
@@ -164,19 +164,19 @@ fn a_program_that_is_not_there() {
         assert_snapshot!(moved, @"
         exit 1
         - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-        - ✓ holds       it holds a run that is not done
+        - ✓ holds       it holds an unfinished run
         - ✓ version     `$ROOT/bin/ralph` is ralph [version]
-        - nothing is wrong
-        + ✗ hook        not fired: `$ROOT/bin/ralph hook claude` in the local settings (all 13 events): exit code 127, it is not there: `[the shell's words]`
+        - no problems found
+        + ✗ hook        not fired: `$ROOT/bin/ralph hook claude` in the local settings (all 13 events): exit code 127, not found: `[the shell's words]`
         +               → `ralph init`
-        + 1 thing is wrong; `ralph doctor --fix` repairs that
+        + 1 problem found; `ralph doctor --fix` repairs it
         ");
         let shown = difference(&healthy, &tidy(&sandbox, &repaired.stdout));
         assert_snapshot!(format!("exit {}\n{shown}", repaired.code.unwrap()), @"
         exit 0
         - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
         - ✓ version     `$ROOT/bin/ralph` is ralph [version]
-        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        + fixed: updated the registration in `$ROOT/project/.claude/settings.local.json`
         + ✓ hook        fired: `$ROOT/other/ralph hook claude` in the local settings, 13 events
         + ✓ version     `$ROOT/other/ralph` is ralph [version]
         ");
@@ -191,13 +191,13 @@ fn a_program_that_is_not_there() {
     settings().bind(|| assert_snapshot!(not_executable, @"
     exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-    - ✓ holds       it holds a run that is not done
+    - ✓ holds       it holds an unfinished run
     - ✓ version     `$ROOT/bin/ralph` is ralph [version]
-    - nothing is wrong
-    + ✗ hook        not fired: `$ROOT/bin/ralph hook claude` in the local settings (all 13 events): exit code 126, it cannot be executed: `[the shell's words]`
+    - no problems found
+    + ✗ hook        not fired: `$ROOT/bin/ralph hook claude` in the local settings (all 13 events): exit code 126, not executable: `[the shell's words]`
     +               → `ralph init`
-    + ? version     `$ROOT/bin/ralph` does not say its version
-    + 1 thing is wrong; `ralph doctor --fix` repairs that
+    + ? version     `$ROOT/bin/ralph` did not report a version
+    + 1 problem found; `ralph doctor --fix` repairs it
     "));
 }
 
@@ -226,50 +226,50 @@ fn an_answer_of_the_wrong_shape() {
     settings().bind(|| assert_snapshot!(shown, @"
     -- banner: exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-    - ✓ holds       it holds a run that is not done
-    - nothing is wrong
+    - ✓ holds       it holds an unfinished run
+    - no problems found
     + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
-    + ✗ hook        wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): it prints `welcome` though there is nothing to say
-    +               → take it out of the local settings, then `ralph init`
-    + · path        `$ROOT/bin/wrapper` calls ralph by a detour
-    + 1 thing is wrong
+    + ✗ hook        wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): it prints `welcome`, but should print nothing
+    +               → remove it from the local settings, then `ralph init`
+    + · path        `$ROOT/bin/wrapper` calls ralph through a wrapper
+    + 1 problem found
     -- blocks: exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-    - ✓ holds       it holds a run that is not done
-    - nothing is wrong
+    - ✓ holds       it holds an unfinished run
+    - no problems found
     + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
-    + ✗ hook        wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): exit code 2, which blocks, in a session that nobody holds: `no`
-    +               → take it out of the local settings, then `ralph init`
-    + · path        `$ROOT/bin/wrapper` calls ralph by a detour
-    + 1 thing is wrong
+    + ✗ hook        wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): exit code 2, which blocks, in a session that no run holds: `no`
+    +               → remove it from the local settings, then `ralph init`
+    + · path        `$ROOT/bin/wrapper` calls ralph through a wrapper
+    + 1 problem found
     -- fails: exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-    - ✓ holds       it holds a run that is not done
-    - nothing is wrong
+    - ✓ holds       it holds an unfinished run
+    - no problems found
     + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
-    + ✗ hook        wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): exit code 1, an error to the client: `usage: wrong`
-    +               → take it out of the local settings, then `ralph init`
-    + · path        `$ROOT/bin/wrapper` calls ralph by a detour
-    + 1 thing is wrong
+    + ✗ hook        wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): exit code 1, which the client treats as an error: `usage: wrong`
+    +               → remove it from the local settings, then `ralph init`
+    + · path        `$ROOT/bin/wrapper` calls ralph through a wrapper
+    + 1 problem found
     -- lets go: exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-    - ✓ holds       it holds a run that is not done
-    - nothing is wrong
+    - ✓ holds       it holds an unfinished run
+    - no problems found
     + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
     + ✓ hook        fired: `$ROOT/bin/wrapper` in the local settings, 1 event
-    + ✗ holds       wrong shape: `$ROOT/bin/wrapper` in the local settings at a stop of a run: a run that is not done was let go: exit code 0, ``
-    +               → take it out of the local settings, then `ralph init`
-    + · path        `$ROOT/bin/wrapper` calls ralph by a detour
-    + 1 thing is wrong
+    + ✗ holds       wrong shape: `$ROOT/bin/wrapper` in the local settings at a stop of a run: it did not hold an unfinished run: exit code 0, ``
+    +               → remove it from the local settings, then `ralph init`
+    + · path        `$ROOT/bin/wrapper` calls ralph through a wrapper
+    + 1 problem found
     -- killed: exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-    - ✓ holds       it holds a run that is not done
-    - nothing is wrong
+    - ✓ holds       it holds an unfinished run
+    - no problems found
     + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
-    + ✗ hook        not fired: `$ROOT/bin/wrapper` in the local settings (Stop): signal 9 ended it
-    +               → take it out of the local settings, then `ralph init`
-    + · path        `$ROOT/bin/wrapper` calls ralph by a detour
-    + 1 thing is wrong
+    + ✗ hook        not fired: `$ROOT/bin/wrapper` in the local settings (Stop): killed by signal 9
+    +               → remove it from the local settings, then `ralph init`
+    + · path        `$ROOT/bin/wrapper` calls ralph through a wrapper
+    + 1 problem found
     "));
 }
 
@@ -311,11 +311,11 @@ fn a_command_of_the_repository_is_not_run_unasked() {
     examined(&sandbox);
     assert!(!ran.exists(), "nor does it set variables");
     settings().bind(|| assert_snapshot!(shown, @r#"
-    ? hook        not tried: `./ralph hook claude` in the project settings, and the client does not trust this project
-    ? hook        not tried: `$ROOT/project/ralph hook claude` in the project settings, and the client does not trust this project
-    ? hook        not tried: `$ROOT/bin/ralph hook claude; ./ralph` in the project settings, and the client does not trust this project
-    ? hook        not tried: `sh -c './ralph; ralph hook claude'` in the project settings, and the client does not trust this project
-    ? hook        not tried: `"$CLAUDE_PROJECT_DIR"/ralph hook claude` in the project settings, and the client does not trust this project
+    ? hook        not tried: `./ralph hook claude` in the project settings; the client does not trust this project
+    ? hook        not tried: `$ROOT/project/ralph hook claude` in the project settings; the client does not trust this project
+    ? hook        not tried: `$ROOT/bin/ralph hook claude; ./ralph` in the project settings; the client does not trust this project
+    ? hook        not tried: `sh -c './ralph; ralph hook claude'` in the project settings; the client does not trust this project
+    ? hook        not tried: `"$CLAUDE_PROJECT_DIR"/ralph hook claude` in the project settings; the client does not trust this project
     "#));
     let project = fs::canonicalize(sandbox.project()).unwrap();
     let trusted =
@@ -341,12 +341,12 @@ fn a_hook_that_hangs_is_not_waited_for() {
     settings().bind(|| assert_snapshot!(shown, @"
     exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-    - nothing is wrong
+    - no problems found
     + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
-    + ✗ hook        not fired: `$ROOT/bin/wrapper` in the local settings (SessionEnd): it had not answered when its time was over
-    +               → take it out of the local settings, then `ralph init`
-    + · path        `$ROOT/bin/wrapper` calls ralph by a detour
-    + 1 thing is wrong
+    + ✗ hook        not fired: `$ROOT/bin/wrapper` in the local settings (SessionEnd): it did not answer before its timeout
+    +               → remove it from the local settings, then `ralph init`
+    + · path        `$ROOT/bin/wrapper` calls ralph through a wrapper
+    + 1 problem found
     "));
 }
 
@@ -384,40 +384,40 @@ fn a_timeout_that_does_not_fit() {
         assert_snapshot!(shown, @"
         -- missing: exit 1
         - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
-        - nothing is wrong
-        + ✗ timeout     Stop, no timeout is given: `$ROOT/bin/ralph hook claude` in the local settings
+        - no problems found
+        + ✗ timeout     Stop, no timeout is set: `$ROOT/bin/ralph hook claude` in the local settings
         +               → `ralph init`
-        + 1 thing is wrong; `ralph doctor --fix` repairs that
-        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        + 1 problem found; `ralph doctor --fix` repairs it
+        + fixed: updated the registration in `$ROOT/project/.claude/settings.local.json`
         -- milliseconds: exit 1
         - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
-        - nothing is wrong
+        - no problems found
         + ✗ timeout     Stop, 600000 seconds look like milliseconds: `$ROOT/bin/ralph hook claude` in the local settings
         +               → `ralph init`
-        + 1 thing is wrong; `ralph doctor --fix` repairs that
-        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        + 1 problem found; `ralph doctor --fix` repairs it
+        + fixed: updated the registration in `$ROOT/project/.claude/settings.local.json`
         -- too small: exit 1
         - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
-        - nothing is wrong
+        - no problems found
         + ✗ timeout     Stop, 60 s, but the hook takes up to 570 s to answer: `$ROOT/bin/ralph hook claude` in the local settings
         +               → `ralph init`
-        + 1 thing is wrong; `ralph doctor --fix` repairs that
-        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        + 1 problem found; `ralph doctor --fix` repairs it
+        + fixed: updated the registration in `$ROOT/project/.claude/settings.local.json`
         -- just too small: exit 1
         - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
-        - nothing is wrong
+        - no problems found
         + ✗ timeout     Stop, 570 s, but the hook takes up to 570 s to answer: `$ROOT/bin/ralph hook claude` in the local settings
         +               → `ralph init`
-        + 1 thing is wrong; `ralph doctor --fix` repairs that
-        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        + 1 problem found; `ralph doctor --fix` repairs it
+        + fixed: updated the registration in `$ROOT/project/.claude/settings.local.json`
         ");
         assert_snapshot!(slow, @"
         exit 1
         - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
-        - nothing is wrong
+        - no problems found
         + ✗ timeout     Stop, SubagentStop, TaskCompleted, TeammateIdle, 600 s, but the gates need 3030 s: `$ROOT/bin/ralph hook claude` in the local settings
         +               → `ralph init`
-        + 1 thing is wrong; `ralph doctor --fix` repairs that
+        + 1 problem found; `ralph doctor --fix` repairs it
         ");
     });
 }
@@ -454,68 +454,68 @@ fn settings_that_keep_hooks_from_running() {
     }));
     settings().bind(|| assert_snapshot!(shown, @"
     -- cut off: exit 1
-    - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is read
+    - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is loaded
     - ✓ registered  13 of 13 events, in the local settings
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-    - ✓ holds       it holds a run that is not done
+    - ✓ holds       it holds an unfinished run
     - ✓ version     `$ROOT/bin/ralph` is ralph [version]
     - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
-    - ✓ cap         the client bears 30 blocks in a row
-    - nothing is wrong
-    + ✗ settings    the client loads nothing of `$ROOT/project/.claude/settings.local.json`: line 17, column 10: unterminated object
-    +               → correct `$ROOT/project/.claude/settings.local.json`: the client wants plain JSON, and every type right
-    + ✗ registered  no settings and no plugin call ralph: nobody is held
+    - ✓ cap         the client allows 30 consecutive blocks
+    - no problems found
+    + ✗ settings    the client ignores `$ROOT/project/.claude/settings.local.json`: line 17, column 10: unterminated object
+    +               → correct `$ROOT/project/.claude/settings.local.json`: the client requires plain JSON with correct types
+    + ✗ registered  no settings file or plugin calls ralph, so no session is held
     +               → correct the settings that are not loaded, then `ralph init`
-    + 2 things are wrong
+    + 2 problems found
     -- comments: exit 1
-    - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is read
+    - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is loaded
     - ✓ registered  13 of 13 events, in the local settings
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-    - ✓ holds       it holds a run that is not done
+    - ✓ holds       it holds an unfinished run
     - ✓ version     `$ROOT/bin/ralph` is ralph [version]
     - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
-    - ✓ cap         the client bears 30 blocks in a row
-    - nothing is wrong
-    + ✗ settings    the client loads nothing of `$ROOT/project/.claude/settings.local.json`: it has comments or trailing commas
-    +               → correct `$ROOT/project/.claude/settings.local.json`: the client wants plain JSON, and every type right
-    + ✗ registered  no settings and no plugin call ralph: nobody is held
+    - ✓ cap         the client allows 30 consecutive blocks
+    - no problems found
+    + ✗ settings    the client ignores `$ROOT/project/.claude/settings.local.json`: it has comments or trailing commas
+    +               → correct `$ROOT/project/.claude/settings.local.json`: the client requires plain JSON with correct types
+    + ✗ registered  no settings file or plugin calls ralph, so no session is held
     +               → correct the settings that are not loaded, then `ralph init`
-    + 2 things are wrong
+    + 2 problems found
     -- a wrong type: exit 1
-    - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is read
+    - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is loaded
     - ✓ registered  13 of 13 events, in the local settings
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-    - ✓ holds       it holds a run that is not done
+    - ✓ holds       it holds an unfinished run
     - ✓ version     `$ROOT/bin/ralph` is ralph [version]
     - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
-    - ✓ cap         the client bears 30 blocks in a row
-    - nothing is wrong
-    + ✗ settings    the client loads nothing of `$ROOT/project/.claude/settings.local.json`: `permissions` is not an object of lists
-    +               → correct `$ROOT/project/.claude/settings.local.json`: the client wants plain JSON, and every type right
-    + ✗ registered  no settings and no plugin call ralph: nobody is held
+    - ✓ cap         the client allows 30 consecutive blocks
+    - no problems found
+    + ✗ settings    the client ignores `$ROOT/project/.claude/settings.local.json`: `permissions` is not an object of lists
+    +               → correct `$ROOT/project/.claude/settings.local.json`: the client requires plain JSON with correct types
+    + ✗ registered  no settings file or plugin calls ralph, so no session is held
     +               → correct the settings that are not loaded, then `ralph init`
-    + 2 things are wrong
+    + 2 problems found
     -- switched off: exit 1
-    - nothing is wrong
-    + ✗ hooks on    `disableAllHooks` in `$ROOT/project/.claude/settings.local.json` keeps every hook from running
-    +               → take `disableAllHooks` out of `$ROOT/project/.claude/settings.local.json`
-    + 1 thing is wrong
+    - no problems found
+    + ✗ hooks on    `disableAllHooks` in `$ROOT/project/.claude/settings.local.json` disables every hook
+    +               → remove `disableAllHooks` from `$ROOT/project/.claude/settings.local.json`
+    + 1 problem found
     -- ralph off: exit 1
-    - nothing is wrong
-    + ✗ environment `RALPH_OFF` in `$ROOT/project/.claude/settings.local.json`: nobody is held
-    +               → take `RALPH_OFF` out of `$ROOT/project/.claude/settings.local.json`
-    + 1 thing is wrong
+    - no problems found
+    + ✗ environment `RALPH_OFF` in `$ROOT/project/.claude/settings.local.json`: no session is held
+    +               → remove `RALPH_OFF` from `$ROOT/project/.claude/settings.local.json`
+    + 1 problem found
     -- another home: exit 1
-    - nothing is wrong
+    - no problems found
     + ✗ environment `RALPH_HOME` in `$ROOT/project/.claude/settings.local.json` is `/srv/x`: hooks look for runs there
-    +               → `RALPH_HOME=/srv/x ralph doctor`, or take it out of `$ROOT/project/.claude/settings.local.json`
-    + 1 thing is wrong
+    +               → `RALPH_HOME=/srv/x ralph doctor`, or remove it from `$ROOT/project/.claude/settings.local.json`
+    + 1 problem found
     -- an odd entry: exit 0
     + ? settings    in `$ROOT/project/.claude/settings.local.json`, `hooks.Stop[0]` has no list `hooks`
     +               → correct it in `$ROOT/project/.claude/settings.local.json`
     -- overruled: exit 0
-    + ✓ settings    user: `$ROOT/home/.claude/settings.json` is read
-    + · hooks on    `disableAllHooks` in `$ROOT/home/.claude/settings.json` is overruled by stronger settings
+    + ✓ settings    user: `$ROOT/home/.claude/settings.json` is loaded
+    + · hooks on    `disableAllHooks` in `$ROOT/home/.claude/settings.json` is overridden by settings of higher precedence
     "));
 }
 
@@ -558,13 +558,13 @@ fn hooks_that_are_registered_twice() {
         assert_snapshot!(plugin, @"
         exit 1
         - ✓ registered  13 of 13 events, in the local settings
-        - nothing is wrong
-        + ✓ settings    user: `$ROOT/home/.claude/settings.json` is read
+        - no problems found
+        + ✓ settings    user: `$ROOT/home/.claude/settings.json` is loaded
         + ✓ registered  13 of 13 events, in the local settings, plugin `ralph@m`
-        + ✗ once        two hooks of ralph answer `Stop`: `$ROOT/bin/ralph hook claude` in the local settings and `$ROOT/bin/ralph hook claude` in the plugin `ralph@m`
-        +               → `ralph uninstall --scope local` leaves the other
+        + ✗ once        two ralph hooks answer `Stop`: `$ROOT/bin/ralph hook claude` in the local settings and `$ROOT/bin/ralph hook claude` in the plugin `ralph@m`
+        +               → `ralph uninstall --scope local` removes one of them
         + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the plugin `ralph@m`, 1 event
-        + 1 thing is wrong
+        + 1 problem found
         ");
         assert_snapshot!(same, @"
         exit 0
@@ -575,7 +575,7 @@ fn hooks_that_are_registered_twice() {
         ");
         assert_snapshot!(others, @"
         exit 0
-        + · others      `/opt/other/stop.sh --loop` in the user settings answers stops too, for itself
+        + · others      `/opt/other/stop.sh --loop` in the user settings also answers stops, independently
         ");
     });
 }
@@ -596,30 +596,30 @@ fn the_plugin_holds_where_its_program_is() {
     let without = broken(&sandbox, || fs::remove_file(sandbox.ralph_home("bin/ralph")).unwrap());
     settings().bind(|| {
         assert_snapshot!(with.join("\n"), @"
-        ✓ settings    user: `$ROOT/home/.claude/settings.json` is read
-        ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is read
+        ✓ settings    user: `$ROOT/home/.claude/settings.json` is loaded
+        ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is loaded
         ✓ registered  13 of 13 events, in the plugin `ralph@ralph`
         ✓ hook        fired: `[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude` in the plugin `ralph@ralph`, 13 events
-        ✓ holds       it holds a run that is not done
-        · path        `[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude` calls ralph by a detour
+        ✓ holds       it holds an unfinished run
+        · path        `[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude` calls ralph through a wrapper
         ✓ timeout     the client waits long enough for every hook; gates may take 5 min
-        ✓ cap         the client bears 30 blocks in a row
-        ✓ home        `$ROOT/home/.ralph` can be written, by you alone
+        ✓ cap         the client allows 30 consecutive blocks
+        ✓ home        `$ROOT/home/.ralph` is writable, by you only
         ✓ policy      `$ROOT/project/ralph.toml`, 1 gate
         ✓ trust       a person approved what the policy runs
-        ✓ tools       every gate's program is there
+        ✓ tools       every gate's program was found
         ✓ git         `$ROOT/project` is a repository
         · client      `claude` is not on the path
 
-        nothing is wrong
+        no problems found
         ");
         assert_snapshot!(without, @"
         exit 1
-        - ✓ holds       it holds a run that is not done
-        - nothing is wrong
-        + ✗ holds       wrong shape: `[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude` in the plugin `ralph@ralph` at a stop of a run: a run that is not done was let go: exit code 0, ``
+        - ✓ holds       it holds an unfinished run
+        - no problems found
+        + ✗ holds       wrong shape: `[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude` in the plugin `ralph@ralph` at a stop of a run: it did not hold an unfinished run: exit code 0, ``
         +               → `ralph init --plugin`
-        + 1 thing is wrong
+        + 1 problem found
         ");
     });
 }
@@ -647,40 +647,40 @@ fn events_that_are_missing() {
         exit 1
         - ✓ registered  13 of 13 events, in the local settings
         - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-        - ✓ holds       it holds a run that is not done
-        - nothing is wrong
-        + ✗ registered  `Stop` is missing in the local settings: nobody is held
+        - ✓ holds       it holds an unfinished run
+        - no problems found
+        + ✗ registered  `Stop` is missing from the local settings, so no session is held
         +               → `ralph init`
         + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
-        + 1 thing is wrong; `ralph doctor --fix` repairs that
-        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        + 1 problem found; `ralph doctor --fix` repairs it
+        + fixed: updated the registration in `$ROOT/project/.claude/settings.local.json`
         ");
         assert_snapshot!(format!("{other}{other_fixed}"), @"
         exit 0
         - ✓ registered  13 of 13 events, in the local settings
         - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
         + ✓ registered  11 of 13 events, in the local settings
-        + · registered  `SessionStart` is not: a session that is resumed or cleared loses its run
+        + · registered  `SessionStart` is not registered: a resumed or cleared session loses its run
         +               → `ralph init`
-        + · registered  `PreCompact` is not: nothing is saved before the conversation is summed up
+        + · registered  `PreCompact` is not registered: nothing is saved before the conversation is compacted
         +               → `ralph init`
         + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 11 events
-        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        + fixed: updated the registration in `$ROOT/project/.claude/settings.local.json`
         ");
         assert_snapshot!(all, @"
         exit 1
-        - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is read
+        - ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is loaded
         - ✓ registered  13 of 13 events, in the local settings
         - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-        - ✓ holds       it holds a run that is not done
+        - ✓ holds       it holds an unfinished run
         - ✓ version     `$ROOT/bin/ralph` is ralph [version]
         - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
-        - ✓ cap         the client bears 30 blocks in a row
-        - nothing is wrong
+        - ✓ cap         the client allows 30 consecutive blocks
+        - no problems found
         + · settings    the client has no settings for this project
-        + ✗ registered  no settings and no plugin call ralph: nobody is held
+        + ✗ registered  no settings file or plugin calls ralph, so no session is held
         +               → `ralph init`
-        + 1 thing is wrong
+        + 1 problem found
         ");
     });
     let minimal = healthy_in(Sandbox::new(), &["--minimal"]);
@@ -709,21 +709,21 @@ fn a_cap_that_is_too_low() {
     settings().bind(|| {
         assert_snapshot!(format!("{low}{low_fixed}"), @"
         exit 1
-        - ✓ cap         the client bears 30 blocks in a row
-        - nothing is wrong
-        + ✗ cap         the client overrides ralph after 8 blocks in a row (in `$ROOT/project/.claude/settings.local.json`), but the policy allows 25
+        - ✓ cap         the client allows 30 consecutive blocks
+        - no problems found
+        + ✗ cap         the client overrides ralph after 8 consecutive blocks (in `$ROOT/project/.claude/settings.local.json`), but the policy allows 25
         +               → `ralph init`
-        + 1 thing is wrong; `ralph doctor --fix` repairs that
-        + fixed: registered anew in `$ROOT/project/.claude/settings.local.json`
+        + 1 problem found; `ralph doctor --fix` repairs it
+        + fixed: updated the registration in `$ROOT/project/.claude/settings.local.json`
         ");
         assert_snapshot!(run, @r#"
         exit 1
-        - ✓ cap         the client bears 30 blocks in a row
-        - nothing is wrong
-        + ✗ cap         the client overrides ralph after 30 blocks in a row (in `$ROOT/project/.claude/settings.local.json`), but run [run] allows 100
+        - ✓ cap         the client allows 30 consecutive blocks
+        - no problems found
+        + ✗ cap         the client overrides ralph after 30 consecutive blocks (in `$ROOT/project/.claude/settings.local.json`), but run [run] allows 100
         +               → set `CLAUDE_CODE_STOP_HOOK_BLOCK_CAP` to `"105"` under `env` in the settings
-        + ✓ run         [run] (make it work) is going on
-        + 1 thing is wrong
+        + ✓ run         [run] (make it work) is active
+        + 1 problem found
         "#);
     });
 }
@@ -764,39 +764,39 @@ fn a_path_that_will_not_last() {
     exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
     - ✓ version     `$ROOT/bin/ralph` is ralph [version]
-    - nothing is wrong
+    - no problems found
     + ✓ hook        fired: `$ROOT/target/release/ralph hook claude` in the local settings, 13 events
     + ✗ path        `$ROOT/target/release/ralph` may not be there for long: it is where a build left it, and the next one may remove it
     +               → install ralph, then `ralph init`
     + ✓ version     `$ROOT/target/release/ralph` is ralph [version]
-    + 1 thing is wrong
+    + 1 problem found
     exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
     - ✓ version     `$ROOT/bin/ralph` is ralph [version]
-    - nothing is wrong
+    - no problems found
     + ✓ hook        fired: `$ROOT/home/.claude/plugins/cache/m/ralph/0.1.0/ralph hook claude` in the local settings, 13 events
     + ✗ path        `$ROOT/home/.claude/plugins/cache/m/ralph/0.1.0/ralph` may not be there for long: it is in a plugin's directory, which an upgrade replaces
     +               → install ralph, then `ralph init`
     + ✓ version     `$ROOT/home/.claude/plugins/cache/m/ralph/0.1.0/ralph` is ralph [version]
-    + 1 thing is wrong
+    + 1 problem found
     exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-    - ✓ holds       it holds a run that is not done
+    - ✓ holds       it holds an unfinished run
     - ✓ version     `$ROOT/bin/ralph` is ralph [version]
-    - nothing is wrong
-    + ✗ hook        not fired: `ralph hook claude` in the local settings (all 13 events): exit code 127, it is not there: `[the shell's words]`
+    - no problems found
+    + ✗ hook        not fired: `ralph hook claude` in the local settings (all 13 events): exit code 127, not found: `[the shell's words]`
     +               → `ralph init`
-    + ✗ path        `ralph` is not an absolute path: elsewhere it is another program
+    + ✗ path        `ralph` is not an absolute path, so another program may run
     +               → `ralph init`
-    + 2 things are wrong; `ralph doctor --fix` repairs that
+    + 2 problems found; `ralph doctor --fix` repairs them
     exit 1
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
     - ✓ version     `$ROOT/bin/ralph` is ralph [version]
-    - nothing is wrong
+    - no problems found
     + ✓ hook        fired: `$ROOT/old/ralph hook claude` in the local settings, 13 events
-    + ✗ version     `$ROOT/old/ralph` is ralph 0.0.1, and this is ralph [version]
+    + ✗ version     `$ROOT/old/ralph` is ralph 0.0.1, but this is ralph [version]
     +               → `ralph init` registers this one
-    + 1 thing is wrong
+    + 1 problem found
     exit 0
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
     - ✓ version     `$ROOT/bin/ralph` is ralph [version]
@@ -843,37 +843,37 @@ fn a_home_that_cannot_be_used_or_has_something_to_tell() {
     settings().bind(|| {
         assert_snapshot!(format!("{open}{open_fixed}"), @"
         exit 1
-        - ✓ home        `$ROOT/home/.ralph` can be written, by you alone
-        - nothing is wrong
-        + ✗ home        others may look into `$ROOT/home/.ralph` (mode 777)
+        - ✓ home        `$ROOT/home/.ralph` is writable, by you only
+        - no problems found
+        + ✗ home        `$ROOT/home/.ralph` is accessible to other users (mode 777)
         +               → `chmod 700 $ROOT/home/.ralph`
-        + 1 thing is wrong; `ralph doctor --fix` repairs that
-        + fixed: nobody else may look into `$ROOT/home/.ralph`
+        + 1 problem found; `ralph doctor --fix` repairs it
+        + fixed: made `$ROOT/home/.ralph` private
         ");
         assert_snapshot!(switch, @"
         exit 1
-        - nothing is wrong
-        + ✗ switch      `$ROOT/home/.ralph/off` is there: nobody is held
+        - no problems found
+        + ✗ switch      `$ROOT/home/.ralph/off` exists, so no session is held
         +               → `rm $ROOT/home/.ralph/off`
-        + 1 thing is wrong
+        + 1 problem found
         ");
         assert_snapshot!(trouble, @"
         exit 0
-        + ? trouble     ralph had trouble: the event on stdin could not be read: it is not the JSON object of an event (line 1, column 2)
-        +               → `ralph status` shows it, `ralph status --clear-trouble` forgets it
-        + ? quarantine  a file could not be read and was kept as `$ROOT/home/.ralph/sessions/s1.quarantined-17`
-        +               → look at it, then `rm $ROOT/home/.ralph/sessions/s1.quarantined-17`
+        + ? trouble     ralph recorded a fault: the event on stdin could not be read: it is not a valid JSON event (line 1, column 2)
+        +               → `ralph status` shows it, `ralph status --clear-trouble` clears it
+        + ? quarantine  an unreadable file was kept as `$ROOT/home/.ralph/sessions/s1.quarantined-17`
+        +               → inspect it, then `rm $ROOT/home/.ralph/sessions/s1.quarantined-17`
         ");
         assert_snapshot!(stale, @"
         exit 0
-        + · scratch     1 directory of gates that were killed
+        + · scratch     1 directory left by killed gates
         +               → `ralph doctor --fix` removes them
         ");
         assert_snapshot!(linked, @"
         exit 0
-        + · home        `$ROOT/home/.ralph` leads to `$ROOT/elsewhere`
+        + · home        `$ROOT/home/.ralph` is a symlink to `$ROOT/elsewhere`
         ");
-        assert_snapshot!(format!("{nowhere:?}"), @r#"["✗ home        `$ROOT/home/.ralph` is a link that leads nowhere: no run can be kept"]"#);
+        assert_snapshot!(format!("{nowhere:?}"), @r#"["✗ home        `$ROOT/home/.ralph` is a broken symlink, so no run can be stored"]"#);
     });
 }
 
@@ -903,39 +903,39 @@ fn a_policy_that_could_not_judge() {
         exit 1
         - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
         - ✓ trust       a person approved what the policy runs
-        - nothing is wrong
+        - no problems found
         + ✓ timeout     the client waits long enough for every hook; gates may take 4 min
-        + ✗ trust       nobody approved the policy as it is now: no run can start with it
+        + ✗ trust       the current policy is not approved, so no run can start with it
         +               → `ralph trust`
-        + 1 thing is wrong
+        + 1 problem found
         ");
         assert_snapshot!(tool, @"
         exit 1
-        - ✓ tools       every gate's program is there
-        - nothing is wrong
+        - ✓ tools       every gate's program was found
+        - no problems found
         + ✗ tools       not found: `check-all` for gate `tests`
-        +               → install it, then `ralph trust` writes down where it is
-        + 1 thing is wrong
+        +               → install it, then `ralph trust` records its path
+        + 1 problem found
         ");
         assert_snapshot!(shell, @"
         exit 1
-        - ✓ tools       every gate's program is there
-        - nothing is wrong
+        - ✓ tools       every gate's program was found
+        - no problems found
         + ✗ tools       not found: `nosuch` for gate `tests`
-        +               → install it, then `ralph trust` writes down where it is
-        + 1 thing is wrong
+        +               → install it, then `ralph trust` records its path
+        + 1 problem found
         ");
         assert_snapshot!(garbled, @"
         exit 1
         - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
         - ✓ policy      `$ROOT/project/ralph.toml`, 1 gate
         - ✓ trust       a person approved what the policy runs
-        - ✓ tools       every gate's program is there
-        - nothing is wrong
+        - ✓ tools       every gate's program was found
+        - no problems found
         + ✓ timeout     the client waits long enough for every hook
         + ✗ policy      1 problem in the policy, the first: unknown key `timeot`
         +               → `ralph config` shows where
-        + 1 thing is wrong
+        + 1 problem found
         ");
     });
 }
@@ -965,17 +965,17 @@ fn runs_that_hold_nobody() {
     settings().bind(|| {
         assert_snapshot!(orphaned, @"
         exit 1
-        - nothing is wrong
+        - no problems found
         + ✗ run         [run] (make it work) is orphaned: its session is gone
-        +               → `ralph resume [run]` takes it up again, `ralph cancel [run]` ends it
-        + 1 thing is wrong
+        +               → `ralph resume [run]` continues it, `ralph cancel [run]` ends it
+        + 1 problem found
         ");
         assert_snapshot!(gone, @"
         exit 1
-        - nothing is wrong
-        + ✗ run         [run] (make it work) is about `$ROOT/elsewhere`, which is gone
+        - no problems found
+        + ✗ run         [run] (make it work) works in `$ROOT/elsewhere`, which no longer exists
         +               → `ralph cancel [run]`
-        + 1 thing is wrong
+        + 1 problem found
         ");
     });
 }
@@ -1023,38 +1023,38 @@ fn a_run_that_hears_nothing_is_unprotected() {
         assert_snapshot!(shown, @r#"
         [run]  unprotected   make it work
               claude 5999882c · iteration 1 of 25 · [duration] of 8 h
-              ✗ unprotected: no settings and no plugin call ralph at a stop
+              ✗ unprotected: no settings file or plugin calls ralph at a stop
                 `ralph init` in its project
               ✗ goal
         [run]  unprotected   make it work
               claude 5999882c · iteration 1 of 25 · [duration] of 8 h
               ✗ unprotected: `disableAllHooks` in [settings]
-                take `disableAllHooks` out of [settings]
+                remove `disableAllHooks` from [settings]
               ✗ goal
         "unprotected" "`disableAllHooks` in [settings]
         ✓ settings    local: [settings] is read
-        ✗ hooks on    `disableAllHooks` in [settings] keeps every hook from running
-                      → take `disableAllHooks` out of [settings]
+        ✗ hooks on    `disableAllHooks` in [settings] disables every hook
+                      → remove `disableAllHooks` from [settings]
         ✓ registered  13 of 13 events, in the local settings
         ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
-        ✓ holds       it holds a run that is not done
+        ✓ holds       it holds an unfinished run
         ✓ version     `$ROOT/bin/ralph` is ralph [version]
         ✓ timeout     the client waits long enough for every hook; gates may take 5 min
-        ✓ cap         the client bears 30 blocks in a row
-        ✓ home        `$ROOT/home/.ralph` can be written, by you alone
+        ✓ cap         the client allows 30 consecutive blocks
+        ✓ home        `$ROOT/home/.ralph` is writable, by you only
         ✗ run         [run] (make it work) is unprotected: `disableAllHooks` in [settings]
-                      → take `disableAllHooks` out of [settings]
+                      → remove `disableAllHooks` from [settings]
         ✓ policy      `$ROOT/project/ralph.toml`, 1 gate
         ✓ trust       a person approved what the policy runs
-        ✓ tools       every gate's program is there
+        ✓ tools       every gate's program was found
         ✓ git         `$ROOT/project` is a repository
         · client      `claude` is not on the path
 
-        2 things are wrong
+        2 problems found
         [run]  unprotected   make it work
               claude 5999882c · iteration 0 of 25 · 10 min of 8 h
-              ✗ unprotected: nothing was ever heard of its session
-                `ralph doctor` in its project tries the hooks
+              ✗ unprotected: no event of its session has ever arrived
+                `ralph doctor` in its project tests the hooks
         "#);
     });
 }
@@ -1087,14 +1087,14 @@ fn as_a_program_reads_it_and_as_an_agent_may_not() {
                 "name": String("home"),
                 "repairable": Bool(true),
                 "status": String("bad"),
-                "what": String("others may look into `$ROOT/home/.ralph` (mode 755)"),
+                "what": String("`$ROOT/home/.ralph` is accessible to other users (mode 755)"),
             },
         ]
         "#);
         assert_snapshot!(refused, @"
         exit 1
         --- stderr
-        error: the agent may not repair what judges it
+        error: an agent may not repair ralph
           hint: ask a person to do this in their own terminal; without `--fix` nothing changes
         ");
     });

@@ -91,7 +91,7 @@ fn an_exhausted_run_goes_on_as_another() {
     --- stdout
     exhausted: Let main.rs say goodbye. — its 1 iteration is used up, 2 not met, 2 of 6 open, 1 iteration, [time], $X of $3
     ✓ met     policy, tools, nothing hidden, test integrity
-    ✗ open    a change: the work tree is as it was when the run began
+    ✗ open    a change: the work tree has not changed since the run began
     ✗ open    tests: 1 finding, 1 pre-existing
       saved   as checkpoint 0
       tree    not merged: branch `ralph/[run]`, work tree `$ROOT/home/.ralph-worktrees/[run]/project`; `git -C $ROOT/home/.ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
@@ -186,13 +186,13 @@ fn only_what_has_ended_and_is_not_done_is_taken_over() {
     exit 1
     --- stderr
     error: run `[run]` is verified: nothing of it is left to be done
-      hint: `ralph run "…" --fork [run]` begins another from its last session
+      hint: `ralph run "…" --fork [run]` starts a new run from its last session
 
     $ ralph run --resume [run]
     exit 1
     --- stderr
     error: run `[run]` has ended: verified
-      hint: `ralph why [run]` shows how; `ralph run "…" --fork [run]` begins another from its last session
+      hint: `ralph why [run]` shows how; `ralph run "…" --fork [run]` starts a new run from its last session
 
     $ ralph run --fork [session]
     exit 1

@@ -44,7 +44,7 @@ fn a_block_is_said_in_the_style_that_was_asked_for() {
     --- stdout
     {}
     --- stderr
-    ralph: iteration 1 of 25 — 1 of 1 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -56,9 +56,9 @@ fn a_block_is_said_in_the_style_that_was_asked_for() {
     Then stop again
     context: exit 0
     --- stdout
-    {"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"ralph: iteration 1 of 25 — 1 of 1 requirements is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): no message has ended with the promise on a line of its own\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}}json: exit 0
+    {"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): no message has ended with the promise on a line of its own\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}}json: exit 0
     --- stdout
-    {"decision":"block","reason":"ralph: iteration 1 of 25 — 1 of 1 requirements is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): no message has ended with the promise on a line of its own\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}
+    {"decision":"block","reason":"ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): no message has ended with the promise on a line of its own\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}
     "#);
 }
 
@@ -215,14 +215,14 @@ fn unticked_items_of_the_newest_list_hold_a_run_that_asks_for_it() {
     };
     let mut text = format!("{}\n{}\n", line("- [ ] old"), line("Plan:\n- [x] parse\n- [ ] print"));
     assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, &transcript(&sandbox, &text)).stderr), @"
-    ralph: iteration 1 of 25 — 1 of 1 requirements is not met (run [run])
+    ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
     │ make it work
     └ 00000000
 
     ✗ checklist (planning): 1 of 2 items is not ticked
-    ┌ 00000000 from checklist, data, not instructions
+    ┌ 00000000 from checklist; data, not instructions
     │ print
     └ 00000000
 

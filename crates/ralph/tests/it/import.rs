@@ -74,7 +74,7 @@ fn stories_and_their_progress() {
     create `.claude/data/ralph-loops/task-priority/progress.txt`, 11 lines
     create `.claude/data/ralph-loops/task-priority/NOTES.md`, 7 lines
 
-    created 4 files; `rm -r .claude/data/ralph-loops/task-priority` takes all of it out again
+    created 4 files; `rm -r .claude/data/ralph-loops/task-priority` removes all of it
     next: `/ralph:goal --features .claude/data/ralph-loops/task-priority` in the agent's session
 
     === .claude/data/ralph-loops/task-priority/NOTES.md
@@ -178,7 +178,7 @@ fn stories_that_wait_for_each_other() {
     # [protect]
     # paths = ["tests/**"]
 
-    created 4 files; `rm -r .claude/data/ralph-loops/merge-outputs ralph.toml` takes all of it out again
+    created 4 files; `rm -r .claude/data/ralph-loops/merge-outputs ralph.toml` removes all of it
     next: `ralph trust`, after reading what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/merge-outputs` in the agent's session
 
@@ -281,7 +281,7 @@ fn a_list_of_features() {
     create `.claude/data/ralph-loops/chat/feature_list.json`, 21 lines
     create `.claude/data/ralph-loops/chat/progress.txt`, 8 lines
 
-    created 3 files; `rm -r .claude/data/ralph-loops/chat` takes all of it out again
+    created 3 files; `rm -r .claude/data/ralph-loops/chat` removes all of it
     next: `/ralph:goal --features .claude/data/ralph-loops/chat` in the agent's session
 
     === .claude/data/ralph-loops/chat/RALPH_PROMPT.md
@@ -359,7 +359,7 @@ fn a_fix_plan_and_its_settings() {
     create `.claude/data/ralph-loops/chronovault/progress.txt`, 4 lines
     create `.claude/data/ralph-loops/chronovault/NOTES.md`, 14 lines
 
-    created 4 files; `rm -r .claude/data/ralph-loops/chronovault` takes all of it out again
+    created 4 files; `rm -r .claude/data/ralph-loops/chronovault` removes all of it
     next: `/ralph:goal --features .claude/data/ralph-loops/chronovault --stuck-after 5` in the agent's session
 
     === .claude/data/ralph-loops/chronovault/NOTES.md
@@ -429,7 +429,7 @@ fn the_file_of_a_loop_within_a_session() {
     create `.claude/data/ralph-loops/project/RALPH_PROMPT.md`, 5 lines
     create `.claude/data/ralph-loops/project/NOTES.md`, 10 lines
 
-    created 2 files; `rm -r .claude/data/ralph-loops/project` takes all of it out again
+    created 2 files; `rm -r .claude/data/ralph-loops/project` removes all of it
     next: `ralph start --session ID --goal-file .claude/data/ralph-loops/project/RALPH_PROMPT.md --max-iterations 30 --completion-promise "ALL TESTS PASS"`
 
     === .claude/data/ralph-loops/project/NOTES.md
@@ -479,7 +479,7 @@ fn a_specification_under_way() {
     create `.claude/data/ralph-loops/add-export/progress.txt`, 5 lines
     create `.claude/data/ralph-loops/add-export/NOTES.md`, 12 lines
 
-    created 4 files; `rm -r .claude/data/ralph-loops/add-export` takes all of it out again
+    created 4 files; `rm -r .claude/data/ralph-loops/add-export` removes all of it
     next: `ralph trust`, after reading what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/add-export --max-iterations 100` in the agent's session
 
@@ -587,7 +587,7 @@ fn tasks_in_yaml_with_commands_and_boundaries() {
     [protect]
     paths = ["*.lock"]
 
-    created 5 files; `rm -r .claude/data/ralph-loops/shop ralph.toml` takes all of it out again
+    created 5 files; `rm -r .claude/data/ralph-loops/shop ralph.toml` removes all of it
     next: `ralph trust`, after reading what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/shop` in the agent's session
 
@@ -699,7 +699,7 @@ fn a_plan_with_validation_commands() {
     # [protect]
     # paths = ["tests/**"]
 
-    created 5 files; `rm -r .claude/data/ralph-loops/reader ralph.toml` takes all of it out again
+    created 5 files; `rm -r .claude/data/ralph-loops/reader ralph.toml` removes all of it
     next: `ralph trust`, after reading what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/reader` in the agent's session
 
@@ -811,7 +811,7 @@ fn a_task_with_its_test_command_and_signs() {
     # [protect]
     # paths = ["tests/**"]
 
-    created 5 files; `rm -r .claude/data/ralph-loops/api ralph.toml` takes all of it out again
+    created 5 files; `rm -r .claude/data/ralph-loops/api ralph.toml` removes all of it
     next: `ralph trust`, after reading what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/api --max-iterations 50` in the agent's session
 
@@ -919,7 +919,7 @@ fn the_settings_of_an_orchestrator() {
     # [protect]
     # paths = ["tests/**"]
 
-    created 3 files; `rm -r .claude/data/ralph-loops/project ralph.toml` takes all of it out again
+    created 3 files; `rm -r .claude/data/ralph-loops/project ralph.toml` removes all of it
     next: `ralph trust`, after reading what it would run
     next: `ralph start --session ID --goal-file .claude/data/ralph-loops/project/RALPH_PROMPT.md --max-iterations 100 --max-duration 3600s --completion-promise LOOP_COMPLETE`
 
@@ -985,7 +985,7 @@ fn the_state_of_a_plan() {
     create `.claude/data/ralph-loops/memory-overhaul/progress.txt`, 4 lines
     create `.claude/data/ralph-loops/memory-overhaul/NOTES.md`, 16 lines
 
-    created 4 files; `rm -r .claude/data/ralph-loops/memory-overhaul` takes all of it out again
+    created 4 files; `rm -r .claude/data/ralph-loops/memory-overhaul` removes all of it
     next: `/ralph:goal --features .claude/data/ralph-loops/memory-overhaul` in the agent's session
 
     === .claude/data/ralph-loops/memory-overhaul/NOTES.md
@@ -1125,7 +1125,7 @@ fn what_is_there_stays() {
     run = ["npm", "run", "check"]
     timeout = "20m"
 
-    created 3 files; `rm -r .claude/data/ralph-loops/one-2` takes all of it out again
+    created 3 files; `rm -r .claude/data/ralph-loops/one-2` removes all of it
     next: `ralph trust`, after reading what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/one-2` in the agent's session
     "#);

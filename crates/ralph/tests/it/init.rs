@@ -149,13 +149,13 @@ fn a_person_sees_everything_and_is_asked_once() {
     +[verify]
     +link = ["node_modules"]
 
-    gates run
+    gates:
       tests
         npm test
         → $ROOT/bin/npm
 
 
-    write this, and let these gates run? [y/N] error: nothing was written
+    write this and approve these gates? [y/N] error: nothing was written
       hint: `ralph init` asks again
     "#);
     assert_eq!(tree(&sandbox), before);
@@ -169,8 +169,8 @@ fn a_person_sees_everything_and_is_asked_once() {
     created `$ROOT/project/.claude/settings.local.json`
     created `$ROOT/project/ralph.toml`
     created 15 commands
-    approved; a change of any gate asks again
-    next: start `claude` in `$ROOT/project` and type `/ralph:goal …`; `ralph uninstall` takes all of it out again
+    approved; any change of a gate needs a new approval
+    next: start `claude` in `$ROOT/project` and type `/ralph:goal …`; `ralph uninstall` removes all of it
     ");
     assert_eq!(sandbox.ralph(["trust"]).code, Some(0), "the gates are approved");
     assert!(!sandbox.project().join("was-run").exists(), "nothing was run");
@@ -190,11 +190,11 @@ fn a_person_sees_everything_and_is_asked_once() {
 
     remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:limits /ralph:loop /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:tell /ralph:verify /ralph:waive /ralph:why /ralph-loop
 
-    remove `$ROOT/project/.claude/settings.local.json`, which `ralph init` made
+    remove `$ROOT/project/.claude/settings.local.json`, which `ralph init` created
 
-    remove `$ROOT/project/ralph.toml`, which `ralph init` made
+    remove `$ROOT/project/ralph.toml`, which `ralph init` created
 
-    take this out? [y/N] removed `$ROOT/project/.claude/settings.local.json`
+    remove this? [y/N] removed `$ROOT/project/.claude/settings.local.json`
     removed `$ROOT/project/ralph.toml`
     removed 15 commands
     its gates are no longer approved
@@ -206,7 +206,7 @@ fn a_person_sees_everything_and_is_asked_once() {
     exit 0
     --- stdout
     $ROOT/project
-    nothing of ralph is in the settings of this project
+    ralph is not in the settings of this project
     ");
 }
 
@@ -445,10 +445,10 @@ fn odd_settings_are_refused_and_left() {
       hint: nothing was written; `chmod u+w` it, or choose another `--scope`
     error: `$ROOT/project/.claude/settings.local.json` is a link that leads nowhere
       hint: nothing was written; remove the link or fix it
-    error: the agent may not install or remove what judges it
-      hint: ask a person to do this in their own terminal; `--dry-run` shows what it would be
-    error: the agent may not install or remove what judges it
-      hint: ask a person to do this in their own terminal; `--dry-run` shows what it would be
+    error: an agent may not install or remove ralph
+      hint: ask a person to do this in their own terminal; `--dry-run` shows what would change
+    error: an agent may not install or remove ralph
+      hint: ask a person to do this in their own terminal; `--dry-run` shows what would change
     ");
 }
 
@@ -513,10 +513,10 @@ fn others_are_replaced_when_asked_for_and_come_back() {
         lines.collect::<Vec<_>>().join("\n")
     };
     assert_snapshot!(found(&tidy(&sandbox, &left)), @"
-    found: plugin `ralph-loop@official`, on in the user settings; `--replace` switches it off
-    found: hook at Stop `./keep-going.sh`; `--replace` takes it out
-    found: a loop under way in `$ROOT/project/.claude/ralph-loop.local.md`: `/cancel-ralph` in its session ends it
-    found: rules of hookify in `$ROOT/project/.claude/hookify.tests.local.md`, which stay in force
+    found: plugin `ralph-loop@official`, enabled in the user settings; `--replace` disables it
+    found: hook at Stop `./keep-going.sh`; `--replace` removes it
+    found: an active loop in `$ROOT/project/.claude/ralph-loop.local.md`: `/cancel-ralph` in its session ends it
+    found: hookify rules in `$ROOT/project/.claude/hookify.tests.local.md`, which stay in force
     ");
     done(&sandbox, &[&["init", "--yes", "--replace"][..], &scope].concat());
     assert_snapshot!(sandbox.tidy(&read(sandbox.project().join(SHARED))), @r#"
@@ -541,8 +541,8 @@ fn others_are_replaced_when_asked_for_and_come_back() {
     done(&sandbox, &[&["init", "--yes", "--warm"][..], &scope].concat());
     let again = sandbox.ralph([&["init", "--dry-run"][..], &scope].concat());
     assert_snapshot!(found(&tidy(&sandbox, &again)), @"
-    found: a loop under way in `$ROOT/project/.claude/ralph-loop.local.md`: `/cancel-ralph` in its session ends it
-    found: rules of hookify in `$ROOT/project/.claude/hookify.tests.local.md`, which stay in force
+    found: an active loop in `$ROOT/project/.claude/ralph-loop.local.md`: `/cancel-ralph` in its session ends it
+    found: hookify rules in `$ROOT/project/.claude/hookify.tests.local.md`, which stay in force
     ");
     done(&sandbox, &["uninstall", "--yes"]);
     assert_eq!(tree(&sandbox), before);
@@ -643,8 +643,8 @@ fn what_is_told_is_one_json_object() {
     assert_snapshot!(tidy(&sandbox, &refused), @"
     exit 1
     --- stderr
-    error: nobody is here to ask, so nothing was written
-      hint: `--dry-run` shows what would change, `--yes` does it
+    error: not a terminal, so I can't ask; nothing was written
+      hint: `--dry-run` shows what would change, `--yes` skips the question
     ");
     let mut shown = String::new();
     for args in [&["init", "--yes", "--json", "--minimal"][..], &["uninstall", "--yes", "--json"]] {
@@ -870,10 +870,10 @@ fn what_keeps_hooks_from_running_is_told() {
     let shown = tidy(&sandbox, &sandbox.ralph(["init", "--dry-run", "--no-gates"]));
     let notes: Vec<_> = shown.lines().filter(|line| line.starts_with("note")).collect();
     assert_snapshot!(notes.join("\n"), @"
-    note: the client loads nothing of `$ROOT/home/.claude/settings.json`: line 1, column 1: unterminated object
-    note: `disableAllHooks` in `$ROOT/project/.claude/settings.json` keeps every hook from running
+    note: the client ignores `$ROOT/home/.claude/settings.json`: line 1, column 1: unterminated object
+    note: `disableAllHooks` in `$ROOT/project/.claude/settings.json` disables every hook
     note: ralph is in `$ROOT/project/.claude/settings.json` too: `ralph uninstall --scope project` takes it out
-    note: the client loads nothing of `$ROOT/project/.claude/settings.local.json`, no hooks either: it has comments or trailing commas
+    note: the client ignores `$ROOT/project/.claude/settings.local.json` and its hooks: it has comments or trailing commas
     ");
 }
 

@@ -94,15 +94,15 @@ fn what_cannot_be_served_is_said_at_once() {
     insta::assert_snapshot!(shown.join("\n").replace(&port, "PORT"), @"
     exit 1
     --- stderr
-    error: there is no key `foo` here
+    error: unknown key `foo`
      --> mistaken.toml:3:1
       |
     3 | foo = 1
       | ^^^
       |
-      = hint: there is `person`, `session`, `screen`, `agent`, `tools`, `usage`, `error`, `delay_ms`, `repeat`, `stop_reason`, `interrupt`, `crash`, `hang`, `rate_limit`
+      = hint: expected one of `person`, `session`, `screen`, `agent`, `tools`, `usage`, `error`, `delay_ms`, `repeat`, `stop_reason`, `interrupt`, `crash`, `hang`, `rate_limit`
 
-    error: the scenario has mistakes
+    error: the scenario is invalid
 
     exit 1
     --- stderr

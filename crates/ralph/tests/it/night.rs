@@ -538,7 +538,7 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
         assert_snapshot!(shown, @r#"
         exit 1
         --- stderr
-        error: nobody drives run `$RUN`: the provider's limit resets at [time]; `wait_for_limits` is off: `ralph run --resume $RUN` continues
+        error: no runner drives run `$RUN`: the provider's limit resets at [time]; `wait_for_limits` is off: `ralph run --resume $RUN` continues
           hint: `ralph run --resume $RUN` continues it
 
         exit 0

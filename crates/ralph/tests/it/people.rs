@@ -43,7 +43,7 @@ fn a_start_says_everything_a_person_needs() {
           list    `$ROOT/project/loops/csv`
           promise <promise>DONE</promise>
           tasks   every item of the newest task list
-          note    the 1 item has no check of its own, so the best end is `claimed`
+          note    the only item has no check, so the best result is `claimed`
           stop it with `ralph cancel [run]`
     ");
 }
@@ -85,7 +85,7 @@ fn a_start_that_fails_arms_nothing() {
     $ ralph start --session a
     error: there is nothing to hold the agent to
       hint: give a goal with `--goal-file`, a list with `--features`, `--checklist` or `--completion-promise`$ ralph start --goal-file -
-    error: it is not said which session to hold
+    error: no session given
       hint: give `--session ID`; in Claude Code, `/status` shows the session's id$ ralph start --session ../x --goal-file -
     error: `../x` cannot be a session id
       hint: an id is 1 to 128 letters, digits, `_` and `-`$ ralph start --session a --goal-file - --max-iterations 0 --max-duration 0s
@@ -104,13 +104,13 @@ fn a_start_that_fails_arms_nothing() {
       hint: check the path$ ralph start --session a --features nowhere
     error: `nowhere` is not a directory
       hint: check the path$ ralph start --session a --features empty
-    error: `$ROOT/project/empty/feature_list.json` lists nothing to do
+    error: `$ROOT/project/empty/feature_list.json` contains no items
       hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`$ ralph start --session a --features broken
     error: cannot read `$ROOT/project/broken/feature_list.json`: line 1, column 1: EOF while parsing an object
       hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`$ ralph start --session a --goal-file - fix the tests
     error: unknown argument `fix`
       hint: give the goal with `--goal-file FILE`, or on stdin with `--goal-file -`$ ralph start --session a --goal-file - --completion-promise  
-    error: `--completion-promise` needs 1 to 200 characters that can be seen, without `<` and `>`
+    error: `--completion-promise` needs 1 to 200 printable characters without `<` and `>`
       hint: choose a short phrase that the agent would not write by chance
     ");
 }
@@ -168,7 +168,7 @@ fn every_decision_is_explained() {
 #[test]
 fn the_status_shows_runs_and_trouble() {
     let sandbox = Sandbox::new();
-    assert_snapshot!(sandbox.ralph(["status"]).stdout, @"no runs; `/ralph:goal …` in a session, or `ralph start`, begins one");
+    assert_snapshot!(sandbox.ralph(["status"]).stdout, @"no runs; `/ralph:goal …` in a session, or `ralph start`, starts one");
     sandbox.start(PROMISE);
     sandbox.hook("garbage");
     sandbox.stop(SESSION, "");
@@ -178,11 +178,11 @@ fn the_status_shows_runs_and_trouble() {
               claude 5999882c · iteration 1 of 25 · [duration] of 8 h
               ✗ promise
 
-        trouble that ralph had, newest first:
-          ? [time]  input trouble: the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)
-          `ralph status --clear-trouble` forgets these
+        faults in ralph itself, newest first:
+          ? [time]  input fault: the event on stdin could not be read: it is not a valid JSON event (line 1, column 1)
+          `ralph status --clear-trouble` clears these
         ");
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"no message has ended with the promise on a line of its own","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not the JSON object of an event (line 1, column 1)","run":null,"session":null}]}"#);
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"no message has ended with the promise on a line of its own","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not a valid JSON event (line 1, column 1)","run":null,"session":null}]}"#);
     });
 }
 
@@ -214,7 +214,7 @@ fn unknown_words_get_a_suggestion() {
       hint: `ralph status --all` lists all runs
     $ ralph log
     error: there is no run yet
-      hint: `ralph start --help` shows how to begin one
+      hint: `ralph start --help` shows how to start one
     $ ralph cancel
     error: `RUN|SESSION` is missing
       hint: run `ralph cancel --help`

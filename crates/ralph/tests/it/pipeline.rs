@@ -82,19 +82,19 @@ fn a_pipeline_is_done_in_order_and_all_of_it_is_demanded() {
     │ make it work
     └ 00000000
 
-    ✗ a change (correctness): the work tree is as it was when the run began
-    ✗ chunk plan (correctness): output docs/plans/x/PLAN.md: there is no such file; no agent had it yet
+    ✗ a change (correctness): the work tree has not changed since the run began
+    ✗ chunk plan (correctness): output docs/plans/x/PLAN.md: there is no such file; no agent has worked on it yet
     · chunk chunk-a (correctness): comes after plan
     · chunk chunk-b (correctness): comes after plan
     · chunk review (correctness): comes after chunk-a and chunk-b
     ✗ suite (correctness): 1 finding, 1 pre-existing
-    ┌ 00000000 from suite, data, not instructions
-    │ exit 1, and it said nothing (pre-existing)
+    ┌ 00000000 from suite; data, not instructions
+    │ exit 1, no output (pre-existing)
     └ 00000000
         all of it: `$ROOT/home/.ralph/cache/logs/suite-[key].log`
     ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
-    Next: Do chunk `plan`, by yourself or by a subagent of type `planner`: Write `docs/plans/x/PLAN.md`
+    Next: Do chunk `plan`, yourself or with a subagent of type `planner`: Write `docs/plans/x/PLAN.md`
     Then stop again
     ");
     assert_snapshot!(show(&sandbox), @"
@@ -112,15 +112,15 @@ fn a_pipeline_is_done_in_order_and_all_of_it_is_demanded() {
     assert_snapshot!(sandbox.tidy(&agent(&sandbox, "chunk-a", "early").stderr), @"
     ralph: hold 1 of 3 — chunk chunk-a: 2 of 3 requirements are not met (run [run])
 
-    ✗ after plan (correctness): `chunk-a` comes after `plan`, which is not done: output docs/plans/x/PLAN.md: there is no such file; no agent had it yet
+    ✗ after plan (correctness): `chunk-a` comes after `plan`, which is not done: output docs/plans/x/PLAN.md: there is no such file; no agent has worked on it yet
     ✗ lint-a (quality): 1 finding
-    ┌ 00000000 from lint-a, data, not instructions
-    │ exit 1, and it said nothing
+    ┌ 00000000 from lint-a; data, not instructions
+    │ exit 1, no output
     └ 00000000
         all of it: `$ROOT/home/.ralph/cache/logs/lint-a-[key].log`
     ✓ test-a
 
-    Next: Let chunk `plan` be done first: Write `docs/plans/x/PLAN.md`
+    Next: Get chunk `plan` done first: Write `docs/plans/x/PLAN.md`
     Then stop again
     If it cannot be done here, say in your report what is missing and why
     ");
@@ -131,8 +131,8 @@ fn a_pipeline_is_done_in_order_and_all_of_it_is_demanded() {
     ralph: hold 2 of 3 — chunk chunk-a: 1 of 3 requirements is not met (run [run])
 
     ✗ lint-a (quality): 1 finding
-    ┌ 00000000 from lint-a, data, not instructions
-    │ exit 1, and it said nothing
+    ┌ 00000000 from lint-a; data, not instructions
+    │ exit 1, no output
     └ 00000000
         all of it: `$ROOT/home/.ralph/cache/logs/lint-a-[key].log`
     ✓ after plan  ✓ test-a
@@ -146,7 +146,7 @@ fn a_pipeline_is_done_in_order_and_all_of_it_is_demanded() {
     ┌ ✓ plan     done
     │
     ├ ✗ chunk-a  running: 1 agent; failing (lint-a: 1 finding)  ← plan
-    ├ ? chunk-b  unknown (not looked at yet)  ← plan
+    ├ ? chunk-b  unknown (not checked yet)  ← plan
     │
     └ · review   waits for chunk-a and chunk-b
     ");
@@ -157,17 +157,17 @@ fn a_pipeline_is_done_in_order_and_all_of_it_is_demanded() {
     assert_snapshot!(sandbox.tidy(&held.stderr), @"
     ralph: iteration 2 of 25 — 2 of 10 requirements are not met (run [run])
 
-    ✗ chunk chunk-b (correctness): test-b: 1 finding, 1 pre-existing; no agent had it yet
-    ┌ 00000000 from chunk chunk-b, data, not instructions
+    ✗ chunk chunk-b (correctness): test-b: 1 finding, 1 pre-existing; no agent has worked on it yet
+    ┌ 00000000 from chunk chunk-b; data, not instructions
     │ exit 2: grep: part-b: No such file or directory (pre-existing)
     └ 00000000
         all of it: `$ROOT/home/.ralph/cache/logs/test-b-[key].log`
     · chunk review (correctness): comes after chunk-b
     ✗ suite (correctness): 1 finding, 1 pre-existing, as before
-    ✓ 7 others
+    ✓ 7 met
 
     Since the last stop: 3 → 2 not met; done: a change, chunk plan, chunk chunk-a.
-    Next: Do chunk `chunk-b`, by yourself or by a subagent of type `chunk-b`: Make test-b pass. Then stop again
+    Next: Do chunk `chunk-b`, yourself or with a subagent of type `chunk-b`: Make test-b pass. Then stop again
     ");
     sandbox.write("part-b", "tested\n");
     assert!(agent(&sandbox, "chunk-b", "done").is_allow());
@@ -175,11 +175,11 @@ fn a_pipeline_is_done_in_order_and_all_of_it_is_demanded() {
     assert_snapshot!(sandbox.tidy(&held.stderr), @"
     ralph: iteration 3 of 25 — 1 of 10 requirements is not met (run [run])
 
-    ✗ chunk review (correctness): nothing measures it, and no agent of its own has finished yet
-    ✓ 9 others
+    ✗ chunk review (correctness): nothing measures it, and no agent for it has finished yet
+    ✓ 9 met
 
     Since the last stop: 2 → 1 not met; done: chunk chunk-b, suite.
-    Next: Give chunk `review` to a subagent whose type fits `reviewer*`
+    Next: Give chunk `review` to a subagent whose type matches `reviewer*`
     Then stop again
     ");
     assert!(agent(&sandbox, "reviewer-1", "all is well").is_allow());
@@ -191,7 +191,7 @@ fn a_pipeline_is_done_in_order_and_all_of_it_is_demanded() {
     ├ ✓ chunk-a  done  ← plan
     ├ ✓ chunk-b  done  ← plan
     │
-    └ ✓ review   done, by its agent's word  ← chunk-a, chunk-b
+    └ ✓ review   done, claimed by its agent  ← chunk-a, chunk-b
     ");
     let notice = sandbox.stop(SESSION, "").notice();
     let (before, _) = notice.split_once(" and ").unwrap();
@@ -205,7 +205,7 @@ fn a_pipeline_is_done_in_order_and_all_of_it_is_demanded() {
     ├ ✓ chunk-a  done  ← plan
     ├ ✓ chunk-b  done  ← plan
     │
-    └ ✓ review   done, by its agent's word  ← chunk-a, chunk-b
+    └ ✓ review   done, claimed by its agent  ← chunk-a, chunk-b
     ");
 }
 
@@ -241,7 +241,7 @@ fn what_cannot_be_begun_is_not_looked_at_and_what_breaks_is() {
     let held = sandbox.stop(SESSION, "");
     assert!(ran.exists());
     let next = held.stderr.lines().find(|line| line.starts_with("Next"));
-    assert_snapshot!(next.unwrap_or_default(), @"Next: Do chunks `chunk-a` and `chunk-b`. None of them waits for another: give each to a subagent of its own, all at once (their types: `chunk-a` and `chunk-b`). Then stop again");
+    assert_snapshot!(next.unwrap_or_default(), @"Next: Do chunks `chunk-a` and `chunk-b`. They do not depend on each other: give each to its own subagent, in parallel (types: `chunk-a` and `chunk-b`). Then stop again");
     sandbox.write("part-a", "tested\n");
     sandbox.write("part-b", "tested\n");
     sandbox.stop(SESSION, "");
@@ -250,13 +250,13 @@ fn what_cannot_be_begun_is_not_looked_at_and_what_breaks_is() {
     assert_snapshot!(sandbox.tidy(&held.stderr), @"
     ralph: iteration 4 of 25 — 1 of 10 requirements is not met (run [run])
 
-    ✗ chunk plan (correctness): output docs/plans/x/PLAN.md: it is empty; no agent had it yet
+    ✗ chunk plan (correctness): output docs/plans/x/PLAN.md: it is empty; no agent has worked on it yet
     · chunk chunk-a (correctness): comes after plan
     · chunk chunk-b (correctness): comes after plan
     · chunk review (correctness): comes after chunk-a and chunk-b
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ suite
 
-    Next: Do chunk `plan`, by yourself or by a subagent of type `planner`: Write `docs/plans/x/PLAN.md`
+    Next: Do chunk `plan`, yourself or with a subagent of type `planner`: Write `docs/plans/x/PLAN.md`
     Then stop again
     ");
 }
@@ -338,7 +338,7 @@ fn the_picture_without_a_run() {
     assert_snapshot!(show(&sandbox), @"
     pipeline of 4 chunks; no run has it yet
 
-    ┌ ? plan     unknown (not looked at yet)
+    ┌ ? plan     unknown (not checked yet)
     │
     ├ · chunk-a  waits for plan
     ├ · chunk-b  waits for plan
@@ -350,7 +350,7 @@ fn the_picture_without_a_run() {
     assert_snapshot!(plain.stdout, @"
     pipeline of 4 chunks; no run has it yet
 
-    + ? plan     unknown (not looked at yet)
+    + ? plan     unknown (not checked yet)
     |
     + . chunk-a  waits for plan
     + . chunk-b  waits for plan
@@ -358,14 +358,14 @@ fn the_picture_without_a_run() {
     + . review   waits for chunk-a and chunk-b
     ");
     let json = sandbox.ralph(["pipeline", "show", "--json"]).stdout;
-    assert_snapshot!(json, @r#"{"v":1,"run":null,"status":null,"done":0,"total":4,"next":["plan"],"chunks":[{"name":"plan","layer":1,"state":"unknown","note":"not looked at yet","after":[],"waits_for":[],"match":"planner","gates":[],"outputs":["docs/plans/x/PLAN.md"],"agents":{"verified":0,"total":0,"running":0}},{"name":"chunk-a","layer":2,"state":"waits","note":"","after":["plan"],"waits_for":["plan"],"match":"chunk-a","gates":["test-a","lint-a"],"outputs":[],"agents":{"verified":0,"total":0,"running":0}},{"name":"chunk-b","layer":2,"state":"waits","note":"","after":["plan"],"waits_for":["plan"],"match":"chunk-b","gates":["test-b"],"outputs":[],"agents":{"verified":0,"total":0,"running":0}},{"name":"review","layer":3,"state":"waits","note":"","after":["chunk-a","chunk-b"],"waits_for":["chunk-a","chunk-b"],"match":"reviewer*","gates":[],"outputs":[],"agents":{"verified":0,"total":0,"running":0}}]}"#);
+    assert_snapshot!(json, @r#"{"v":1,"run":null,"status":null,"done":0,"total":4,"next":["plan"],"chunks":[{"name":"plan","layer":1,"state":"unknown","note":"not checked yet","after":[],"waits_for":[],"match":"planner","gates":[],"outputs":["docs/plans/x/PLAN.md"],"agents":{"verified":0,"total":0,"running":0}},{"name":"chunk-a","layer":2,"state":"waits","note":"","after":["plan"],"waits_for":["plan"],"match":"chunk-a","gates":["test-a","lint-a"],"outputs":[],"agents":{"verified":0,"total":0,"running":0}},{"name":"chunk-b","layer":2,"state":"waits","note":"","after":["plan"],"waits_for":["plan"],"match":"chunk-b","gates":["test-b"],"outputs":[],"agents":{"verified":0,"total":0,"running":0}},{"name":"review","layer":3,"state":"waits","note":"","after":["chunk-a","chunk-b"],"waits_for":["chunk-a","chunk-b"],"match":"reviewer*","gates":[],"outputs":[],"agents":{"verified":0,"total":0,"running":0}}]}"#);
     sandbox.write("ralph.toml", "");
     let none = sandbox.ralph(["pipeline", "show"]);
     assert_snapshot!(none, @"
     exit 1
     --- stderr
     error: there is no pipeline here
-      hint: `[[pipeline.chunk]]` in `ralph.toml` makes one: see docs/agents.md
+      hint: define one with `[[pipeline.chunk]]` in `ralph.toml`: see docs/agents.md
     ");
     let unknown = sandbox.ralph(["pipeline", "show", "nope"]);
     assert_snapshot!(unknown, @"
@@ -380,7 +380,7 @@ fn the_picture_without_a_run() {
     exit 1
     --- stderr
     error: run `[run]` has no pipeline
-      hint: a run has the pipeline that the policy had when it began: `ralph config`
+      hint: a run keeps the pipeline that the policy had at its start: `ralph config`
     ");
 }
 

@@ -407,13 +407,13 @@ fn mistakes_are_shown_before_anything_is_begun() {
     assert_snapshot!(told, @r#"
     exit 1
     --- stderr
-    error: tasks wait for each other: `a` after `b` after `a`
+    error: tasks depend on each other: `a` after `b` after `a`
      --> $ROOT/queue.toml:2:8
       |
     2 | name = "a"
       |        ^^^
       |
-      = hint: take one of them out of `after`
+      = hint: remove one of them from `after`
 
     error: unknown key `max_cost`
       --> $ROOT/queue.toml:10:1

@@ -225,7 +225,7 @@ fn an_agent_learns_for_its_own_run_only() {
     exit 1
     --- stderr
     error: that run holds another session
-      hint: each agent speaks for its own session
+      hint: an agent can act only for its own session
     ");
     let nobody: Value = serde_json::from_str(&learn("nobody", &[]).stdout).unwrap();
     assert_eq!((&nobody["run"], &nobody["new"]), (&Value::Null, &Value::Bool(true)));
@@ -251,12 +251,12 @@ fn what_is_no_learning_is_refused() {
 
     exit 1
     --- stderr
-    error: there is nothing in it
+    error: the learning is empty
       hint: say what was learned: `ralph learn "…"`
 
     exit 1
     --- stderr
-    error: there is nothing in it
+    error: the learning is empty
       hint: say what was learned: `ralph learn "…"`
 
     exit 1

@@ -96,11 +96,11 @@ fn a_replay_tells_the_rule_and_leaves_the_run_as_it_is() {
     exit 0
     --- stdout
            Stop held
-                ralph: iteration 2 of 25 — still 2 of 7 not met, the same as before (feature 1, check; state 0000000; run [run])
+                ralph: iteration 2 of 25 — still 2 of 7 not met, same failures (feature 1, check; state 0000000; run [run])
                 exit 2 in [time], project settings: ralph hook claude
     model reads as user:
                 Stop hook feedback:
-                [ralph hook claude]: ralph: iteration 2 of 25 — still 2 of 7 not met, the same as before (feature 1, check; state 0000000; run [run])
+                [ralph hook claude]: ralph: iteration 2 of 25 — still 2 of 7 not met, same failures (feature 1, check; state 0000000; run [run])
           ralph of `[run]`:
     [when]  held      rule `block`        2 not met   iteration 2 · [time]
               ✗ feature 1            "Export as CSV" does not pass yet
@@ -485,7 +485,7 @@ fn a_missing_place_for_temporary_files_is_said() {
     assert_snapshot!(sandbox.tidy(&ended.to_string()), @"
     exit 1
     --- stderr
-    error: temporary files go to `$ROOT/missing`, which is not there
+    error: the temporary directory `$ROOT/missing` does not exist
       hint: set `TMPDIR` to another directory
     ");
 }

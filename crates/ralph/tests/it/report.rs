@@ -96,7 +96,7 @@ fn what_was_not_permitted_is_told() {
     --- stdout
     stuck: Let main.sh say goodbye. — the last 2 stops brought nothing new (state [id]), 2 not met; tried another approach, then a fresh session, 2 of 6 open, 6 iterations over 2 sessions, [duration], [money]
     ✓ met     policy, tools, nothing hidden, test integrity
-    ✗ open    a change: the work tree is as it was when the run began
+    ✗ open    a change: the work tree has not changed since the run began
     ✗ open    tests: 1 finding, 1 pre-existing
     ✗ denied  1 tool call was not permitted: Edit; `-- --permission-mode acceptEdits` lets it edit
       saved   as checkpoint 0

@@ -264,14 +264,14 @@ fn what_nobody_approved_starts_nothing() {
     sandbox.write("ralph.toml", POLICY);
     assert_snapshot!(refused(&sandbox, &["a goal"]), @"
     a goal
-    error: nobody approved this policy, so nothing of it was run
-      hint: `ralph trust` shows what would run, and asks
+    error: this policy is not approved, so nothing was run
+      hint: `ralph trust` shows what would run and asks for approval
     ");
     // Somebody's word for gates that were found is none for a policy that is there.
     assert_snapshot!(refused(&sandbox, &["a goal", "--yes"]), @"
     a goal --yes
-    error: nobody approved this policy, so nothing of it was run
-      hint: `ralph trust` shows what would run, and asks
+    error: this policy is not approved, so nothing was run
+      hint: `ralph trust` shows what would run and asks for approval
     ");
 }
 
@@ -314,7 +314,7 @@ fn gates_that_were_found_are_agreed_to_first() {
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
-      note      nothing measures this goal: the agent's own word ends the run, as claimed, or its limits do
+      note      nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit
     nothing was started
     "#);
 }
@@ -360,7 +360,7 @@ fn a_dry_run_says_what_is_sealed_and_what_can_come_of_it() {
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
-      note      the 1 item has no check of its own, so the best end is `claimed`
+      note      the only item has no check, so the best result is `claimed`
     nothing was started
     "#);
     // What only looks at a file seals nothing.
@@ -428,7 +428,7 @@ fn a_loop_is_its_prompt_and_its_list() {
     assert_snapshot!(refused(&sandbox, &["--loop", "csv"]), @"
     --loop csv
     error: the commands in `.claude/data/ralph-loops/csv/feature_list.json` are not approved, so nothing was started
-      hint: `ralph trust --features .claude/data/ralph-loops/csv` shows what would run, and asks
+      hint: `ralph trust --features .claude/data/ralph-loops/csv` shows what would run and asks for approval
     ");
     fs::write(&list, unchecked).unwrap();
     assert_snapshot!(sandbox.tidy(&planned(&sandbox, &["--loop", "csv"]).to_string()), @r#"
@@ -442,7 +442,7 @@ fn a_loop_is_its_prompt_and_its_list() {
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
-      note      the 1 item has no check of its own, so the best end is `claimed`
+      note      the only item has no check, so the best result is `claimed`
     nothing was started
     "#);
     let plan = ["--plan", "PLAN.md", "--pr", "--wait-for-checks", "30m"];
@@ -468,7 +468,7 @@ fn a_loop_is_its_prompt_and_its_list() {
       worktree  one of its own, and a branch; then a pull request, whose checks have 30 min
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
-      note      the 1 item has no check of its own, so the best end is `claimed`
+      note      the only item has no check, so the best result is `claimed`
     nothing was started
     "#);
     let elsewhere =
@@ -491,7 +491,7 @@ fn only_driven_runs_are_gone_on_with() {
     assert_snapshot!(told.replace(&run, "$RUN"), @"
     --resume $RUN
     error: run `[run]` is driven by whoever opened its session
-      hint: `ralph resume [run]` holds it again
+      hint: `ralph resume [run]` resumes it
     ");
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
     let told = refused(&sandbox, &["--resume", &run]);

@@ -730,7 +730,7 @@ agent = "Now it is."
     ]
 
     --- stderr
-    note: a hook of its stops: [ -e held ] && exit 0; touch held; echo 'two tests fail' >&2; exit 2
+    note: stop hook: [ -e held ] && exit 0; touch held; echo 'two tests fail' >&2; exit 2
     note: the files that it worked on are not in it: add `copy` or `[files]`, or play it with `--project`
     "#);
     fs::remove_dir_all(root).unwrap();
@@ -763,7 +763,7 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
     assert_snapshot!(shown.join("\n"), @r#"
     exit 1
     --- stderr
-    error: there is no key `agnet` here
+    error: unknown key `agnet`
      --> $ROOT/work/scenario.toml:7:1
       |
     7 | agnet = "Done."
@@ -771,7 +771,7 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
       |
       = hint: did you mean `agent`?
 
-    error: the scenario has mistakes
+    error: the scenario is invalid
     exit 1
     --- stderr
     error: there cannot be more blocks (3) than stops (1)
@@ -780,7 +780,7 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
     8 | blocks = 3
       |          ^
 
-    error: there is no event `Sotp`
+    error: unknown event `Sotp`
      --> $ROOT/work/scenario.toml:9:11
       |
     9 | events = ["Sotp"]
@@ -788,7 +788,7 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
       |
       = hint: did you mean `Stop`?
 
-    error: there is no ending `complete`
+    error: unknown ending `complete`
       --> $ROOT/work/scenario.toml:10:12
        |
     10 | endings = ["complete"]
@@ -796,29 +796,29 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
        |
        = hint: did you mean `completed`?
 
-    error: the scenario has mistakes
+    error: the scenario is invalid
     exit 1
     --- stderr
-    error: there is no directory `$ROOT/work/nowhere`
+    error: directory `$ROOT/work/nowhere` does not exist
      --> $ROOT/work/scenario.toml:2:8
       |
     2 | copy = "nowhere"
       |        ^^^^^^^^^
       |
-      = hint: it is looked for beside the scenario
+      = hint: the path is relative to the scenario file
 
-    error: this path leads out of the scratch directory
+    error: the path must stay inside the scratch directory
      --> $ROOT/work/scenario.toml:5:1
       |
     5 | "../out" = ""
       | ^^^^^^^^
       |
-      = hint: paths are relative, and inside the scratch directory
+      = hint: use a relative path without `.` and `..`
 
-    error: the scenario has mistakes
+    error: the scenario is invalid
     exit 1
     --- stderr
-    error: nobody says anything in this scenario
+    error: this scenario has no prompt
      --> $ROOT/work/scenario.toml:1:1
       |
     1 | name = "x."
@@ -826,15 +826,15 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
       |
       = hint: begin with a `[[step]]` that has `person = "…"`
 
-    error: this hook has more than one thing to run
+    error: this hook has both `command` and `script`
      --> $ROOT/work/scenario.toml:3:9
       |
     3 | event = "Stop"
       |         ^^^^^^
       |
-      = hint: give it `command`, with or without `args`, or `script`
+      = hint: use `command`, with or without `args`, or `script`
 
-    error: the scenario has mistakes
+    error: the scenario is invalid
     exit 1
     --- stderr
     error: invalid basic string, expected `"`
@@ -843,10 +843,10 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
     1 | name = "x.
       |           ^
 
-    error: the scenario has mistakes
+    error: the scenario is invalid
     exit 1
     --- stderr
-    error: nobody says anything in this scenario
+    error: this scenario has no prompt
      --> $ROOT/work/scenario.toml:1:1
       |
     1 |
@@ -854,7 +854,7 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
       |
       = hint: begin with a `[[step]]` that has `person = "…"`
 
-    error: the scenario has mistakes
+    error: the scenario is invalid
     "#);
     let path = stage.sandbox.write("binary.toml", b"name = \"\xff\"\n");
     let rows = [
@@ -953,7 +953,7 @@ fn what_cannot_be_played_is_said_with_a_way_out() {
 
     exit 1
     --- stderr
-    error: temporary files go to `$ROOT/work/file/below`, which is not there
+    error: the temporary directory `$ROOT/work/file/below` does not exist
       hint: set `TMPDIR` to another directory
     ");
     stage.assert_clear("way out");
@@ -993,13 +993,13 @@ fn several_scenarios_are_a_line_each_and_a_total() {
         blocks: expected 1, found 0
         absent.own-hook-ran: expected no such file, found it exists
         absent.plugin-hook-ran: expected no such file, found it exists
-        notice: settings, user: `env` is not an object, so none of the file counts
-    ✗ all/broken.toml: the scenario has mistakes
+        notice: settings, user: `env` is not an object; the client ignores the whole file
+    ✗ all/broken.toml: the scenario is invalid
 
     4 scenarios · 1 came true · 3 did not · N ms
 
     --- stderr
-    error: there is no key `nmae` here
+    error: unknown key `nmae`
      --> all/broken.toml:1:1
       |
     1 | nmae = "x."
@@ -1007,15 +1007,15 @@ fn several_scenarios_are_a_line_each_and_a_total() {
       |
       = hint: did you mean `name`?
 
-    error: the scenario has mistakes
+    error: the scenario is invalid
     exit 1
     --- stdout
-    ✗ all/broken.toml: the scenario has mistakes
+    ✗ all/broken.toml: the scenario is invalid
 
     4 scenarios · 3 came true · 1 did not · N ms
 
     --- stderr
-    error: there is no key `nmae` here
+    error: unknown key `nmae`
      --> all/broken.toml:1:1
       |
     1 | nmae = "x."
@@ -1023,7 +1023,7 @@ fn several_scenarios_are_a_line_each_and_a_total() {
       |
       = hint: did you mean `name`?
 
-    error: the scenario has mistakes
+    error: the scenario is invalid
     exit 1
     --- stdout
     ✗ all/b/held.toml
@@ -1032,7 +1032,7 @@ fn several_scenarios_are_a_line_each_and_a_total() {
     ✗ all/b/let-go.toml
         results[0]: expected "Really done.", found "Done."
         blocks: expected 1, found 0
-        notice: settings, user: `env` is not an object, so none of the file counts
+        notice: settings, user: `env` is not an object; the client ignores the whole file
 
     3 scenarios · 1 came true · 2 did not · N ms
     · the hooks are yours, the expectations the scenario's own
@@ -1076,10 +1076,10 @@ fn a_program_reads_the_summaries_of_several() {
     });
     assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
     {"came_true":true,"counts":{"blocks":1,"hooks":2,"overridden":0,"requests":3,"stops":2,"tools":1},"exit":0,"kept":null,"kind":"summary","mismatches":[],"ms":"[ms]","path":"all/a.toml","scenario":"One stop.","v":1}
-    {"error":"the scenario has mistakes","kind":"error","path":"all/b.toml","v":1}
+    {"error":"the scenario is invalid","kind":"error","path":"all/b.toml","v":1}
     "#);
     assert_snapshot!(stage.steady(&ended.stderr), @r#"
-    error: there is no key `nmae` here
+    error: unknown key `nmae`
      --> all/b.toml:1:1
       |
     1 | nmae = "x."
@@ -1087,7 +1087,7 @@ fn a_program_reads_the_summaries_of_several() {
       |
       = hint: did you mean `name`?
 
-    error: the scenario has mistakes
+    error: the scenario is invalid
     "#);
     assert_eq!(ended.code, Some(1));
 }

@@ -476,7 +476,10 @@ fn a_hook_reads_its_input_as_from_a_pipe_or_not_at_all() {
         assert_eq!(seen, ("exit 0".to_string(), output.to_string()), "{script} {length}");
     }
     let finished = place.hook("echo unread", &input);
-    assert_eq!(word(&finished.how), "cannot pass the command 16777217 bytes of input: file too large");
+    assert_eq!(
+        word(&finished.how),
+        "cannot pass the command 16777217 bytes of input: file too large"
+    );
 }
 
 /// Either is bounded, and a flood of one does not stop the other.

@@ -52,7 +52,7 @@ fn a_person_sees_what_they_approve() {
         --- stdout
         $ROOT/project
 
-        gates run
+        gates:
           tests
             sh check.sh
             sh → /bin/sh
@@ -62,12 +62,12 @@ fn a_person_sees_what_they_approve() {
             no-such-tool 'a b'
             no-such-tool: not found on PATH
 
-        the hash is over
+        the hash covers:
           ralph.toml
           check.sh
 
         hash [hash]  not approved
-        approve? [y/N] error: not approved; nothing of it runs
+        approve? [y/N] error: not approved; none of it will run
           hint: `ralph trust` asks again
         ");
     });
@@ -154,8 +154,8 @@ fn what_changed_is_said_and_asked_for_again() {
         hash [hash]  not approved
 
         --- stderr
-        error: nobody approved this policy, and nobody is here to ask
-          hint: read it, then `ralph trust --hash [hash]`
+        error: this policy is not approved; not a terminal, so I can't ask
+          hint: review it, then run `ralph trust --hash [hash]`
         ");
     });
     assert_eq!(changed.code, Some(3));
@@ -165,7 +165,7 @@ fn what_changed_is_said_and_asked_for_again() {
     assert_snapshot!(sandbox.tidy(&sandbox.ralph(["trust", "--revoke"]).to_string()), @"
     exit 0
     --- stdout
-    nothing of `$ROOT/project` is approved any more
+    all approvals of `$ROOT/project` are revoked
     ");
     assert_eq!(sandbox.ralph(["trust"]).code, Some(3));
 }
@@ -190,12 +190,12 @@ fn in_ci_only_the_hash_approves() {
     }
     settings().bind(|| {
         assert_snapshot!(shown, @"
-    error: nobody approved this policy, and nobody is here to ask
-      hint: read it, then `ralph trust --hash [hash]`
+    error: this policy is not approved; not a terminal, so I can't ask
+      hint: review it, then run `ralph trust --hash [hash]`
     error: `--hash` needs at least 12 characters
       hint: `ralph trust` prints the hash
-    error: the policy is not the one with that hash; nothing was approved
-      hint: look at what changed, then give the hash above
+    error: the policy has another hash; nothing was approved
+      hint: review the changes, then give the hash above
     ");
     });
     sandbox.write("check.sh", "exit 1\n");
@@ -206,8 +206,8 @@ fn in_ci_only_the_hash_approves() {
     {"v":1,"project":"$ROOT/project","status":"untrusted","hash":"[hash]","commands":[{"gate":"tests","command":"sh check.sh"},{"gate":"hidden","command":"/bin/sh -c 'true # \\u{202e}\\u{1b}[2K'"},{"gate":"missing","command":"no-such-tool 'a b'"}],"called":[{"name":"ralph.toml","hash":"[hash]"},{"name":"check.sh","hash":"[hash]"}],"programs":[{"gate":"tests","program":"sh","found":"/bin/sh"},{"gate":"hidden","program":"/bin/sh","found":"/bin/sh"},{"gate":"missing","program":"no-such-tool","found":null}],"changes":[{"what":"`check.sh`","how":"changed"}],"lists":[]}
 
     --- stderr
-    error: the policy is not the one with that hash; nothing was approved
-      hint: look at what changed, then give the hash above
+    error: the policy has another hash; nothing was approved
+      hint: review the changes, then give the hash above
     "#));
     assert_eq!(stale.code, Some(3));
 }
@@ -225,17 +225,17 @@ fn an_agent_approves_nothing() {
     assert_snapshot!(shown, @"
     exit 1
     --- stderr
-    error: the agent may not approve what judges it
+    error: an agent may not approve its own gates
       hint: ask a person to do this in their own terminal
 
     exit 1
     --- stderr
-    error: the agent may not approve what judges it
+    error: an agent may not approve its own gates
       hint: ask a person to do this in their own terminal
 
     exit 1
     --- stderr
-    error: the agent may not approve what judges it
+    error: an agent may not approve its own gates
       hint: ask a person to do this in their own terminal
     ");
     assert!(!sandbox.ralph_home("trust").exists());
@@ -251,7 +251,7 @@ fn without_anything_of_the_repository_there_is_nothing_to_approve() {
 
     no gates
 
-    nothing of this comes from the repository, so there is nothing to approve
+    none of this comes from the repository; nothing to approve
     ");
     let shown = sandbox.ralph(["trust", "--json"]);
     settings().bind(|| assert_snapshot!(sandbox.tidy(&shown.to_string()), @r#"

@@ -72,7 +72,7 @@ fn a_goal_holds_the_session_that_it_was_typed_in() {
     insta::assert_snapshot!(show(&notice.unwrap()), @"
     ralph: run [run] holds this session: handle nested quotes
     limits  5 iterations · 8 h · $20 · stuck after 3 stops without progress
-    note: nothing measures this goal: the agent's own word ends the run, as claimed, or its limits do
+    note: nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit
     `/ralph:status` shows its state, `/ralph:cancel` ends it
     ");
     assert!(sandbox.stop("another", "").is_allow());
@@ -139,8 +139,8 @@ fn an_unapproved_policy_starts_nothing() {
     let sandbox = Sandbox::new();
     sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n");
     insta::assert_snapshot!(sandbox.typed(SESSION, "/ralph:goal fix it").answer(), @"
-    ralph: nobody approved this policy, so nothing of it was run
-      hint: `ralph trust` shows what would run, and asks
+    ralph: this policy is not approved, so nothing was run
+      hint: `ralph trust` shows what would run and asks for approval
     ");
     sandbox.trust();
     sandbox.typed(SESSION, "/ralph:goal fix it").told();
@@ -165,7 +165,7 @@ fn a_run_is_looked_at_paused_and_cancelled_from_its_session() {
     assert!(sandbox.stop(SESSION, "").is_block());
     assert_eq!(say("/ralph:why").lines().filter(|line| line.contains("rule `")).count(), 3);
     insta::assert_snapshot!(say("/ralph:verify"), @"
-    run [run]: 1 of 1 requirements are not met
+    run [run]: 1 of 1 requirement are not met
       ✗ goal (correctness): nothing measures this goal; it ends as claimed when the agent declares it done, or at a limit
     ");
     insta::assert_snapshot!(say("/ralph:cancel"), @"ralph: run [run] is cancelled; the session is free, and nothing was deleted");
@@ -222,7 +222,7 @@ fn an_agent_may_ask_a_person() {
     let run = run_of(&sandbox);
     assert!(sandbox.stop(SESSION, "").is_block());
     let asked = sandbox.ralph(["ask", "shall the old format", "still be read?"]);
-    insta::assert_snapshot!(asked.stdout.replace(&run, "[run]"), @"[run]  asks a person; stop now; the run ends as `needs_human` and the person is told");
+    insta::assert_snapshot!(asked.stdout.replace(&run, "[run]"), @"[run]  asks a person; stop now; the run ends as `needs_human` and the person is notified");
     let notice = sandbox.stop(SESSION, "").notice();
     assert!(
         notice.contains("needs_human") && notice.contains("shall the old format still be read?"),

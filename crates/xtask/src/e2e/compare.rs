@@ -1,17 +1,17 @@
-//! Two tellings of one scenario, line by line, without what differs between any two runs: ids, places and times.
+//! Compares two traces of one scenario line by line, with ids, paths and times masked because they differ in every run.
 
 use regex::{Captures, Regex};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
-/// What is told of one run: each agent's lines in their order, because agents do not wait for each other.
+/// The trace of one run. Lines are ordered per agent only, because agents run in parallel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Telling {
     lanes: BTreeMap<String, Vec<String>>,
 }
 
-/// A line that one of the two has and the other has not.
+/// A line that only one of the two traces has.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Difference {
     Simulator(String),
@@ -27,7 +27,7 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// From the lines of `ralph simulate --json`.
+/// Parses the output of `ralph simulate --json`.
 pub(super) fn read(output: &str) -> Telling {
     let entries: Vec<Value> =
         output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -48,7 +48,7 @@ pub(super) fn read(output: &str) -> Telling {
     Telling { lanes }
 }
 
-/// Calls that run side by side are told and answered in any order.
+/// Parallel tool calls may appear in any order.
 const SIDE_BY_SIDE: [&[&str]; 3] = [
     &["told ", "\"hook_event_name\":\"PreToolUse\""],
     &["told ", "\"hook_event_name\":\"PostToolUse\""],
@@ -79,13 +79,13 @@ fn tell(entry: &Value) -> Vec<String> {
         }
         "ending" => vec![format!("ends {}", compact(&without(entry, &["kind"])))],
         "exit" => vec![format!("exits {}", entry["code"])],
-        // What the model answers is the scenario's, and what a tool answers is in the next request. Notices are for a
-        // person's eyes.
+        // The model's answers are part of the scenario, and tool results are in the next request. Notices are only
+        // for people.
         _ => Vec::new(),
     }
 }
 
-/// What the client tells its model about itself and its own commands.
+/// Whether a message is the client's own text about itself or its commands.
 fn is_own(text: &str) -> bool {
     let beginnings = [
         "<command-name>/clear<",
@@ -104,14 +104,14 @@ fn hook(entry: &Value) -> Vec<String> {
         }
     }
     if input["tool_name"] == "Agent" {
-        // A long report about the subagent, of which hooks have no use.
+        // A long report about the subagent that hooks do not need.
         input["tool_response"] = Value::from("…");
     }
     let mut lines = vec![format!("told {}", compact(&input))];
     let handlers = entry["handlers"].as_array().into_iter().flatten();
     let mut answers: Vec<String> =
         handlers.map(|handled| format!("  answered {}", answered(handled))).collect();
-    // Who ends first is seen in the order of what the model reads.
+    // The order in which hooks finish shows in the order of the model's input.
     answers.sort();
     lines.extend(answers);
     lines
@@ -120,7 +120,7 @@ fn hook(entry: &Value) -> Vec<String> {
 fn answered(handled: &Value) -> String {
     let text = |name: &str| handled[name].as_str().unwrap_or_default().to_owned();
     let outcome = text("outcome");
-    // How a hook ends that is out of time depends on the moment, and of one that fails the client tells less.
+    // How a timed-out hook ends depends on timing, and the client reports less about a failed hook.
     if outcome != "success" {
         return format!("{} {outcome}", text("command"));
     }
@@ -139,7 +139,7 @@ fn compact(value: &Value) -> String {
     value.to_string()
 }
 
-/// Gives every id the number under which it appeared first, in either telling.
+/// Replaces every id by the order of its first appearance.
 struct Names {
     root: Option<String>,
     known: HashMap<String, String>,
@@ -191,7 +191,7 @@ impl Names {
     }
 }
 
-/// What is not the same in both.
+/// The lines that differ.
 pub(super) fn differences(simulator: &Telling, client: &Telling) -> Vec<Difference> {
     let mut lanes: Vec<&String> = simulator.lanes.keys().chain(client.lanes.keys()).collect();
     lanes.sort();
@@ -206,7 +206,7 @@ pub(super) fn differences(simulator: &Telling, client: &Telling) -> Vec<Differen
     differences
 }
 
-/// The longest common subsequence; tellings are short.
+/// A diff by longest common subsequence; traces are short.
 fn compare(ours: &[String], theirs: &[String]) -> Vec<Difference> {
     let mut longest = vec![vec![0_u32; theirs.len() + 1]; ours.len() + 1];
     for (at, our) in ours.iter().enumerate().rev() {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_places_may_differ_and_nothing_else() {
+    fn only_ids_and_paths_may_differ() {
         let one = telling("5999882c-e786-462c-84d4-07d1c65b5e76", "/tmp/one", true);
         let same = telling("11111111-2222-4333-8444-555555555555", "/tmp/other", true);
         let other = telling("11111111-2222-4333-8444-555555555555", "/tmp/other", false);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_one_tells_is_a_difference() {
+    fn a_line_in_only_one_trace_is_a_difference() {
         let one = read(r#"{"kind":"exit","code":0}"#);
         let none = read("");
         let differences: Vec<String> =

@@ -1,5 +1,5 @@
-//! One short run, played with the real client as often as there are seeds: each kills the runner or the agent at
-//! moments of its own. Whatever was killed when, it has to end as if nobody had been.
+//! Crash tests: plays one short run with the real client once per seed. Each seed kills the runner or the agent at
+//! different moments, and the run must end as if nothing had been killed.
 
 use super::terminal;
 use crate::{say, shell};
@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub(super) const SCENARIO: &str = "run/crash.toml";
 const SEEDS: u64 = 50;
-/// As many as the run makes when nobody is killed.
+/// Number of requests in a run without crashes.
 const REQUESTS: u64 = 8;
 
 pub(super) fn play(ralph: &Path, client: &Path, path: &Path) -> Result<()> {
@@ -44,10 +44,7 @@ pub(super) fn play(ralph: &Path, client: &Path, path: &Path) -> Result<()> {
     for fault in &faults {
         say::out(fault);
     }
-    say::out(&format!(
-        "{SEEDS} crashes by chance, {} not as if nothing had been, {took} s",
-        faults.len()
-    ));
+    say::out(&format!("{SEEDS} random crashes, {} not survived, {took} s", faults.len()));
     ensure!(faults.is_empty(), "{} of {SEEDS} runs did not survive a crash", faults.len());
     Ok(())
 }
@@ -59,12 +56,12 @@ fn one(ralph: &Path, client: &Path, scenario: &Scenario, seed: u64) -> Result<()
         .moments
         .iter()
         .map(|moment| {
-            let who = match moment.act {
+            let victim = match moment.act {
                 Act::KillRunner => "the runner",
                 Act::KillAgent => "the agent",
-                Act::CtrlC | Act::Command(_) => "nobody",
+                Act::CtrlC | Act::Command(_) => "nothing",
             };
-            format!("{who} {} ms after request {}", moment.after_ms, moment.request)
+            format!("{victim} {} ms after request {}", moment.after_ms, moment.request)
         })
         .collect();
     let root = tempfile::tempdir().context("cannot make a directory")?;

@@ -1,13 +1,13 @@
-//! The real client, from the package registry, kept outside the checkout: once per version.
+//! Installs the real client from the package registry, once per version, outside of the checkout.
 
 use crate::{disk, shell};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
-/// What the simulator was measured against.
+/// The version that the simulator was verified against.
 pub(crate) const PINNED: &str = "2.1.325";
 
-/// The package that holds the client itself; the one that people install is a wrapper around it.
+/// The package with the client's binary; the package that people install is a wrapper around it.
 fn package() -> Result<String> {
     let machine = match std::env::consts::ARCH {
         "x86_64" => "x64",
@@ -22,7 +22,7 @@ fn package() -> Result<String> {
     Ok(format!("@anthropic-ai/claude-code-{system}-{machine}"))
 }
 
-/// The client's program.
+/// The path of the client's binary, installed first if needed.
 pub(crate) fn client(version: &str) -> Result<PathBuf> {
     let package = package()?;
     let directory = shell::cache_directory()?.join(format!("claude-code-{version}"));
@@ -32,11 +32,10 @@ pub(crate) fn client(version: &str) -> Result<PathBuf> {
     }
     let Some(npm) = shell::find("npm") else {
         bail!(
-            "Claude Code {version} is not here, and neither is `npm` to get it: install Node.js, or give the program \
-             with `--client`"
+            "Claude Code {version} is not installed, and `npm` was not found: install Node.js, or use `--client`"
         );
     };
-    // Whoever installs at the same time works in a directory of their own, and the first one wins.
+    // Concurrent installations use separate directories, and the first one to finish wins.
     let workshop = directory.with_extension(format!("{}.part", std::process::id()));
     disk::directory(&workshop)?;
     let mut command = shell::command(npm);
@@ -57,15 +56,15 @@ pub(crate) fn client(version: &str) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// What the registry calls the newest.
+/// The newest version in the registry.
 pub(super) fn latest() -> Result<String> {
-    let npm = shell::find("npm").context("`npm` is not here")?;
+    let npm = shell::find("npm").context("`npm` was not found")?;
     let mut command = shell::command(npm);
     command.args(["view", "--loglevel=error", &package()?, "dist-tags.latest"]);
     let said = shell::output(&mut command)?;
     let version = String::from_utf8_lossy(&said).trim().to_owned();
     if version.is_empty() {
-        bail!("the registry names no newest version");
+        bail!("the registry reports no newest version");
     }
     Ok(version)
 }

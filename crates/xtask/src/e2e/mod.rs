@@ -1,5 +1,5 @@
-//! The same scenarios through the simulator and through the real client: what hooks read, what they answer, what the
-//! model reads and how it ends must agree.
+//! Differential end-to-end tests: runs the scenarios in the simulator and in the real client. The input and output of
+//! hooks, the model's input and the end must agree.
 
 mod compare;
 mod crashes;
@@ -15,20 +15,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Directories of `scenarios/` that are about the client itself. The others are about hooks.
+/// Directories of `scenarios/` that test the client itself.
 const DIFFERENTIAL: [&str; 4] = ["stop", "tools", "session", "agents"];
-/// Those about ralph itself. What ralph says differs from run to run, so each has to come true, and that is all.
+/// Scenarios that test ralph. Its output differs from run to run, so only their expectations are checked.
 const OWN: &str = "ralph";
-/// Those in which a runner drives the client.
+/// Scenarios in which a runner drives the client.
 const RUN: &str = "run";
-/// Those that a person plays at the client's terminal, which have to come true there.
+/// Scenarios that are played at the client's terminal.
 const TERMINAL: &str = "terminal";
-/// How often two tellings may disagree before it counts: the client's own timing is part of some of them.
+/// Number of attempts before a difference counts, because some scenarios depend on the client's timing.
 const LOOKS: u32 = 3;
-/// How many differences are shown of one scenario.
+/// Maximum number of differences shown per scenario.
 const SHOWN: usize = 12;
 
-/// One scenario and how it went.
+/// The result of one scenario.
 pub(crate) struct Played {
     /// Relative to `scenarios/`.
     name: String,
@@ -37,10 +37,10 @@ pub(crate) struct Played {
 }
 
 enum Found {
-    /// At this look; the client's own timing can spoil one.
+    /// Agreed at this attempt.
     Agree(u32),
     Differ(Vec<Difference>),
-    /// One of the two could not be played.
+    /// The scenario could not be played.
     Broken(String),
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn run(options: &E2e) -> Result<()> {
     if !terminal.is_empty() {
         tmux::program()?;
     }
-    // The build that the tests made already.
+    // The profile that the tests have already built.
     let ralph = shell::built("dev", "ralph", "--bin", "ralph")?;
     let pinned = match &options.client {
         Some(program) => program.clone(),
@@ -85,13 +85,13 @@ pub(crate) fn run(options: &E2e) -> Result<()> {
     );
     ensure!(
         untrue == 0,
-        "{untrue} of {} scenarios with ralph do not come true with Claude Code {version}",
+        "{untrue} of {} scenarios with ralph fail with Claude Code {version}",
         held.len() + typed.len()
     );
     Ok(())
 }
 
-/// The newest client may be absent, and may differ: that is news, and no failure of ours.
+/// Tries the newest client. Absence and differences are reported, but are not failures.
 fn newest(ralph: &Path, pinned: &str, scenarios: &[PathBuf]) {
     let latest = match install::latest() {
         Ok(latest) if latest == pinned => return say::out("the newest client is the pinned one"),
@@ -114,25 +114,25 @@ fn newest(ralph: &Path, pinned: &str, scenarios: &[PathBuf]) {
 }
 
 fn version(program: &Path) -> Result<String> {
-    // Nothing of the person's own is there to be read.
+    // An empty environment, so that the client reads none of the developer's settings.
     let said = shell::output(shell::command(program).arg("--version").env_clear())
-        .with_context(|| format!("`{}` is no Claude Code", program.display()))?;
+        .with_context(|| format!("`{}` is not Claude Code", program.display()))?;
     let said = String::from_utf8_lossy(&said);
     Ok(said.split_whitespace().next().unwrap_or("?").to_owned())
 }
 
 #[derive(Default)]
 struct Scenarios {
-    /// About the client.
+    /// Scenarios about the client.
     differential: Vec<PathBuf>,
-    /// About ralph.
+    /// Scenarios about ralph.
     own: Vec<PathBuf>,
     terminal: Vec<PathBuf>,
-    /// The one that is played with crashes at other moments as well.
+    /// The scenario for crash tests.
     crash: Option<PathBuf>,
 }
 
-/// All of them, or the ones that were named, with those in the directories that were named.
+/// All scenarios, or the given files and those in the given directories.
 fn scenarios(named: &[PathBuf]) -> Result<Scenarios> {
     let all = if named.is_empty() { shipped()? } else { within(named)? };
     ensure!(!all.is_empty(), "there are no scenarios");
@@ -172,7 +172,7 @@ fn shipped() -> Result<Vec<PathBuf>> {
     within(&directories.map(|directory| root.join(directory)).collect::<Vec<_>>())
 }
 
-/// As many at once as there are cores.
+/// Plays the scenarios in parallel, one per core.
 fn play(
     scenarios: &[PathBuf],
     look: impl Fn(&Path) -> Result<Vec<Difference>> + Sync,
@@ -198,7 +198,7 @@ fn one(scenario: &Path, look: impl Fn(&Path) -> Result<Vec<Difference>>) -> Play
     let root = shell::root().join("scenarios");
     let name = scenario.strip_prefix(&root).unwrap_or(scenario).display().to_string();
     let title = disk::text(scenario).ok().and_then(|text| title(&text)).unwrap_or_default();
-    let mut found = Found::Broken("nobody looked".to_owned());
+    let mut found = Found::Broken("not played".to_owned());
     for count in 1..=LOOKS {
         found = match look(scenario) {
             Ok(differences) if differences.is_empty() => {
@@ -223,7 +223,7 @@ fn look(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<Difference>>
     Ok(differences(&compare::read(&simulated), &compare::read(&real)))
 }
 
-/// What it expects comes true in both, unless it says that only one of them can play it.
+/// Checks the expectations in the simulator and in the client, unless the scenario is restricted to one of them.
 fn both(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<Difference>> {
     let text = disk::text(scenario)?;
     let is_for = |player: &str| text.lines().any(|line| line == format!("only = \"{player}\""));
@@ -236,7 +236,7 @@ fn both(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<Difference>>
     Ok(Vec::new())
 }
 
-/// The timeline. What the scenario expects has to come true in both.
+/// Runs a scenario and returns its timeline. Fails if an expectation is not met.
 fn simulate(ralph: &Path, scenario: &Path, client: Option<&Path>) -> Result<String> {
     let mut command = shell::command(ralph);
     command.arg("simulate").arg(scenario).arg("--json");
@@ -244,13 +244,13 @@ fn simulate(ralph: &Path, scenario: &Path, client: Option<&Path>) -> Result<Stri
         command.arg(format!("--client={}", client.display()));
     }
     let (code, said, errors) = shell::outcome(&mut command)?;
-    let who = if client.is_some() { "the client" } else { "the simulator" };
+    let player = if client.is_some() { "the client" } else { "the simulator" };
     let last: serde_json::Value =
         said.lines().last().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
     if code != 0 {
         let missed = last["mismatches"].to_string();
         bail!(
-            "{who} ended with code {code}: {} {errors}",
+            "{player} exited with code {code}: {} {errors}",
             if missed == "null" { "" } else { &missed }
         );
     }
@@ -262,7 +262,7 @@ fn tell(played: &[Played]) -> usize {
     for Played { name, found, .. } in played {
         match found {
             Found::Agree(1) => say::out(&format!("  ✓ {name}")),
-            Found::Agree(count) => say::out(&format!("  ✓ {name}, at look {count}")),
+            Found::Agree(count) => say::out(&format!("  ✓ {name}, at attempt {count}")),
             Found::Differ(differences) => {
                 failed += 1;
                 say::out(&format!("  ✗ {name}: - the simulator, + the client"));

@@ -1,4 +1,4 @@
-//! The table of what agrees, in the documentation.
+//! The table of scenarios in `docs/simulator.md`.
 
 use super::{Found, Played, install};
 use crate::{disk, shell};
@@ -30,14 +30,14 @@ fn table(version: &str, played: &[Played]) -> String {
     out
 }
 
-/// Puts the table where the old one is.
+/// Replaces the table.
 pub(super) fn write(version: &str, played: &[Played]) -> Result<()> {
     let text = disk::text(&place())?;
     let (before, rest) = split(&text)?;
     disk::write_here(&place(), format!("{before}{}{rest}", table(version, played)).as_bytes())
 }
 
-/// That the table is about these scenarios and the pinned client.
+/// Checks that the table is up to date for these scenarios and the pinned client.
 pub(super) fn check(played: &[Played]) -> Result<()> {
     let text = disk::text(&place())?;
     let (before, rest) = split(&text)?;
@@ -52,7 +52,7 @@ pub(super) fn check(played: &[Played]) -> Result<()> {
     let wanted = format!("{before}{}{rest}", table(install::PINNED, &agreeing));
     ensure!(
         wanted == text,
-        "the table in `docs/simulator.md` is stale: `cargo xtask e2e --write` writes it"
+        "the table in `docs/simulator.md` is stale: run `cargo xtask e2e --write`"
     );
     Ok(())
 }
@@ -62,5 +62,5 @@ fn split(text: &str) -> Result<(&str, &str)> {
         let (_, after) = rest.split_once(END)?;
         Some((before, after))
     });
-    parts.ok_or_else(|| anyhow::anyhow!("`docs/simulator.md` has no place for the table"))
+    parts.ok_or_else(|| anyhow::anyhow!("`docs/simulator.md` has no markers for the table"))
 }

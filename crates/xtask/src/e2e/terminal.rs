@@ -1,5 +1,5 @@
-//! Plays a person at the client's terminal: types what the scenario says when the client waits for it, presses Esc,
-//! and looks at the screen.
+//! Plays the person at the client's terminal: types the scenario's input when the client is ready, presses Esc, and
+//! reads the screen.
 
 use super::compare::Difference;
 use super::tmux::{self, Program, Terminal};
@@ -19,25 +19,25 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-/// The client begins on a machine that does other things as well.
+/// Generous, because the machine may be busy.
 const BEGINNING: Duration = Duration::from_mins(1);
-/// From what was typed to the end of the turn, with all gates.
+/// From the input to the end of the turn, gates included.
 const TURN: Duration = Duration::from_mins(1);
 const TYPING: Duration = Duration::from_secs(20);
 const FAREWELL: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(60);
-/// Looks in a row at a client that does nothing: what was typed is on its way for a moment.
+/// Consecutive idle screens before the client counts as idle, because input takes a moment to arrive.
 const QUIET: u32 = 6;
-/// Before what the person types, and nowhere else in the last lines.
+/// Precedes the person's input, and appears nowhere else in the last lines.
 const PROMPT: char = '❯';
 const BUSY: &str = "esc to interrupt";
-/// Before the word for what the client does, which ends in `…`. A status line leaves no room for `BUSY`.
+/// Precedes the name of the client's activity, which ends in `…`. With a status line there is no room for `BUSY`.
 const SPINNER: [char; 6] = ['·', '✢', '*', '✶', '✻', '✽'];
-/// Before a command that has not ended.
+/// Precedes a running command.
 const RUNNING: &str = "Running ";
-/// The letters at the end of what was typed by which it is known: a line may break before them.
+/// Number of final characters by which the input is recognised, because the line may be wrapped.
 const TAIL: usize = 12;
-/// The client keeps of a key that a person approved so many letters.
+/// Number of final characters of an approved API key that the client stores.
 const KNOWN: usize = 20;
 
 pub(super) fn play(ralph: &Path, client: &Path, path: &Path) -> Result<Vec<Difference>> {
@@ -56,7 +56,7 @@ pub(super) fn play(ralph: &Path, client: &Path, path: &Path) -> Result<Vec<Diffe
         port: 0,
         project: stage.project.clone(),
         pace: Pace::Driven,
-        // Nobody listens once the play is over.
+        // The receiver is gone once the scenario is over.
         observer: Box::new(move |news| sender.send(news).unwrap_or_default()),
     };
     let server = server::serve(Script::new(&scenario), options)?;
@@ -91,7 +91,7 @@ pub(super) fn read(path: &Path) -> Result<Scenario> {
     })
 }
 
-/// Who calls `ralph` means this one.
+/// A `PATH` on which `ralph` is this binary.
 pub(super) fn search_path(ralph: &Path) -> OsString {
     let mut path = ralph.parent().unwrap_or(Path::new("")).as_os_str().to_owned();
     path.push(":");
@@ -99,7 +99,7 @@ pub(super) fn search_path(ralph: &Path) -> OsString {
     path
 }
 
-/// What the client would ask a person about at its first start.
+/// Answers the questions that the client asks at its first start.
 fn seed(stage: &Stage) -> Result<()> {
     let project = stage.project.to_string_lossy();
     let key = server::KEY.get(server::KEY.len().saturating_sub(KNOWN)..).unwrap_or_default();
@@ -146,7 +146,7 @@ fn environment(
         ("CLAUDE_CODE_MAX_RETRIES".into(), "0".into()),
         ("IS_SANDBOX".into(), "1".into()),
     ];
-    // Later ones win: a scenario may change what is above, and not who it talks to.
+    // Later entries win: a scenario may change the ones above, but not the server.
     env.extend(scenario.env.iter().map(|(name, value)| (name.into(), value.into())));
     env.extend([
         ("HOME".into(), stage.home.clone().into()),
@@ -156,7 +156,7 @@ fn environment(
     env
 }
 
-/// When the next words are typed.
+/// When the next input is typed.
 enum Moment {
     Beginning,
     AfterTurn,
@@ -168,12 +168,12 @@ struct Person<'a> {
     server: Server,
     happened: Receiver<Happened>,
     check: Check<'a>,
-    /// Requests that the model has not answered.
+    /// Number of unanswered requests.
     asked: usize,
 }
 
 impl<'a> Person<'a> {
-    /// What is on the screen in the end.
+    /// Plays the steps and returns the final screen.
     fn steps(&mut self, steps: &[Step]) -> Result<String> {
         self.idle("where to type", BEGINNING)?;
         let mut moment = Moment::Beginning;
@@ -187,7 +187,7 @@ impl<'a> Person<'a> {
                             self.server.next_prompt();
                             self.enter(text)?;
                         }
-                        // What the agent does until the words are there belongs to the turn that they come into.
+                        // Everything until the input arrives belongs to the turn that it interrupts.
                         Moment::Meanwhile => {
                             self.enter(text)?;
                             self.server.next_prompt();
@@ -207,7 +207,7 @@ impl<'a> Person<'a> {
         if last { self.terminal.screen() } else { self.idle("the end of a turn", TURN) }
     }
 
-    /// The screen, once the client waits for the person.
+    /// Waits until the client is idle and returns the screen.
     fn idle(&mut self, what: &str, wait: Duration) -> Result<String> {
         let Self { terminal, happened, check, asked, .. } = self;
         let mut quiet = 0;
@@ -268,7 +268,7 @@ impl<'a> Person<'a> {
         terminal.press("Escape")
     }
 
-    /// A client that does not end by itself is ended with its terminal.
+    /// Exits the client. If it does not exit by itself, it is killed with its terminal.
     fn leave(mut self) -> Result<Check<'a>> {
         self.enter("/exit")?;
         let deadline = Deadline::after(FAREWELL);

@@ -1,4 +1,4 @@
-//! A terminal with the client in it: tmux, on a socket of its own, which ends with this.
+//! A terminal for the client: tmux on a private socket, killed on drop.
 
 use crate::{disk, shell};
 use anyhow::{Context, Result, bail};
@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// High enough for a whole conversation, so that nothing that was shown is gone. In a wide one the client would show
-/// files beside it.
+/// High enough for a whole conversation, so that nothing scrolls away. In a wider terminal the client would show files
+/// next to the conversation.
 const SIZE: [&str; 4] = ["-x", "130", "-y", "220"];
-/// What is left of the client stays on the screen when it has ended.
+/// Keeps the screen after the client has exited.
 const SETTINGS: &[u8] = b"set -g remain-on-exit on\nset -g status off\n";
 const LOOK: Duration = Duration::from_millis(60);
 
 pub(super) struct Terminal {
     program: PathBuf,
     socket: OsString,
-    /// Where the socket is.
+    /// The directory of the socket.
     directory: PathBuf,
 }
 
-/// What runs in it.
+/// The program to run in the terminal.
 pub(super) struct Program<'a> {
     pub(super) argv: &'a [OsString],
     pub(super) env: &'a [(OsString, OsString)],
@@ -30,13 +30,12 @@ pub(super) struct Program<'a> {
 }
 
 pub(super) fn program() -> Result<PathBuf> {
-    shell::find("tmux").context(
-        "`tmux` is not here, and the client's terminal cannot be played without it: install it",
-    )
+    shell::find("tmux")
+        .context("`tmux` was not found; install it to play scenarios at the client's terminal")
 }
 
 impl Terminal {
-    /// `directory` is there, and nobody else's.
+    /// `directory` must exist and be private.
     pub(super) fn open(directory: &Path, inside: &Program<'_>) -> Result<Self> {
         let settings = directory.join("tmux.conf");
         disk::write_here(&settings, SETTINGS)?;
@@ -69,20 +68,20 @@ impl Terminal {
         Ok(String::from_utf8_lossy(&shown).into_owned())
     }
 
-    /// As if it was typed, letter by letter.
+    /// Types a text literally.
     pub(super) fn write(&self, text: &str) -> Result<()> {
         let text = word(OsStr::new(text));
         shell::output(self.command().args(["send-keys", "-l", "--"]).arg(text))?;
         Ok(())
     }
 
-    /// A key by tmux's name for it.
+    /// Presses a key, by tmux's name for it.
     pub(super) fn press(&self, key: &str) -> Result<()> {
         shell::output(self.command().args(["send-keys", key]))?;
         Ok(())
     }
 
-    /// The exit code of what ran in it, if it has ended.
+    /// The exit code of the program, if it has exited.
     pub(super) fn ended(&self) -> Result<Option<i32>> {
         let format = "#{pane_dead} #{pane_dead_status}";
         let said = shell::output(self.command().args(["display-message", "-p", format]))?;
@@ -91,7 +90,7 @@ impl Terminal {
         Ok(code)
     }
 
-    /// Until it is true of the screen, which is then given back.
+    /// Waits until the screen satisfies the condition, and returns the screen.
     pub(super) fn until(
         &self,
         what: &str,
@@ -115,12 +114,12 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Nothing is left to end where it did not begin.
+        // Fails harmlessly if the server never started.
         shell::outcome(self.command().arg("kill-server")).ok();
     }
 }
 
-/// A word that ends in `;` would end tmux's command.
+/// Escapes a trailing `;`, which would end tmux's command.
 fn word(text: &OsStr) -> OsString {
     let bytes = text.as_encoded_bytes();
     let Some(before) = bytes.strip_suffix(b";").and_then(|it| str::from_utf8(it).ok()) else {
@@ -129,7 +128,7 @@ fn word(text: &OsStr) -> OsString {
     format!("{before}\\;").into()
 }
 
-/// A screen without what is empty on it.
+/// The non-empty lines of a screen.
 pub(super) fn lines(screen: &str) -> String {
     let lines = screen.lines().map(str::trim_end).filter(|line| !line.is_empty());
     let lines: Vec<_> = lines.map(|line| format!("      | {line}")).collect();

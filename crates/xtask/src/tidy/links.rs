@@ -1,4 +1,4 @@
-//! A link between files of the repository leads somewhere.
+//! Checks that links between files of the repository are not broken.
 
 use super::Source;
 use crate::shell;
@@ -15,18 +15,14 @@ pub(crate) fn check(source: &Source) -> Vec<String> {
         for target in links(line).filter(|_| !is_code) {
             let path = target.split('#').next().unwrap_or_default();
             if !path.is_empty() && !shell::root().join(directory).join(path).exists() {
-                complaints.push(format!(
-                    "{}:{}: `{target}` leads nowhere",
-                    source.path,
-                    number + 1
-                ));
+                complaints.push(format!("{}:{}: broken link `{target}`", source.path, number + 1));
             }
         }
     }
     complaints
 }
 
-/// The targets of a line's links that are not addresses.
+/// The targets of links in a line, except for URLs.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     let targets = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
     targets.filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
@@ -37,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_not_followed() {
+    fn urls_are_ignored() {
         let line =
             "[a](docs/a.md) and [b](../b.md#part), [c](https://example.org/c) [d](#here \"title\")";
         assert_eq!(links(line).collect::<Vec<_>>(), ["docs/a.md", "../b.md#part", "#here"]);

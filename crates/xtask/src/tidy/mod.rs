@@ -1,4 +1,4 @@
-//! Rules about the repository's text that no compiler checks.
+//! Checks of the repository's text that no compiler does.
 
 mod links;
 mod names;
@@ -10,14 +10,14 @@ use crate::{disk, say, shell};
 use anyhow::{Result, bail};
 use std::path::Path;
 
-/// One file that git tracks, or would.
+/// A Rust or Markdown file that git does not ignore.
 pub(crate) struct Source {
-    /// From the root of the repository.
+    /// Relative to the root of the repository.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
-/// An exception somebody thought about.
+/// A deliberate exception from a rule.
 pub(crate) struct Except {
     pub(crate) path: &'static str,
     pub(crate) what: &'static str,
@@ -44,7 +44,7 @@ pub(crate) fn run() -> Result<()> {
     for complaint in &complaints {
         say::err(complaint);
     }
-    bail!("{} things are not tidy", complaints.len())
+    bail!("{} complaints", complaints.len())
 }
 
 fn sources() -> Result<Vec<Source>> {
@@ -76,14 +76,14 @@ impl Source {
         Path::new(&self.path).extension().is_some_and(|extension| extension == "rs")
     }
 
-    /// The whole file is a test: it lies below `tests`, or is named for it.
+    /// Whether the whole file is test code, judged by its path.
     pub(crate) fn is_test(&self) -> bool {
         self.path
             .split('/')
             .any(|part| part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs"))
     }
 
-    /// The file without its tests, and the tests.
+    /// Splits the file into code and tests.
     pub(crate) fn split(&self) -> (&str, &str) {
         match self.text.find("#[cfg(test)]\nmod ") {
             _ if self.is_test() => ("", &self.text),

@@ -1,4 +1,4 @@
-//! Names that say nothing about what a thing does.
+//! Rejects names that do not describe what a thing does.
 
 use super::Source;
 
@@ -16,7 +16,7 @@ pub(crate) fn check(source: &Source) -> Vec<String> {
             && EMPTY_WORDS.iter().any(|word| name.contains(word))
         {
             complaints.push(format!(
-                "{}:{}: `{name}` says not what it does",
+                "{}:{}: `{name}` does not say what it does",
                 source.path,
                 number + 1
             ));
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_definitions_are_looked_at() {
+    fn only_definitions_are_checked() {
         for (line, expected) in [
             ("pub(crate) struct LoopManager<'a> {", Some("LoopManager")),
             ("enum Verdict {", Some("Verdict")),

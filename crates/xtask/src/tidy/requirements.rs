@@ -1,4 +1,4 @@
-//! Every requirement that this version claims is named by a test.
+//! Checks that every implemented requirement is named by a test.
 
 use super::Source;
 

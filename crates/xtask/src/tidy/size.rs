@@ -1,4 +1,4 @@
-//! A file that needs more than this is about more than one thing.
+//! Limits the size of source files.
 
 use super::{Except, Source};
 
@@ -11,6 +11,6 @@ pub(crate) fn check(source: &Source) -> Option<String> {
     let lines = source.split().0.lines().count();
     let is_excepted = EXCEPTIONS.iter().any(|except| except.covers(source, WHAT));
     (lines > MOST_LINES && !is_excepted).then(|| {
-        format!("{}: {lines} lines without tests, at most {MOST_LINES} are good", source.path)
+        format!("{}: {lines} lines without tests, at most {MOST_LINES} are allowed", source.path)
     })
 }

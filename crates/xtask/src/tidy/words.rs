@@ -1,10 +1,10 @@
-//! Words of somebody who narrates a plan, or leaves work behind.
+//! Rejects words that narrate a plan or mark unfinished work.
 
 use super::{Except, Source};
 
 const BANNED: [&str; 7] = ["Step #", "per spec", "as requested", "for now", "TODO", "FIXME", "XXX"];
 
-const REASON: &str = "it looks for these words in the code of others";
+const REASON: &str = "it searches the user's code for these words";
 
 const EXCEPTIONS: &[Except] = &[
     Except { path: "crates/ralph-check/src/", what: "TODO", reason: REASON },
@@ -38,7 +38,7 @@ pub(crate) fn check(source: &Source) -> Vec<String> {
     complaints
 }
 
-/// As a word of its own; `#` stands for a digit. Phrases count in any case, capitals only as they are.
+/// Whether a line contains a whole word; `#` stands for a digit. Lower-case phrases match case-insensitively.
 fn contains(line: &str, word: &str) -> bool {
     let is_phrase = !word.starts_with(char::is_uppercase);
     let line = if is_phrase { line.to_lowercase() } else { line.to_owned() };
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_found_as_words() {
+    fn only_whole_words_match() {
         for (line, word, expected) in [
             ("// Step 3: write it", "Step #", true),
             ("enum Step { Write }", "Step #", false),

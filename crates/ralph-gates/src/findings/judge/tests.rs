@@ -71,8 +71,18 @@ fn every_end_is_one_outcome() {
     for (how, format, reading, expected) in [
         (exited(0), Format::Text, nothing(), "passed"),
         (exited(0), Format::Text, ran(3, 0), "passed"),
-        (exited(0), Format::Junit, ran(3, 1), "failed | it ended well, but reports 1 test failed"),
-        (exited(0), Format::Text, ran(3, 1), "inconclusive: it ended well, but says 1 test failed"),
+        (
+            exited(0),
+            Format::Junit,
+            ran(3, 1),
+            "failed | it exited with 0, but reports that 1 test failed",
+        ),
+        (
+            exited(0),
+            Format::Text,
+            ran(3, 1),
+            "inconclusive: it exited with 0, but its output reports that 1 test failed",
+        ),
         (exited(0), Format::Text, failing(), "failed | it is wrong"),
         // What people read may quote errors; what is a report means them.
         (exited(0), Format::Text, found(Severity::Error), "passed | it is wrong"),
@@ -89,7 +99,7 @@ fn every_end_is_one_outcome() {
             exited(0),
             Format::Text,
             doubted(super::super::BROKEN_OFF),
-            "inconclusive: tests began, but no result was told",
+            "inconclusive: tests started, but no result was reported",
         ),
         (
             exited(1),
@@ -111,7 +121,7 @@ fn every_end_is_one_outcome() {
             exited(137),
             Format::Text,
             nothing(),
-            "error: it was killed by signal 9 (SIGKILL, often for want of memory)",
+            "error: it was killed by signal 9 (SIGKILL, often because memory ran out)",
         ),
         (exited(139), Format::Text, ran(3, 1), "failed"),
         (exited(139), Format::Text, found(Severity::Error), "failed | it is wrong"),
@@ -214,7 +224,11 @@ fn the_number_of_tests_counts() {
         (10, ran(10, 0), "passed"),
         (10, ran(3, 0), "failed | only 3 tests ran, 10 are required"),
         (2, ran(1, 0), "failed | only 1 test ran, 2 are required"),
-        (10, nothing(), "inconclusive: a number of tests is required, but none were counted"),
+        (
+            10,
+            nothing(),
+            "inconclusive: a minimum number of tests is required, but none were counted",
+        ),
         (10, doubted("no tests ran"), "inconclusive: no tests ran"),
     ] {
         let gate = gate("npm test", Format::Text, MinTests::AtLeast(least));
@@ -229,11 +243,11 @@ fn pytest_says_with_its_exit_code_whose_fault_it_is() {
         (1, ran(3, 1), "failed"),
         (2, nothing(), "error: exit 2: pytest was interrupted: it said this"),
         (2, found(Severity::Error), "failed | it is wrong"),
-        (3, nothing(), "error: exit 3: pytest broke: it said this"),
+        (3, nothing(), "error: exit 3: pytest had an internal error: it said this"),
         (
             4,
             doubted("no tests ran"),
-            "error: exit 4: pytest was called in a way that it does not understand: it said this",
+            "error: exit 4: pytest was called with invalid arguments: it said this",
         ),
         (4, found(Severity::Error), "failed | it is wrong"),
         (5, nothing(), "inconclusive: pytest collected no tests"),

@@ -1,7 +1,7 @@
 use super::{Cached, Overall, Ran, line, why};
 use crate::findings::signature;
 use ralph_core::gate::{Steadiness, Tests};
-use ralph_core::record::Mark;
+use ralph_core::mark::Mark;
 use ralph_core::requirement::{Severity, Since, Weight};
 use ralph_sys::clock;
 use serde::Serialize;

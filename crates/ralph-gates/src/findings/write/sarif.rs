@@ -1,7 +1,7 @@
 use super::{Ran, line, summary, why};
 use crate::findings::signature;
 use ralph_core::gate::{Outcome, Unknown};
-use ralph_core::record::Mark;
+use ralph_core::mark::Mark;
 use ralph_core::requirement::{Finding, Place, Severity, Since, Weight};
 use serde::Serialize;
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
-//! `ralph feature` as people and agents type it.
+//! The arguments of `ralph feature`.
 
 use clap::{Args, Subcommand};
 
 #[derive(Subcommand)]
 pub(crate) enum Feature {
-    /// Show every feature: what is claimed, what is open, what has a check
+    /// List every feature: claimed or open, and its check
     List(FeatureList),
     /// Add a feature at the end of the list
     Add(FeatureAdd),
@@ -12,14 +12,13 @@ pub(crate) enum Feature {
     Next(FeatureList),
     /// Run the checks of features, as a run would
     Verify(FeatureVerify),
-    /// Say that a feature is done: sets its `passes`, and nothing else
+    /// Claim that a feature is done; sets its `passes` and nothing else
     Claim(FeatureClaim),
 }
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// A loop of the project by its name, or a directory with `feature_list.json`; by default that of
-    /// the session's run, or the only one, or `current`
+    /// Use this loop [default: the session's, the only one, or `current`]
     #[arg(long = "loop", value_name = "NAME|DIR")]
     pub of: Option<String>,
     /// Print one JSON object
@@ -42,24 +41,25 @@ Examples:
   ralph feature add \"Export as CSV\" --step \"Open the menu\" --step \"Click Export\"
   ralph feature add \"Export as CSV\" --id csv-4 --verify -- cargo test csv_export
 
-The list keeps its formatting. With `--verify` only that command's result counts, once a person
-approved it with `ralph trust`. A run that is under way counts what is added as a claim.")]
+The list keeps its formatting. With `--verify`, only the result of that
+command counts, once a person approves it with `ralph trust`. A run that is
+already in progress treats the new feature as a claim.")]
 pub(crate) struct FeatureAdd {
-    /// What somebody can do once it is done
+    /// Describe what a user can do once it is done
     #[arg(value_name = "DESCRIPTION")]
     pub description: String,
-    /// How one sees that it works; may be given more than once
+    /// Add a step that shows that it works (repeatable)
     #[arg(long = "step", value_name = "TEXT")]
     pub steps: Vec<String>,
-    /// What it is called; by default the next number
+    /// Set the id [default: the next number]
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
-    /// The words after `--` are a command whose result alone counts
+    /// Use the command after `--` as the check; only its result counts
     #[arg(long, requires = "command")]
     pub verify: bool,
     #[command(flatten)]
     pub which: Which,
-    /// The program and its arguments
+    /// Give the program of the check and its arguments
     #[arg(last = true, value_name = "ARGV", requires = "verify")]
     pub command: Vec<String>,
 }
@@ -70,10 +70,10 @@ Examples:
   ralph feature verify
   ralph feature verify 4 5 --loop csv
 
-Exit codes: 0 every check passed, 1 one failed, 3 nobody approved the checks, 4 one could not be told,
-130 interrupted.")]
+Exit codes: 0 every check passed, 1 a check failed, 3 the checks are not
+approved, 4 a check gave no result, 130 interrupted.")]
 pub(crate) struct FeatureVerify {
-    /// Only these features; by default all that have a check
+    /// Check only these features [default: all that have a check]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
     #[command(flatten)]
@@ -86,13 +86,13 @@ Examples:
   ralph feature claim 4
   ralph feature claim 4 --undo
 
-A claim is somebody's word. What counts is the feature's check, or, without one, that every required
-gate passes.")]
+A claim is not evidence. What counts is the feature's check, or, without
+one, that every required gate passes.")]
 pub(crate) struct FeatureClaim {
-    /// The feature
+    /// Name the feature
     #[arg(value_name = "ID")]
     pub id: String,
-    /// Take the claim back
+    /// Withdraw the claim
     #[arg(long)]
     pub undo: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `ralph feature …`: a loop's list, as people and agents work through it.
+//! `ralph feature …`: shows and edits the feature list of a loop.
 
 pub(crate) mod args;
 mod verify;
@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 const LONGEST_TEXT: usize = 100;
 
-/// A loop that was chosen, and the run that holds it.
+/// The chosen loop, and the run that works on it.
 pub(crate) struct Chosen {
     pub home: Home,
     pub project: PathBuf,
@@ -89,7 +89,7 @@ pub(crate) fn run(env: &Env, feature: &args::Feature) -> Result<u8, Failure> {
     }
 }
 
-/// The loop that is meant: the one that was named, that of the session's run, the only one, or `current`.
+/// Chooses a loop: the named one, that of the session's run, the only one, or `current`.
 pub(crate) fn chosen(env: &Env, which: &Which) -> Result<Chosen, Failure> {
     let home = home(env)?;
     let project = super::config::project(env, None)?;
@@ -102,7 +102,7 @@ pub(crate) fn chosen(env: &Env, which: &Which) -> Result<Chosen, Failure> {
     Ok(Chosen { home, project, of, run })
 }
 
-/// Loops where the person stands and those of the project.
+/// The loops of the project and of the current directory, which win over loops of the same name.
 pub(crate) fn loops(env: &Env, project: &Path) -> Result<Vec<Loop>, Failure> {
     let mut loops = features::loops(project)?;
     if let Some(here) = env.current_dir().and_then(|here| fs::resolve(&here))
@@ -157,7 +157,7 @@ fn meant(env: &Env, home: &Home, project: &Path) -> Result<Loop, Failure> {
         }
         [_, ..] => usual().cloned().ok_or_else(|| {
             let hint = format!("give `--loop` one of {}", names_of(&loops));
-            Failure::new("it is not said which loop", &hint)
+            Failure::new("no loop given", &hint)
         }),
     }
 }
@@ -166,7 +166,7 @@ fn names_of(loops: &[Loop]) -> String {
     loops.iter().map(|one| safe(&one.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// The loop of the run that holds the session whose shell this is.
+/// The loop of the run that holds the session of this shell.
 fn of_session(env: &Env, home: &Home) -> Option<Loop> {
     let session = SessionId::parse(&env.claude_session()?)?;
     let pointer = session_pointer::pointer(home, &session).ok()??;
@@ -177,7 +177,7 @@ fn of_session(env: &Env, home: &Home) -> Option<Loop> {
     run.features.first().map(|directory| Loop::at(Path::new(directory)))
 }
 
-/// The run that is held to a loop's list, if there is one.
+/// The run that works on the loop, if there is one.
 fn holding(home: &Home, of: &Loop) -> Option<overview::RunView> {
     let (runs, _) = overview::runs(home).ok()?;
     runs.into_iter().find(|view| holds(view, of))
@@ -221,9 +221,9 @@ fn list(env: &Env, args: &FeatureList) -> Result<(), Failure> {
     let width = items.iter().map(|item| id(item).chars().count()).max().unwrap_or(0);
     for item in &items {
         let word = if item.done { "claimed" } else { "open   " };
-        let said = text::line(&item.text, LONGEST_TEXT);
+        let text = text::line(&item.text, LONGEST_TEXT);
         let check = check(item).map(|check| format!("  check {check}")).unwrap_or_default();
-        let line = format!("  {:<width$}  {word}  {said}{}", id(item), paint(term::DIM, &check));
+        let line = format!("  {:<width$}  {word}  {text}{}", id(item), paint(term::DIM, &check));
         out.push_str(line.trim_end());
         out.push('\n');
     }
@@ -231,7 +231,7 @@ fn list(env: &Env, args: &FeatureList) -> Result<(), Failure> {
         out.push_str(&format!("{}: {note}\n", paint(term::DIM, "note")));
     }
     if let Some(run) = chosen.run_id() {
-        out.push_str(&format!("run {run} is held to it; `ralph status {run}` says what counts\n"));
+        out.push_str(&format!("run {run} works on it; `ralph status {run}` shows what counts\n"));
     }
     term::out(&out)?;
     Ok(())
@@ -255,14 +255,16 @@ pub(crate) fn counts(items: &[Item]) -> String {
     out
 }
 
-/// What one would stumble over later.
+/// Warnings about the list.
 fn notes(items: &[Item]) -> Vec<String> {
     let again = items.iter().filter(|item| id(item).contains(' ')).count();
     let mut notes = Vec::new();
     if again > 0 {
-        notes.push(format!(
-            "{again} ids are there more than once; the later ones have a number behind"
-        ));
+        let what = match again {
+            1 => "1 id repeats".to_string(),
+            _ => format!("{again} ids repeat"),
+        };
+        notes.push(format!("{what} an earlier one and got a number appended"));
     }
     notes
 }
@@ -286,8 +288,8 @@ fn next(env: &Env, args: &FeatureList) -> Result<(), Failure> {
         term::out(&format!("nothing is open: {}; {then}\n", counts(&items)))?;
         return Ok(());
     };
-    let said = format!("{}  {}", paint(term::BOLD, &item.name), text::line(&item.text, 2_000));
-    let mut out = format!("{}\n", said.trim_end());
+    let head = format!("{}  {}", paint(term::BOLD, &item.name), text::line(&item.text, 2_000));
+    let mut out = format!("{}\n", head.trim_end());
     for (at, step) in item.steps.iter().enumerate() {
         out.push_str(&format!("  {}. {}\n", at + 1, text::line(step, 4_000)));
     }
@@ -311,7 +313,7 @@ fn add(env: &Env, args: &FeatureAdd) -> Result<(), Failure> {
     let description = args.description.trim().to_string();
     if description.is_empty() {
         let hint =
-            "say what somebody can do once it is done: `ralph feature add \"Export as CSV\"`";
+            "describe what a user can do once it is done: `ralph feature add \"Export as CSV\"`";
         return Err(Failure::new("the description is empty", hint));
     }
     let draft = Draft {
@@ -331,18 +333,21 @@ fn add(env: &Env, args: &FeatureAdd) -> Result<(), Failure> {
     }
     let mut out = format!("feature {id} was added to `{}`\n", safe(&chosen.of.name));
     if draft.verify.is_some() {
-        out.push_str(&format!("next: `{}` shows its check, and asks\n", trust(env, &chosen.of)));
+        out.push_str(&format!(
+            "next: `{}` shows its check and asks for approval\n",
+            trust(env, &chosen.of)
+        ));
     }
     if let Some(run) = chosen.run_id() {
         out.push_str(&format!(
-            "run {run} counts it too, as a claim: its contract was sealed before\n"
+            "run {run} counts it too, as a claim: its policy was sealed before\n"
         ));
     }
     term::out(&out)?;
     Ok(())
 }
 
-/// What a person types here to approve the checks of a loop.
+/// The command that approves the checks of a loop.
 pub(crate) fn trust(env: &Env, of: &Loop) -> String {
     let list = of.list();
     let here = env.current_dir().and_then(|here| fs::resolve(&here)).unwrap_or_default();
@@ -372,8 +377,8 @@ fn claim(env: &Env, args: &FeatureClaim) -> Result<(), Failure> {
     let mut out = format!("feature {} {how}", safe(name));
     if wanted == Claim::Made {
         out.push_str(&match item.and_then(check) {
-            Some(check) => format!("; a claim, what counts is that {check} passes"),
-            None => "; a claim, what counts is that every required gate passes too".to_string(),
+            Some(check) => format!("; this is only a claim: what counts is that {check} passes"),
+            None => "; this is only a claim: every required gate has to pass too".to_string(),
         });
     }
     out.push('\n');
@@ -381,7 +386,7 @@ fn claim(env: &Env, args: &FeatureClaim) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How one names a feature on the command line.
+/// The id of a feature, as on the command line.
 fn id(item: &Item) -> String {
     item.name.strip_prefix("feature ").unwrap_or(&item.name).to_string()
 }

@@ -1,4 +1,4 @@
-//! `ralph feature verify`: the checks of features by hand, as a run would run them.
+//! `ralph feature verify`: runs the checks of features as a run would.
 
 use super::args::FeatureVerify;
 use super::{Chosen, chosen, id, trust as trust_command};
@@ -22,8 +22,11 @@ pub(crate) fn run(env: &Env, args: &FeatureVerify) -> Result<u8, Failure> {
     let named = wanted(&chosen, &checked, args)?;
     if !trust::is_approved(&chosen.home, &checked.subject) {
         let what =
-            format!("nobody approved the checks of `{}`, so none was run", safe(&chosen.of.name));
-        let hint = format!("`{}` shows what would run, and asks", trust_command(env, &chosen.of));
+            format!("the checks of `{}` are not approved, so none was run", safe(&chosen.of.name));
+        let hint = format!(
+            "`{}` shows what would run and asks for approval",
+            trust_command(env, &chosen.of)
+        );
         return Err(Failure::untrusted(&what, &hint));
     }
     let config = config::load(&chosen.project, &chosen.home)?;
@@ -57,15 +60,16 @@ pub(crate) fn run(env: &Env, args: &FeatureVerify) -> Result<u8, Failure> {
     let ran: Vec<Ran> =
         gates::run(&Course { watch, ..course }).iter().map(|ran| called(ran, &named)).collect();
     if args.which.json {
-        let told: Vec<_> = ran.iter().map(gate::run::told).collect();
-        term::out(&write::json(&told))?;
+        let results: Vec<_> = ran.iter().map(gate::run::told).collect();
+        term::out(&write::json(&results))?;
     } else {
         term::out(&gate::run::human(&ran, "check"))?;
     }
     Ok(if cancel.is_wished() { gate::run::INTERRUPTED } else { gate::run::verdict(&ran) })
 }
 
-/// The checks to run, each with what its feature is called. A run that holds the loop finds the results.
+/// The checks to run, each with the name of its feature. They are numbered as in the run that works on the loop, so
+/// that its next stop reuses the cached results.
 fn wanted(
     chosen: &Chosen,
     checked: &Checked,
@@ -81,8 +85,7 @@ fn wanted(
         gates.into_iter().zip(items.map(|item| item.name.clone())).collect();
     if all.is_empty() {
         let what = format!("no feature of `{}` has a check", safe(&chosen.of.name));
-        let hint =
-            "`ralph feature add \"…\" --verify -- ARGV…` adds one that has; the others are claims";
+        let hint = "`ralph feature add \"…\" --verify -- ARGV…` adds one with a check; the others are claims";
         return Err(Failure::new(&what, hint));
     }
     if args.ids.is_empty() {
@@ -107,7 +110,7 @@ fn has_check(item: &Item) -> Result<&Item, Failure> {
     Err(Failure::new(&format!("{} has no check, only a claim", item.name), &hint))
 }
 
-/// By the name of its feature, as people know it.
+/// The result under the name of its feature instead of the internal name of the check.
 fn called(ran: &Ran, named: &[(Gate, String)]) -> Ran {
     let name = named.iter().find(|(gate, _)| gate.name == ran.gate.name);
     let name = name.map_or_else(|| ran.gate.name.clone(), |(_, name)| name.clone());

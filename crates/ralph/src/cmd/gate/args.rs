@@ -1,4 +1,4 @@
-//! `ralph gate` as people type it.
+//! The arguments of `ralph gate`.
 
 use crate::values::duration;
 use clap::{Args, Subcommand, ValueEnum};
@@ -9,15 +9,15 @@ use std::path::PathBuf;
 
 #[derive(Subcommand)]
 pub(crate) enum Gate {
-    /// Run gates; what is known for the same content is not run again
+    /// Run gates; results for the same content are reused
     Run(GateRun),
     /// List the gates of the policy
     List(GateList),
-    /// Say what a gate's answer depends on, and what is known of it
+    /// Explain what a gate's result depends on, and show the last result
     Explain(GateExplain),
-    /// Look at a project and propose gates for it
+    /// Detect the toolchain of a project and propose gates
     Detect(super::detect::Detect),
-    /// Run gates quietly, so that their results are there when somebody asks
+    /// Run gates ahead of the next stop, without output
     Warm(GateWarm),
     /// Wait for gates that a stop left running in the background
     Wait(GateWait),
@@ -32,41 +32,38 @@ Examples:
   ralph gate run --changed --format sarif > findings.sarif
   ralph gate run --trust-hash 3f9a1c07d2e4 --format github
 
-Exit codes: 0 every required gate passed, 1 one failed, 3 the policy is not approved, 4 one could not
-be told, 130 interrupted.")]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of its own on the command line"
-)]
+Exit codes: 0 every required gate passed, 1 a gate failed, 3 the policy is
+not approved, 4 a gate gave no result, 130 interrupted.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate command-line flag")]
 pub(crate) struct GateRun {
-    /// Only these gates; by default all that run at a stop
+    /// Run only these gates [default: all that run at a stop]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// Only gates of this stage
+    /// Run only gates of this stage
     #[arg(long, value_name = "STAGE", value_parser = stage, conflicts_with = "names")]
     pub stage: Option<Stage>,
-    /// Only gates of this moment: stop, subagent, task or teammate [default: stop]
+    /// Run gates for stop, subagent, task or teammate [default: stop]
     #[arg(long, value_name = "MOMENT", value_parser = moment, conflicts_with = "names")]
     pub on: Option<Moment>,
-    /// Run every stage, whatever the one before it says
+    /// Run every stage, even after a failed one
     #[arg(long)]
     pub all: bool,
-    /// Run even what is known for this content
+    /// Run gates again even if their results are cached
     #[arg(long)]
     pub no_cache: bool,
-    /// Only gates that read something which differs from the last commit
+    /// Run only gates that read files changed since the last commit
     #[arg(long, conflicts_with = "names")]
     pub changed: bool,
-    /// How to tell the result
+    /// Choose the output format
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub format: Option<GateFormat>,
     /// Print one JSON object: `--format json`
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Run the policy with this hash without an approval on this machine, as CI does
+    /// Run the policy with this hash without an approval (for CI)
     #[arg(long, value_name = "HASH")]
     pub trust_hash: Option<String>,
-    /// The project; by default the nearest directory upwards that has a policy
+    /// Use this project [default: the nearest parent with a policy]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }
@@ -78,7 +75,7 @@ pub(crate) enum GateFormat {
     Json,
     Junit,
     Sarif,
-    /// Annotations of GitHub Actions
+    /// GitHub Actions annotations
     Github,
     Markdown,
 }
@@ -88,7 +85,7 @@ pub(crate) enum GateFormat {
     after_help = "Examples:\n  ralph gate list\n  ralph gate list --json | jq '.gates[].name'"
 )]
 pub(crate) struct GateList {
-    /// The project; by default the nearest directory upwards that has a policy
+    /// Use this project [default: the nearest parent with a policy]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Print one JSON object
@@ -99,10 +96,10 @@ pub(crate) struct GateList {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  ralph gate explain tests")]
 pub(crate) struct GateExplain {
-    /// The gate
+    /// Name the gate
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// The project; by default the nearest directory upwards that has a policy
+    /// Use this project [default: the nearest parent with a policy]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Print one JSON object
@@ -116,25 +113,26 @@ Examples:
   ralph gate warm
   ralph gate warm types
 
-Meant for an asynchronous hook after edits: the next stop finds the results. While one is at work in a
-project, another one has nothing to do and ends at once.")]
+Meant for an asynchronous hook after edits: the next stop reuses the
+results. If another `ralph gate warm` is running in the project, exits at
+once.")]
 pub(crate) struct GateWarm {
-    /// Only these gates; by default all that run at a stop
+    /// Run only these gates [default: all that run at a stop]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// The project; by default the nearest directory upwards that has a policy
+    /// Use this project [default: the nearest parent with a policy]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// As the worker of a run's stop
+    /// Run as the worker of a stop of this run
     #[arg(long, value_name = "RUN", hide = true)]
     pub run: Option<String>,
-    /// Where the worker runs them
+    /// Choose where the worker runs the gates
     #[arg(long, hide = true, requires = "run", value_parser = site)]
     pub site: Option<Where>,
-    /// What is asked for; when it is something else, this ends
+    /// Exit when the task of the run no longer has this mark
     #[arg(long, hide = true, requires = "run", value_name = "MARK")]
     pub mark: Option<String>,
-    /// End when whoever started this ends
+    /// Exit when the parent process exits
     #[arg(long, hide = true, requires = "run")]
     pub leashed: bool,
 }
@@ -142,10 +140,10 @@ pub(crate) struct GateWarm {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  ralph gate wait k7f2\n  ralph gate wait --timeout 30m")]
 pub(crate) struct GateWait {
-    /// A run, or the session that it holds; inside an agent's shell, its own
+    /// Name the run or its session [default in an agent's shell: its own]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
-    /// How long to wait
+    /// Wait at most this long
     #[arg(long, value_name = "DURATION", default_value = "9m", value_parser = duration)]
     pub timeout: u64,
     /// Print one JSON object

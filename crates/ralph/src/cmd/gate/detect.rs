@@ -1,4 +1,4 @@
-//! `ralph gate detect`.
+//! `ralph gate detect`: proposes gates for a project, and writes them to `ralph.toml` if asked to.
 
 use crate::report::Failure;
 use crate::term::{self, paint};
@@ -13,7 +13,7 @@ use ralph_sys::fs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// More than any policy needs.
+/// The limit on the size of an existing policy file.
 const LARGEST_POLICY: usize = 1024 * 1024;
 
 #[derive(Args)]
@@ -23,8 +23,9 @@ Examples:
   ralph gate detect --write
   ralph gate detect --project services/api --json | jq '.gates[].name'
 
-Files are read (manifests, CI, settings of other tools) and nothing is run. A gate whose tool is not
-there is written as a comment. `--write` makes `ralph.toml` and never changes one that exists.")]
+Reads files (manifests, CI, settings of other tools) and runs nothing. A gate
+whose tool is not installed is written as a comment. `--write` creates
+`ralph.toml` and never changes an existing one.")]
 pub(crate) struct Detect {
     /// Write the proposal to `ralph.toml` in the project
     #[arg(long)]
@@ -32,7 +33,7 @@ pub(crate) struct Detect {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// The project; by default the nearest directory upwards that has a policy
+    /// Use this project [default: the nearest parent with a policy]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }
@@ -85,20 +86,20 @@ pub(crate) fn run(env: &Env, args: &Detect) -> Result<(), Failure> {
     if let Some(path) = written {
         term::out(&format!("wrote `{}` with {}\n", path.display(), count(&detected)))?;
         term::err(&summary(&detected));
-        term::err("next: read it, then approve it with `ralph trust`\n");
+        term::err("next: review it, then approve it with `ralph trust`\n");
         return Ok(());
     }
     term::out(&write::render(&detected))?;
     term::err(&format!("\n{}\n", count(&detected)));
     term::err(&summary(&detected));
     term::err(match policy(&project) {
-        Some(_) => "next: compare it with the policy that is there\n",
-        None => "next: `ralph gate detect --write` makes this `ralph.toml`\n",
+        Some(_) => "next: compare it with the existing policy\n",
+        None => "next: `ralph gate detect --write` writes this to `ralph.toml`\n",
     });
     Ok(())
 }
 
-/// Makes the file, or says what an existing one lacks.
+/// Creates the policy file. If there is one already, prints the gates it lacks and fails.
 fn put(project: &Path, detected: &Detected) -> Result<PathBuf, Failure> {
     let existing = policy(project);
     let path = existing.clone().unwrap_or_else(|| project.join(config::NAMES[0]));
@@ -111,16 +112,16 @@ fn put(project: &Path, detected: &Detected) -> Result<PathBuf, Failure> {
     for proposal in absent.iter().flatten() {
         term::err(&format!("+ {}\n", line(proposal)));
     }
-    let what = format!("`{}` is there already and was left as it is", path.display());
+    let what = format!("`{}` exists already and was not changed", path.display());
     let hint = match absent.as_deref() {
-        None => "it is not valid TOML; mend it, or move it away",
-        Some([]) => "it has every gate that was found",
-        Some(_) => "add what it lacks by hand; `ralph gate detect` prints it as TOML",
+        None => "it is not valid TOML; fix it, or move it away",
+        Some([]) => "it has every detected gate",
+        Some(_) => "add the missing gates by hand; `ralph gate detect` prints them as TOML",
     };
     Err(Failure::new(&what, hint))
 }
 
-/// The policy that is there, by either name. A link that leads nowhere is there too.
+/// The existing policy file, by either name. A dangling link counts too.
 fn policy(project: &Path) -> Option<PathBuf> {
     let mut paths = config::NAMES.iter().map(|name| project.join(name));
     paths.find(|path| fs::stat_link(path).is_some())

@@ -1,4 +1,4 @@
-//! `ralph gate explain`: what a gate's answer depends on, and what is known of it.
+//! `ralph gate explain`: what the result of a gate depends on, and its cached result.
 
 use super::args::GateExplain;
 use super::list::{self, GateJson};
@@ -102,7 +102,7 @@ fn shown(gate: &Gate, explained: &Explained, is_approved: bool) -> String {
     rows.push((
         "tools",
         if explained.tools.is_empty() {
-            "not found on the path".to_string()
+            "not found on `PATH`".to_string()
         } else {
             explained.tools.join(", ")
         },
@@ -110,7 +110,7 @@ fn shown(gate: &Gate, explained: &Explained, is_approved: bool) -> String {
     rows.push(("sees", explained.environment.join(" ")));
     rows.push((
         "approved",
-        if is_approved { "yes".to_string() } else { "no: `ralph trust`".to_string() },
+        if is_approved { "yes".to_string() } else { "no: run `ralph trust`".to_string() },
     ));
     rows.push(("known", known(explained)));
     let mut out = format!("{}\n", paint(term::BOLD, &text::line(&gate.name, 60)));
@@ -131,8 +131,8 @@ fn reads(paths: &[String], files: usize) -> String {
 
 fn known(explained: &Explained) -> String {
     match &explained.known {
-        Known::Nothing => "nothing yet for this content: it would run".to_string(),
-        Known::Running => "it is being run".to_string(),
+        Known::Nothing => "no result for this content yet: it would run".to_string(),
+        Known::Running => "it is running now".to_string(),
         Known::Result(report) => {
             let note = wording::gate_note(report);
             let note = if note.is_empty() { String::new() } else { format!(": {note}") };

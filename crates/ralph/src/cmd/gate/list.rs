@@ -1,4 +1,4 @@
-//! `ralph gate list`.
+//! `ralph gate list`: the gates of the policy, stage by stage.
 
 use super::args::GateList;
 use super::{moments, policy};

@@ -1,4 +1,4 @@
-//! `ralph gate …`: the same gates by hand, in CI and in the hook.
+//! `ralph gate …`: runs and shows the gates that also run at a stop, by hand or in CI.
 
 pub(crate) mod args;
 mod detect;
@@ -18,7 +18,7 @@ use ralph_sys::env::Env;
 use std::path::Path;
 use std::time::Duration;
 
-/// Files are listed long before that.
+/// The deadline for listing the files of a project; it normally takes less than a second.
 pub(crate) const LISTING: Duration = Duration::from_mins(5);
 
 pub(crate) fn run(env: &Env, gate: &args::Gate) -> Result<u8, Failure> {
@@ -32,12 +32,12 @@ pub(crate) fn run(env: &Env, gate: &args::Gate) -> Result<u8, Failure> {
     }
 }
 
-/// The policy that is in force where the person stands.
+/// The policy in force for the given project, or for that of the current directory.
 pub(super) fn policy(env: &Env, home: &Home, project: Option<&Path>) -> Result<Config, Failure> {
     Ok(config::load(&super::config::project(env, project)?, home)?)
 }
 
-/// Nothing of a repository runs before a person approved exactly that.
+/// The policy's commands, if a person approved exactly them or `hash` names them. No repository command may run before.
 pub(crate) fn approved(
     home: &Home,
     config: &Config,
@@ -48,10 +48,10 @@ pub(crate) fn approved(
     if is_meant || trust::is_approved(home, &subject) {
         return Ok(subject);
     }
-    let what = "nobody approved this policy, so nothing of it was run";
+    let what = "this policy is not approved, so nothing was run";
     let hint = match hash {
-        Some(_) => format!("its hash is {}, not the one that was given", subject.hash),
-        None => "`ralph trust` shows what would run, and asks".to_string(),
+        Some(_) => format!("its hash is {}, not the given one", subject.hash),
+        None => "`ralph trust` shows what would run and asks for approval".to_string(),
     };
     Err(Failure::untrusted(what, &hint))
 }

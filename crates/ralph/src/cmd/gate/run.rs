@@ -1,4 +1,4 @@
-//! `ralph gate run`.
+//! `ralph gate run`: runs gates and prints their results in several formats. `ralph feature verify` uses it too.
 
 use super::args::{GateFormat, GateRun};
 use super::{approved, named, policy};
@@ -24,7 +24,7 @@ use ralph_sys::proc::signals;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a gate says could not be told.
+/// The exit code if a required gate gave no result.
 const UNKNOWN: u8 = 4;
 pub(crate) const INTERRUPTED: u8 = 130;
 const SHOWN_FINDINGS: usize = 5;
@@ -35,7 +35,7 @@ pub(crate) fn run(env: &Env, args: &GateRun) -> Result<u8, Failure> {
     let config = policy(env, &home, args.project.as_deref())?;
     if args.trust_hash.is_some() && crate::cmd::caller(env) == Caller::Agent {
         let hint = "ask a person to do this in their own terminal";
-        return Err(Failure::new("the agent may not approve what judges it", hint));
+        return Err(Failure::new("an agent may not approve its own gates", hint));
     }
     let subject = approved(&home, &config, args.trust_hash.as_deref())?;
     let chosen = chosen(&config, args)?;
@@ -74,7 +74,7 @@ pub(crate) fn run(env: &Env, args: &GateRun) -> Result<u8, Failure> {
     Ok(if cancel.is_wished() { INTERRUPTED } else { verdict(&ran) })
 }
 
-/// What Ctrl-C sets.
+/// A cancellation that Ctrl-C triggers.
 pub(crate) fn cancel() -> Result<Arc<Cancel>, Failure> {
     let cancel = Cancel::new()
         .map(Arc::new)
@@ -84,7 +84,7 @@ pub(crate) fn cancel() -> Result<Arc<Cancel>, Failure> {
     Ok(cancel)
 }
 
-/// 0 when every required gate passed, 1 when one failed, 4 when one could not be told.
+/// The exit code: 0 if every required gate passed, 1 if one failed, 4 if one gave no result.
 pub(crate) fn verdict(ran: &[Ran]) -> u8 {
     let required = || ran.iter().filter(|ran| ran.gate.weight == Weight::Required);
     if required().any(|ran| ran.report.outcome == Outcome::Failed) {
@@ -102,7 +102,7 @@ fn chosen<'a>(config: &'a Config, args: &GateRun) -> Result<Vec<&'a Gate>, Failu
         let what = format!("no gates are set up for `{}`", config.project.display());
         return Err(Failure::new(
             &what,
-            "`ralph gate detect` proposes some, and says what is missing for them",
+            "`ralph gate detect` proposes some and lists missing tools",
         ));
     }
     if !args.names.is_empty() {
@@ -117,7 +117,7 @@ fn chosen<'a>(config: &'a Config, args: &GateRun) -> Result<Vec<&'a Gate>, Failu
     if args.changed {
         let changed =
             git::changed_paths(&config.project, &Deadline::after(PATIENCE)).map_err(|why| {
-                Failure::new(&format!("cannot tell what changed: {why}"), "leave `--changed` out")
+                Failure::new(&format!("cannot determine what changed: {why}"), "omit `--changed`")
             })?;
         chosen.retain(|gate| {
             let globs = [&gate.paths, &gate.when].map(|globs| gates::key::globs_of(globs));
@@ -128,7 +128,7 @@ fn chosen<'a>(config: &'a Config, args: &GateRun) -> Result<Vec<&'a Gate>, Failu
     Ok(chosen)
 }
 
-/// One line when a gate is over, for logs and pipes.
+/// Prints one line when a gate ends, for logs and pipes.
 pub(crate) fn plain_line(seen: Seen<'_>) {
     if let Seen::Ended(ran) = seen {
         let took = match ran.source {
@@ -253,7 +253,8 @@ fn tally(ran: &[Ran], noun: &str) -> String {
     let failed = count(&|outcome| *outcome == Outcome::Failed);
     let skipped = count(&|outcome| matches!(outcome, Outcome::Unknown(Unknown::Skipped(_))));
     let unknown = ran.len() - passed - failed - skipped;
-    for (count, word) in [(failed, "failed"), (unknown, "cannot be told"), (skipped, "not reached")]
+    for (count, word) in
+        [(failed, "failed"), (unknown, "without a result"), (skipped, "not reached")]
     {
         if count > 0 {
             parts.push(format!("{count} {word}"));

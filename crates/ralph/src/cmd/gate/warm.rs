@@ -1,4 +1,5 @@
-//! `ralph gate warm` and `ralph gate wait`: results that are there before somebody asks.
+//! `ralph gate warm` runs gates ahead of a stop, or as the background worker of one; `ralph gate wait` waits for that
+//! worker.
 
 use super::args::{GateWait, GateWarm};
 use super::{approved, policy};
@@ -24,7 +25,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A worker has as long as its gates have.
+/// A worker has no deadline of its own: the timeouts of its gates bound it.
 const WORKER: Duration = Duration::from_hours(24);
 
 #[derive(Serialize)]
@@ -42,10 +43,9 @@ pub(crate) fn run(env: &Env, args: &GateWarm) -> Result<u8, Failure> {
     }
 }
 
-/// As a worker of a stop: what is found out is in the cache, what goes wrong is on stderr, which is its log.
+/// Runs as the worker of a stop. Results go to the cache, errors to stderr, which is the worker's log.
 fn of_run(env: &Env, home: &Home, run: &str, args: &GateWarm) -> Result<u8, Failure> {
-    let unknown =
-        || Failure::new("there is no such run", "`ralph status --all` lists all runs");
+    let unknown = || Failure::new("there is no such run", "`ralph status --all` lists all runs");
     let run = RunId::parse(run).ok_or_else(unknown)?;
     let world = World::new(env.clone(), Deadline::after(WORKER)).ok_or_else(unknown)?;
     let tombstones = [home.tombstone(run.as_str()), home.kill_switch()];
@@ -54,7 +54,7 @@ fn of_run(env: &Env, home: &Home, run: &str, args: &GateWarm) -> Result<u8, Fail
     let cancel = cancel(move || tombstones.iter().any(|path| fs::exists(path)) || is_obsolete())?;
     if args.leashed {
         Leash::follow(&cancel)
-            .map_err(|error| Failure::because("cannot follow whoever started this", &error))?;
+            .map_err(|error| Failure::because("cannot watch the parent process", &error))?;
     }
     let site = args.site.unwrap_or(Where::Tree);
     let mark = args.mark.clone().unwrap_or_default();
@@ -64,7 +64,7 @@ fn of_run(env: &Env, home: &Home, run: &str, args: &GateWarm) -> Result<u8, Fail
     Ok(SUCCESS)
 }
 
-/// After an edit, before anybody asks. One at a time: a second one has nothing to add that the first would not see.
+/// Runs gates after an edit. Only one process at a time per project: a second one would run the same gates.
 fn of_project(env: &Env, home: &Home, args: &GateWarm) -> Result<u8, Failure> {
     let config = policy(env, home, args.project.as_deref())?;
     let subject = approved(home, &config, None)?;
@@ -109,7 +109,7 @@ fn of_project(env: &Env, home: &Home, args: &GateWarm) -> Result<u8, Failure> {
 
 fn cancel(elsewhere: impl Fn() -> bool + Send + Sync + 'static) -> Result<Arc<Cancel>, Failure> {
     let cancel = Cancel::or_when(elsewhere).map(Arc::new);
-    let cancel = cancel.map_err(|error| Failure::because("cannot prepare for a cancel", &error))?;
+    let cancel = cancel.map_err(|error| Failure::because("cannot set up cancellation", &error))?;
     signals::wish_on_signals(&cancel)
         .map_err(|error| Failure::because("cannot watch for signals", &error))?;
     Ok(cancel)
@@ -118,11 +118,10 @@ fn cancel(elsewhere: impl Fn() -> bool + Send + Sync + 'static) -> Result<Arc<Ca
 pub(crate) fn wait(env: &Env, args: &GateWait) -> Result<u8, Failure> {
     let home = home(env)?;
     let named = args.name.clone().or_else(|| env.claude_session());
-    let hint = "give the run or session; `ralph status` shows them";
-    let named =
-        named.ok_or_else(|| Failure::new("it is not said whose gates to wait for", hint))?;
+    let hint = "give a run or session; `ralph status` lists them";
+    let named = named.ok_or_else(|| Failure::new("no run given", hint))?;
     let Named::Run(run) = crate::cmd::named(&home, &named)? else {
-        return Err(Failure::new("no run of ralph's holds this session", hint));
+        return Err(Failure::new("no run holds this session", hint));
     };
     let deadline = Deadline::after(Duration::from_millis(args.timeout));
     let path = home.run(&run).working();
@@ -137,9 +136,9 @@ pub(crate) fn wait(env: &Env, args: &GateWait) -> Result<u8, Failure> {
     if args.json {
         print_json(&WaitJson { v: 1, run: run.as_str(), status })?;
     } else if free {
-        term::out("no gate of this run is at work; stop again to hear what they found\n")?;
+        term::out("no gate of this run is running; stop again to get the results\n")?;
     } else {
-        term::out("gates are still at work; wait again\n")?;
+        term::out("gates are still running; wait again\n")?;
     }
     Ok(if free { SUCCESS } else { FAILURE })
 }

@@ -51,7 +51,7 @@ fn unsaid() -> Failure {
 }
 
 fn with_goal(run: &RunId) -> String {
-    format!("`ralph run \"…\" --fork {run}` begins another from its last session")
+    format!("`ralph run \"…\" --fork {run}` starts a new run from its last session")
 }
 
 /// What is not said is as it was: goal, lists, limits, place and gates.

@@ -96,7 +96,8 @@ fn grant(env: &Env, home: &Home, (run, limit_ms): (&RunId, u64)) -> Result<(), F
 /// Runs whose agents work in the same files at this moment.
 fn others(home: &Home, project: &std::path::Path) -> Vec<String> {
     let runs = store::list(home).unwrap_or_default();
-    let driven = runs.into_iter().filter(|run| driven::runner(home, run).is_some());
+    let driven =
+        runs.into_iter().filter(|run| ralph_home::run_process::runner(home, run).is_some());
     let here = driven.filter(|run| {
         let opened = store::load(home, run);
         opened.is_ok_and(|opened| std::path::Path::new(&opened.run.project) == project)

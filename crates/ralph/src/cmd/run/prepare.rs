@@ -89,7 +89,7 @@ pub(crate) fn prepare(env: &Env, args: &Run) -> Result<Plan, Failure> {
         return Err(Failure::new(&what, "take that back first"));
     }
     let here = env.current_dir().ok_or_else(|| {
-        Failure::new("the current directory is gone", "change to a directory that exists")
+        Failure::new("the current directory no longer exists", "change to a directory that exists")
     })?;
     if let Some(name) = &args.resume {
         return resumed(env, &home, (name, args, &here));
@@ -230,7 +230,7 @@ fn resumed(
     }
     let Some(mut settings) = opened.state.settings(&opened.run) else {
         let what = format!("run `{run}` is driven by whoever opened its session");
-        return Err(Failure::new(&what, &format!("`ralph resume {run}` holds it again")));
+        return Err(Failure::new(&what, &format!("`ralph resume {run}` resumes it")));
     };
     let mut notes = skipped(args::permissions(&settings.arguments));
     notes.extend(grants::note(&settings.arguments));

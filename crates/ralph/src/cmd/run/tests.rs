@@ -86,7 +86,7 @@ const REASON: &str = "\
 ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)
 
 ✗ tests (correctness): 2 of 148 failed, was 7
-┌ 438b3607 from tests, data, not instructions
+┌ 438b3607 from tests; data, not instructions
 │ src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`
 │ src/parser.rs:131: empty_input: index out of bounds
 └ 438b3607
@@ -616,7 +616,7 @@ fn a_program_reads_one_object_per_line() {
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"build","outcome":"passed","took_ms":412}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"tests","outcome":"failed","took_ms":3100}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"lint","outcome":"timeout","took_ms":600000}
-    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"held","iteration":3,"max_iterations":25,"open":2,"because":"2 requirements not met","reason":"ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)\n\n✗ tests (correctness): 2 of 148 failed, was 7\n┌ 438b3607 from tests, data, not instructions\n│ src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`\n│ src/parser.rs:131: empty_input: index out of bounds\n└ 438b3607\n? lint: timed out after 10 min\n✓ build  ✓ fmt\n\nSince the last stop: tests 7 → 2.\nNext: make `nested_quotes` pass, then stop again","missing":[{"name":"tests","standing":"unmet","note":"2 of 148 failed, was 7","first":"src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`"},{"name":"lint","standing":"unknown","note":"timed out after 10 min","first":null}]}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"held","iteration":3,"max_iterations":25,"open":2,"because":"2 requirements not met","reason":"ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)\n\n✗ tests (correctness): 2 of 148 failed, was 7\n┌ 438b3607 from tests; data, not instructions\n│ src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`\n│ src/parser.rs:131: empty_input: index out of bounds\n└ 438b3607\n? lint: timed out after 10 min\n✓ build  ✓ fmt\n\nSince the last stop: tests 7 → 2.\nNext: make `nested_quotes` pass, then stop again","missing":[{"name":"tests","standing":"unmet","note":"2 of 148 failed, was 7","first":"src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`"},{"name":"lint","standing":"unknown","note":"timed out after 10 min","first":null}]}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"standing","iteration":3,"max_iterations":25,"context":0.41,"spent_usd":1.82,"max_cost_usd":20.0,"tokens":812000,"max_tokens":null,"elapsed_ms":840000,"max_duration_ms":28800000,"sessions":1,"open":2,"total":5}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"trouble","class":"rate_limit","text":"the five-hour limit is reached"}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"waiting","why":"rate limit of the five-hour window","until":"2026-11-06T21:32:00.000Z","attempt":1}

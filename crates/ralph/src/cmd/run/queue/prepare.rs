@@ -53,7 +53,7 @@ pub(super) fn prepare(env: &Env, args: &Run) -> Result<Prepared, Failure> {
         }
     }
     let here = env.current_dir().ok_or_else(|| {
-        Failure::new("the current directory is gone", "change to a directory that exists")
+        Failure::new("the current directory no longer exists", "change to a directory that exists")
     })?;
     let source = args.queue.clone().unwrap_or_default();
     let queue = queue::read(&here.join(source)).map_err(unreadable)?;

@@ -15,7 +15,6 @@ use ralph_drive::queue::{
 };
 use ralph_home::paths::Home;
 use ralph_hook::control::ControlError;
-use ralph_hook::driven;
 use ralph_hook::overview::{RunView, Unreadable};
 use ralph_sys::fs;
 use serde::Serialize;
@@ -120,7 +119,10 @@ fn outcome(home: &Home, (queue, known): (&Queue, Vec<Known>), past: &Past) -> Ou
     let mut schedule = Schedule::new(&queue.tasks, 1);
     let mut became = Vec::new();
     for (at, (task, known)) in queue.tasks.iter().zip(known).enumerate() {
-        let is_at_work = known.run.as_ref().is_some_and(|run| driven::runner(home, run).is_some());
+        let is_at_work = known
+            .run
+            .as_ref()
+            .is_some_and(|run| ralph_home::run_process::runner(home, run).is_some());
         let end = match (known.end, &known.run) {
             (Some(end), _) => Some(end),
             (None, Some(_)) if is_at_work => None,

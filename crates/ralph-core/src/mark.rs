@@ -1,18 +1,18 @@
-//! Identities that tell states of a run apart.
+//! A 64-bit digest that distinguishes states of a run. It is not cryptographic.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A 64-bit identity, as hexadecimal text: other tools' JSON numbers end at 2^53.
+/// Serialised as hexadecimal text, because other tools' JSON numbers are exact only up to 2^53.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(pub u64);
 
 impl Mark {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 
-    /// FNV-1a. It tells states of one run apart; what an agent could gain from a collision is being called stuck.
+    /// FNV-1a over the parts and their lengths. All an agent could gain from a collision is that its run ends `stuck`.
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut hash = Self::BASIS;
         for part in parts {
@@ -27,7 +27,7 @@ impl Mark {
         Self::of(&[&self.0.to_le_bytes(), &other.to_le_bytes()])
     }
 
-    /// Seven digits, as people know them from commits.
+    /// The first seven digits, like an abbreviated commit id.
     pub fn short(self) -> String {
         alloc::format!("{:016x}", self.0).chars().take(7).collect()
     }
