@@ -1,4 +1,4 @@
-//! Whatever a host sends, nothing in it becomes a path or a control sequence, and exit code 2 means a block.
+//! Hook events: no input of a host becomes a path or a control sequence, and exit code 2 is used only to block.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -88,7 +88,7 @@ fn allows(style: Style, said: &str) {
         assert!(reply.stderr.is_empty() && reply.exit == 0);
         let object: Value = serde_json::from_slice(&reply.stdout).unwrap();
         assert_eq!(object["systemMessage"], said);
-        // The bell rings at an end.
+        // An end also rings the terminal bell.
         let keys = if matches!(verdict, Verdict::End { .. }) { 2 } else { 1 };
         assert_eq!(object.as_object().unwrap().len(), keys);
     }

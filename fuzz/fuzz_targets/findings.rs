@@ -1,5 +1,5 @@
-//! What tools print: whatever it is, findings are clean, bounded and counted, a doubt is one line, and what is
-//! written about them can be read again.
+//! Tool reports: for any input, findings are clean, bounded and counted, a doubt is one line, and the reports that ralph
+//! writes can be parsed again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     is_written(&gate, judged.outcome, judged.reading, &context);
 });
 
-/// Recorded reports begin with a line that names their format.
+/// Seeds from recorded reports begin with a line that names their format.
 fn chosen(data: &[u8]) -> Option<(Format, &[u8])> {
     let named = Format::ALL.into_iter().find_map(|format| {
         let rest = data.strip_prefix(format.name().as_bytes())?;

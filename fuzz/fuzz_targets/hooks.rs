@@ -1,4 +1,4 @@
-//! Whatever a hook prints and whatever settings say, the simulated client understands it or lets go.
+//! The simulated client: any hook output and any settings are either understood or ignored.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -27,9 +27,9 @@ fn answers(output: &Output<'_>) {
     let is_plain = !stdout_is_object(output.stdout);
     match output.exit {
         Exit::TimedOut => assert_eq!(answer.verdict, Verdict::TimedOut),
-        // Words alone block nothing.
+        // Plain text does not block.
         Exit::Code(0 | 1) | Exit::Signal(_) if is_plain => assert!(!is_block, "{output:?}"),
-        // And exit 2 blocks a stop, unless it speaks of a missing file and says nothing else.
+        // Exit code 2 blocks a stop, except for an error about a missing file without stdout.
         Exit::Code(2) if is_plain && output.event == "Stop" && !output.stdout.trim().is_empty() => {
             assert!(is_block, "{output:?}");
         }
@@ -40,8 +40,8 @@ fn answers(output: &Output<'_>) {
     }
     if let Some(context) = &answer.context {
         let (answer::Context::Additional(text) | answer::Context::Stdout(text)) = context;
-        let told = answer::deliver(text).wording("/a/file");
-        assert!(told.chars().count() <= text.chars().count().max(3000));
+        let delivered = answer::deliver(text).wording("/a/file");
+        assert!(delivered.chars().count() <= text.chars().count().max(3000));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What was remembered is read back as it was, whole or cut off, and replaying it is one fold.
+//! Journals: entries survive a round trip, a truncated journal keeps its complete lines, and replay is a fold.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -55,7 +55,7 @@ fn survives<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
     assert_eq!(&serde_json::from_slice::<T>(&bytes).unwrap(), value);
 }
 
-/// The entries as a journal, and where each of its lines ends.
+/// The entries as a journal, and the end offset of each line.
 fn chain(entries: &mut [Entry]) -> (Vec<u8>, Vec<usize>) {
     let (mut bytes, mut ends, mut head) = (Vec::new(), Vec::new(), String::new());
     for (seq, entry) in (0..).zip(entries) {

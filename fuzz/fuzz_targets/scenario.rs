@@ -1,5 +1,5 @@
-//! A scenario file is read or its mistakes are named, at places that are in it; what is read can be written and read
-//! again.
+//! Scenario files: any text is parsed, or its mistakes are reported at valid positions; a parsed scenario survives a
+//! round trip.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Files that agents and other tools write: what is read from them is clean and bounded, a claim stays a claim,
-//! and a file that is edited keeps every byte that was not meant.
+//! Files written by agents and other tools: parsed values are clean and bounded, a claim stays a claim, and edits change
+//! only the intended bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -91,7 +91,7 @@ fn feature_list(found: &features::FeatureList) {
     assert_eq!(names.len(), requirements.len());
     for (feature, requirement) in found.features.iter().zip(&requirements) {
         is_a_claim(requirement);
-        // Without its result a check leaves everything open, whatever is written down.
+        // A feature with a check stays open without the check's result, whatever the file claims.
         let is_met = feature.passes && feature.verify.is_none();
         assert_eq!(is_met, !requirement.is_open());
     }

@@ -1,4 +1,4 @@
-//! Whatever an agent's client says, what is shown of it is bounded and steers no terminal, and a question stays one.
+//! The client's stream: shown text is bounded and free of control characters, and every request can be answered.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
             facts.answered(request, Answer::Held);
         }
         let ending = ending::of(&facts);
-        // Nothing here was ever let go.
+        // No stop is ever allowed here.
         assert_ne!(ending, Ending::Done);
         is_shown(&ending::sentence(&ending), 500);
         let _ = ending::class(&ending);

@@ -1,4 +1,4 @@
-//! Foreign text that is shown can neither steer a terminal nor hide, stays within its bounds and tells no secret.
+//! Foreign text: cleaned text has no control or hidden characters, stays within its bounds and contains no secret.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -50,9 +50,9 @@ fn shortened(foreign: &str, most: usize) {
 fn redacted(foreign: &str, position: usize) {
     let redactor = Redactor::new(vec![SECRET.to_owned(), "short".to_owned()]);
     let at = foreign.char_indices().nth(position).map_or(foreign.len(), |(at, _)| at);
-    let told = format!("{}{SECRET}{}", &foreign[..at], &foreign[at..]);
-    let shown = redactor.redact(&told);
+    let text = format!("{}{SECRET}{}", &foreign[..at], &foreign[at..]);
+    let shown = redactor.redact(&text);
     assert!(!shown.contains(SECRET));
     assert!(shown.contains(REDACTED));
-    assert!(shown.len() <= told.len() * REDACTED.len());
+    assert!(shown.len() <= text.len() * REDACTED.len());
 }

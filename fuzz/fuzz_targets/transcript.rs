@@ -1,4 +1,4 @@
-//! A transcript adds up to the same whatever else is in it, and a line counts only as what it says it is.
+//! Transcripts: unrelated lines do not change the totals, and a line counts only as its declared type.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

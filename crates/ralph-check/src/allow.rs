@@ -1,18 +1,19 @@
-//! Comments that allow what a check forbids: `ralph: allow(todo) because the upstream fix is not released`.
+//! Comments that suppress a check: `ralph: allow(todo) because the upstream fix is not released`.
 
 use super::source::Source;
 
-/// A reason shorter than this says nothing.
+/// A shorter reason does not count.
 const SHORTEST_REASON: usize = 10;
 
+/// The allow marker for a check.
 pub(crate) enum Marker<'a> {
     Absent,
-    /// There is one, and it does not count.
+    /// Ineffective, because it gives no sufficient reason.
     WithoutReason,
     Reason(&'a str),
 }
 
-/// What the comments on a line, or on a line of comments right above it, say about a check.
+/// Finds the marker for a check in the comment on a line, or in a comment-only line right above it.
 pub(crate) fn marker<'a>(source: &'a Source<'_>, line: usize, check: &str) -> Marker<'a> {
     let here = read(source.comment_of_line(line), check);
     let above = line.saturating_sub(1);

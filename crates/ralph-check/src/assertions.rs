@@ -1,4 +1,4 @@
-//! What a test would notice: calls that assert, by language. Those that hold whatever the code does are not counted.
+//! Finds assertions, by language. Assertions that always hold are not counted.
 
 use super::cases::{self, Definition};
 use super::dead::Dead;
@@ -10,20 +10,20 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Helpers that call helpers that assert. More rounds than this find nothing in real tests.
+/// How many levels of helper functions to follow. Real tests do not nest them deeper.
 const ROUNDS: usize = 3;
 
-/// Where a file asserts, in rising order.
+/// The assertions of a file, in ascending order.
 #[derive(Debug)]
 pub(crate) struct Assertions {
     positions: Vec<usize>,
-    /// The line of each, so that an assertion can be told from another.
+    /// A hash of each assertion's line, to recognise the assertion elsewhere.
     lines: Vec<u64>,
 }
 
 impl Assertions {
-    /// A call of a function of the same file that asserts is an assertion too: moving three asserts into a helper takes
-    /// nothing away.
+    /// A call of an asserting function in the same file counts as an assertion too, so that moving assertions into a
+    /// helper is not a loss.
     pub(crate) fn of(source: &Source<'_>) -> Self {
         let dead = Dead::of(source);
         let mut positions: Vec<usize> = words::words(&source.code)
@@ -59,7 +59,7 @@ impl Assertions {
         }
         let lines = positions.iter().map(|at| {
             let line = source.line(source.line_of(*at));
-            // The rest of a line that holds a whole program says no more.
+            // A minified line may contain a whole program.
             let end = line.end.min(at + 200);
             let mut hash = Fingerprint::EMPTY;
             hash.add(source.text.as_bytes().get(*at..end).unwrap_or_default().trim_ascii());
@@ -74,7 +74,7 @@ impl Assertions {
         indices.end - indices.start
     }
 
-    /// One hash for each assertion within.
+    /// The hashes of the assertions in a range.
     pub(crate) fn lines_within(&self, range: &Range<usize>) -> &[u64] {
         self.lines.get(self.indices(range)).unwrap_or_default()
     }
@@ -105,7 +105,7 @@ fn is_defined(source: &Source<'_>, at: usize) -> bool {
 /// A word of code and the bytes around it.
 struct Word<'a> {
     text: &'a str,
-    /// The code before it, as far as it may matter.
+    /// Up to 40 bytes of code before it.
     lead: &'a str,
     before: u8,
     after: u8,
@@ -208,7 +208,7 @@ fn in_java(word: &Word<'_>) -> bool {
     word.before != b'@' && (calls || word.text.starts_with("should"))
 }
 
-/// `assert!(true)`, `expect(1).toBe(1)`, `assert x or True`
+/// Whether the assertion always holds: `assert!(true)`, `expect(1).toBe(1)`, `assert x or True`.
 fn is_trivial(source: &Source<'_>, at: usize, word: &str) -> bool {
     let Some((argument, method)) = argument(source, at, word) else {
         return false;
@@ -237,7 +237,7 @@ fn is_trivial(source: &Source<'_>, at: usize, word: &str) -> bool {
     same || compared || (word == "expect" && is_literal(&squeezed))
 }
 
-/// What is asserted, and by which method: `assert.ok(x)` is `x` by `ok`.
+/// The asserted expression and the asserting method: `x` and `ok` for `assert.ok(x)`.
 fn argument<'a>(source: &Source<'a>, at: usize, word: &'a str) -> Option<(&'a str, &'a str)> {
     const LONGEST: usize = 400;
     let from = at + word.len();

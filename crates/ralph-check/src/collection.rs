@@ -1,4 +1,4 @@
-//! Tests that are still there and no longer collected, and expectations that were recorded anew.
+//! Detects tests that still exist but are no longer collected, and recorded expectations that were replaced.
 
 use super::FileChange;
 use super::integrity::{finding, in_file};
@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use ralph_core::requirement::{Finding, Severity};
 
-/// What keeps pytest and unittest from collecting.
+/// Names that keep pytest and unittest from collecting tests.
 const PYTEST: [&str; 5] = [
     "collect_ignore",
     "collect_ignore_glob",
@@ -53,7 +53,7 @@ fn pytest(change: &FileChange<'_>) -> Vec<Finding> {
     newly.collect()
 }
 
-/// `mod x;` of a test that is no longer compiled while its file stays.
+/// Finds test modules whose `mod x;` was removed while their file still exists.
 fn modules(changes: &[FileChange<'_>], change: &FileChange<'_>) -> Vec<Finding> {
     let (Some(before), Some(after)) = (change.before, change.after) else {
         return Vec::new();
@@ -79,7 +79,7 @@ fn modules(changes: &[FileChange<'_>], change: &FileChange<'_>) -> Vec<Finding> 
         .collect()
 }
 
-/// The modules that a file names: all of them, or those for tests.
+/// The modules that a file declares: all of them, or only those under `#[cfg(test)]`.
 fn declared(source: &Source<'_>, all: bool) -> BTreeSet<String> {
     let code = &source.code;
     let found = words::find_all(code, "mod").filter_map(|at| {
@@ -95,7 +95,7 @@ fn is_snapshot(path: &str) -> bool {
     [".snap", ".ambr", ".approved.txt"].iter().any(|end| path.ends_with(end))
 }
 
-/// A recorded expectation that changed is worth a look, and often right: it is told, never held for.
+/// A changed snapshot deserves attention but is often right, so it is only a warning and never blocks a stop.
 fn snapshots(change: &FileChange<'_>) -> Option<Finding> {
     const FEW: usize = 10;
     let before = change.before?;
@@ -119,7 +119,7 @@ fn snapshots(change: &FileChange<'_>) -> Option<Finding> {
     Some(Finding { severity: Severity::Warning, ..found })
 }
 
-/// The file that a deleted test file became, if nothing collects it there.
+/// The new path of a deleted test file, if no test runner collects it there.
 pub(super) fn renamed_away<'a>(
     changes: &[FileChange<'a>],
     gone: &FileChange<'_>,

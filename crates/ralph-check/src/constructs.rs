@@ -1,5 +1,6 @@
-//! What must not be left in code, by language. Few words, so that a person who meets one agrees with it: plain
-//! `print` and `println!` are what many programs are for, and count only when what they print looks like debugging.
+//! Constructs that must not be left in code, by language. The list is short, so that people agree with every finding:
+//! printing is the purpose of many programs, so `print` and `println!` count only if the printed text looks like
+//! debugging.
 
 use super::language::Language;
 use ralph_core::policy::LineCheck;
@@ -7,29 +8,30 @@ use ralph_core::policy::LineCheck;
 #[derive(Debug)]
 pub(super) struct Construct {
     pub(super) languages: &'static [Language],
-    /// Looked for in code, as a word of its own.
+    /// Searched for in code as a whole word.
     pub(super) needle: &'static str,
     /// Reported under the first of these that the policy forbids.
     pub(super) checks: &'static [LineCheck],
     pub(super) when: When,
 }
 
+/// Where a construct counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     Always,
-    /// It begins its line, so it is no name of something else.
+    /// At the start of a line, where it cannot be another use of the name.
     Statement,
-    /// A statement with nothing after it.
+    /// As a complete statement.
     Alone,
     /// In a file that a test runner collects.
     InTests,
-    /// In such a file, and no condition decides about it.
+    /// In such a file, and not under a condition.
     Unconditional,
-    /// Not in a program that prints for people.
+    /// Anywhere but in a program whose purpose is to print.
     NotInScripts,
-    /// What is printed looks like debugging.
+    /// If the printed text looks like debugging.
     DebugText,
-    /// The first argument is a constant.
+    /// If the first argument is a constant.
     ConstantCondition,
 }
 
@@ -163,7 +165,7 @@ pub(super) static CONSTRUCTS: &[Construct] = &[
     one(PHP, "markTestIncomplete(", SKIP, Always),
 ];
 
-/// What only is a placeholder for missing code. Lower case.
+/// Phrases that replace missing code in comments. Lower case.
 pub(super) const HOLES_IN_COMMENTS: &[&str] = &[
     "rest of the code",
     "rest of code",
@@ -197,11 +199,11 @@ pub(super) const HOLES_IN_COMMENTS: &[&str] = &[
     "in a real implementation",
 ];
 
-/// What an error says where code is missing. Lower case.
+/// Error messages that replace missing code. Lower case.
 pub(super) const HOLES_IN_ERRORS: &[&str] =
     &["not implemented", "not yet implemented", "unimplemented", "implement me", "todo"];
 
-/// Languages in which `throw` and its like with one of [`HOLES_IN_ERRORS`] is a placeholder.
+/// The construct that, with one of [`ERROR_PLACEHOLDERS`], is a placeholder in each language.
 pub(super) const THROWS: &[(Language, &str)] = &[
     (L::JavaScript, "throw"),
     (L::Java, "throw"),
@@ -214,7 +216,7 @@ pub(super) const THROWS: &[(Language, &str)] = &[
     (L::Swift, "fatalError("),
 ];
 
-/// Whether a printed text is that of somebody looking for a fault.
+/// Whether a printed text looks like temporary debugging output.
 pub(super) fn looks_like_debugging(printed: &str) -> bool {
     let printed = printed.trim();
     let marked = [
@@ -225,9 +227,9 @@ pub(super) fn looks_like_debugging(printed: &str) -> bool {
     }
     let is_filler =
         |char: char| char.is_ascii_digit() || char.is_ascii_punctuation() || char == ' ';
-    let said = printed.trim_matches(is_filler).to_ascii_lowercase();
+    let text = printed.trim_matches(is_filler).to_ascii_lowercase();
     matches!(
-        said.as_str(),
+        text.as_str(),
         "here"
             | "got here"
             | "i am here"

@@ -1,4 +1,4 @@
-//! Code that is there and never runs: what is asserted in it is not asserted.
+//! Finds code that never runs, whose assertions do not count.
 
 use super::cases;
 use super::language::Dialect;
@@ -8,12 +8,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Conditions and functions looked at in one file.
+/// The most conditions and functions to examine in one file.
 const MOST: usize = 2_000;
-/// A condition that a person wrote as a constant is short.
+/// Constant conditions are short.
 const LONGEST_CONDITION: usize = 200;
 
-/// Sorted by where they begin. They may nest.
+/// Ranges of code that never runs, sorted and not nested.
 #[derive(Debug)]
 pub(super) struct Dead {
     ranges: Vec<Range<usize>>,
@@ -30,7 +30,7 @@ impl Dead {
         };
         ranges.extend(cases::uncalled(source));
         ranges.sort_by_key(|range| range.start);
-        // Those inside of others say nothing more, and the rest can be searched.
+        // Drops nested ranges, so that the rest can be searched by bisection.
         let mut end = 0;
         ranges.retain(|range| {
             let is_outer = range.end > end;
@@ -46,7 +46,7 @@ impl Dead {
     }
 }
 
-/// `if False:` and what is further in than it.
+/// `if False:` and its block.
 fn never_entered_by_margin(source: &Source<'_>) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for number in 1..=source.line_count() {

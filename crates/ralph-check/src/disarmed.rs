@@ -1,5 +1,5 @@
-//! Tests that are still there, run and assert, and can no longer fail: what they assert with was replaced, they were
-//! themselves, or the process ends before anybody is told.
+//! Detects tests that still exist, run and assert, but can no longer fail: the assertion functions or the tests
+//! themselves were replaced, or the process exits before failures are reported.
 
 use super::FileChange;
 use super::cases;
@@ -17,7 +17,7 @@ use ralph_core::text;
 const MOST: usize = 200;
 const LONGEST_QUOTE: usize = 80;
 
-/// Ends that look like success, without white space.
+/// Calls that end the process successfully, without white space.
 const EXITS: [&str; 10] = [
     "os._exit(0)",
     "sys.exit(0)",
@@ -31,7 +31,7 @@ const EXITS: [&str; 10] = [
     "Deno.exit(0)",
 ];
 
-/// `tests` are the names of the tests before the change, in all files.
+/// `tests` are the names of all tests before the change.
 pub(super) fn disarmed(
     changes: &[FileChange<'_>],
     is_also_test: &dyn Fn(&str) -> bool,
@@ -69,7 +69,7 @@ pub(super) fn disarmed(
     findings
 }
 
-/// What is loaded before the tests.
+/// Whether the file is loaded before the tests.
 fn is_setup(path: &str) -> bool {
     let name = language::file_name(path);
     let lower = name.to_ascii_lowercase();
@@ -81,7 +81,7 @@ fn is_setup(path: &str) -> bool {
         || name == "__init__.py" && language::lies_in(path, &["tests", "test"])
 }
 
-/// Where something is disarmed, with its line.
+/// The positions and lines of disarming constructs.
 fn constructs(
     source: &Source<'_>,
     dialect: Dialect,
@@ -159,7 +159,7 @@ fn is_assertion(name: &str) -> bool {
         || name == "failureException"
 }
 
-/// `expect = () => …`, `globalThis.it = function …`, `function expect(…)`. One that comes from a library is fine.
+/// `expect = () => …`, `globalThis.it = function …`, `function expect(…)`. A value from a library is allowed.
 fn javascript(line: &str) -> bool {
     let is_name = |name: &str| matches!(name, "expect" | "test" | "it" | "describe" | "assert");
     if let Some(rest) = line.strip_prefix("function ") {
@@ -185,7 +185,7 @@ fn javascript(line: &str) -> bool {
     is_name(name) && is_made_here
 }
 
-/// A class that no longer derives from a `TestCase`, and still asserts like one.
+/// Finds classes that no longer derive from a `TestCase` but still use its assertions.
 fn other_base(before: &Source<'_>, after: &Source<'_>) -> Vec<Finding> {
     let is_case = |bases: &str| words::words(bases).any(|(_, word)| word.contains("Test"));
     let was = cases::classes(before);

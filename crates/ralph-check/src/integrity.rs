@@ -1,5 +1,5 @@
-//! `[tests]`: whether a change made the tests weaker. Tests are compared by name and body over the whole change, so
-//! that one that was moved or renamed is not missed.
+//! `[tests]`: whether a change weakens the tests. Tests are matched by name and body across the whole change, so that a
+//! moved or renamed test does not count as removed.
 
 use super::FileChange;
 use super::cases::Running;
@@ -17,13 +17,14 @@ use ralph_core::requirement::{Finding, Place, Severity, Since};
 use ralph_core::text;
 
 const MOST_FINDINGS: usize = 200;
-/// Names shown of the tests of a deleted file.
+/// How many tests of a deleted file to name.
 const MOST_NAMES: usize = 5;
-/// Pairs of tests compared line by line to see whether one became the other.
+/// How many pairs of tests to compare line by line.
 const MOST_PAIRS: usize = 10_000;
 const LONGEST_NAME: usize = 100;
 
-/// Compares the tests of all changed files, before and after. `is_also_test` tells test files that their names do not.
+/// Compares the tests of all changed files, before and after. `is_also_test` returns whether a path is a test file even
+/// though its name does not show it.
 pub fn check(changes: &[FileChange<'_>], is_also_test: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let (before, after) = sides(changes, is_also_test);
     let matched = matched(&before.tests, &after.tests);
@@ -42,7 +43,7 @@ pub fn check(changes: &[FileChange<'_>], is_also_test: &dyn Fn(&str) -> bool) ->
     findings
 }
 
-/// The names of tests that were not there before, without what they stand in.
+/// The names of new tests, without their modules, classes and suites.
 pub fn added(changes: &[FileChange<'_>], is_also_test: &dyn Fn(&str) -> bool) -> Vec<String> {
     let (before, after) = sides(changes, is_also_test);
     let matched = matched(&before.tests, &after.tests);
@@ -88,7 +89,7 @@ pub(super) fn in_file(path: &str) -> Place {
     Place { file: path.to_owned(), line: None, column: None }
 }
 
-/// For each test before, the one that it is now.
+/// For each test before the change, the index of the same test after it.
 fn matched(before: &[Tested<'_>], after: &[Tested<'_>]) -> Vec<Option<usize>> {
     let mut pairs = Pairs {
         now: before.iter().map(|_| None).collect(),
@@ -128,7 +129,7 @@ impl Pairs {
         }
     }
 
-    /// A test of the same file that kept most of its lines was renamed and changed.
+    /// Matches tests of the same file that share most of their lines: they were renamed and edited.
     fn by_likeness(&mut self, before: &[Tested<'_>], after: &[Tested<'_>]) {
         let mut looked = 0;
         for (now, was) in self.now.iter_mut().zip(before).filter(|(now, _)| now.is_none()) {
@@ -226,24 +227,24 @@ fn test_gone(after: &Source<'_>, test: &Tested<'_>) -> Finding {
 fn weaker(was: &Tested<'_>, is: &Tested<'_>, sides: (&Side<'_>, &Side<'_>)) -> Vec<Finding> {
     let mut findings = Vec::new();
     let name = quoted(&is.name);
-    let mut tell = |rule, message| findings.push(finding(is.place.clone(), rule, message));
+    let mut report = |rule, message| findings.push(finding(is.place.clone(), rule, message));
     match (&was.running, &is.running) {
         (Running::Always | Running::Sometimes(_), Running::Never(by)) => {
-            tell("test-skipped", format!("{name} no longer runs or counts: `{by}`"));
+            report("test-skipped", format!("{name} no longer runs or counts: `{by}`"));
         }
         (Running::Always, Running::Sometimes(by)) => {
-            tell("test-conditional", format!("{name} no longer always runs: `{by}`"));
+            report("test-conditional", format!("{name} no longer always runs: `{by}`"));
         }
         (Running::Always | Running::Sometimes(_), Running::Always | Running::Sometimes(_))
         | (Running::Never(_), _) => {}
     }
     if was.start != is.start && is.start == Start::Returns {
-        tell("test-emptied", format!("{name} returns before it tests anything"));
+        report("test-emptied", format!("{name} returns before it tests anything"));
     } else if lost(was, is, sides) > 0 {
         let made = |count| {
             if count == 1 { "1 assertion".to_owned() } else { format!("{count} assertions") }
         };
-        tell(
+        report(
             "assertions-removed",
             match is.assertions {
                 0 => format!("{name} makes no assertions, down from {}", was.assertions),
@@ -252,7 +253,7 @@ fn weaker(was: &Tested<'_>, is: &Tested<'_>, sides: (&Side<'_>, &Side<'_>)) -> V
         );
     }
     if is.swallows > was.swallows {
-        tell("failure-swallowed", format!("{name} catches its own failures and ignores them"));
+        report("failure-swallowed", format!("{name} catches its own failures and ignores them"));
     }
     for finding in &mut findings {
         if finding.rule.as_deref() == Some("test-conditional") {
@@ -262,7 +263,7 @@ fn weaker(was: &Tested<'_>, is: &Tested<'_>, sides: (&Side<'_>, &Side<'_>)) -> V
     findings
 }
 
-/// How many assertions a test lost that are not made elsewhere instead.
+/// How many assertions a test lost, without those that moved elsewhere.
 fn lost(was: &Tested<'_>, is: &Tested<'_>, (before, after): (&Side<'_>, &Side<'_>)) -> usize {
     let fewer = was.assertions.saturating_sub(is.assertions);
     if fewer == 0 {

@@ -1,6 +1,6 @@
-//! What a file is written in, told by its name, and whether a test runner would collect it.
+//! Determines a file's language from its name, and whether a test runner would collect it.
 
-/// Languages that read alike share a variant: JSX, TypeScript and Vue are `JavaScript`, C++ is `C`.
+/// Languages with similar syntax share a variant: JSX, TypeScript and Vue are `JavaScript`, C++ is `C`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     Rust,
@@ -16,25 +16,25 @@ pub enum Language {
     Php,
     Ruby,
     Shell,
-    /// `#` begins a comment and quotes do not nest: YAML, TOML, INI, make, Docker.
+    /// `#` starts a comment and quotes do not nest: YAML, TOML, INI, make, Docker.
     Config,
     Sql,
     Html,
     Css,
-    /// A line that begins like a comment is one; nothing else is known.
+    /// A line that begins like a comment counts as one.
     Unknown,
     /// Not code, or not written by hand: documents, data, lock files, bundles.
     Prose,
 }
 
-/// A language whose tests are known.
+/// A language whose tests can be analysed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Dialect {
     Rust,
     JavaScript,
     Python,
     Go,
-    /// And Kotlin.
+    /// Java and Kotlin.
     Java,
 }
 
@@ -132,7 +132,7 @@ impl Language {
     }
 }
 
-/// Whether the runner of its language looks for tests in a file of this name. Rust tests live anywhere.
+/// Whether the test runner of its language looks for tests in a file of this name. Any Rust file may contain tests.
 pub fn is_test_file(path: &str) -> bool {
     let name = file_name(path);
     match Language::of(path) {
@@ -166,7 +166,7 @@ pub fn is_test_file(path: &str) -> bool {
     }
 }
 
-/// Whether a file of this name holds tests and no code that they test, so that it can be tried without the code's change.
+/// Whether a file of this name contains only tests, so that it can be run without the change to the code.
 pub fn holds_only_tests(path: &str) -> bool {
     if Language::of(path) != Language::Rust {
         return is_test_file(path);
@@ -178,7 +178,7 @@ pub fn holds_only_tests(path: &str) -> bool {
         || name.ends_with("_test.rs")
 }
 
-/// A program for people to run by hand: what it prints is its result.
+/// Whether it is a program that people run by hand, whose output is its result.
 pub(crate) fn is_script(path: &str, text: &str) -> bool {
     let name = file_name(path).to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
@@ -213,9 +213,9 @@ fn is_generated(path: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// R-S5b: a new test is tried without the change only where it can be told from the code.
+    /// R-S5b: a new test is run without the change only if it can be separated from the code.
     #[test]
-    fn code_and_its_tests_are_told_apart_by_name() {
+    fn test_files_are_distinguished_from_code_by_name() {
         for (path, expected) in [
             ("src/lib.rs", false),
             ("src/parser/tests.rs", true),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_the_language() {
+    fn names_determine_the_language() {
         for (path, language) in [
             ("src/lib.rs", Language::Rust),
             ("app/page.tsx", Language::JavaScript),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn runners_collect_by_name() {
+    fn test_files_are_recognised_by_name() {
         for (path, collected) in [
             ("tests/test_a.py", true),
             ("tests/a_test.py", true),

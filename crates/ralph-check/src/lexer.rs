@@ -1,17 +1,18 @@
-//! Tells code from comments and strings. It reads any text in one pass: what is not a program in the language it
-//! is said to be in comes out as something, never as an error.
+//! Splits a text into code, comments and strings, in one pass. No text is an error, even if it is not a valid program
+//! in the given language.
 
 use super::language::Language;
 use super::syntax::{self, At, Block, Escape, Nesting, Quote, Reach, Syntax};
 use alloc::vec::Vec;
 use memchr::{memchr, memmem};
 
+/// The kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Code,
-    /// With its leader.
+    /// Including its marker, such as `//`.
     Comment,
-    /// With its quotes. Regular expressions of JavaScript are strings too.
+    /// Including its quotes. JavaScript regular expressions count as strings.
     String,
 }
 
@@ -23,14 +24,15 @@ pub struct Span {
     pub kind: Kind,
 }
 
-/// Something that only looked like the start of a literal is looked for to the end of its line or file. After this
-/// many it is no longer tried, or hostile text would make that quadratic.
+/// For text that only looks like the start of a literal, the end is searched in vain. After this many failed searches
+/// such starts are ignored, because hostile text would otherwise cause quadratic work.
 const MOST_MISSES: u32 = 64;
 const LONGEST_REGEX: usize = 2_000;
 const DEEPEST_TEMPLATE: usize = 32;
-/// What [`Lexer::special`] looks at.
+/// The bytes that [`SourceLexer::special`] handles.
 const SPECIAL: &str = "rbcR'`/{}<\\?@";
 
+/// Splits a text into spans.
 pub fn spans(text: &str, language: Language) -> Vec<Span> {
     if language == Language::Unknown {
         return by_lines(text);
@@ -51,7 +53,7 @@ pub fn spans(text: &str, language: Language) -> Vec<Span> {
     }
     let starters = starters(language);
     while let Some(&byte) = lexer.bytes.get(lexer.at) {
-        // Most bytes start nothing, and this is most of the time it takes.
+        // A fast path: most bytes start nothing.
         let starts = starters.get(usize::from(byte)).copied().unwrap_or(true);
         if !starts || !(lexer.special() || lexer.comment() || lexer.quoted()) {
             lexer.at += 1;
@@ -61,7 +63,7 @@ pub fn spans(text: &str, language: Language) -> Vec<Span> {
     lexer.spans
 }
 
-/// The bytes with which something other than code, or something special, may begin.
+/// The bytes that may start a comment, a string or a special construct.
 fn starters(language: Language) -> [bool; 256] {
     let syntax = syntax::of(language);
     let leaders = syntax.lines.iter().map(|leader| leader.text);
@@ -77,7 +79,7 @@ fn starters(language: Language) -> [bool; 256] {
     starters
 }
 
-/// In a language nobody told us of, a line that begins like a comment is one.
+/// For an unknown language: a line that begins like a comment counts as one.
 fn by_lines(text: &str) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut start = 0;
@@ -101,7 +103,7 @@ struct Lexer<'a> {
     at: usize,
     code_from: usize,
     spans: Vec<Span>,
-    /// The braces open in each `${` of the template strings we are in.
+    /// For each open `${` of the enclosing template strings, the number of open braces in it.
     templates: Vec<u32>,
     misses: u32,
 }
@@ -127,7 +129,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// What was read since the last span is code, from here to `end` it is `kind`.
+    /// Ends the current span of code here and adds a span of `kind` from here to `end`.
     fn take(&mut self, end: usize, kind: Kind) {
         self.flush();
         let end = end.clamp(self.at, self.bytes.len());
@@ -233,7 +235,7 @@ impl Lexer<'_> {
         self.bytes.len()
     }
 
-    /// What the tables cannot say.
+    /// Handles constructs that the syntax tables cannot describe.
     fn special(&mut self) -> bool {
         match (self.language, self.byte(self.at)) {
             (Language::Rust, b'r' | b'b' | b'c') => self.rust_raw(),
@@ -272,7 +274,7 @@ impl Lexer<'_> {
         before.is_ascii_alphanumeric() || before == b'_'
     }
 
-    /// `r"…"`, `r#"…"#`, and both with `b` or `c` in front.
+    /// `r"…"`, `r#"…"#`, and both with a prefix `b` or `c`.
     fn rust_raw(&mut self) -> bool {
         let prefix = match self.rest(self.at) {
             [b'r', ..] => 1,
@@ -298,7 +300,7 @@ impl Lexer<'_> {
         true
     }
 
-    /// `'a'` is a character, `'a` a lifetime.
+    /// `'a'` is a character, `'a` is a lifetime.
     fn rust_char(&mut self) -> bool {
         let inside = self.at + 1;
         if self.byte(inside) == b'\\' {
@@ -358,7 +360,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A slash where a value may begin starts a regular expression, if one ends on the line.
+    /// A slash where a value may begin starts a regular expression, if another slash on the line ends it.
     fn regex(&mut self) -> bool {
         let next = self.byte(self.at + 1);
         if next == b'/' || next == b'*' || self.misses >= MOST_MISSES || !self.expects_value() {
@@ -390,7 +392,7 @@ impl Lexer<'_> {
         let before = before.get(before.len().saturating_sub(40)..).unwrap_or_default();
         let before = before.trim_ascii_end();
         let Some(&last) = before.last() else {
-            // Directly after a string or a comment; only at the start of a file can a value begin.
+            // Directly after a string or a comment no value can begin; at the start of the file one can.
             return self.spans.is_empty();
         };
         if before.ends_with(b"=>") || b"(,=:[!&|?;+*%^~".contains(&last) {
@@ -403,7 +405,7 @@ impl Lexer<'_> {
         words.contains(&word)
     }
 
-    /// `<<WORD`, `<<-WORD`, `<<~"WORD"`, `<<<WORD` in PHP: everything up to a line that is the word alone.
+    /// `<<WORD`, `<<-WORD`, `<<~"WORD"`, `<<<WORD` in PHP: everything up to a line that contains only the word.
     fn here_document(&mut self) -> bool {
         let (opening, word_at) = match (self.language, self.rest(self.at)) {
             (Language::Shell, [b'<', b'<', b'<', ..]) => {
@@ -432,7 +434,7 @@ impl Lexer<'_> {
             let end = self.line_end(at);
             let line = self.bytes.get(at..end).unwrap_or_default().trim_ascii();
             if line.strip_suffix(b";").unwrap_or(line) == word {
-                // The line of the opening is code and may go on: `cat <<EOF | sort`.
+                // The rest of the opening line is code: `cat <<EOF | sort`.
                 self.at = body;
                 self.take(end, Kind::String);
                 return true;
@@ -444,7 +446,7 @@ impl Lexer<'_> {
         true
     }
 
-    /// Outside of `<?php … ?>` an apostrophe is one.
+    /// Skips to the next `<?`. Outside of `<?php … ?>` an apostrophe does not start a string.
     fn skip_markup(&mut self, from: usize) {
         let start = memmem::find(self.rest(from), b"<?");
         self.at = start.map_or(self.bytes.len(), |length| from + length + 2);
@@ -492,7 +494,7 @@ mod tests {
     use super::*;
     use alloc::string::String;
 
-    /// Code as it is, comments as `#`, strings as `~`.
+    /// Shows code unchanged, comments as `#` and strings as `~`.
     fn shown(text: &str, language: Language) -> String {
         let mut out = String::new();
         for span in spans(text, language) {
@@ -506,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_strings_are_told_from_code() {
+    fn comments_and_strings_are_separated_from_code() {
         use Language as L;
         for (language, text, kinds) in [
             (L::Rust, "a // b", "a ####"),

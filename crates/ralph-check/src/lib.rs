@@ -1,5 +1,5 @@
-//! What can be told from the text of a change alone: what its added lines must not hold, and whether it made the
-//! tests, or the settings they run under, weaker.
+//! Checks that need only the text of a change: whether its added lines contain anything forbidden, and whether it
+//! weakens the tests or the settings they run under. Nothing here reads files or runs tools.
 #![no_std]
 
 extern crate alloc;
@@ -27,15 +27,15 @@ mod words;
 pub use language::{Language, holds_only_tests, is_test_file};
 pub use lexer::{Kind, Span, spans};
 
-/// One file as it was at the base and as it is.
+/// One changed file, at the base and now.
 #[derive(Clone, Copy, Debug)]
 pub struct FileChange<'a> {
     /// Relative to the project, with `/`.
     pub path: &'a str,
-    /// `None` for a file that is new.
+    /// `None` for a new file.
     pub before: Option<&'a str>,
-    /// `None` for a file that was deleted.
+    /// `None` for a deleted file.
     pub after: Option<&'a str>,
-    /// The lines of `after` that the change added, counted from 1, in rising order.
+    /// The lines of `after` that the change added, counted from 1, in ascending order.
     pub added: &'a [u32],
 }

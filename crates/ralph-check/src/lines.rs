@@ -1,4 +1,4 @@
-//! `[lines]`: what must not stand in lines that a change added. Old code is never blamed.
+//! `[lines]`: content that added lines must not contain. Lines that the change did not add are never reported.
 
 use super::FileChange;
 use super::allow::{self, Marker};
@@ -15,15 +15,15 @@ use ralph_core::policy::{LineCheck, Lines};
 use ralph_core::requirement::{Finding, Severity, Since};
 use ralph_core::text;
 
-/// More than this from one file tell nobody more.
+/// The most findings to report for one file.
 const MOST_FINDINGS: usize = 100;
-/// A line longer than this was written by a machine.
+/// Longer lines are generated and skipped.
 const LONGEST_LINE: usize = 20_000;
 const LONGEST_QUOTE: usize = 60;
 
-/// The `[[lines.patterns]]` of a policy, compiled. Regular expressions are not in this crate.
+/// The compiled `[[lines.patterns]]` of a policy. A trait, so that this crate needs no regular expressions.
 pub trait UserPatterns {
-    /// Which patterns match the line of a file, by their index in the policy, and at which byte.
+    /// The patterns that match a line of a file: their indices in the policy and the byte offsets of the matches.
     fn matches(&self, line: &str, path: &str) -> Vec<(usize, usize)>;
 }
 
@@ -37,10 +37,12 @@ impl UserPatterns for NoPatterns {
     }
 }
 
+/// The result of checking the added lines of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     pub findings: Vec<Finding>,
-    /// What a comment in the code allows. It does not hold, and it is shown: the agent may have written it.
+    /// Findings that a comment in the code allows. They do not block a stop, but are shown, because the agent may have
+    /// written the comment.
     pub allowed: Vec<Allowed>,
 }
 
@@ -50,14 +52,14 @@ pub struct Allowed {
     pub reason: String,
 }
 
-/// Something found, before anybody asked whether it is allowed.
+/// A match, before allow markers are considered.
 pub(super) struct Hit {
     pub(super) at: usize,
     pub(super) check: LineCheck,
     pub(super) message: String,
 }
 
-/// Looks at the added lines of one file. The caller leaves out what `Lines::exclude` names.
+/// Checks the added lines of one file. The caller skips files that the policy excludes.
 pub fn check(policy: &Lines, change: &FileChange<'_>, patterns: &dyn UserPatterns) -> Checked {
     let Some(after) = change.after else {
         return Checked::default();
@@ -78,7 +80,7 @@ pub fn check(policy: &Lines, change: &FileChange<'_>, patterns: &dyn UserPattern
 
 fn sorted(source: &Source<'_>, mut hits: Vec<(usize, String, String)>) -> Checked {
     hits.sort();
-    // Once per line and rule is enough.
+    // Reports each rule once per line.
     let mut seen: Vec<(usize, String)> = Vec::new();
     let mut checked = Checked::default();
     for (at, rule, message) in hits {
@@ -185,12 +187,12 @@ impl Looked<'_, '_> {
             hits.extend(found.map(|at| {
                 let rest = comments.get(at + word.len()..).and_then(|rest| rest.lines().next());
                 let rest = rest.unwrap_or_default().trim_start_matches([':', ' ', '-']);
-                let said = text::line(comment_end(rest), LONGEST_QUOTE);
+                let rest = text::line(comment_end(rest), LONGEST_QUOTE);
                 let word = word.trim_end_matches(':').to_ascii_uppercase();
-                let message = if said.is_empty() {
+                let message = if rest.is_empty() {
                     format!("`{word}` is left in a comment")
                 } else {
-                    format!("`{word}` is left in a comment: {said}")
+                    format!("`{word}` is left in a comment: {rest}")
                 };
                 Hit { at, check: LineCheck::Todo, message }
             }));
@@ -228,13 +230,13 @@ impl Looked<'_, '_> {
     }
 }
 
-/// Without what closes a block comment.
+/// Strips the end of a block comment.
 pub(super) fn comment_end(comment: &str) -> &str {
     let comment = comment.trim_end();
     comment.trim_end_matches("*/").trim_end_matches("-->").trim_end()
 }
 
-/// A word about work left, not about to-do lists, quoted words or a run of `XXX-XXX`.
+/// Whether the word marks unfinished work: not to-do lists, quoted words or `XXX-XXX`.
 fn is_marker(comments: &str, at: usize, word: &str, is_sure: bool) -> bool {
     let before = comments.get(..at).and_then(|before| before.chars().next_back());
     let rest = comments.get(at + word.len()..).unwrap_or_default();
@@ -301,11 +303,11 @@ fn is_meant(source: &Source<'_>, construct: &Construct, at: usize) -> bool {
     }
 }
 
-/// Whether the nearest line of code above decides if this one runs, or something before it on its own line.
+/// Whether a condition on the same line, or on the nearest line of code above, decides if this code runs.
 pub(super) fn is_conditional(source: &Source<'_>, at: usize) -> bool {
     const DECIDERS: [&str; 8] =
         ["if", "elif", "else", "except", "catch", "case", "unless", "switch"];
-    // Enough for a line that a person wrote.
+    // Longer than any line written by hand.
     const FARTHEST: usize = 500;
     let number = source.line_of(at);
     let start = source.line(number).start.max(at.saturating_sub(FARTHEST));

@@ -1,4 +1,4 @@
-//! Code that is promised instead of written: bodies that only say so, and comments that stand for lines.
+//! Detects placeholders for missing code: bodies that only fail or promise, and comments in place of code.
 
 use super::constructs::{HOLES_IN_COMMENTS, HOLES_IN_ERRORS, THROWS};
 use super::language::Language;
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use ralph_core::policy::LineCheck;
 use ralph_core::text;
 
-/// How far above a line the function and class it belongs to are looked for.
+/// How many lines above to search for the enclosing function and class.
 const FARTHEST: usize = 300;
 
 pub(super) fn holes<'a>(
@@ -42,27 +42,28 @@ fn in_errors(source: &Source<'_>, is_added: &dyn Fn(usize) -> bool, hits: &mut V
         let Some(quote) = line.find('"') else {
             continue;
         };
-        let said = source.string_at(at + quote).unwrap_or_default();
-        if says_not_implemented(said) {
-            let said = text::line(said, 60);
+        let content = source.string_at(at + quote).unwrap_or_default();
+        if says_not_implemented(content) {
+            let content = text::line(content, 60);
             let named = needle.trim_end_matches('(');
             hits.push(hit(
                 at,
-                format!("`{named}` with \"{said}\" is a placeholder for missing code"),
+                format!("`{named}` with \"{content}\" is a placeholder for missing code"),
             ));
         }
     }
 }
 
-/// Not "not implemented for unsigned types": that is an answer, not a gap.
-fn says_not_implemented(said: &str) -> bool {
-    let said = said.to_lowercase();
-    if said.contains("init(coder") {
+/// Whether an error message states that code is missing. "not implemented for unsigned types" does not: it describes a
+/// limitation.
+fn says_not_implemented(content: &str) -> bool {
+    let content = content.to_lowercase();
+    if content.contains("init(coder") {
         return false;
     }
     HOLES_IN_ERRORS.iter().any(|hole| {
-        words::find_all(&said, hole).any(|at| {
-            let rest = said.get(at + hole.len()..).unwrap_or_default();
+        words::find_all(&content, hole).any(|at| {
+            let rest = content.get(at + hole.len()..).unwrap_or_default();
             ![" for ", " by ", " on ", " in ", " list", " item"]
                 .iter()
                 .any(|more| rest.starts_with(more))
@@ -93,11 +94,13 @@ fn in_python(source: &Source<'_>, is_added: &dyn Fn(usize) -> bool, hits: &mut V
     }
 }
 
-/// Whether the method is for subclasses: decorated or in a base class, or it says so.
+/// Whether the method is meant to be overridden: it is decorated as abstract, it is in a base class, or its line
+/// mentions subclasses or overriding.
 fn is_abstract(source: &Source<'_>, at: usize) -> bool {
-    let said = source.text.get(source.line(source.line_of(at))).unwrap_or_default().to_lowercase();
-    if said.contains("subclass")
-        || said.contains("override")
+    let content =
+        source.text.get(source.line(source.line_of(at))).unwrap_or_default().to_lowercase();
+    if content.contains("subclass")
+        || content.contains("override")
         || super::lines::is_conditional(source, at)
     {
         return true;
@@ -109,7 +112,7 @@ fn is_abstract(source: &Source<'_>, at: usize) -> bool {
         let code = source.code_of_line(line);
         let trimmed = code.trim_start();
         if trimmed.is_empty() || source.begins_inside(line) || indent(code) >= margin {
-            // Decorators stand right above their function, as far in as it is.
+            // Decorators are right above their function, at the same indentation.
             if function_at.is_some() && trimmed.starts_with('@') && trimmed.contains("abstract") {
                 return true;
             }
@@ -140,28 +143,31 @@ fn in_comments<'a>(
     lines.filter_map(|line| {
         let comment = source.comment_of_line(line);
         let trimmed = comment.trim();
-        // Examples in documentation are cut short on purpose.
+        // Examples in documentation are abbreviated on purpose.
         if trimmed.is_empty() || trimmed.starts_with("///") || trimmed.starts_with("//!") {
             return None;
         }
-        let said = trimmed.trim_start_matches(['/', '#', '*', '!', '-', '<', '{', ' ']);
+        let content = trimmed.trim_start_matches(['/', '#', '*', '!', '-', '<', '{', ' ']);
         let at = source.line(line).start + (comment.len() - comment.trim_start().len());
-        let lower = said.to_lowercase();
+        let lower = content.to_lowercase();
         let stands_for_code = HOLES_IN_COMMENTS.iter().any(|hole| words::contains(&lower, hole));
         let is_bare =
             matches!(lower.trim_end_matches(['.', '*', '/', ' ', '-', '>']), "placeholder");
         if stands_for_code || is_bare {
-            let said = text::line(comment_end(said), 60);
-            return Some(hit(at, format!("a comment is a placeholder for missing code: {said}")));
+            let content = text::line(comment_end(content), 60);
+            return Some(hit(
+                at,
+                format!("a comment is a placeholder for missing code: {content}"),
+            ));
         }
         is_ellipsis(source, at, trimmed)
             .then(|| hit(at, String::from("`...` in a comment is a placeholder for missing code")))
     })
 }
 
-/// `// ...` or `# …` between lines of code. Between other comments it only shortens what they say.
+/// `// ...` or `# …` between lines of code. Between other comments it only abbreviates them.
 fn is_ellipsis(source: &Source<'_>, at: usize, comment: &str) -> bool {
-    let Some(said) = comment.strip_prefix("//").or_else(|| comment.strip_prefix('#')) else {
+    let Some(content) = comment.strip_prefix("//").or_else(|| comment.strip_prefix('#')) else {
         return false;
     };
     let line = source.line_of(at);
@@ -169,7 +175,7 @@ fn is_ellipsis(source: &Source<'_>, at: usize, comment: &str) -> bool {
     let begins =
         source.span_at(at).is_some_and(|span| span.kind == Kind::Comment && span.start == at);
     begins
-        && matches!(said.trim(), "..." | "…" | "....")
+        && matches!(content.trim(), "..." | "…" | "....")
         && source.code_of_line(line).trim().is_empty()
         && !is_comment(line.saturating_sub(1))
         && !is_comment(line + 1)

@@ -1,4 +1,4 @@
-//! A file as the checks look at it: its code and its comments apart, at the same positions.
+//! A file prepared for the checks: its code and its comments in separate texts, at the same positions.
 
 use super::language::{self, Language};
 use super::lexer::{self, Kind, Span};
@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use ralph_core::requirement::Place;
 
-/// Stands for each byte of a string in [`Source::code`].
+/// Replaces each byte of a string in [`SourceText::code`].
 pub(crate) const STRING: char = '"';
 
 #[derive(Debug)]
@@ -16,9 +16,9 @@ pub(crate) struct Source<'a> {
     pub(crate) path: &'a str,
     pub(crate) text: &'a str,
     pub(crate) language: Language,
-    /// Whether a runner looks for tests in it.
+    /// Whether a test runner looks for tests in it.
     pub(crate) is_test: bool,
-    /// The text with comments blanked and strings filled with [`STRING`]. Every position is as in the text.
+    /// The text with comments blanked and strings filled with [`STRING_FILLER`]. Positions are those of the text.
     pub(crate) code: String,
     /// The text with everything but comments blanked.
     pub(crate) comments: String,
@@ -58,12 +58,12 @@ impl<'a> Source<'a> {
         Self { path, text, language, is_test, code, comments, brackets, spans, line_starts }
     }
 
-    /// Counted from 1.
+    /// The number of the line at this position, counted from 1.
     pub(crate) fn line_of(&self, at: usize) -> usize {
         self.line_starts.partition_point(|start| *start <= at)
     }
 
-    /// Without its line break. Empty for a line that there is not.
+    /// The range of a line without its line break; empty if the line does not exist.
     pub(crate) fn line(&self, number: usize) -> Range<usize> {
         let last = self.text.len();
         let start = number.checked_sub(1).and_then(|index| self.line_starts.get(index));
@@ -95,7 +95,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether a line begins inside of a string or comment that began before it.
+    /// Whether a line begins inside a string or comment that started on an earlier line.
     pub(crate) fn begins_inside(&self, number: usize) -> bool {
         let start = self.line(number).start;
         self.span_at(start).is_some_and(|span| span.start < start && span.kind != Kind::Code)
@@ -106,7 +106,7 @@ impl<'a> Source<'a> {
         self.spans.get(index).filter(|span| span.start <= at)
     }
 
-    /// What the string literal that starts here says, quotes and prefix aside.
+    /// The content of the string literal that starts here, without quotes and prefix.
     pub(crate) fn string_at(&self, at: usize) -> Option<&'a str> {
         let at = super::words::skip_space(&self.code, at);
         let prefix = self.code.as_bytes().get(at..)?.iter().take(3);

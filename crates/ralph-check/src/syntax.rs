@@ -1,4 +1,4 @@
-//! How each language writes comments and strings. What a table cannot say is in [`super::lexer`].
+//! The syntax of comments and strings in each language. Constructs that a table cannot describe are in the lexer.
 
 use super::language::Language;
 
@@ -10,7 +10,7 @@ pub(super) struct Syntax {
     pub(super) quotes: &'static [Quote],
 }
 
-/// Begins a comment that ends with its line.
+/// Starts a comment that ends with its line.
 #[derive(Debug)]
 pub(super) struct Leader {
     pub(super) text: &'static str,
@@ -36,7 +36,7 @@ pub(super) struct Quote {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
     Anywhere,
-    /// After white space or what separates statements: not in `a#b` or `http://`.
+    /// After white space or a statement separator: not in `a#b` or `http://`.
     Statement,
     /// Where a value may begin: not in `don't`.
     Value,
@@ -55,7 +55,8 @@ pub(super) enum Escape {
     Nothing,
 }
 
-/// A quote that stays on its line cannot turn the rest of a file around when it was only an apostrophe.
+/// How far a string can extend. Where strings end with their line, a stray apostrophe cannot swap code and strings in
+/// the rest of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     Line,

@@ -1,4 +1,4 @@
-//! The tests of one side of a change, measured so that they can be compared with those of the other.
+//! Measures the tests on one side of a change, so that they can be compared with the other side.
 
 use super::assertions::Assertions;
 use super::cases::{self, Case, Running};
@@ -25,14 +25,14 @@ pub(crate) struct Tested<'a> {
     pub(crate) start: Start,
 }
 
-/// What a test is known by when its name changes.
+/// Hashes that identify a test when its name changes.
 #[derive(Debug, Default)]
 pub(crate) struct Identity {
-    /// Of the whole body. `None` if there is too little of it.
+    /// Hash of the whole body; `None` if the body is too short.
     pub(crate) body: Option<u64>,
-    /// Of its lines, sorted.
+    /// Hashes of its lines, sorted.
     pub(crate) lines: Vec<u64>,
-    /// Of its assertions, sorted.
+    /// Hashes of its assertions, sorted.
     pub(crate) assertions: Vec<u64>,
 }
 
@@ -40,10 +40,11 @@ pub(crate) struct Identity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     Works,
-    /// With a `return` that nothing can follow.
+    /// With an unconditional `return`.
     Returns,
 }
 
+/// A test or suite that excludes all others.
 #[derive(Debug)]
 pub(crate) struct Focus<'a> {
     pub(crate) path: &'a str,
@@ -57,11 +58,11 @@ pub(crate) struct Focus<'a> {
 pub(crate) struct Side<'a> {
     pub(crate) tests: Vec<Tested<'a>>,
     pub(crate) focused: Vec<Focus<'a>>,
-    /// How often each assertion is made anywhere.
+    /// How often each assertion occurs in all files.
     pub(crate) assertions: BTreeMap<u64, usize>,
 }
 
-/// A body shorter than this may be anybody's.
+/// A shorter body does not identify a test.
 const SHORTEST_BODY: usize = 24;
 
 impl<'a> Side<'a> {
@@ -75,7 +76,7 @@ impl<'a> Side<'a> {
             *self.assertions.entry(*line).or_default() += 1;
         }
         let swallowed = swallowed(source);
-        // Bodies may nest; hashing each of them whole must stay linear.
+        // Bodies may nest, and hashing all of them must stay linear.
         let mut budget = source.text.len().saturating_mul(4);
         for case in cases {
             let place = source.place(case.at);
@@ -111,7 +112,7 @@ impl<'a> Side<'a> {
 }
 
 impl Tested<'_> {
-    /// Without what it stands in.
+    /// The name without modules, classes and suites.
     pub(crate) fn own_name(&self) -> &str {
         let separator = match self.dialect {
             Dialect::Rust => "::",
@@ -122,7 +123,7 @@ impl Tested<'_> {
     }
 }
 
-/// The body without white space and comments, and its lines.
+/// Hashes the body, without white space and comments, and each of its lines.
 fn identity(source: &Source<'_>, body: &Range<usize>) -> Identity {
     let code = source.code.as_bytes().get(body.clone()).unwrap_or_default();
     let text = source.text.as_bytes().get(body.clone()).unwrap_or_default();
@@ -132,7 +133,7 @@ fn identity(source: &Source<'_>, body: &Range<usize>) -> Identity {
     for (code, text) in code.split(|byte| *byte == b'\n').zip(text.split(|byte| *byte == b'\n')) {
         let mut line = Fingerprint::EMPTY;
         let mut of_line = 0;
-        // What is blank in the code is white space or a comment.
+        // White space in the code is white space or a comment in the text.
         for (_, byte) in code.iter().zip(text).filter(|(code, _)| !code.is_ascii_whitespace()) {
             line.add(&[*byte]);
             whole.add(&[*byte]);
@@ -153,7 +154,7 @@ fn start(source: &Source<'_>, case: &Case) -> Start {
     let begins = match source.language.dialect() {
         Some(Dialect::Python) => {
             let mut lines = code.lines().skip(1).map(str::trim);
-            // Not the documentation, nor the rest of the parameters.
+            // Skips the docstring and the rest of the parameters.
             lines.find(|line| !line.is_empty() && !line.starts_with(['"', ')'])).unwrap_or_default()
         }
         Some(Dialect::JavaScript) => code.split_once('{').map_or("", |(_, rest)| rest),
@@ -167,7 +168,7 @@ fn start(source: &Source<'_>, case: &Case) -> Start {
     }
 }
 
-/// Where failures are caught and dropped.
+/// The positions where failures are caught and ignored.
 fn swallowed(source: &Source<'_>) -> Vec<usize> {
     const MOST: usize = 200;
     let code = &source.code;

@@ -1,4 +1,4 @@
-//! Words and brackets in text.
+//! Finds words and matching brackets in text.
 
 use alloc::vec::Vec;
 use memchr::memmem;
@@ -7,7 +7,7 @@ pub(crate) fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// Where `needle` stands without being part of a longer word.
+/// The positions of `needle` where it is not part of a longer word.
 pub(crate) fn find_all<'a>(text: &'a str, needle: &'a str) -> impl Iterator<Item = usize> + 'a {
     memmem::find_iter(text.as_bytes(), needle.as_bytes())
         .filter(move |at| is_bounded(text, *at, needle))
@@ -50,7 +50,7 @@ pub(crate) fn word_at(text: &str, at: usize) -> &str {
     rest.get(..length).unwrap_or_default()
 }
 
-/// At most `most` bytes from `at`. What looks ahead stays within it, or a file of one line would be read over and over.
+/// At most `most` bytes from `at`. Bounds every look ahead: in a file of one line, unbounded ones would be quadratic.
 pub(crate) fn head(text: &str, at: usize, most: usize) -> &str {
     let mut end = at.saturating_add(most).min(text.len());
     while !text.is_char_boundary(end) {
@@ -68,7 +68,7 @@ pub(crate) fn tail(text: &str, at: usize, most: usize) -> &str {
     text.get(start..at).unwrap_or_default()
 }
 
-/// The word that ends where `before` ends, white space aside.
+/// The last word of `before`, ignoring trailing white space.
 pub(crate) fn last_word(before: &str) -> &str {
     let before = before.trim_end();
     let length = before.bytes().rev().take_while(|byte| is_word_byte(*byte)).count();
@@ -81,7 +81,7 @@ pub(crate) fn skip_space(text: &str, at: usize) -> usize {
     at + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
 }
 
-/// FNV-1a. Tells bodies of tests apart, not forgeries.
+/// An FNV-1a hash. Distinguishes test bodies, but is not secure against forgery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fingerprint(u64);
 
@@ -101,14 +101,14 @@ impl Fingerprint {
     }
 }
 
-/// Which bracket closes which, by position. A bracket without a partner has none.
+/// Pairs of matching brackets, by position. Unmatched brackets are left out.
 #[derive(Debug)]
 pub(crate) struct Brackets {
     pairs: Vec<(usize, usize)>,
 }
 
 impl Brackets {
-    /// Kinds are matched apart, so a stray parenthesis cannot lose a brace.
+    /// Each kind is matched separately, so that a stray parenthesis does not affect braces.
     pub(crate) fn of(code: &str) -> Self {
         let mut open: [Vec<usize>; 3] = [Vec::new(), Vec::new(), Vec::new()];
         let [round, square, curly] = &mut open;

@@ -1,10 +1,11 @@
-//! The words that agents end with when they believe that the work is done. A word starts a verification and proves
-//! nothing; it counts as the last line of the last message, alone, and not where it is shown, quoted or denied.
+//! Completion markers: what agents print when they believe that the work is done. A marker proves nothing; it is a
+//! claim that still has to be verified. It counts only as the last line of the last message, alone on its line, and
+//! not if it is quoted, in a code block, or negated.
 
 use crate::source::fence::Fence;
 use alloc::vec::Vec;
 
-/// Lines of their own in other tools.
+/// Markers of other tools that stand on a line of their own.
 const WORDS: [&str; 6] = [
     "LOOP_COMPLETE",
     "VERIFIED_DONE",
@@ -14,7 +15,7 @@ const WORDS: [&str; 6] = [
     "CONTINUOUS_CLAUDE_PROJECT_COMPLETE",
 ];
 
-/// Promises that say "all of it". Others exist: that one task is done, that nothing goes on.
+/// Promises that mean the whole work is done. Other promises mean that one task is done, or that the agent is blocked.
 const PROMISES: [&str; 9] = [
     "DONE",
     "ALL DONE",
@@ -30,27 +31,27 @@ const PROMISES: [&str; 9] = [
 const EXIT_SIGNAL: &str = "EXIT_SIGNAL";
 const STATUS_BEGINS: &str = "---RALPH_STATUS---";
 const STATUS_ENDS: &str = "---END_RALPH_STATUS---";
-/// A report of how it stands has a dozen lines.
+/// A status block usually has a dozen lines.
 const LONGEST_STATUS: usize = 64;
 
-/// What makes of "I say" the contrary.
+/// Words that negate a sentence.
 const NEGATIONS: [&str; 6] = ["not", "never", "cannot", "without", "unless", "until"];
 
-/// A line that more of a sentence than this leads into is not looked at any closer.
+/// A longer sentence before the marker is not searched for negations; the marker is then ignored.
 const LONGEST_LEAD: usize = 2_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word<'a> {
-    /// `<promise>…</promise>`, with what is promised.
+    /// `<promise>…</promise>`, with its content.
     Promise(&'a str),
-    /// `EXIT_SIGNAL: true`, also at the end of a block that reports how it stands.
+    /// `EXIT_SIGNAL: true`, alone or in a status block.
     ExitSignal,
-    /// One that means the same wherever it is used.
+    /// One of the fixed markers of other tools.
     Plain(&'static str),
 }
 
 impl Word<'_> {
-    /// Whether it says that all of the work is done.
+    /// Whether it means that the whole work is done.
     pub fn means_done(&self) -> bool {
         match self {
             Self::Promise(promise) => {
@@ -61,7 +62,7 @@ impl Word<'_> {
     }
 }
 
-/// The word that the last thing said ends with, if it is one.
+/// The completion marker that a message ends with, if any.
 pub fn word(said: &str) -> Option<Word<'_>> {
     let lines = prose(said)?;
     let (last, before) = lines.split_last()?;
@@ -82,7 +83,7 @@ pub fn word(said: &str) -> Option<Word<'_>> {
     (!inner.trim().is_empty() && !inner.contains("promise>")).then(|| Word::Promise(inner.trim()))
 }
 
-/// Whether the last thing said is the promise that was agreed on.
+/// Whether a message ends with the agreed promise.
 pub fn promised(said: &str, promise: &str) -> bool {
     match word(said) {
         Some(Word::Promise(given)) => given.split_whitespace().eq(promise.split_whitespace()),
@@ -90,15 +91,15 @@ pub fn promised(said: &str, promise: &str) -> bool {
     }
 }
 
-/// The last paragraphs up to the last line that says something; `None` when that line is code. Blank lines are kept:
-/// they tell where a paragraph begins.
+/// The lines up to the last one that is not blank, with code replaced by blank lines; `None` if that last line is code.
+/// Blank lines are kept, because they separate paragraphs.
 fn prose(said: &str) -> Option<Vec<&str>> {
     let mut fence = Fence::default();
     let mut lines = Vec::new();
     let mut end = 0;
     for line in said.lines() {
         let is_code = fence.covers(line);
-        // What is code separates, as a blank line does.
+        // A code block separates paragraphs, as a blank line does.
         lines.push(if is_code { "" } else { line });
         if !line.trim().is_empty() {
             end = if is_code { 0 } else { lines.len() };
@@ -108,7 +109,7 @@ fn prose(said: &str) -> Option<Vec<&str>> {
     (end > 0).then_some(lines)
 }
 
-/// The line without blanks and without `**` around all of it; `None` when it is indented so far that it is code.
+/// The line without surrounding blanks and `**`; `None` if its indentation makes it code.
 fn bare(line: &str) -> Option<&str> {
     let text = line.trim_start();
     let indent = line.get(..line.len() - text.len()).unwrap_or_default();
@@ -120,18 +121,18 @@ fn bare(line: &str) -> Option<&str> {
     Some(bold.unwrap_or(text))
 }
 
-/// Whether what stands before makes the word a part of a quotation, or denies it.
+/// Whether the text before the marker quotes or negates it.
 fn leads_away(before: &[&str]) -> bool {
     let Some(last) = before.iter().rev().find(|line| !line.trim().is_empty()) else {
         return false;
     };
     let is_same_paragraph = before.last().is_some_and(|line| !line.trim().is_empty());
     let lead = last.trim();
-    // A block quote goes on over lines that do not repeat its mark.
+    // A block quote continues over lines that do not repeat its `>`.
     if is_same_paragraph && lead.starts_with('>') {
         return true;
     }
-    // A sentence that is over leads nowhere, and neither does an item or a heading.
+    // A finished sentence, a list item or a heading in an earlier paragraph does not refer to the marker.
     let is_over = lead.ends_with(['.', '!', '?', ')', '`', '"', '|'])
         || lead.starts_with(['-', '*', '+', '#', '|'])
         || lead.starts_with(|it: char| it.is_ascii_digit());
@@ -148,14 +149,14 @@ fn denies(word: &str) -> bool {
         || ["n't", "n’t", "N'T", "N’T"].iter().any(|end| word.ends_with(end))
 }
 
-/// Whether a block of how it stands was begun and not ended.
+/// Whether a status block was opened and not closed.
 fn is_in_status(before: &[&str]) -> bool {
     let marks = |line: &&&str| matches!(line.trim(), STATUS_BEGINS | STATUS_ENDS);
     let last = before.iter().rev().take(LONGEST_STATUS).find(marks);
     last.is_some_and(|line| line.trim() == STATUS_BEGINS)
 }
 
-/// A block that wants to leave and says nothing against it.
+/// Parses the status block that ends a message. It is a claim only if it signals an exit and reports nothing unfinished.
 fn status(before: &[&str]) -> Option<Word<'static>> {
     let begin = before
         .iter()
@@ -182,7 +183,7 @@ fn status(before: &[&str]) -> Option<Word<'static>> {
     exits.then_some(Word::ExitSignal)
 }
 
-/// What the line says of it, if it is about it.
+/// The value of an `EXIT_SIGNAL:` line; `None` for any other line.
 fn is_exit_signal(line: &str) -> Option<bool> {
     let (key, value) = line.split_once(':')?;
     (key == EXIT_SIGNAL).then(|| value.trim() == "true")
@@ -192,9 +193,9 @@ fn is_exit_signal(line: &str) -> Option<bool> {
 mod tests {
     use super::*;
 
-    /// R-L3c: quoted, fenced, negated or in the middle of something, it is not a claim.
+    /// R-L3c: a promise that is quoted, fenced, negated or not on the last line is not a claim.
     #[test]
-    fn only_the_bare_promise_at_the_very_end_counts() {
+    fn only_the_bare_promise_at_the_end_counts() {
         let yes = [
             "<promise>ALL DONE</promise>",
             "Everything passes.\n\n<promise>ALL DONE</promise>",
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_promise_is_never_kept() {
+    fn an_empty_promise_never_matches() {
         for promise in ["", "  ", "\n"] {
             for said in ["", "<promise></promise>", "<promise> </promise>"] {
                 assert!(!promised(said, promise), "{said:?} {promise:?}");
@@ -264,9 +265,9 @@ mod tests {
         }
     }
 
-    /// R-L3c: the words of other tools, and what only looks like them.
+    /// R-L3c: markers of other tools, and text that only looks like them.
     #[test]
-    fn other_tools_have_other_words() {
+    fn markers_of_other_tools_are_recognised() {
         const LAST: &str = "---END_RALPH_STATUS---";
         let status = |body: &str| alloc::format!("Done.\n\n---RALPH_STATUS---\n{body}\n{LAST}");
         for (said, expected) in [
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn some_promises_say_that_all_is_done() {
+    fn some_promises_mean_that_all_is_done() {
         let done = |promise| Word::Promise(promise).means_done();
         assert!(["DONE", "COMPLETE", "ALL  DONE", "VERIFIED_DONE"].into_iter().all(done));
         assert!(!["BLOCKED", "READY_FOR_NEXT_TASK", "done", "not DONE", ""].into_iter().any(done));

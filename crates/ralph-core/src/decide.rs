@@ -265,7 +265,7 @@ fn untrusted(case: &Case<'_>) -> Option<Decision> {
         return None;
     };
     let notice = format!(
-        "ralph: {} is not approved, so none of its commands was run; review it, then run `{}`",
+        "ralph: {} is not approved, so nothing was run; review it, then run `{}`",
         text::line(what, 200),
         text::line(how, 300)
     );

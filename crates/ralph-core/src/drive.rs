@@ -1,7 +1,7 @@
-//! What a runner is told to do, and what it has done: the part of a run that only a driven one has.
+//! The settings of a runner, and the events it records in the journal. Only driven runs have them.
 //!
-//! A runner starts the agent itself. It answers for what a hook cannot see: which sessions there were, what they cost,
-//! what is waited for, and what was tried when nothing moved.
+//! A runner starts the agent itself and records what a hook cannot observe: the sessions, their cost, the waits, and
+//! the remedies that were tried.
 
 use crate::id::SessionId;
 use crate::status::Status;
@@ -12,37 +12,37 @@ use serde::{Deserialize, Serialize};
 
 const MINUTE: u64 = 60 * 1000;
 
-/// How a run is driven, sealed when it starts: whoever goes on with it after a crash needs no flags.
+/// How a run is driven. Stored when the run starts, so that it can be resumed without repeating any flags.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     pub agent: Agent,
     pub sessions: Sessions,
-    /// `None` is the agent's own choice.
+    /// `None` leaves the choice to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Tried when nothing else moved the work.
+    /// The model of the last remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stronger_model: Option<String>,
-    /// The session that the first one is a copy of; the copy goes on, and it stays as it is.
+    /// The session that the first one is forked from. It is not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<SessionId>,
-    /// What a person added to the agent's command line.
+    /// Arguments that a person added to the agent's command line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
-    /// Without an event for this long the agent is asked whether it is there, and after as long again restarted.
+    /// After this long without an event the agent is nudged, and after the same time again restarted.
     pub idle_ms: u64,
-    /// How long a question to a person may stay open.
+    /// How long to wait for a person's answer to a question.
     pub question_ms: u64,
     pub waits: Waits,
-    /// What a turn is taken to cost before any was seen.
+    /// The assumed cost of a turn before any was metered.
     pub worst_turn_micro_usd: u64,
-    /// For all runs of a day together.
+    /// The budget of all runs of a day together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub day_micro_usd: Option<u64>,
-    /// The commit that the project was at when the run began; `None` before the first one, or where git cannot tell.
+    /// The project's commit when the run began; `None` if there was none or git failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-    /// Where the work is done, when that is not the project itself.
+    /// The run's own work tree; `None` if it works in the project itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
 }
@@ -61,112 +61,113 @@ pub enum Sessions {
     /// When the context is nearly full.
     #[default]
     Hybrid,
-    /// Never: the agent's client sums up what it has to.
+    /// Never: the agent's client compacts the conversation.
     SameSession,
-    /// Also when something of the contract was just met.
+    /// When the context is nearly full, and whenever another requirement is met.
     FreshPerFeature,
 }
 
-/// How long a runner waits for better weather.
+/// How long a runner waits for rate limits to reset and for the network to recover.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
-    /// For a limit to be lifted, all waits together; 0 is not at all.
+    /// Maximum total wait for rate limits; 0 disables waiting.
     pub limit_ms: u64,
-    /// How many limits are waited for.
+    /// How many rate limits are waited out.
     pub resumes: u32,
-    /// Between the reset and the next word, at most.
+    /// Maximum random delay after a reset.
     pub jitter_ms: u64,
-    /// For errors of the network and the server, all waits together.
+    /// Maximum total wait for network and server errors.
     pub errors_ms: u64,
-    /// Hours of the day in which no limit that was lifted is used, as minutes since midnight of the person's clock.
+    /// Quiet hours, in which a run does not continue after a reset: start and end in minutes since local midnight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet: Option<(u16, u16)>,
-    /// How much of the new window may be used before the run is parked, in thousandths.
+    /// The share of a new rate-limit window that may be used before the run is parked, in thousandths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_permille: Option<u16>,
 }
 
-/// A work tree of the run's own, and the branch that it is to end in.
+/// The run's own work tree and branch, and where its work lands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
     pub path: String,
     pub branch: String,
-    /// The repository that it was made from.
+    /// The repository it was created from.
     pub from: String,
-    /// The branch that it goes back to; `None` where `HEAD` was on none.
+    /// The branch to merge into; `None` if `HEAD` was detached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
-    /// The commit that it began at.
+    /// The commit it started from.
     pub base: String,
     pub then: Then,
-    /// How long the checks of a pull request may take that have to pass; `None` when nobody waits for them.
+    /// How long to wait for the required checks of a pull request; `None` does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks_ms: Option<u64>,
 }
 
-/// What becomes of verified work in a work tree of its own.
+/// How verified work in the run's own work tree lands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
-    /// It is merged, once the merged tree is verified.
+    /// It is merged once the merged tree is verified.
     #[default]
     Merge,
-    /// A pull request is opened, and nothing is merged.
+    /// A pull request is opened; nothing is merged.
     PullRequest,
 }
 
-/// What a runner did.
+/// Something a runner did, recorded in the journal. Variant names are part of the disk format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Drove {
     /// An agent was started.
     Session(Session),
-    /// What a session has cost so far, from the host's own records.
+    /// The cost of a session so far, from the host's records.
     Metered(Metered),
-    /// A fresh session is to go on.
+    /// The work is handed over to a fresh session.
     HandsOver {
         why: String,
+        /// How full the context was, in thousandths.
         permille: Option<u16>,
     },
     Waits(Wait),
-    /// The wait is over, and the agent was told to go on, once.
+    /// The wait ended, and the agent was resumed.
     Woke,
-    /// The agent declared one wait too many: its work is looked at instead.
+    /// The agent declared too many waits, so its requirements are evaluated instead.
     WaitedEnough {
         why: String,
     },
-    /// Something was tried because nothing moved.
+    /// A remedy was tried because the run made no progress.
     Tried {
         remedy: Remedy,
         why: String,
     },
-    /// Nothing was heard of the agent.
+    /// The agent sent no event for too long.
     Silent {
         after_ms: u64,
         done: Silence,
     },
-    /// The agent's process ended in a way that is no end of the work.
+    /// The agent's process ended unexpectedly.
     Broke {
         how: String,
     },
-    /// Nobody drives it until a person goes on with it. What it is shown as.
+    /// The runner gave up for now. The run is paused and shown with this status until a person resumes it.
     Parked {
         status: Status,
         why: String,
     },
-    /// What became of the work tree.
+    /// The work tree was merged, kept or removed.
     Settled {
         how: String,
     },
-    /// The agent was told what a person had said.
+    /// The person's messages were passed on to the agent.
     PassedOn,
-    /// A person lets it wait for limits from now on, all waits together no longer than this.
+    /// A person allowed waiting for rate limits, up to this total.
     Granted {
         limit_ms: u64,
     },
 }
 
-/// One session that the runner started or went on with.
+/// One session that the runner started, resumed or forked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     pub id: SessionId,
@@ -175,10 +176,10 @@ pub struct Session {
     pub model: Option<String>,
     /// The whole command line, redacted.
     pub argv: Vec<String>,
-    /// The variables that it was started with: `NAME=value`, redacted, of what concerns agents, and else the name.
+    /// Its environment: `NAME=value`, redacted, for variables that concern agents, and only the name for all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// What everybody carries who belongs to the agent's process.
+    /// The marker that every process started by the agent inherits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<String>,
 }
@@ -195,12 +196,12 @@ pub enum How {
 pub struct Metered {
     pub session: SessionId,
     pub source: Source,
-    /// Of the session up to now, not since the last time.
+    /// The session's total so far, not the difference to the previous reading.
     pub micro_usd: u64,
     pub tokens: u64,
-    /// Turns of this session up to now.
+    /// Turns of this session so far.
     pub turns: u32,
-    /// Whether the host told it, or the worst was taken.
+    /// Whether the host reported the cost or the worst case is assumed.
     #[serde(default, skip_serializing_if = "Meter::is_told")]
     pub meter: Meter,
 }
@@ -210,7 +211,7 @@ pub struct Metered {
 pub enum Source {
     /// The agent and its subagents.
     Agent,
-    /// A gate that asks a model.
+    /// A gate that calls a model.
     Gate,
 }
 
@@ -229,16 +230,16 @@ impl Meter {
     }
 }
 
-/// What is waited for, and until when. On record before the wait begins, so that a reboot keeps the plan.
+/// A wait and its end. Recorded before the wait begins, so that it survives a reboot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
     pub cause: Cause,
     pub since_ms: u64,
     pub until_ms: u64,
-    /// How many there were in a row.
+    /// How many waits there were in a row.
     pub attempt: u32,
     pub why: String,
-    /// Which of the provider's windows was used up, as it calls it.
+    /// The provider's name of the rate-limit window that was used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
 }
@@ -246,22 +247,23 @@ pub struct Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The provider lifts it at a time that it told.
+    /// The provider announced when it resets.
     RateLimit,
     Overload,
     Network,
     Server,
-    /// The agent said so itself.
+    /// The agent declared it with `ralph wait`.
     Declared,
 }
 
-/// What is tried when nothing moves, in order. Saying so in the reason comes before all of them.
+/// What is tried, in this order, when a run makes no progress. Before any of them, the reason only reports the lack of
+/// progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remedy {
-    /// The agent is asked for another way.
+    /// The agent is asked for another approach.
     Approach,
-    /// A fresh session that knows what failed.
+    /// A fresh session, which starts with a summary of what failed.
     FreshSession,
     StrongerModel,
 }
@@ -274,7 +276,7 @@ pub enum Silence {
 }
 
 impl Settings {
-    /// The commit that the work began at.
+    /// The commit that the work started from.
     pub fn base(&self) -> Option<&str> {
         let apart = self.worktree.as_ref().map(|worktree| worktree.base.as_str());
         apart.or(self.head.as_deref())
@@ -304,12 +306,12 @@ impl Settings {
     };
 }
 
-/// What of it is worth finding again.
+/// A searchable line about an event; `None` if it is not worth finding later.
 pub fn remark(drove: &Drove) -> Option<String> {
     match drove {
         Drove::HandsOver { why, .. } => Some(format!("handed over: {why}")),
         Drove::Tried { remedy, why } => Some(format!("tried {}: {why}", remedy.name())),
-        Drove::Broke { how } => Some(format!("the agent broke off: {how}")),
+        Drove::Broke { how } => Some(format!("the agent ended unexpectedly: {how}")),
         Drove::Parked { why, .. } => Some(format!("parked: {why}")),
         Drove::Settled { how } => Some(how.clone()),
         Drove::Session(_)

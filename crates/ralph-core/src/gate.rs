@@ -1,4 +1,5 @@
-//! A gate: a command of the user's whose result is evidence. What it is and how it ended, not how it is run.
+//! Gates: commands of the user whose results are evidence. This module defines a gate and its result; the `ralph-gates`
+//! crate runs them.
 
 use crate::limits;
 use crate::policy::Baseline;
@@ -12,39 +13,39 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
-    /// Unique in its policy: 1 to 60 letters, digits, `-`, `_` and `.`
+    /// Unique in its policy: 1 to 60 letters, digits, `-`, `_` or `.`
     pub name: String,
     pub stage: Stage,
     pub command: Command,
-    /// Where it runs, relative to the project; empty is the project itself.
+    /// Working directory relative to the project; empty is the project itself.
     pub cwd: String,
     pub timeout_ms: u64,
-    /// Globs of what it reads. Empty is everything: any change of the tree runs it again.
+    /// Globs of the files it reads. If empty, any change of the tree runs it again.
     pub paths: Vec<String>,
-    /// Globs; the gate counts only once something they match was changed since the run began. Empty is always.
+    /// Globs: the gate applies only if a matching file was changed since the run began. If empty, it always applies.
     pub when: Vec<String>,
     pub on: Vec<Moment>,
-    /// It counts only for runs at least this complex, from 0 to 10.
+    /// It applies only to runs of at least this complexity, from 0 to 10.
     pub min_complexity: u8,
     pub weight: Weight,
     pub report: Format,
     pub min_tests: MinTests,
     pub rerun: Rerun,
-    /// Variables it gets beside those every gate gets.
+    /// Environment variables it gets in addition to those every gate gets.
     pub env: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// A program and its arguments. `{report}` in one of them stands for the file that the report is read from.
+    /// A program and its arguments. `{report}` in an argument is replaced by the path that the report is read from.
     Argv(Vec<String>),
-    /// A line for `/bin/sh -c`, because the person wrote `shell = "…"`. Nothing is ever put into it; the
-    /// report's path is in `RALPH_REPORT`.
+    /// A line for `/bin/sh -c`, written by the person as `shell = "…"`. Nothing is ever substituted in it; the report's
+    /// path is in `RALPH_REPORT`.
     Shell(String),
 }
 
-/// At which events it runs.
+/// The events at which a gate runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
@@ -54,11 +55,11 @@ pub enum Moment {
     Teammate,
 }
 
-/// How to read what it says.
+/// The format of a gate's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// Whatever can be recognised in the text of its output.
+    /// Plain text: whatever findings can be recognised in it.
     #[default]
     Text,
     Junit,
@@ -69,34 +70,34 @@ pub enum Format {
     Tap,
     Pytest,
     Tsc,
-    /// Only the exit code says something.
+    /// Only the exit code counts.
     None,
 }
 
-/// How many tests have to run for the result to count.
+/// How many tests must run for the result to count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MinTests {
-    /// At least one, where tests are counted at all.
+    /// At least one, if the output counts tests at all.
     #[default]
     Some,
-    /// No fewer than at the base of the run.
+    /// At least as many as at the base of the run.
     Baseline,
     AtLeast(u32),
 }
 
-/// Whether a failure has to be seen twice to be believed.
+/// Whether a failure is confirmed by a second run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rerun {
-    /// When tests failed: compilers and linters do not flake.
+    /// Only if tests failed: compilers and linters are not flaky.
     #[default]
     Tests,
     Always,
     Never,
 }
 
-/// How a gate ended. Only `Failed` is work for the agent.
+/// The result of a gate. Only `Failed` is work for the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -105,20 +106,20 @@ pub enum Outcome {
     Unknown(Unknown),
 }
 
-/// Why a gate says neither yes nor no.
+/// Why a gate neither passed nor failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unknown {
-    /// It could not be run, or broke: no such program, killed, a report that cannot be read.
+    /// It could not be run or crashed: no such program, killed, an unreadable report.
     Error(String),
     Timeout {
         after_ms: u64,
     },
-    /// It ran and told nothing: no tests, an empty report.
+    /// It ran without a usable result: no tests, an empty report.
     Inconclusive(String),
-    /// Its turn did not come.
+    /// Its stage was not reached.
     Skipped(String),
-    /// No person approved it.
+    /// No person has approved it.
     Untrusted,
 }
 
@@ -129,52 +130,53 @@ pub struct Tests {
     pub skipped: u32,
 }
 
-/// What one run of a gate came to.
+/// The result of one execution of a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateReport {
     pub name: String,
     pub outcome: Outcome,
-    /// The first of them.
+    /// The first findings.
     pub findings: Vec<Finding>,
-    /// How many there were in all.
+    /// The total number of findings.
     pub finding_count: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<Tests>,
-    /// `None` when it was not run to its end.
+    /// The exit code; `None` if it did not run to completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,
     pub steadiness: Steadiness,
     pub took_ms: u64,
     pub at_ms: u64,
-    /// Where all of its output is.
+    /// Path of the log with its full output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
 }
 
+/// Whether a result was confirmed by a second run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Steadiness {
-    /// It was run once.
+    /// It ran once.
     #[default]
     Once,
     /// It failed twice on the same tree.
     Confirmed,
-    /// It failed, and then passed on the same tree.
+    /// It failed and then passed on the same tree.
     Flaky,
 }
 
-/// What a report or an output told.
+/// What was parsed from a gate's report or output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// At most [`MOST_FINDINGS`].
+    /// At most [`MAX_FINDINGS`].
     pub findings: Vec<Finding>,
     pub finding_count: u32,
     pub tests: Option<Tests>,
-    /// Why it cannot be relied upon, if so: empty, cut off, not what it was said to be, "no tests found".
+    /// Set if the result is not reliable, with the reason: empty, truncated, another format, "no tests found".
     pub doubt: Option<String>,
 }
 
-/// How many findings are kept of one run; the log has all of them.
+/// How many findings of one execution are kept. The log has all of them.
 pub const MOST_FINDINGS: usize = 200;
 
 impl Outcome {
@@ -243,7 +245,7 @@ impl Moment {
 }
 
 impl Gate {
-    /// The command as a person would type it, for showing only.
+    /// The command as a person would type it. For display only.
     pub fn shown(&self) -> String {
         match &self.command {
             Command::Shell(line) => line.clone(),
@@ -253,7 +255,7 @@ impl Gate {
         }
     }
 
-    /// What its result says about the work.
+    /// The requirement that a result of this gate amounts to.
     pub fn requirement(&self, report: &GateReport, baseline: Baseline) -> Requirement {
         let standing = match &report.outcome {
             Outcome::Passed => Standing::Met(Evidence::Measured),
@@ -263,7 +265,7 @@ impl Gate {
             Outcome::Failed => Standing::Unmet(report.failure()),
             Outcome::Unknown(unknown) => match unknown {
                 Unknown::Skipped(why) => Standing::Pending(Pending::NotReached(why.clone())),
-                Unknown::Untrusted => Standing::Unknown("nobody approved it yet".to_string()),
+                Unknown::Untrusted => Standing::Unknown("not approved yet".to_string()),
                 Unknown::Error(why) | Unknown::Inconclusive(why) => Standing::Unknown(why.clone()),
                 Unknown::Timeout { after_ms } => {
                     Standing::Unknown(format!("timed out after {}", limits::duration(*after_ms)))
@@ -273,13 +275,14 @@ impl Gate {
         self.standing(standing)
     }
 
+    /// The gate's requirement with this status, and the next step that goes with it.
     pub fn standing(&self, standing: Standing) -> Requirement {
         let next = match &standing {
             Standing::Met(_) | Standing::Pending(Pending::NotReached(_)) => String::new(),
             Standing::Unmet(_) => format!("Make {} pass", self.name),
             Standing::Unknown(_) => {
                 format!(
-                    "If your changes broke {}, mend that; otherwise a person has to look",
+                    "If your changes broke {}, fix it; otherwise leave it to a person",
                     self.name
                 )
             }
@@ -298,7 +301,7 @@ impl Gate {
 }
 
 impl GateReport {
-    /// A report of a gate that was not run.
+    /// The report of a gate that was not run.
     pub fn unknown(gate: &Gate, unknown: Unknown, at_ms: u64) -> Self {
         Self {
             name: gate.name.clone(),
@@ -314,7 +317,7 @@ impl GateReport {
         }
     }
 
-    /// Whether everything that failed had failed before the run, and all of it is listed.
+    /// Whether the base has all findings too. Only true if no finding was dropped.
     pub fn is_old(&self) -> bool {
         !self.findings.is_empty()
             && usize::try_from(self.finding_count) == Ok(self.findings.len())
@@ -325,7 +328,8 @@ impl GateReport {
     pub fn summary(&self) -> String {
         let counted = match (self.tests, self.finding_count) {
             (Some(Tests { run, failed, .. }), _) if failed > 0 => {
-                format!("{failed} of {run} tests failed")
+                let noun = if run == 1 { "test" } else { "tests" };
+                format!("{failed} of {run} {noun} failed")
             }
             (_, 0) => match self.exit {
                 Some(code) => format!("exit code {code}"),
@@ -340,7 +344,7 @@ impl GateReport {
 
     fn failure(&self) -> Failure {
         let mut findings = self.findings.clone();
-        // What the run brought goes first: it is what the agent knows how to mend.
+        // New findings first: the agent caused them and can fix them.
         findings.sort_by_key(|finding| finding.since == Since::PreExisting);
         let count = usize::try_from(self.finding_count).unwrap_or(usize::MAX);
         Failure {
@@ -353,7 +357,7 @@ impl GateReport {
     }
 }
 
-/// A word as one types it into a shell.
+/// Quotes a word for a POSIX shell, if necessary.
 pub fn quoted(word: &str) -> String {
     let is_plain = !word.is_empty()
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./=:,@%+{}".contains(&byte));

@@ -1,4 +1,4 @@
-//! Identifiers that may become part of a path. A value of these types cannot climb out of a directory.
+//! Identifiers that become part of a path. A value of these types cannot escape its directory.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -12,7 +12,7 @@ fn is_plain(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// One conversation in a host, by the host's own id.
+/// One conversation, with the host's own id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionId(String);
 
@@ -21,7 +21,7 @@ pub struct SessionId(String);
 pub struct RunId(String);
 
 impl SessionId {
-    /// `None` for anything but 1 to 128 ASCII letters, digits, `_` and `-`: such a session is nobody's.
+    /// `None` for anything but 1 to 128 ASCII letters, digits, `_` and `-`. Ralph ignores such sessions.
     pub fn parse(text: &str) -> Option<Self> {
         is_plain(text).then(|| Self(text.to_owned()))
     }
@@ -30,7 +30,7 @@ impl SessionId {
         &self.0
     }
 
-    /// The first group of a UUID, as people read it out.
+    /// The first eight characters: the first group of a UUID.
     pub fn short(&self) -> &str {
         self.0.get(..8).unwrap_or(&self.0)
     }
@@ -62,9 +62,9 @@ impl fmt::Display for RunId {
 mod tests {
     use super::*;
 
-    /// R-S2a: nothing that could leave the state directory becomes an id.
+    /// R-S2a: no id can escape the state directory.
     #[test]
-    fn hostile_session_ids_are_nobody() {
+    fn hostile_ids_are_rejected() {
         let long = "a".repeat(129);
         for hostile in [
             "",

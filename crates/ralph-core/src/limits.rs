@@ -1,4 +1,4 @@
-//! What makes a run finite.
+//! The limits that make a run finite, and parsing and formatting of durations, money and token counts.
 
 use crate::serde_skip::is_zero;
 use alloc::string::String;
@@ -8,34 +8,34 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// `None` is "as many as it takes", allowed only beside a finite time.
+    /// `None` is unlimited, which requires a time limit.
     pub max_iterations: Option<u32>,
     pub max_duration_ms: Option<u64>,
     pub max_cost_micro_usd: Option<u64>,
-    /// How often the same tree with the same failures may be seen before the run is `stuck`.
+    /// How many stops may show the same tree with the same failures before the run is `stuck`.
     pub stuck_after: u32,
-    /// Context use, in thousandths, from which a runner starts a fresh session.
+    /// Context use, in thousandths, at which a runner starts a fresh session.
     pub handover_at_permille: u16,
-    /// How often the agent is held at least, however good everything is: passes to polish in.
+    /// How often the agent is held at least, even if everything is met, to polish its work.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub min_iterations: u32,
-    /// What all sessions of a driven run may use together.
+    /// For all sessions of a driven run together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
 }
 
-/// What of the limits is used, as far as anybody knows.
+/// How much of each limit is used. `None` is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub iterations: u32,
     pub elapsed_ms: u64,
     pub micro_usd: Option<u64>,
     pub tokens: Option<u64>,
-    /// What the next turn may cost; 0 where nobody can tell.
+    /// The expected cost of the next turn; 0 if it cannot be estimated.
     pub next_micro_usd: u64,
 }
 
-/// Limits as somebody names them: 0 is without limit, and what is not named stays.
+/// Limits that a person sets explicitly. 0 means unlimited; `None` keeps the current value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     pub max_iterations: Option<u32>,
@@ -70,14 +70,14 @@ impl Bounds {
     }
 }
 
-/// A limit that was used up, in words for the person.
+/// A limit that forbids the next iteration. Displayed as text for the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UsedUp {
     Iterations(u32),
     Duration(u64),
     Cost(u64),
     Tokens(u64),
-    /// What is left is less than a turn has cost before.
+    /// The remaining budget is less than the expected cost of a turn.
     NextTurn {
         most: u64,
         next: u64,
@@ -86,11 +86,11 @@ pub enum UsedUp {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invalid {
-    /// Neither iterations nor time ends the run. Cost does not count: its meter can be blind.
+    /// Neither iterations nor time is limited. A cost limit is not enough, because the cost may be unknown.
     NothingEndsIt,
-    /// Below two, the first stop would already be a repetition.
+    /// Below 2, the first stop would already count as a repetition.
     StuckTooSoon(u32),
-    /// More passes than there may be iterations.
+    /// `min_iterations` is greater than `max_iterations`.
     MorePasses { least: u32, most: u32 },
 }
 
@@ -118,7 +118,7 @@ impl Limits {
         Ok(())
     }
 
-    /// A limit forbids the *next* iteration; it never spoils the one that just ended.
+    /// The first limit that is reached. A limit forbids the *next* iteration; it never fails the one that just ended.
     pub fn used_up(&self, usage: &Usage) -> Option<UsedUp> {
         let Usage { iterations, elapsed_ms, micro_usd, tokens, next_micro_usd: next } = *usage;
         if let Some(most) = self.max_iterations.filter(|most| iterations >= *most) {
@@ -147,12 +147,12 @@ impl fmt::Display for UsedUp {
         match self {
             Self::Iterations(1) => f.write_str("its 1 iteration is used up"),
             Self::Iterations(most) => write!(f, "all {most} iterations are used up"),
-            Self::Duration(most) => write!(f, "its {} are over", duration(*most)),
-            Self::Cost(most) => write!(f, "its {} are spent", money(*most)),
-            Self::Tokens(most) => write!(f, "its {} are used up", tokens(*most)),
+            Self::Duration(most) => write!(f, "its time limit of {} is reached", duration(*most)),
+            Self::Cost(most) => write!(f, "its budget of {} is spent", money(*most)),
+            Self::Tokens(most) => write!(f, "its limit of {} is reached", tokens(*most)),
             Self::NextTurn { most, next } => write!(
                 f,
-                "another turn, which may cost {}, would overrun its {}",
+                "another turn, which may cost {}, would exceed its budget of {}",
                 money(*next),
                 money(*most)
             ),
@@ -160,7 +160,7 @@ impl fmt::Display for UsedUp {
     }
 }
 
-/// `90s`, `15m`, `8h`, `1h30m`, `2d`, `500ms`. A number without a unit is refused: nobody means the same by it.
+/// Parses `90s`, `15m`, `8h`, `1h30m`, `2d`, `500ms`. A number without a unit is ambiguous and rejected.
 pub fn parse_duration(text: &str) -> Option<u64> {
     let mut rest = text.trim();
     let mut total: u64 = 0;
@@ -186,7 +186,7 @@ pub fn parse_duration(text: &str) -> Option<u64> {
     Some(total)
 }
 
-/// An amount of USD in millionths: `20`, `1.50`, `$3`. Less than a millionth that is not nothing is no amount.
+/// Parses an amount of USD into millionths: `20`, `1.50`, `$3`. Rejects amounts above 0 that round to 0.
 pub fn parse_micro_usd(text: &str) -> Option<u64> {
     let usd: f64 = text.strip_prefix('$').unwrap_or(text).parse().ok()?;
     if !(0.0..=1e9).contains(&usd) {
@@ -201,7 +201,7 @@ pub fn parse_micro_usd(text: &str) -> Option<u64> {
     (micro > 0 || usd == 0.0).then_some(micro)
 }
 
-/// Durations as people say them: `14 min`, `2 h 4 min`.
+/// A duration for people: `14 min`, `2 h 4 min`.
 pub fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     let parts = match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60) {
@@ -221,7 +221,7 @@ pub fn duration(ms: u64) -> String {
     out
 }
 
-/// Money as people say it: `$20`, `$1.82`. Below a cent as many digits as tell it from nothing.
+/// An amount of money for people: `$20`, `$1.82`. Below a cent, with as many digits as needed to differ from zero.
 pub fn money(micro_usd: u64) -> String {
     if (1..10_000).contains(&micro_usd) {
         return small_money(micro_usd);
@@ -234,7 +234,7 @@ pub fn money(micro_usd: u64) -> String {
     }
 }
 
-/// Two digits that count, rounded.
+/// Rounded to two significant digits.
 fn small_money(micro_usd: u64) -> String {
     let step = if micro_usd < 100 {
         1
@@ -267,9 +267,10 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
 
-    /// R-L2a: the defaults are finite on every axis, and no run is endless on all of them.
+    /// R-L2a: the defaults limit iterations, time and cost, and limits that bound neither iterations nor time are
+    /// rejected.
     #[test]
-    fn a_run_without_an_end_is_refused() {
+    fn unbounded_limits_are_rejected() {
         assert_eq!(Limits::DEFAULT.check(), Ok(()));
         let Limits { max_iterations, max_duration_ms, max_cost_micro_usd, .. } = Limits::DEFAULT;
         assert!(
@@ -299,9 +300,9 @@ mod tests {
         }
     }
 
-    /// R-K1a: each axis forbids the next iteration by itself, and money does so before it is spent.
+    /// R-K1a: each limit alone forbids the next iteration, and the cost limit does so before it is exceeded.
     #[test]
-    fn every_axis_can_be_used_up() {
+    fn every_limit_can_be_reached() {
         let limits = Limits { max_tokens: Some(1_000_000), ..Limits::DEFAULT };
         let usage = Usage {
             iterations: 24,
@@ -327,19 +328,19 @@ mod tests {
             [
                 None,
                 Some("all 25 iterations are used up"),
-                Some("its 8 h are over"),
-                Some("its 1 M tokens are used up"),
+                Some("its time limit of 8 h is reached"),
+                Some("its limit of 1 M tokens is reached"),
                 None,
-                Some("another turn, which may cost $1, would overrun its $20"),
-                Some("its $20 are spent"),
-                Some("its $20 are spent"),
+                Some("another turn, which may cost $1, would exceed its budget of $20"),
+                Some("its budget of $20 is spent"),
+                Some("its budget of $20 is spent"),
                 None,
             ]
         );
     }
 
     #[test]
-    fn bounds_name_what_changes() {
+    fn overrides_change_only_what_they_set() {
         let bounds = Bounds {
             max_tokens: Some(5),
             handover_at_permille: Some(500),
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn people_write_durations() {
+    fn durations_are_parsed() {
         for (text, ms) in [
             ("90s", Some(90_000)),
             ("8h", Some(28_800_000)),
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn people_read_durations_and_money() {
+    fn durations_money_and_tokens_are_formatted() {
         let said: alloc::vec::Vec<_> =
             [0, 999, 59_000, 60_000, 14 * 60_000, 7_440_000, 8 * 3_600_000, 90_000_000]
                 .map(duration)
@@ -394,6 +395,6 @@ mod tests {
             [0, 1, 999, 1_000, 41_900, 999_999, 1_000_000, 1_240_000].map(tokens).join(", "),
             "0 tokens, 1 token, 999 tokens, 1 k tokens, 41.9 k tokens, 999.9 k tokens, 1 M tokens, 1.2 M tokens"
         );
-        assert_eq!(UsedUp::Duration(28_800_000).to_string(), "its 8 h are over");
+        assert_eq!(UsedUp::Duration(28_800_000).to_string(), "its time limit of 8 h is reached");
     }
 }

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 pub use progress::{History, Node, Summary, Where, nodes, summary};
 
-/// How many chunks a sentence names before it says "and 4 more".
+/// How many chunks a sentence names; the others are counted as "and 4 more".
 const NAMED: usize = 6;
 
 /// The name of a chunk's requirement.

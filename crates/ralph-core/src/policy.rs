@@ -1,4 +1,5 @@
-//! What a project demands: the meaning of `ralph.toml`, not its text. Sealed into a run when it starts.
+//! A project's policy: the content of `ralph.toml` after parsing. It is sealed into a run when the run starts. Reading
+//! the file is up to the `ralph-policy` crate.
 
 use crate::gate::Gate;
 use crate::limits::Limits;
@@ -13,10 +14,11 @@ pub struct Policy {
     pub change: Change,
     pub on_tampering: OnTampering,
     pub gates: Vec<Gate>,
-    /// What came later than the format is left out while it says nothing: a seal of an older ralph keeps its hash.
+    /// Fields that were added later are left out while they have their default, so that a seal written by an older
+    /// ralph keeps its hash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunks: Vec<Chunk>,
-    /// `[[pipeline.chunk]]`: chunks that all have to be done.
+    /// `[[pipeline.chunk]]`: chunks that must all be done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pipeline: Vec<Chunk>,
     #[serde(default, skip_serializing_if = "Approver::is_person")]
@@ -28,7 +30,7 @@ pub struct Policy {
     pub environment: Environment,
 }
 
-/// What becomes of failures that were there before the run.
+/// How failures that existed before the run are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTampering {
@@ -41,14 +43,14 @@ pub enum OnTampering {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Baseline {
-    /// They have to be fixed as well; the label is for information.
+    /// They must be fixed too; they are only labelled.
     #[default]
     Block,
-    /// They are told and not held for; anything new is.
+    /// They are reported but do not hold the agent; new failures do.
     Ratchet,
 }
 
-/// Whether a run that left everything as it was can be done.
+/// Whether a run must change the work tree to end successfully.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -57,24 +59,24 @@ pub enum Change {
     Optional,
 }
 
-/// `[[chunk]]`: what a subagent or teammate has to have done before it may stop.
+/// `[[chunk]]`: what a subagent or teammate must have done before it may stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
     pub name: String,
-    /// A type of agents or the name of a teammate; `*` and `?` stand for any characters and for one.
+    /// An agent type or a teammate's name; `*` matches any characters and `?` exactly one.
     pub r#match: String,
     /// Names of gates.
     pub gates: Vec<String>,
-    /// Globs from the project; a file of each has to come of the work.
+    /// Globs relative to the project. The work must produce a file for each.
     pub outputs: Vec<String>,
-    /// How often one agent may be held before it is let go, unverified.
+    /// How often one agent is held before it may stop unverified.
     pub max_holds: u32,
-    /// Names of chunks of the pipeline that have to be done before.
+    /// Names of pipeline chunks that must be done first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
 }
 
-/// Who may say that a plan is good, in a run that works in phases.
+/// The party that approves the plan of an orchestrated run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approver {
@@ -90,13 +92,13 @@ impl Approver {
     }
 }
 
-/// `[lines]`: instant checks over added lines.
+/// `[lines]`: fast checks of added lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lines {
     pub forbid: Vec<LineCheck>,
-    /// Patterns of the person's own.
+    /// The user's own patterns.
     pub patterns: Vec<LinePattern>,
-    /// Globs of files that are not looked at.
+    /// Globs of files to skip.
     pub exclude: Vec<String>,
 }
 
@@ -116,11 +118,11 @@ pub struct LinePattern {
     /// A regular expression.
     pub pattern: String,
     pub message: String,
-    /// Globs; empty is every text file.
+    /// Globs; if empty, all text files.
     pub paths: Vec<String>,
 }
 
-/// `[protect]`: what the agent may not change.
+/// `[protect]`: files the agent must not change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protect {
     pub paths: Vec<String>,
@@ -128,15 +130,15 @@ pub struct Protect {
     pub guard: Objection,
 }
 
-/// What becomes of a tool call that would touch what is not the agent's.
+/// What happens to a tool call that would change a protected file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Objection {
     #[default]
     Deny,
-    /// The person decides, where there is one to ask.
+    /// The person decides, if one is present.
     Ask,
-    /// It is found out at the stop.
+    /// The call is allowed; the change is detected at the next stop.
     Off,
 }
 
@@ -147,17 +149,17 @@ impl Objection {
     }
 }
 
-/// `[tests]`: what must not get weaker.
+/// `[tests]`: how the test suite is protected from being weakened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestIntegrity {
     pub integrity: Guard,
     #[serde(default)]
     pub red_first: RedFirst,
-    /// Globs of test files beside those known by their names.
+    /// Globs of test files in addition to those recognised by name.
     pub paths: Vec<String>,
 }
 
-/// Whether a new test has to be seen failing without the change it tests.
+/// Whether a new test must fail without the change it tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RedFirst {
@@ -166,35 +168,36 @@ pub enum RedFirst {
     Required,
 }
 
+/// How weakened tests are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Guard {
-    /// Weaker tests hold the agent.
+    /// They hold the agent.
     #[default]
     Block,
-    /// They are told.
+    /// They are only reported.
     Advise,
     Off,
 }
 
-/// `[verify]`: what has to happen before the word `verified` is used.
+/// `[verify]`: what is required for a run to end `verified`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verify {
     pub checkout: Checkout,
-    /// Ignored directories that a clean checkout gets a link to: `node_modules`.
+    /// Ignored directories to link into a clean checkout, such as `node_modules`.
     pub link: Vec<String>,
     #[serde(default, skip_serializing_if = "Claims::are_claims")]
     pub claims: Claims,
 }
 
-/// What a ticked item without a check of its own is worth when every required gate passes.
+/// What a ticked item without its own check counts for when every required gate passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claims {
-    /// Somebody's word: the run ends `claimed`.
+    /// Only a claim: the run ends `claimed`.
     #[default]
     Claimed,
-    /// The person is content with gates beside it: the run ends `verified`.
+    /// The passing gates back it: the run ends `verified`.
     WithGates,
 }
 
@@ -205,21 +208,23 @@ impl Claims {
     }
 }
 
+/// Where gates must pass for a run to end `verified`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Checkout {
-    /// The gates' results on the work tree are enough, unless a runner drives.
+    /// `Clean` for a driven run, `Tree` otherwise.
     #[default]
     Auto,
-    /// Every gate passes once more in a clean checkout of the candidate, with protected files as at the base.
+    /// In a clean checkout of the result too, with protected files as at the base.
     Clean,
+    /// In the work tree only.
     Tree,
 }
 
-/// `[environment]`: what gates see of the person's.
+/// `[environment]`: which of the person's environment variables gates see.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Names beside the ones every gate gets. A secret has to be named here to be seen.
+    /// Names in addition to those every gate gets. Secrets are passed only if named here.
     pub pass: Vec<String>,
     pub set: Vec<(String, String)>,
 }

@@ -1,5 +1,5 @@
 //! The text an agent reads when its stop is blocked: bounded, most useful information first, and without repeating
-//! what the previous block already reported. What is stored of a stop is in [`stop_report`].
+//! what the previous block already reported. What is stored of a stop is in `stop_report`.
 
 mod report;
 

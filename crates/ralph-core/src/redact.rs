@@ -1,11 +1,11 @@
-//! Secrets never leave through a reason, a journal line or a screen.
+//! Removes secrets from text before it reaches an agent, the journal or a screen.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 pub const REDACTED: &str = "[redacted]";
 
-/// How a token is recognised: a fixed beginning, then at least `least` characters of its alphabet.
+/// How a token is recognised: a fixed prefix followed by at least `min_len` token characters.
 struct Shape {
     prefix: &'static str,
     least: usize,
@@ -47,15 +47,15 @@ const PEM_KEY: &str = "PRIVATE KEY-----";
 const PEM_END: &str = "-----END ";
 const IN_URL: &str = "://";
 
-/// Words after which the next token is a secret whatever it looks like.
+/// Prefixes after which any token is a secret.
 const ANNOUNCED: &[&str] = &["Bearer ", "bearer "];
 
 #[derive(Clone, Debug)]
 pub struct Redactor {
     /// Longest first, so that a secret that contains another is removed whole.
     known: Vec<String>,
-    /// One bit for every two bytes that some secret begins with. Hardly any place in a text has one, and every place
-    /// of every text is asked.
+    /// A bit set of the first two bytes of every secret. It is tested at every position of every text, and rules out
+    /// nearly all of them.
     beginnings: Vec<u64>,
 }
 
@@ -66,7 +66,8 @@ impl Default for Redactor {
 }
 
 impl Redactor {
-    /// `known` are values that must not appear, such as those of environment variables named like secrets.
+    /// `known` are values that must not appear, such as the values of environment variables whose names suggest a
+    /// secret. Values shorter than 8 bytes are ignored.
     pub fn new(mut known: Vec<String>) -> Self {
         known.retain(|secret| secret.len() >= 8);
         known.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -103,7 +104,7 @@ impl Redactor {
         out
     }
 
-    /// The next place where a secret may begin. No secret begins within a character, so it is between two.
+    /// The next position where a secret may begin. No secret begins inside a character, so it is a character boundary.
     fn next_beginning(&self, text: &[u8], from: usize) -> Option<usize> {
         let rest = text.get(from..)?;
         let found = rest.windows(2).position(|pair| match pair {
@@ -116,7 +117,7 @@ impl Redactor {
         found.map(|at| from + at)
     }
 
-    /// The length of the secret that begins here, 0 for none.
+    /// The length of the secret at the start of `rest`; 0 if there is none.
     fn secret_at(&self, rest: &str, before: Option<char>) -> usize {
         if let Some(secret) = self.known.iter().find(|secret| rest.starts_with(secret.as_str())) {
             return secret.len();
@@ -124,7 +125,7 @@ impl Redactor {
         if let Some(password) = password_in_url(rest) {
             return password;
         }
-        // A token begins where a word does: `task-12` holds no `sk-12`.
+        // A token starts at the start of a word: `task-12` does not contain `sk-12`.
         if before.is_some_and(|char| char.is_ascii_alphanumeric()) {
             return 0;
         }
@@ -158,14 +159,14 @@ fn announced(rest: &str) -> Option<usize> {
 
 fn private_key(rest: &str) -> Option<usize> {
     let body = rest.strip_prefix(PEM_BEGIN)?;
-    // The words in between are few; looking further would make a text of nothing but beginnings take for ever.
+    // The key type in between is short. Searching further would take quadratic time on a text of repeated prefixes.
     let mut near = body.len().min(64);
     while !body.is_char_boundary(near) {
         near -= 1;
     }
     let head = body[..near].find(PEM_KEY)?;
     let from = PEM_BEGIN.len() + head + PEM_KEY.len();
-    // A key that was cut off before its end is still a key.
+    // A truncated key is still a secret.
     let end = rest[from..].find(PEM_END).map_or(rest.len(), |at| {
         let line = &rest[from + at..];
         from + at + line.find('\n').unwrap_or(line.len())
@@ -173,7 +174,7 @@ fn private_key(rest: &str) -> Option<usize> {
     Some(end)
 }
 
-/// `://user:password@`: hides from the scheme's slashes to the at sign.
+/// `://user:password@`: everything up to the at sign is hidden.
 fn password_in_url(rest: &str) -> Option<usize> {
     let user = rest.strip_prefix(IN_URL)?;
     let end = user

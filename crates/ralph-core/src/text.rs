@@ -1,11 +1,11 @@
-//! Foreign text made safe to show: to a model, on a terminal, in a page.
+//! Makes foreign text safe to show to a model, on a terminal or in a page. Removing secrets is up to [`crate::redact`].
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Removes what could steer a terminal or hide from a reader: ANSI sequences, control, bidirectional and
-/// zero-width characters. Line breaks stay; tabs become spaces.
+/// Removes what could control a terminal or hide from a reader: ANSI sequences, control, bidirectional and zero-width
+/// characters. Line breaks are kept; tabs become spaces.
 pub fn clean(text: &str) -> String {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
         return text.into();
@@ -33,7 +33,7 @@ pub fn clean(text: &str) -> String {
                 }
                 Some(']' | 'P' | '_' | '^' | 'X') => {
                     chars.next();
-                    // A string sequence ends at BEL or ESC `\`; cut off, it must not swallow the following lines.
+                    // A string sequence ends at BEL or ESC `\`. An unterminated one must not swallow the next lines.
                     while let Some(next) = chars.peek() {
                         if *next == '\n' {
                             break;
@@ -57,7 +57,8 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// Shows what [`clean`] would remove: `\u{202e}` in its place. For commands, where what is hidden matters.
+/// Replaces what [`clean`] would remove with an escape such as `\u{202e}`. For commands, where hidden characters
+/// matter.
 pub fn reveal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -71,7 +72,7 @@ pub fn reveal(text: &str) -> String {
     out
 }
 
-/// Whether a reader would not see it, or a terminal obey it.
+/// Whether a character is invisible to a reader or controls a terminal.
 pub fn is_hidden(char: char) -> bool {
     char.is_control()
         || matches!(char,
@@ -81,9 +82,9 @@ pub fn is_hidden(char: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Cleaned, on one line, at most `most` characters.
+/// Cleans text and joins it to one line of at most `most` characters.
 pub fn line(text: &str, most: usize) -> String {
-    // Cleaning first would walk megabytes to keep a hundred characters of them.
+    // Truncate first: cleaning megabytes to keep a hundred characters would be slow.
     let enough = cut_at(text, most.saturating_mul(8).saturating_add(256));
     let cleaned = clean(&text[..enough]);
     let mut out = String::new();
@@ -104,7 +105,7 @@ pub fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// At most `most` characters, the last of them `…` where something was left out.
+/// Truncates to at most `most` characters. If something is left out, the last one is `…`.
 pub fn cut(text: &str, most: usize) -> String {
     if cut_at(text, most) == text.len() {
         return text.into();
@@ -114,9 +115,9 @@ pub fn cut(text: &str, most: usize) -> String {
     out
 }
 
-/// The candidate that `word` is the beginning of, or that takes the fewest changed letters to get to, if they are few.
+/// The candidate that starts with `word`, or else the one with the smallest edit distance, if that is at most 2.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Nothing of ours is longer, and the comparison takes time by the product of both lengths.
+    // No candidate is longer, and the comparison takes time proportional to the product of both lengths.
     let word = line(word, 40).to_lowercase();
     let is_beginning = |candidate: &str| word.len() >= 3 && candidate.starts_with(&word);
     candidates
@@ -158,9 +159,9 @@ fn cut_at(text: &str, most: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// R-S6a: what hides or steers is gone, what people read stays.
+    /// R-S6a: hidden and control characters are removed, readable text is kept.
     #[test]
-    fn hidden_and_steering_characters_are_removed() {
+    fn hidden_and_control_characters_are_removed() {
         for (foreign, shown) in [
             ("plain äöü 漢字 🎉", "plain äöü 漢字 🎉"),
             ("\u{1b}[31mred\u{1b}[0m", "red"),
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_line_and_cut_on_a_character() {
+    fn a_line_is_one_line_and_truncated_at_a_character() {
         assert_eq!(line("a\n  b\t c\u{1b}[2J", 10), "a b c");
         assert_eq!(line("äöüäöü", 4), "äöü…");
         assert_eq!(line("äöü", 3), "äöü");
@@ -188,9 +189,9 @@ mod tests {
         assert_eq!(line(&long, 3), "xx…");
     }
 
-    /// R-S3a: what is to be approved hides nothing.
+    /// R-S3a: a command shown for approval hides nothing.
     #[test]
-    fn hidden_characters_are_shown_where_they_matter() {
+    fn hidden_characters_are_revealed() {
         assert_eq!(
             reveal("a\u{202e}b\u{200b}\u{1b}[2K\r\n\tc"),
             "a\\u{202e}b\\u{200b}\\u{1b}[2K\\u{d}\n    c"
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_word_is_near() {
+    fn the_nearest_word_is_found() {
         let words = ["timeout", "stage", "run", "on"];
         for (word, expected) in [
             ("timout", Some("timeout")),

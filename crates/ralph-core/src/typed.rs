@@ -1,6 +1,6 @@
-//! What a person types to ralph in a session: `/ralph:goal …`, `/ralph:cancel`, and the forms that people know from
-//! elsewhere. The goal is kept byte for byte; nothing of it is ever taken for an option by mistake, and no option for
-//! a part of it.
+//! Parses the slash commands that a person types in a session: `/ralph:goal …`, `/ralph:cancel`, and those of the
+//! official ralph-loop plugin. The goal is kept byte for byte. A misspelt option is an error, never silently part of the
+//! goal.
 
 mod during;
 
@@ -12,34 +12,35 @@ use alloc::vec::Vec;
 
 pub use during::Waive;
 
-/// A prompt that does not begin like this is none of ours.
+/// Prompts that start with none of these are not for ralph.
 const PREFIXES: [&str; 3] = ["/ralph:", "/ralph-loop", "/cancel-ralph"];
 
 const LONGEST_PROMISE: usize = 200;
 
+/// A parsed slash command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// Hold this session to something.
+    /// Start a run for this session.
     Hold(Wish),
     Status,
     Why,
     Verify,
     Pause,
-    /// A run that is named is taken up in this session.
+    /// Resume this session's run, or take over the named run in this session.
     Resume(Option<String>),
     Cancel,
-    /// The agent is to put its question to the person.
+    /// The agent should put its question to the person.
     Ask,
-    /// The plan of an orchestrated run is good.
+    /// Approve the plan of an orchestrated run.
     Approve,
-    /// The agent is to know this at its next stop.
+    /// Send the agent a message, delivered at its next stop.
     Tell(String),
     Waive(Waive),
-    /// Other limits; without any, they are shown.
+    /// Change the limits; show them if none is given.
     Limits(Bounds),
 }
 
-/// What a person wants the session to be held to.
+/// The goal and options of a run to start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
     pub goal: String,
@@ -61,11 +62,11 @@ pub struct Wish {
 pub enum Kind {
     #[default]
     Goal,
-    /// Works through phases that it reports in `orchestrator.json`.
+    /// The agent works in phases and reports them in `orchestrator.json`.
     Orchestrator,
 }
 
-/// Why nothing was done, and what to type instead.
+/// Why a command was rejected, and what to type instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub what: String,
@@ -105,13 +106,13 @@ const COMMANDS: [&str; 15] = [
     "ralph-loop",
 ];
 
-/// Whether a prompt would be taken for a person's word to ralph.
+/// Whether a prompt is a command for ralph, valid or not.
 pub fn is_ours(prompt: &str) -> bool {
     parse(prompt).is_some()
 }
 
 impl Typed {
-    /// Only a person may say it: it takes something off the run's hold.
+    /// Whether only a person may give it, because it loosens the run's hold.
     pub fn loosens(&self) -> bool {
         match self {
             Self::Pause
@@ -126,12 +127,12 @@ impl Typed {
     }
 }
 
-/// Whether a prompt would be taken for a word that only a person may say.
+/// Whether a prompt is a command that only a person may give.
 pub fn poses(prompt: &str) -> bool {
     matches!(parse(prompt), Some(Ok(typed)) if typed.loosens())
 }
 
-/// `None` when the prompt is not for ralph.
+/// `None` if the prompt is not for ralph.
 pub fn parse(prompt: &str) -> Option<Result<Typed, Mistake>> {
     let prompt = prompt.trim_start();
     if !PREFIXES.iter().any(|prefix| prompt.starts_with(prefix)) {
@@ -162,21 +163,21 @@ fn command(name: &str, rest: &str) -> Result<Typed, Mistake> {
         "tell" => during::tell(rest),
         "waive" => during::waive(rest),
         "limits" => during::limits(rest),
-        // What follows is for the agent.
+        // The rest of the prompt is for the agent.
         "ask" => Ok(Typed::Ask),
         "resume" => match rest.split_whitespace().collect::<Vec<_>>().as_slice() {
             [] => Ok(Typed::Resume(None)),
             [run] if !run.starts_with('-') => Ok(Typed::Resume(Some((*run).to_string()))),
             [_, ..] => Err(Mistake {
-                what: "`/ralph:resume` takes one run, or none".to_string(),
+                what: "`/ralph:resume` takes at most one run".to_string(),
                 hint: "type `/ralph:resume` or `/ralph:resume RUN`".to_string(),
             }),
         },
         other => Err(Mistake {
-            what: format!("there is no command `/ralph:{}`", text::line(other, 60)),
+            what: format!("unknown command `/ralph:{}`", text::line(other, 60)),
             hint: match text::nearest(other, COMMANDS.into_iter()) {
                 Some(near) => format!("did you mean `/ralph:{near}`?"),
-                None => format!("there are {}", COMMANDS[..14].join(", ")),
+                None => format!("available: {}", COMMANDS[..14].join(", ")),
             },
         }),
     }
@@ -187,12 +188,13 @@ fn alone(name: &str, rest: &str, typed: Typed) -> Result<Typed, Mistake> {
         return Ok(typed);
     }
     Err(Mistake {
-        what: format!("`/ralph:{name}` takes nothing after it"),
-        hint: format!("type `/ralph:{name}` alone; it is about the run of this session"),
+        what: format!("`/ralph:{name}` takes no arguments"),
+        hint: format!("type `/ralph:{name}` alone; it applies to this session's run"),
     })
 }
 
-/// Options stand on the first and the last line, before or after the goal; what is in quotes, or after `--`, is goal.
+/// Options stand before the goal on the first line or after it on the last line. Quoted text, and everything after
+/// `--`, belongs to the goal.
 fn wish(rest: &str) -> Result<Wish, Mistake> {
     let mut wish = Wish::default();
     let body = rest.trim();
@@ -213,17 +215,18 @@ fn finish(mut wish: Wish, goal: &str) -> Result<Wish, Mistake> {
     let measured = wish.promise.is_some() || lists || wish.checklist || wish.tasks;
     if wish.goal.trim().is_empty() && !measured {
         return Err(Mistake {
-            what: "nothing is said to hold this session to".to_string(),
-            hint: "type what is to be reached: `/ralph:goal make the parser handle nested quotes`"
-                .to_string(),
+            what: "no goal given".to_string(),
+            hint: "type the goal: `/ralph:goal make the parser handle nested quotes`".to_string(),
         });
     }
     Ok(wish)
 }
 
+/// The text after the leading options.
 enum Rest<'a> {
-    /// What follows `--`: all of it is goal.
+    /// Everything after `--`: the goal as it is.
     Literal(&'a str),
+    /// The goal, possibly followed by options.
     More(&'a str),
 }
 
@@ -242,8 +245,8 @@ fn leading<'a>(body: &'a str, wish: &mut Wish) -> Result<Rest<'a>, Mistake> {
     }
 }
 
-/// Options at the end of the last line. They are looked for from the first word on that is one, so that a misspelt one
-/// is a mistake and not a part of the goal.
+/// Takes the options at the end of the last line. They start at the first word that looks like an option, so that a
+/// misspelt one is an error and not part of the goal.
 fn trailing<'a>(goal: &'a str, wish: &mut Wish) -> Result<&'a str, Mistake> {
     let line = goal.rfind('\n').map_or(0, |at| at + 1);
     let Some(start) = options_in(&goal[line..]).map(|at| line + at) else {
@@ -255,14 +258,14 @@ fn trailing<'a>(goal: &'a str, wish: &mut Wish) -> Result<&'a str, Mistake> {
         let word = word(next);
         if word == "--" {
             return Err(Mistake {
-                what: "`--` has to stand before the goal".to_string(),
+                what: "`--` must come before the goal".to_string(),
                 hint: "type the options, then `--`, then the goal".to_string(),
             });
         }
         if !is_option(word) {
             return Err(Mistake {
-                what: format!("`{}` stands after an option", text::line(word, 60)),
-                hint: "put the goal in quotes, or all options before it".to_string(),
+                what: format!("unexpected `{}` after an option", text::line(word, 60)),
+                hint: "quote the goal, or put all options before it".to_string(),
             });
         }
         rest = option(next, wish)?;
@@ -270,7 +273,7 @@ fn trailing<'a>(goal: &'a str, wish: &mut Wish) -> Result<&'a str, Mistake> {
     Ok(&goal[..start])
 }
 
-/// Where the first option of a line begins: a word with two dashes outside quotes and backticks.
+/// The position of the first option in a line: a word with two dashes, outside quotes and backticks.
 fn options_in(line: &str) -> Option<usize> {
     let mut at = 0;
     while at < line.len() {
@@ -288,17 +291,17 @@ fn options_in(line: &str) -> Option<usize> {
     None
 }
 
-/// On the first line of a longer goal an option would be overlooked.
+/// Rejects an option on the first line of a longer goal, where it would be overlooked.
 fn stray(goal: &str, has_front: bool) -> Result<(), Mistake> {
     let Some((first, _)) = goal.split_once('\n') else { return Ok(()) };
-    // Right after the command, or right after other options, it would have been taken as one already.
+    // Right after the command or after other options, it would already have been parsed as an option.
     let Some(at) = options_in(first).filter(|at| *at > 0 || !has_front) else { return Ok(()) };
     let name = word(&first[at..]);
     let name = name.split('=').next().unwrap_or(name);
     if OPTIONS.contains(&name) || text::nearest(name, OPTIONS.into_iter()).is_some() {
         return Err(Mistake {
-            what: format!("`{}` stands in the middle of the goal", text::line(name, 60)),
-            hint: "put options before the goal or at the very end; after `--` everything is goal"
+            what: format!("`{}` is in the middle of the goal", text::line(name, 60)),
+            hint: "put options before the goal or at its end; everything after `--` is the goal"
                 .to_string(),
         });
     }
@@ -324,7 +327,7 @@ fn option<'a>(rest: &'a str, wish: &mut Wish) -> Result<&'a str, Mistake> {
         wish.tasks |= name == "--tasks";
         return match attached {
             None => Ok(after),
-            Some(_) => Err(wrong_value(name, "nothing")),
+            Some(_) => Err(wrong_value(name, "no value")),
         };
     }
     let (value, after) = if let Some(value) = attached {
@@ -379,7 +382,7 @@ fn wanted(name: &str) -> &'static str {
         "--max-iterations" | "--min-iterations" | "--stuck-after" => "a whole number",
         "--max-duration" => "a duration such as `90m`",
         "--max-cost-usd" | "--max-cost" => "an amount such as `20` or `1.50`",
-        "--completion-promise" => "a phrase without `<` and `>`, in quotes if it has blanks",
+        "--completion-promise" => "a phrase without `<` and `>`, in quotes if it has spaces",
         "--features" => "a directory",
         "--plan" => "a file",
         _ => "a number from 0 to 10",
@@ -398,7 +401,7 @@ fn is_option(word: &str) -> bool {
         .is_some_and(|name| name.starts_with(|it: char| it.is_ascii_alphabetic()))
 }
 
-/// One word, with the quotes and backticks that hold it together.
+/// The first word, including text that quotes or backticks hold together.
 fn word(text: &str) -> &str {
     let mut quote: Option<char> = None;
     for (at, it) in text.char_indices() {
@@ -412,14 +415,15 @@ fn word(text: &str) -> &str {
     text
 }
 
-/// An apostrophe within a word opens nothing, and a quote that never closes is a character like any other.
+/// Whether a character opens a quotation. An apostrophe inside a word does not, and neither does a quote that is never
+/// closed.
 fn opens(text: &str, at: usize, it: char) -> bool {
     let is_quote =
         matches!(it, '"' | '`') || (it == '\'' && (at == 0 || text[..at].ends_with('=')));
     is_quote && text[at + it.len_utf8()..].contains(it)
 }
 
-/// Without the quotes around all of it, if that is what they are.
+/// Removes quotes that enclose the whole text.
 fn unquoted(text: &str) -> &str {
     for quote in ['"', '\''] {
         if let Some(inner) = text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote))

@@ -19,6 +19,7 @@ const MOST_PROJECTS: usize = 10_000;
 const NAME_ATTEMPTS: usize = 100;
 const VERSION: &str = "1";
 
+/// A saved learning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learning {
     /// The file name without its extension.
@@ -31,6 +32,7 @@ pub struct Learning {
     pub text: String,
 }
 
+/// A learning to save.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft<'a> {
     pub text: &'a str,
@@ -60,28 +62,28 @@ pub enum LearnError {
 }
 
 /// Saves a learning for the project.
-pub fn save(ground: &Ground, draft: &Draft<'_>) -> Result<(Learning, Novelty), LearnError> {
+pub fn save(context: &Ground, draft: &Draft<'_>) -> Result<(Learning, Novelty), LearnError> {
     if draft.text.len() > LARGEST {
         return Err(LearnError::TooLong(draft.text.len()));
     }
-    let body = ground.safe(draft.text.as_bytes()).trim().to_string();
+    let body = context.safe(draft.text.as_bytes()).trim().to_string();
     let named = draft.title.unwrap_or_default();
-    let title = [named, body.as_str()].into_iter().map(|text| heading(ground, text));
+    let title = [named, body.as_str()].into_iter().map(|text| heading(context, text));
     let Some(title) = title.into_iter().find(|title| !title.is_empty()) else {
         return Err(LearnError::Empty);
     };
     if body.is_empty() {
         return Err(LearnError::Empty);
     }
-    let directory = ground.home.learnings_of(&ground.project);
-    let known = files(&directory).into_iter().filter_map(|path| read(ground, &path));
+    let directory = context.home.learnings_of(&context.project);
+    let known = files(&directory).into_iter().filter_map(|path| read(context, &path));
     if let Some(known) = known.into_iter().find(|one| one.text == body && one.title == title) {
         return Ok((known, Novelty::Known));
     }
     let mut learning = Learning {
         id: String::new(),
         path: PathBuf::new(),
-        project: ground.project_name(),
+        project: context.project_name(),
         run: draft.run.cloned(),
         title,
         at_ms: clock::now_ms(),
@@ -103,33 +105,33 @@ pub fn save(ground: &Ground, draft: &Draft<'_>) -> Result<(Learning, Novelty), L
 }
 
 /// The learnings of the project, newest first.
-pub fn list(ground: &Ground) -> Vec<Learning> {
-    let files = files(&ground.home.learnings_of(&ground.project));
-    let mut found: Vec<_> = files.iter().filter_map(|path| read(ground, path)).collect();
+pub fn list(context: &Ground) -> Vec<Learning> {
+    let files = files(&context.home.learnings_of(&context.project));
+    let mut found: Vec<_> = files.iter().filter_map(|path| read(context, path)).collect();
     found.sort_by(|a, b| b.at_ms.cmp(&a.at_ms).then_with(|| a.id.cmp(&b.id)));
     found
 }
 
 /// Deletes a learning of the project.
-pub fn forget(ground: &Ground, id: &str) -> Result<Learning, LearnError> {
+pub fn forget(context: &Ground, id: &str) -> Result<Learning, LearnError> {
     let unknown = || LearnError::Unknown(text::line(id, LONGEST_ID));
-    let path = path_of(ground, id).ok_or_else(unknown)?;
-    let learning = read(ground, &path).ok_or_else(unknown)?;
+    let path = path_of(context, id).ok_or_else(unknown)?;
+    let learning = read(context, &path).ok_or_else(unknown)?;
     fs::remove_file(&path)?;
     Ok(learning)
 }
 
 /// The path of a learning of the project; `None` if `id` cannot be an id.
-pub(crate) fn path_of(ground: &Ground, id: &str) -> Option<PathBuf> {
+pub(crate) fn path_of(context: &Ground, id: &str) -> Option<PathBuf> {
     let is_id = !id.is_empty()
         && id.len() <= LONGEST_ID
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    is_id.then(|| ground.home.learnings_of(&ground.project).join(format!("{id}.md")))
+    is_id.then(|| context.home.learnings_of(&context.project).join(format!("{id}.md")))
 }
 
 /// The learning directories of all projects.
-pub(crate) fn directories(ground: &Ground) -> Vec<PathBuf> {
-    let root = ground.home.learnings();
+pub(crate) fn directories(context: &Ground) -> Vec<PathBuf> {
+    let root = context.home.learnings();
     let names = fs::list(&root, MOST_PROJECTS).unwrap_or_default();
     names.into_iter().map(|name| root.join(name)).collect()
 }
@@ -141,15 +143,15 @@ pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Reads a learning leniently, because people may write the files by hand.
-pub(crate) fn read(ground: &Ground, path: &Path) -> Option<Learning> {
+pub(crate) fn read(context: &Ground, path: &Path) -> Option<Learning> {
     let id = path.file_stem()?.to_str()?.to_string();
     let bytes = fs::read(path, LARGEST_FILE).ok()?;
-    let text = ground.safe(&bytes);
+    let text = context.safe(&bytes);
     let (front, body) = front_matter(&text);
     let value = |key: &str| front.iter().find(|(found, _)| *found == key).map(|(_, value)| *value);
     let body = body.trim();
     let title = value("title").map(unquoted).unwrap_or_default();
-    let title = [title.as_str(), body].map(|text| heading(ground, text));
+    let title = [title.as_str(), body].map(|text| heading(context, text));
     let modified_ms = || fs::stat(path).map_or(0, |stat| stat.modified_ns / 1_000_000);
     Some(Learning {
         project: value("project").map(unquoted).unwrap_or_default(),
@@ -193,10 +195,10 @@ fn unquoted(value: &str) -> String {
 }
 
 /// The first non-empty line, without heading marks.
-fn heading(ground: &Ground, text: &str) -> String {
+fn heading(context: &Ground, text: &str) -> String {
     let lines = text.lines().map(|line| line.trim().trim_start_matches('#').trim_start());
     let first = lines.into_iter().find(|line| !line.is_empty()).unwrap_or_default();
-    text::line(&ground.safe(first.as_bytes()), LONGEST_TITLE)
+    text::line(&context.safe(first.as_bytes()), LONGEST_TITLE)
 }
 
 /// `20261115-133802`

@@ -117,11 +117,11 @@ pub(crate) fn kept(
 ) -> Vec<String> {
     let shown = |(name, value): (OsString, OsString)| {
         let named = name.to_string_lossy();
-        let is_telling = TELLING.iter().any(|start| named.starts_with(start));
-        if is_telling && env::is_secret_name(&name) {
+        let has_value = TELLING.iter().any(|start| named.starts_with(start));
+        if has_value && env::is_secret_name(&name) {
             return format!("{named}=[redacted]");
         }
-        if is_telling { format!("{named}={}", value.to_string_lossy()) } else { named.into_owned() }
+        if has_value { format!("{named}={}", value.to_string_lossy()) } else { named.into_owned() }
     };
     let variables = environment(client, run, block_cap).into_iter().map(shown);
     let mut kept: Vec<_> = variables

@@ -52,18 +52,21 @@ pub enum Stop {
     Unheard,
 }
 
+/// ralph's answer to a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Held,
     LetGo,
 }
 
+/// Exit code or signal of the agent's process; neither if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exit {
     pub code: Option<i32>,
     pub signal: Option<i32>,
 }
 
+/// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The client asked, and ralph allowed the stop.
@@ -121,6 +124,7 @@ pub enum Class {
 }
 
 impl TurnFacts {
+    /// Takes the facts from a line of the client.
     pub fn see(&mut self, line: &Line) {
         match line {
             Line::Result(outcome) => self.result = Some((**outcome).clone()),
@@ -152,6 +156,7 @@ impl TurnFacts {
         }
     }
 
+    /// The client asked about a stop.
     pub fn asked(&mut self, request: &str) {
         self.stop = Stop::Asked { request: request.to_owned() };
     }
@@ -184,6 +189,7 @@ impl Stop {
     }
 }
 
+/// Classifies the turn.
 pub fn of(facts: &TurnFacts) -> Ending {
     let Some(result) = &facts.result else {
         return match facts.exit {
@@ -307,6 +313,7 @@ fn words(result: &Outcome) -> String {
     }
 }
 
+/// The reaction to an ending.
 pub fn class(ending: &Ending) -> Class {
     let fatal = |status, why: &str| Class::Fatal { status, why: why.to_owned() };
     match ending {

@@ -64,7 +64,7 @@ pub struct Handoff<'a> {
     pub nonce: u64,
 }
 
-/// Markdown, most useful first, at most [`LONGEST`] characters.
+/// Markdown, most useful first, at most [`LONGEST_HANDOFF`] characters.
 pub fn text(handoff: &Handoff<'_>, redactor: &Redactor) -> String {
     let telling = Telling { redactor, nonce: handoff.nonce, goal: None, adopted: None };
     let mut page = Page::new(opening(handoff, redactor), &telling, NEXT);
@@ -279,7 +279,7 @@ pub fn after_weather(cause: Cause, answer: Option<&str>) -> String {
     with_answer(&format!("ralph: {what}. Continue where you were, and do not start over"), answer)
 }
 
-/// A person's answer to what the agent asked.
+/// A person's answer to the agent's question, or a hint without a question.
 pub fn answered(question: &str, said: &str) -> String {
     let redactor = Redactor::default();
     let question = reason::say(question, LONGEST_LINE, &redactor);

@@ -27,7 +27,7 @@ pub struct Opening {
     pub turns: u32,
     /// The assumed start of the client's own totals, until [`set_carried`](CostTally::set_carried) replaces it.
     pub carried: Spent,
-    /// See [`worst_turn`].
+    /// See [`worst_turn_cost`].
     pub worst_turn_micro_usd: u64,
 }
 
@@ -142,13 +142,14 @@ impl Tally {
     /// Bills a turn from its result.
     pub fn billed(&mut self, outcome: &Outcome) -> Metered {
         let bill = Bill::of(outcome);
-        let heard = self.in_flight.tokens();
+        let counted = self.in_flight.tokens();
         self.in_flight = Turn::default();
         let nothing = (outcome.num_turns == Some(0)).then_some(0);
         let cost = self.micro_usd(&bill).or(nothing);
         let micro_usd = cost.unwrap_or(self.opening.worst_turn_micro_usd);
-        let told = self.tokens(&bill).or(outcome.usage.map(|usage| usage.total()));
-        let turn = Spent { micro_usd, tokens: told.map_or(heard, |told| told.max(heard)) };
+        let reported = self.tokens(&bill).or(outcome.usage.map(|usage| usage.total()));
+        let turn =
+            Spent { micro_usd, tokens: reported.map_or(counted, |tokens| tokens.max(counted)) };
         let reached = plus(self.reached(), turn);
         self.last = Some(Spent {
             micro_usd: bill.total_micro_usd.unwrap_or(reached.micro_usd),

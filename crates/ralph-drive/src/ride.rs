@@ -53,8 +53,8 @@ impl std::fmt::Debug for Ride<'_> {
 }
 
 impl Ride<'_> {
-    pub(crate) fn tell(&mut self, told: &Told) {
-        self.watcher.tell(told);
+    pub(crate) fn tell(&mut self, event: &Told) {
+        self.watcher.tell(event);
     }
 
     pub(crate) fn note(&mut self, text: &str) {
@@ -75,7 +75,7 @@ impl Ride<'_> {
         self.wishes.get()
     }
 
-    /// Confirms a Ctrl-C to the person and says what pressing it again does.
+    /// Confirms a Ctrl-C to the person and explains what another one does.
     pub(crate) fn acknowledge(&mut self) {
         let wish = self.wish();
         if wish > self.heeded {

@@ -111,6 +111,7 @@ pub enum Told {
     Ended(Box<Report>),
 }
 
+/// Whether an event comes from the agent itself or from a subagent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
@@ -170,6 +171,7 @@ pub struct Report {
     pub sessions: Vec<SessionId>,
 }
 
+/// An unmet requirement at a held stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
     pub name: String,
@@ -179,12 +181,14 @@ pub struct Missing {
     pub first: Option<String>,
 }
 
+/// A tool whose calls were denied, and how many.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Denied {
     pub tool: String,
     pub count: u32,
 }
 
+/// An unmet requirement in the final report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Open {
     pub name: String,
@@ -193,14 +197,14 @@ pub struct Open {
 
 /// Receives the events of a run.
 pub trait Watcher {
-    fn tell(&mut self, told: &Told);
+    fn tell(&mut self, event: &Told);
 
     /// Called several times a second, to update a countdown or to read keys.
     fn tick(&mut self) {}
 }
 
 impl<F: FnMut(&Told)> Watcher for F {
-    fn tell(&mut self, told: &Told) {
-        self(told);
+    fn tell(&mut self, event: &Told) {
+        self(event);
     }
 }

@@ -49,6 +49,7 @@ pub struct Sky<'a> {
     pub local: fn(u64) -> u32,
 }
 
+/// The decision of the backoff policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forecast {
     Wait(Wait),
@@ -66,11 +67,12 @@ pub enum Left {
     Ms(u64),
 }
 
-pub fn next(happened: Happened, sky: &Sky<'_>) -> Forecast {
-    match happened.cause {
-        Cause::RateLimit => limit(happened, sky),
-        Cause::Overload | Cause::Network | Cause::Server => error(happened, sky),
-        Cause::Declared => declared(happened, sky),
+/// Decides whether to wait, and how long, or to park the run.
+pub fn next(trigger: Happened, ctx: &Sky<'_>) -> Forecast {
+    match trigger.cause {
+        Cause::RateLimit => limit(trigger, ctx),
+        Cause::Overload | Cause::Network | Cause::Server => error(trigger, ctx),
+        Cause::Declared => declared(trigger, ctx),
     }
 }
 
@@ -86,25 +88,25 @@ pub fn resume(wait: &Wait, now_ms: u64) -> Left {
 
 /// The reason to park if the rate-limit window that was waited for is used up to the share that the person allowed.
 /// `windows` maps each window to its use in thousandths, as reported by the provider.
-pub fn used_up(windows: &BTreeMap<String, u16>, sky: &Sky<'_>) -> Option<String> {
-    let share = sky.waits.share_permille.filter(|_| sky.driving.resumes > 0)?;
-    let used = match &sky.driving.window {
+pub fn used_up(windows: &BTreeMap<String, u16>, ctx: &Sky<'_>) -> Option<String> {
+    let share = ctx.waits.share_permille.filter(|_| ctx.driving.resumes > 0)?;
+    let used = match &ctx.driving.window {
         Some(waited_for) => windows.get(waited_for),
         None => windows.values().max(),
     };
     let (used, allowed) = (used.filter(|used| **used >= share)? / 10, share / 10);
     Some(format!(
         "{used} % of the rate-limit window is used, and `max_window_share` allows {allowed} %: {}",
-        sky.going_on()
+        ctx.going_on()
     ))
 }
 
 /// Waits for a rate limit only if a person enabled it, within the allowed time and number, and not in quiet hours.
-fn limit(happened: Happened, sky: &Sky<'_>) -> Forecast {
-    let Sky { waits, driving, now_ms, .. } = *sky;
+fn limit(trigger: Happened, ctx: &Sky<'_>) -> Forecast {
+    let Sky { waits, driving, now_ms, .. } = *ctx;
     let park = |why: &str| {
-        let lifted = sky.lifted(happened.resets_at_ms);
-        let why = format!("{lifted}; {why}: {}", sky.going_on());
+        let lifted = ctx.lifted(trigger.resets_at_ms);
+        let why = format!("{lifted}; {why}: {}", ctx.going_on());
         Forecast::Park { status: Status::RateLimited, why }
     };
     if waits.limit_ms == 0 {
@@ -117,21 +119,21 @@ fn limit(happened: Happened, sky: &Sky<'_>) -> Forecast {
         ));
     }
     let left = waits.limit_ms.saturating_sub(driving.waited_limit_ms);
-    let reset = match happened.resets_at_ms {
-        Some(reset) if sky.is_absurd(reset) => return park("that is too far away to wait for"),
+    let reset = match trigger.resets_at_ms {
+        Some(reset) if ctx.is_absurd(reset) => return park("that is too far away to wait for"),
         Some(reset) => reset.max(now_ms),
         None => now_ms.saturating_add(UNTOLD.min(left)),
     };
-    let start = sky.after_quiet(reset);
+    let start = ctx.after_quiet(reset);
     let quiet = if start > reset {
-        format!(", and quiet hours last until {}", sky.time(start))
+        format!(", and quiet hours last until {}", ctx.time(start))
     } else {
         String::new()
     };
     let latest = now_ms.saturating_add(left);
-    let jittered = sky.after_quiet(start.saturating_add(sky.chance(happened, waits.jitter_ms)));
+    let jittered = ctx.after_quiet(start.saturating_add(ctx.chance(trigger, waits.jitter_ms)));
     // Jitter alone is no reason to give up.
-    let is_cut = jittered > latest && sky.after_quiet(latest) == latest;
+    let is_cut = jittered > latest && ctx.after_quiet(latest) == latest;
     let until_ms = if is_cut { latest } else { jittered };
     if left == 0 || start > latest || until_ms > latest {
         let all = duration(waits.limit_ms);
@@ -141,19 +143,19 @@ fn limit(happened: Happened, sky: &Sky<'_>) -> Forecast {
         return park(&format!("`wait_for_limits` allows {all}{used}{quiet}"));
     }
     Forecast::Wait(Wait {
-        cause: happened.cause,
+        cause: trigger.cause,
         since_ms: now_ms,
         until_ms,
-        attempt: sky.attempt(happened),
-        why: format!("{}{quiet}", sky.lifted(happened.resets_at_ms)),
+        attempt: ctx.attempt(trigger),
+        why: format!("{}{quiet}", ctx.lifted(trigger.resets_at_ms)),
         window: None,
     })
 }
 
 /// Exponential backoff with full jitter, so that runs that failed at the same time do not retry at the same time.
-fn error(happened: Happened, sky: &Sky<'_>) -> Forecast {
-    let Sky { waits, driving, now_ms, .. } = *sky;
-    let (status, what) = match happened.cause {
+fn error(trigger: Happened, ctx: &Sky<'_>) -> Forecast {
+    let Sky { waits, driving, now_ms, .. } = *ctx;
+    let (status, what) = match trigger.cause {
         Cause::Overload => (Status::RateLimited, "the provider is overloaded"),
         Cause::Network => (Status::Crashed, "the provider cannot be reached"),
         Cause::Server | Cause::RateLimit | Cause::Declared => {
@@ -161,21 +163,21 @@ fn error(happened: Happened, sky: &Sky<'_>) -> Forecast {
         }
     };
     let left = waits.errors_ms.saturating_sub(driving.waited_errors_ms);
-    let attempt = sky.attempt(happened);
+    let attempt = ctx.attempt(trigger);
     if left == 0 {
         let waited = match driving.waited_errors_ms {
             0 => "`wait_for_errors` is off".to_string(),
             ms => format!("waited {}, as long as `wait_for_errors` allows", duration(ms)),
         };
-        let why = format!("{what}; {waited}: {}", sky.going_on());
+        let why = format!("{what}; {waited}: {}", ctx.going_on());
         return Forecast::Park { status, why };
     }
     let most = FIRST_BACKOFF
         .saturating_mul(1_u64.checked_shl(attempt.saturating_sub(1)).unwrap_or(u64::MAX))
         .min(LONGEST_BACKOFF);
-    let wait = SHORTEST_BACKOFF + sky.chance(happened, most - SHORTEST_BACKOFF);
+    let wait = SHORTEST_BACKOFF + ctx.chance(trigger, most - SHORTEST_BACKOFF);
     Forecast::Wait(Wait {
-        cause: happened.cause,
+        cause: trigger.cause,
         since_ms: now_ms,
         until_ms: now_ms.saturating_add(wait.min(left)),
         attempt,
@@ -185,40 +187,40 @@ fn error(happened: Happened, sky: &Sky<'_>) -> Forecast {
 }
 
 /// A declared wait is bounded by the run's time limit; the cap of one day limits the damage of a mistake.
-fn declared(happened: Happened, sky: &Sky<'_>) -> Forecast {
-    let now_ms = sky.now_ms;
-    let until = happened.resets_at_ms.unwrap_or_else(|| now_ms.saturating_add(UNTOLD));
+fn declared(trigger: Happened, ctx: &Sky<'_>) -> Forecast {
+    let now_ms = ctx.now_ms;
+    let until = trigger.resets_at_ms.unwrap_or_else(|| now_ms.saturating_add(UNTOLD));
     let until = until.clamp(now_ms, now_ms.saturating_add(LONGEST_DECLARED));
     Forecast::Wait(Wait {
         cause: Cause::Declared,
         since_ms: now_ms,
         until_ms: until,
-        attempt: sky.attempt(happened),
-        why: format!("the agent waits until {}", sky.time(until)),
+        attempt: ctx.attempt(trigger),
+        why: format!("the agent waits until {}", ctx.time(until)),
         window: None,
     })
 }
 
 impl Sky<'_> {
     /// Counted from 1. Includes a wait that is still on record, even if this process does not remember it.
-    fn attempt(&self, happened: Happened) -> u32 {
-        let on_record = self.driving.wait.as_ref().filter(|wait| wait.cause == happened.cause);
-        let before = on_record.map_or(0, |wait| wait.attempt).max(happened.in_a_row);
+    fn attempt(&self, trigger: Happened) -> u32 {
+        let on_record = self.driving.wait.as_ref().filter(|wait| wait.cause == trigger.cause);
+        let before = on_record.map_or(0, |wait| wait.attempt).max(trigger.in_a_row);
         before.saturating_add(1)
     }
 
     /// Uniform from 0 to `most`.
-    fn chance(&self, happened: Happened, most: u64) -> u64 {
+    fn chance(&self, trigger: Happened, most: u64) -> u64 {
         // FNV-1a over everything that distinguishes this wait, then one round of splitmix64 to spread the bits.
         let Driving { resumes, waited_limit_ms, waited_errors_ms, .. } = self.driving;
         let numbers = [
-            u64::from(self.attempt(happened)),
+            u64::from(self.attempt(trigger)),
             u64::from(*resumes),
             *waited_limit_ms,
             *waited_errors_ms,
         ];
         let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
-        let bytes = self.run.as_str().bytes().chain(happened.cause.name().bytes()).chain(bytes);
+        let bytes = self.run.as_str().bytes().chain(trigger.cause.name().bytes()).chain(bytes);
         let mut mixed = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });

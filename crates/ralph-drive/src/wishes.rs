@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct Wishes(Arc<AtomicU32>);
 
+/// The strongest request so far. The order matters: later variants override earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wish {
     None,

@@ -1,4 +1,5 @@
-//! Prints the fingerprint of the work tree at the first argument. The optional second argument is the stat cache to use.
+//! Prints the fingerprint of the work tree at the first argument. The optional second argument is the stat cache to
+//! use.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -21,7 +21,8 @@ const BEFORE: [&str; 6] =
 /// The command line of `git status`. A repository's configuration must not make ralph run a program; `git status` could
 /// run one in these ways:
 ///
-/// - `core.fsmonitor` and hooks are switched off here. An empty value, unlike `false`, also disables it in git before 2.36.
+/// - `core.fsmonitor` and hooks are switched off here. An empty value, unlike `false`, also disables it in git before
+///   2.36.
 /// - Fetching missing objects of a partial clone would run transports, `core.sshCommand` and credential helpers:
 ///   the environment in `run_query` forbids both the fetch and every protocol.
 /// - Git starts another git in each submodule, which would follow the submodule's configuration:

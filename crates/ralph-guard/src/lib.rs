@@ -1,10 +1,11 @@
-//! Judges an agent's tool calls before they run. During a run, the agent must not touch ralph's home, the sealed policy,
-//! protected files, the settings that make the host call ralph, git's hooks, or commands reserved for people.
+//! Judges an agent's tool calls before they run. During a run, the agent must not touch ralph's home, the sealed
+//! policy, protected files, the settings that make the host call ralph, or git's hooks, nor give commands reserved for
+//! people.
 //!
 //! This is a safety net, not a sandbox. An agent can always write a program that writes the file; the seal and the
-//! journal's hash chain detect that later (R-S4a). So a doubtful call is allowed: missing a trick is better than blocking
-//! honest work. Symbolic links are not followed, because nothing here reads the disk: pass every spelling of a path in
-//! [`GuardContext`].
+//! journal's hash chain detect that later (R-S4a). So a doubtful call is allowed: missing a trick is better than
+//! blocking honest work. Symbolic links are not followed, because nothing here reads the disk: pass every spelling of a
+//! path in [`GuardContext`].
 //!
 //! Restoring a protected file with `git checkout` or `git restore` is allowed. The result is compared with the seal
 //! anyway, and an agent must be able to undo its own edit.
@@ -47,8 +48,8 @@ pub struct Ground<'a> {
     /// Files, or directories with everything in them, that control whether the host still calls ralph.
     pub settings: &'a [&'a str],
     pub policy_files: &'a [&'a str],
-    /// Called with paths relative to the project, separated by `/`. The agent's wildcards are passed as they are written.
-    /// A directory that would be removed as a whole is also passed as `directory/_`.
+    /// Called with paths relative to the project, separated by `/`. The agent's wildcards are passed as they are
+    /// written. A directory that would be removed as a whole is also passed as `directory/_`.
     pub is_protected: &'a dyn Fn(&str) -> bool,
     pub scope: Scope,
 }

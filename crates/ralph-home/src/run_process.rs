@@ -8,7 +8,7 @@ use ralph_core::record::Process;
 use ralph_sys::fs;
 use ralph_sys::owner::{self, Alive};
 
-const LARGEST: usize = 4096;
+const LARGEST: usize = 256;
 /// A run without a known process counts as orphaned after this much silence.
 const SILENCE_MS: u64 = 24 * 60 * 60 * 1000;
 

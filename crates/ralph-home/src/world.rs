@@ -23,7 +23,7 @@ pub struct World {
     pub arrived_ms: u64,
     /// The run being decided about, so that an error or a panic can be recorded against it.
     pub in_hand: Arc<OnceLock<RunId>>,
-    /// What the runner knows about the agent it started; `None` if no runner drives the agent.
+    /// Facts from the runner about the agent it started; `None` if no runner drives the agent.
     pub driven: Option<Driven>,
 }
 

@@ -131,8 +131,8 @@ pub fn take(
     Ok(Some(claim.run))
 }
 
-/// Seals the project's policy into the run. An unapproved policy is sealed too: none of its commands run, and every stop
-/// reports that.
+/// Seals the project's policy into the run. An unapproved policy is sealed too: none of its commands run, and every
+/// stop reports that.
 fn sealed(world: &World, run: &Run, list: &lists::Sealed) -> Option<Box<Seal>> {
     let sealing = Sealing {
         home: &world.home,

@@ -1,4 +1,5 @@
-//! Commands that a person gives to runs: start, pause, resume, cancel. Each one succeeds completely or returns an error.
+//! Commands that a person gives to runs: start, pause, resume, cancel. Each one succeeds completely or returns an
+//! error.
 
 mod start;
 
@@ -225,8 +226,8 @@ fn beginning(home: &Home, name: &str) -> Vec<SessionId> {
     found
 }
 
-/// Cancels a run or releases a session. The tombstone is written first: from then on the session is free, even if a later
-/// step fails.
+/// Cancels a run or releases a session. The tombstone is written first: from then on the session is free, even if a
+/// later step fails.
 pub fn cancel(
     home: &Home,
     name: &Named,

@@ -21,7 +21,6 @@ use ralph_sys::fs::{self, Durability, FileError, Lock, LockError};
 use ralph_sys::owner;
 use std::time::Duration;
 
-const LARGEST: usize = 256;
 /// A runner that was just killed may still hold the lock for a moment.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -66,7 +65,7 @@ pub fn take(home: &Home, run: &RunId) -> Result<Reins, DrivenError> {
     Ok(Reins { _lock: lock })
 }
 
-/// Whether a runner answers the session's stops itself, so that command hooks must stay out.
+/// Whether a runner answers the session's stops itself, so that command hooks do not answer them too.
 pub fn is_answered(world: &World, session: Option<&SessionId>) -> bool {
     let Some(named) = world.env.driven().and_then(|run| RunId::parse(&run)) else { return false };
     let Some(session) = session else { return false };

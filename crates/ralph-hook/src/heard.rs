@@ -10,8 +10,8 @@ use ralph_sys::fs;
 
 const LARGEST: usize = 64;
 
-/// Finds the run that holds the session and records a heartbeat for it. An unreadable pointer counts as no run here; the
-/// next stop reports it.
+/// Finds the run that holds the session and records a heartbeat for it. An unreadable pointer counts as no run here;
+/// the next stop reports it.
 pub fn run_of(world: &World, session: &SessionId) -> Option<RunId> {
     match session_pointer::pointer(&world.home, session) {
         Ok(Some(Pointer { run, ended: Ended::No, .. })) => {

@@ -1,7 +1,7 @@
 //! Runs that work in phases.
 //!
-//! The journal records their progress. `state/<session>/orchestrator.json` is a view that ralph writes from it; edits that
-//! an agent makes there to its own conditions are copied into the journal before the view is written again.
+//! The journal records their progress. `state/<session>/orchestrator.json` is a view that ralph writes from it; edits
+//! that an agent makes there to its own conditions are copied into the journal before the view is written again.
 
 use crate::control::{self, Caller, ControlError};
 use ralph_core::id::{RunId, SessionId};
@@ -107,7 +107,7 @@ fn write(home: &Home, opened: &Opened) -> Result<(), FileError> {
     let picture = picture(home, opened);
     let phase = match (&picture.said, picture.current) {
         (_, None) => "complete",
-        (Some(said), Some(_)) => said,
+        (Some(reported), Some(_)) => reported,
         (None, Some(phase)) => phase.name(),
     };
     let view = View {
@@ -129,7 +129,8 @@ fn write(home: &Home, opened: &Opened) -> Result<(), FileError> {
     if !fs::is_directory(&path) {
         fs::replace(&path, &bytes, Durability::Cached)?;
     }
-    // Written after the view: if the copy were newer than the view, the difference would look like an edit by the agent.
+    // Written after the view: if the copy were newer than the view, the difference would look like an edit by the
+    // agent.
     fs::replace(&home.run(&run.id).orchestrator(), &bytes, Durability::Cached)
 }
 
@@ -180,8 +181,8 @@ fn learned(home: &Home, run: &Run, state: &State) -> Learned {
     if is_id && fs::exists(&file) { Learned::Saved } else { Learned::Gone }
 }
 
-/// Records the agent's edits of the view in the journal, as far as the conditions belong to the agent. Returns the updated
-/// run and the names of ignored edits.
+/// Records the agent's edits of the view in the journal, as far as the conditions belong to the agent. Returns the
+/// updated run and the names of ignored edits.
 pub(crate) fn adopt(
     home: &Home,
     opened: &Opened,

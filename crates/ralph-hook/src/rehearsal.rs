@@ -1,4 +1,5 @@
-//! Copies ralph's home for one session. Decisions made in the copy are the real ones, but change nothing in the original.
+//! Copies ralph's home for one session. Decisions made in the copy are the real ones, but change nothing in the
+//! original.
 
 use std::path::{Path, PathBuf};
 
@@ -130,7 +131,7 @@ impl Copying {
     }
 }
 
-/// What holds a session.
+/// Whether a session is held, and by what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     ByRun,

@@ -11,6 +11,7 @@ use ralph_lists::loop_directory;
 use ralph_sys::fs;
 use std::path::PathBuf;
 
+/// The owner of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionOwner {
     Nothing,
@@ -21,6 +22,7 @@ pub enum SessionOwner {
     Unreadable(String),
 }
 
+/// Finds the owner, and adopts an unclaimed loop directory of the project on the way.
 pub fn find_owner(world: &World, stop: &Stop, session: &SessionId) -> SessionOwner {
     match session_pointer::pointer(&world.home, session) {
         Ok(Some(Pointer { run, ended: Ended::No, .. })) => return SessionOwner::Run(run),

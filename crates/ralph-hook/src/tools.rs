@@ -172,11 +172,11 @@ fn inside(sealed: &str, project: &Path) -> PathBuf {
 /// Records the denied call in the journal.
 fn note(world: &World, opened: &Opened, call: &ToolCall, denied: &Denied) {
     let redactor = Redactor::new(world.env.secrets());
-    let said = |text: &str, most| text::cut(&redactor.redact(&text::line(text, most * 2)), most);
+    let shorten = |text: &str, most| text::cut(&redactor.redact(&text::line(text, most * 2)), most);
     let change = Change::Denied {
-        tool: said(&call.tool, 60),
+        tool: shorten(&call.tool, 60),
         what: denied.what.name().to_string(),
-        call: said(call.input.get(), LONGEST_CALL),
+        call: shorten(call.input.get(), LONGEST_CALL),
     };
     let run = &opened.run.id;
     let durability = Durability::Cached;

@@ -1,4 +1,5 @@
-//! The output of a run: a checkpoint of the current tree, the files changed since the start, and the commits made since.
+//! The output of a run: a checkpoint of the current tree, the files changed since the start, and the commits made
+//! since.
 
 use ralph_core::record::Run;
 use ralph_core::text;

@@ -38,7 +38,7 @@ pub struct Reply {
     pub exit: u8,
 }
 
-/// Input that is not an event. `why` says where parsing failed and never quotes the input.
+/// Input that is not an event. `why` describes where parsing failed and never quotes the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
     pub why: String,

@@ -4,5 +4,5 @@
 pub const DEFAULT_DIRECTORY: &str = ".claude/data/ralph-loops/current";
 pub const FEATURES: &str = "feature_list.json";
 pub const PROGRESS: &str = "progress.txt";
-/// The most bytes that are read of a list.
+/// Maximum size of a list, in bytes.
 pub const LARGEST_LIST: usize = 32 * 1024 * 1024;

@@ -201,9 +201,9 @@ mod tests {
             .iter()
             .map(|session| {
                 let world = world(home.path(), &[]);
-                let told = told(&world, session);
+                let result = told(&world, session);
                 faults::clear(&world.home).unwrap();
-                format!("== {session}\n{told}")
+                format!("== {session}\n{result}")
             })
             .collect();
         insta::assert_snapshot!(all.join("\n"), @r#"
@@ -219,17 +219,17 @@ mod tests {
         == others
         nothing
         == half
-        1 of 1 tasks is open
+        1 of 1 task is open
         #1 do 1
         fault: cannot read `~/.claude/tasks/half/2.json`: line 1, column 20: EOF while parsing a value
         == empty-file
         Met(Claimed)
         fault: cannot read `~/.claude/tasks/empty-file/1.json`: it is empty
         == crlf
-        1 of 1 tasks is open
+        1 of 1 task is open
         #1 a
         == bom
-        1 of 1 tasks is open
+        1 of 1 task is open
         #1 do 1
         == latin1
         nothing
@@ -281,10 +281,10 @@ mod tests {
         assert_eq!(told(&world(home.path(), &[]), "s1"), "nothing");
         assert_eq!(
             told(&world(home.path(), &[("CLAUDE_CONFIG_DIR", config)]), "s1"),
-            "1 of 1 tasks is open\n#1 do 1"
+            "1 of 1 task is open\n#1 do 1"
         );
-        assert_eq!(told(&shared("a list!"), "s1"), "1 of 1 tasks is open\n#2 do 2 (in progress)");
-        assert_eq!(told(&shared("../"), "s1"), "1 of 1 tasks is open\n#3 do 3");
+        assert_eq!(told(&shared("a list!"), "s1"), "1 of 1 task is open\n#2 do 2 (in progress)");
+        assert_eq!(told(&shared("../"), "s1"), "1 of 1 task is open\n#3 do 3");
     }
 
     #[test]

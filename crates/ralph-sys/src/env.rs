@@ -48,7 +48,7 @@ enum Source {
     },
 }
 
-/// Names the copy of the home that a rehearsal decides in.
+/// Holds the path of the copied home that a rehearsal uses.
 pub const REHEARSAL_VARIABLE: &str = "RALPH_REHEARSAL";
 /// Set for everything that a runner starts; its value identifies the runner.
 pub const RUNNER_VARIABLE: &str = "RALPH_DRIVEN";

@@ -1,4 +1,4 @@
-//! `func TestX(t *testing.T)` and its kin in `_test.go` files, suite methods included.
+//! Go: `func TestX(t *testing.T)` and similar functions in `_test.go` files, including suite methods.
 
 use super::{Case, Running, Skips, body_after, short, stricter};
 use crate::source::Source;

@@ -1,4 +1,4 @@
-//! Methods under `@Test` and its kin, in Java and Kotlin.
+//! Java and Kotlin: methods with `@Test` or a similar annotation.
 
 use super::{Case, Definition, Running, Skips, Suite, Suites, body_after, short, stricter};
 use crate::source::Source;
@@ -17,7 +17,7 @@ const TESTS: [&str; 7] = [
 ];
 const NEVER: [&str; 2] = ["Disabled", "Ignore"];
 const SKIPS: [&str; 4] = ["assumeTrue(", "assumeFalse(", "Assumptions.abort(", "assumeThat("];
-/// Words before a parenthesis that call nothing.
+/// Words before a parenthesis that are not calls.
 const KEYWORDS: [&str; 9] =
     ["if", "for", "while", "switch", "catch", "synchronized", "try", "return", "new"];
 
@@ -27,14 +27,14 @@ pub(super) fn cases(source: &Source<'_>) -> Vec<Case> {
     let skips = Skips::find(source, &SKIPS);
     let mut found = Vec::new();
     let mut annotations: Vec<&str> = Vec::new();
-    // Where the item that the annotations belong to may begin.
+    // Where the annotated item may begin.
     let mut item_at = 0;
     for (at, word) in words::words(code) {
         let before = at.checked_sub(1).and_then(|at| code.as_bytes().get(at));
         if at < item_at {
             continue;
         }
-        // Annotations of a field are not those of the method after it.
+        // Annotations of a field do not apply to the method after it.
         if code.get(item_at..at).is_some_and(|between| between.contains([';', '{', '}'])) {
             annotations.clear();
         }
@@ -114,7 +114,7 @@ fn after_arguments(source: &Source<'_>, at: usize) -> usize {
 
 const LONGEST_EXPRESSION: usize = 1_000;
 
-/// In Kotlin a method may be one expression.
+/// In Kotlin a method may be a single expression.
 fn method_body(source: &Source<'_>, at: usize) -> Option<core::ops::Range<usize>> {
     body_after(source, at).or_else(|| {
         let open = words::skip_space(&source.code, at);

@@ -1,5 +1,4 @@
-//! Calls of `it`, `test` and `describe` with a name, as Jest, Vitest, Mocha, Jasmine, Playwright and `node:test` know
-//! them.
+//! JavaScript: named calls of `it`, `test` and `describe` of Jest, Vitest, Mocha, Jasmine, Playwright and `node:test`.
 
 use super::{Case, Running, Skips, Suite, Suites, short, stricter};
 use crate::source::{STRING, Source};
@@ -73,7 +72,7 @@ pub(super) fn cases(source: &Source<'_>) -> Vec<Case> {
             }
         }
         if let Some(focused) = call.focused {
-            // The suite itself is what narrows; it has no assertions of its own.
+            // The suite itself excludes others; it has no assertions of its own.
             found.push(Case {
                 name: suites.name("", " > "),
                 at,

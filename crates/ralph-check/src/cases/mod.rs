@@ -1,4 +1,4 @@
-//! The tests of a file, by name: what a runner would collect, and whether it would run it.
+//! Finds the tests in a file as a test runner would collect them, and whether they would run.
 
 mod go;
 mod java;
@@ -14,22 +14,22 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// A file with more tests than this was generated.
+/// A file with more tests is generated.
 const MOST_CASES: usize = 20_000;
 const DEEPEST: usize = 16;
 const LONGEST_NAME: usize = 200;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// With what it stands in: `tests::nested`, `parser > quotes`, `TestParser.test_quotes`.
+    /// Including modules, classes and suites: `tests::nested`, `parser > quotes`, `TestParser.test_quotes`.
     pub(crate) name: String,
     pub(crate) at: usize,
-    /// Without its name, so that a renamed test has the same.
+    /// Without the name, so that renaming a test does not change it.
     pub(crate) body: Range<usize>,
     pub(crate) running: Running,
     /// The construct that excludes every other test.
     pub(crate) focused: Option<&'static str>,
-    /// Assertions outside of the body: `#[should_panic]`, `#[case(…)]`.
+    /// Assertions outside the body: `#[should_panic]`, `#[case(…)]`.
     pub(crate) assertions_above: usize,
 }
 
@@ -41,18 +41,18 @@ pub(crate) enum Running {
     Never(String),
 }
 
-/// A function that is no test, for what it asserts on behalf of tests.
+/// A function, which may assert on behalf of tests.
 #[derive(Debug)]
 pub(crate) struct Definition<'a> {
     pub(crate) name: &'a str,
     pub(crate) body: Range<usize>,
 }
 
-/// A class of Python.
+/// A Python class.
 #[derive(Debug)]
 pub(crate) struct Class<'a> {
     pub(crate) name: &'a str,
-    /// What follows its name on its line.
+    /// The rest of the line after its name.
     pub(crate) bases: &'a str,
     pub(crate) at: usize,
     pub(crate) body: Range<usize>,
@@ -62,7 +62,7 @@ pub(crate) fn classes<'a>(source: &'a Source<'_>) -> Vec<Class<'a>> {
     python::classes(source)
 }
 
-/// Functions inside of tests that nobody calls.
+/// Functions inside tests that are never called.
 pub(crate) fn uncalled(source: &Source<'_>) -> Vec<Range<usize>> {
     const MOST: usize = 200;
     let code = &source.code;
@@ -71,7 +71,7 @@ pub(crate) fn uncalled(source: &Source<'_>) -> Vec<Range<usize>> {
         Some(dialect @ (Dialect::Rust | Dialect::JavaScript)) => {
             let cases = cases(source);
             let is_nested = |one: &Definition<'_>| {
-                // In the order of the text, and hardly ever in each other.
+                // Tests are in the order of the text and rarely nested, so the enclosing one is among the last three.
                 let next = cases.partition_point(|case| case.body.start < one.body.start);
                 let before = cases.get(next.saturating_sub(3)..next).unwrap_or_default();
                 before.iter().any(|case| one.body.end < case.body.end)
@@ -85,7 +85,7 @@ pub(crate) fn uncalled(source: &Source<'_>) -> Vec<Range<usize>> {
     }
 }
 
-/// `function name(…) {` or `const name = (…) => {`, and no other block that follows a name.
+/// `function name(…) {` or `const name = (…) => {`, but no other block that follows a name.
 fn is_function(code: &str, one: &Definition<'_>) -> bool {
     let before = words::tail(code, one.body.start.saturating_sub(1), 2_000);
     let start = before.rfind([';', '{', '}', '\n']).map_or(0, |at| at + 1);
@@ -161,7 +161,7 @@ fn body_after(source: &Source<'_>, from: usize) -> Option<Range<usize>> {
     None
 }
 
-/// What tests stand in, while they are walked in the order of the text.
+/// The modules, classes and suites around the current position, while tests are visited in the order of the text.
 #[derive(Debug, Default)]
 struct Suites {
     open: Vec<Suite>,
@@ -175,7 +175,7 @@ struct Suite {
 }
 
 impl Suites {
-    /// A suite in one that never runs never runs.
+    /// A suite inside one that never runs does not run either.
     fn enter(&mut self, suite: Suite) {
         let running = self.running(suite.running);
         self.open.push(Suite { running, ..suite });
@@ -213,7 +213,7 @@ fn stricter(one: Running, other: Running) -> Running {
     }
 }
 
-/// Calls that skip the test they stand in. Found once for a file: bodies may nest.
+/// Calls that skip the enclosing test. Found once per file, because bodies may nest.
 #[derive(Debug)]
 struct Skips {
     calls: Vec<(usize, Running)>,
@@ -237,7 +237,7 @@ impl Skips {
         Self { calls }
     }
 
-    /// Never if nothing decides about the skip.
+    /// `Never` if a skip is unconditional.
     fn inside(&self, body: &Range<usize>) -> Running {
         let first = self.calls.partition_point(|(at, _)| *at < body.start);
         let calls = self.calls.get(first..).unwrap_or_default().iter();

@@ -1,4 +1,4 @@
-//! What pytest and unittest collect: functions `test…`, alone or in a class for tests.
+//! Python: `test…` functions as pytest and unittest collect them, at module level or in test classes.
 
 use super::{Case, Class, Definition, Running, Skips, Suite, Suites, short, stricter};
 use crate::source::Source;
@@ -14,7 +14,7 @@ const SKIPS: [&str; 3] = ["pytest.skip(", "pytest.xfail(", "self.skipTest("];
 struct Block<'a> {
     keyword: &'a str,
     name: &'a str,
-    /// What follows the name on its line.
+    /// The rest of the line after the name.
     rest: &'a str,
     at: usize,
     body: Range<usize>,
@@ -30,7 +30,7 @@ pub(super) fn cases(source: &Source<'_>) -> Vec<Case> {
         .find(|mark| words::contains(&source.code, mark));
     let whole_file = whole_file.map_or(Running::Always, |mark| Running::Never(String::from(*mark)));
     let mut suites = Suites::default();
-    // Where the function ends that we are in: functions in functions are not collected.
+    // The end of the current function: nested functions are not collected.
     let mut function_end = 0;
     let opted_out: Vec<_> = words::find_all(&source.code, "__test__ = False").take(50).collect();
     let skips = Skips::find(source, &SKIPS);
@@ -87,9 +87,9 @@ pub(super) fn classes<'a>(source: &'a Source<'_>) -> Vec<Class<'a>> {
     classes.map(class).collect()
 }
 
-/// Functions in functions that are named nowhere else in them, and lambdas that nobody keeps.
+/// Nested functions that are not mentioned again in the outer function, and lambdas that are never used.
 pub(super) fn uncalled(source: &Source<'_>) -> Vec<Range<usize>> {
-    // Each function is looked for in the one around it; all of them together must stay linear.
+    // Each nested function is searched for in the outer one, and all searches together must stay linear.
     let mut budget = source.text.len().saturating_mul(64);
     let mut found = Vec::new();
     let mut around: Vec<Block<'_>> = Vec::new();
@@ -112,13 +112,13 @@ pub(super) fn uncalled(source: &Source<'_>) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether a name stands anywhere `within` but in its `own` definition.
+/// Whether a name occurs `within` a range outside of its `own` definition.
 fn is_named(source: &Source<'_>, within: &Range<usize>, name: &str, own: &Range<usize>) -> bool {
     let code = source.code.get(within.clone()).unwrap_or_default();
     words::find_all(code, name).any(|at| !own.contains(&(within.start + at)))
 }
 
-/// `lambda: …` as a statement, and `check = lambda: …` where `check` is named nowhere else.
+/// `lambda: …` as a statement, and `check = lambda: …` if `check` occurs nowhere else.
 fn idle_lambdas(source: &Source<'_>) -> Vec<Range<usize>> {
     const MOST: usize = 100;
     let whole = 0..source.code.len();
@@ -141,7 +141,7 @@ fn idle_lambdas(source: &Source<'_>) -> Vec<Range<usize>> {
     lines.collect()
 }
 
-/// Whether what begins here belongs to the statement before it.
+/// Whether the code that begins here continues the previous statement.
 fn goes_on(source: &Source<'_>, at: usize) -> bool {
     let before = words::tail(&source.code, at, 500).trim_end();
     before.ends_with(['(', '[', '{', ',', '=', '\\', '+', '|'])
@@ -163,7 +163,7 @@ fn decorated(decorator: &str) -> Running {
     }
 }
 
-/// Every `def` and `class`, in the order of the text. A block ends before the next line that is not further in.
+/// Every `def` and `class`, in the order of the text. A block ends before the next line that is not indented deeper.
 fn blocks<'a>(source: &'a Source<'_>) -> Vec<Block<'a>> {
     let mut done = Vec::new();
     let mut open: Vec<(usize, usize)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Functions under a test attribute. Documentation tests are not counted.
+//! Rust: functions with a test attribute. Documentation tests are not counted.
 
 use super::{Case, Running, Suite, Suites, body_after, stricter};
 use crate::source::Source;
@@ -7,7 +7,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::vec::Vec;
 
-/// The attributes in front of one item.
+/// The attributes of one item.
 struct Attributes<'a> {
     item_at: usize,
     list: Vec<&'a str>,
@@ -68,7 +68,7 @@ fn attributes<'a>(source: &Source<'a>) -> Vec<Attributes<'a>> {
                 group.item_at = item_at;
                 group.list.push(text);
             }
-            // An attribute inside of the arguments of another.
+            // An attribute inside the arguments of another one.
             Some(group) if group.item_at > at => {}
             _ => found.push(Attributes { item_at, list: Vec::from([text]) }),
         }
@@ -94,7 +94,7 @@ fn is_test(attribute: &str) -> bool {
     TESTS.contains(&path.rsplit("::").next().unwrap_or(path))
 }
 
-/// `#[should_panic]` asserts; each case of a parametrised test is worth an assertion.
+/// Whether the attribute counts as an assertion: `#[should_panic]`, and each case of a parametrised test.
 fn counts(attribute: &str) -> bool {
     matches!(path(attribute).split("::").next(), Some("should_panic" | "case" | "test_case"))
 }

@@ -1,4 +1,4 @@
-//! Commands that can no longer fail, and test commands that select less than they did.
+//! Detects commands that can no longer fail, and test commands that select fewer tests.
 
 use super::{at_line, files, finding, lines, quoted};
 use crate::FileChange;
@@ -73,7 +73,7 @@ const RUNS_TESTS: [&str; 16] = [
     "phpunit",
     "rspec",
 ];
-/// What makes a command succeed whatever happens, at its end or in it.
+/// Parts of a command that make it succeed regardless of failures.
 const FORGIVES: [&str; 14] = [
     "|| true",
     "||true",
@@ -90,7 +90,7 @@ const FORGIVES: [&str; 14] = [
     "-DskipITs",
     "--no-verify",
 ];
-/// The same as a setting of a step or a shell.
+/// Lines with the same effect, as a setting of a CI step or a shell.
 const FORGIVING_LINES: [&str; 5] = [
     "continue-on-error: true",
     "continueOnError: true",
@@ -130,7 +130,7 @@ pub(super) fn forgiving(change: &FileChange<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in is.into_iter().filter(|(_, line)| !had.contains(line)) {
         let was = counterpart(&gone, line);
-        let told = match was {
+        let difference = match was {
             Some(was) => format!("was {}, now {}", quoted(was), quoted(line)),
             None => format!("{} is new", quoted(line)),
         };
@@ -141,14 +141,14 @@ pub(super) fn forgiving(change: &FileChange<'_>) -> Vec<Finding> {
             let message = if line.trim_start_matches("- ") == by {
                 format!("`{by}` is new and hides failures")
             } else {
-                format!("`{by}` hides failures: {told}")
+                format!("`{by}` hides failures: {difference}")
             };
             findings.push(finding(place, "check-ignored", message));
         } else if let Some(by) = was.and_then(|was| narrows(was, line)) {
             findings.push(finding(
                 place,
                 "selection-narrowed",
-                format!("{} runs fewer tests: {told}", quoted(by)),
+                format!("{} runs fewer tests: {difference}", quoted(by)),
             ));
         }
     }
@@ -173,14 +173,14 @@ fn forgives(path: &str, line: &str) -> Option<&'static str> {
     let found = FORGIVES.into_iter().find(|forgiving| {
         words::find_all(line, forgiving).any(|at| {
             let rest = line.get(at + forgiving.len()..).unwrap_or_default();
-            // `; true` in the middle decides nothing.
+            // `; true` hides a failure only at the end.
             !forgiving.starts_with(';') || rest.trim_matches(['"', '\'', ',', ' ']).is_empty()
         })
     });
     found.filter(|_| runs(line, &TOOLS))
 }
 
-/// The line that is gone and was most like this one: the same key or the same command.
+/// The removed line that is most similar to this one, with the same key or the same command.
 fn counterpart<'a>(gone: &[&'a str], line: &str) -> Option<&'a str> {
     const MOST: usize = 500;
     let alike =
@@ -189,7 +189,7 @@ fn counterpart<'a>(gone: &[&'a str], line: &str) -> Option<&'a str> {
     (length >= 6 || best.len() <= length + 1).then_some(best)
 }
 
-/// What is new in a test command that leaves tests out: a flag, or a path where there was none.
+/// The new part of a test command that excludes tests: a flag, or a path where there was none.
 fn narrows<'a>(was: &str, is: &'a str) -> Option<&'a str> {
     if !runs(was, &RUNS_TESTS) || !runs(is, &RUNS_TESTS) {
         return None;
@@ -208,7 +208,7 @@ fn narrows<'a>(was: &str, is: &'a str) -> Option<&'a str> {
     })
 }
 
-/// A script that checked something and is gone, or does nothing.
+/// Finds scripts that ran a check and were removed or do nothing now.
 fn scripts(change: &FileChange<'_>, after: &Source<'_>) -> Vec<Finding> {
     let read = |text: Option<&str>| -> Option<Value> {
         let whole: Value = serde_json::from_str(text?).ok()?;

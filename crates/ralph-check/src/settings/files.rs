@@ -1,4 +1,4 @@
-//! Which files say what is run, and which say how strictly.
+//! Which files define the commands that run, and which define how strict the tools are.
 
 use crate::language::{Language, file_name, lies_in};
 
@@ -55,7 +55,7 @@ pub(super) fn is_ci(path: &str) -> bool {
         )
 }
 
-/// Settings of test runners, linters, type checkers and coverage.
+/// Whether it contains settings of test runners, linters, type checkers or coverage tools.
 pub(super) fn sets_something(path: &str) -> bool {
     const NAMES: [&str; 33] = [
         "package.json",

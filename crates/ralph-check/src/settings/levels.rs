@@ -1,4 +1,4 @@
-//! How loud a lint is: `error` to `off`, `deny` to `allow`.
+//! Detects lowered lint levels: `error` to `off`, `deny` to `allow`.
 
 use super::{at_line, finding, quoted};
 use crate::FileChange;
@@ -45,7 +45,7 @@ pub(super) fn lowered(change: &FileChange<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Each rule with its line and level. The last one counts.
+/// Each rule with its line and level. The last occurrence counts.
 fn levels<'a>(source: &Source<'a>, separator: char) -> BTreeMap<&'a str, (usize, Level)> {
     let mut found = BTreeMap::new();
     for (number, line) in super::lines(source) {

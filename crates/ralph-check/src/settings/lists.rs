@@ -1,4 +1,4 @@
-//! Lists of what is not looked at: the longer, the weaker.
+//! Detects new entries in lists of ignored or excluded items.
 
 use super::{at_line, finding, quoted};
 use crate::FileChange;
@@ -14,7 +14,7 @@ use ralph_core::requirement::Finding;
 const SELECTION: &str = "selection-narrowed";
 const LINT: &str = "lint-relaxed";
 
-/// Keys, and what a new entry under them is.
+/// Keys of such lists, and the rule that a new entry violates.
 const KEYS: [(&str, &str); 16] = [
     ("testPathIgnorePatterns", SELECTION),
     ("modulePathIgnorePatterns", SELECTION),
@@ -34,7 +34,7 @@ const KEYS: [(&str, &str); 16] = [
     ("ignores", LINT),
 ];
 
-/// What nobody wants tests or linters to look into.
+/// Entries that tests and linters normally ignore.
 const HARMLESS: [&str; 15] = [
     "node_modules",
     "dist",
@@ -62,7 +62,7 @@ pub(super) fn grown(change: &FileChange<'_>) -> Vec<Finding> {
     let after = Source::new(change.path, after);
     let mut findings = Vec::new();
     for (key, rule) in KEYS {
-        // In a manifest of packages `exclude` and `ignore` are about publishing and dependencies.
+        // In a package manifest, `exclude` and `ignore` concern publishing and dependencies.
         if matches!(file_name(change.path), "Cargo.toml" | "package.json")
             && !key.contains("Ignore")
         {
@@ -96,7 +96,7 @@ pub(super) fn grown(change: &FileChange<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The quoted entries of `key = […]`, or the bare ones of `key = A, B` and the lines further in below it.
+/// The quoted entries of `key = […]`, or the bare ones of `key = A, B` and of the indented lines below it.
 fn entries<'a>(source: &Source<'a>, key: &str) -> Vec<(usize, &'a str)> {
     const MOST: usize = 1_000;
     const MOST_KEYS: usize = 50;

@@ -1,5 +1,5 @@
-//! Whether a change made the settings weaker that tests and linters run under: commands that can no longer fail,
-//! selections that got narrower, thresholds that fell, rules that went quiet.
+//! Whether a change weakens the settings of tests and linters: commands that can no longer fail, fewer selected tests,
+//! lower thresholds, relaxed rules.
 
 mod commands;
 mod files;
@@ -20,7 +20,7 @@ use ralph_core::text;
 const MOST_FINDINGS: usize = 200;
 const LONGEST_QUOTE: usize = 120;
 
-/// Compares every changed file that sets something with what it was at the base.
+/// Compares every changed settings file with its state at the base.
 pub fn check(changes: &[FileChange<'_>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for change in changes {
@@ -59,7 +59,7 @@ fn quoted(text: &str) -> String {
     format!("`{}`", text::line(text.trim_end_matches(','), LONGEST_QUOTE))
 }
 
-/// The lines of a file without comments and margins, with their numbers from 1.
+/// The non-empty lines of a file without comments and indentation, with their numbers from 1.
 fn lines<'a>(source: &Source<'a>) -> Vec<(usize, &'a str)> {
     let lines = (1..=source.line_count()).map(|number| {
         let line = source.text.get(source.line(number)).unwrap_or_default();

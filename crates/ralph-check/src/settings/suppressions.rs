@@ -1,4 +1,4 @@
-//! Comments and attributes that silence a whole file or crate.
+//! Detects comments and attributes that silence a whole file or crate.
 
 use super::finding;
 use crate::FileChange;
@@ -33,7 +33,7 @@ pub(super) fn added(change: &FileChange<'_>) -> Vec<Finding> {
         Some(Dialect::Java) => &["@SuppressWarnings(\"all\")", "@file:Suppress("],
         Some(Dialect::Go) | None => return Vec::new(),
     };
-    // Most files have none of them, and need not be read as a language.
+    // Most files contain none of them and need no lexing.
     if !needles.iter().any(|needle| text.contains(needle)) {
         return Vec::new();
     }
@@ -43,13 +43,13 @@ pub(super) fn added(change: &FileChange<'_>) -> Vec<Finding> {
         silenced(&before, needles).into_iter().map(|(_, what)| what).collect();
     let new = silenced(&after, needles).into_iter().filter(|(_, what)| !had.contains(what));
     let severity = if change.before.is_some() { Severity::Error } else { Severity::Warning };
-    let told = new.filter(|_| change.before.is_some() || after.language != Language::Rust).map(
+    let findings = new.filter(|_| change.before.is_some() || after.language != Language::Rust).map(
         |(at, what)| {
             let message = format!("`{what}` is new: it silences the whole file");
             Finding { severity, ..finding(after.place(at), RULE, message) }
         },
     );
-    told.take(20).collect()
+    findings.take(20).collect()
 }
 
 fn silenced(source: &Source<'_>, needles: &[&str]) -> Vec<(usize, String)> {
@@ -63,13 +63,13 @@ fn silenced(source: &Source<'_>, needles: &[&str]) -> Vec<(usize, String)> {
             let rest = source.text.get(at + needle.len()..line.end).unwrap_or_default();
             let before = source.text.get(line.start..at).unwrap_or_default();
             let of_file = match *needle {
-                // `eslint-disable-next-line` is about a line, and what is enabled again about a region.
+                // `eslint-disable-next-line` concerns one line, and a matching `eslint-enable` limits the effect.
                 "eslint-disable" => {
                     is_comment
                         && !rest.starts_with('-')
                         && !source.comments.contains("eslint-enable")
                 }
-                // At the margin, alone: not behind a statement.
+                // Only on a line of its own, not after a statement.
                 "type: ignore" | "pylint: disable=" => is_comment && before.trim_end() == "#",
                 _ => is_comment || is_attribute,
             };

@@ -1,4 +1,4 @@
-//! Numbers and switches: thresholds that fell, timeouts and retries that rose, strictness that was switched off.
+//! Detects weaker numbers and switches: lower thresholds, higher timeouts and retries, disabled strictness.
 
 use super::{at_line, files, finding};
 use crate::FileChange;
@@ -20,7 +20,7 @@ struct Number {
     name: &'static str,
     weaker: Weaker,
     rule: &'static str,
-    /// Whether it means that in this file.
+    /// Whether the name has this meaning in the given file.
     applies: fn(path: &str, text: &str) -> bool,
 }
 
@@ -81,7 +81,7 @@ static NUMBERS: [Number; 18] = [
     number("--reruns", Weaker::Higher, TIMEOUT, anywhere),
 ];
 
-/// Looked for in test files as well: `jest.setTimeout(60000)`.
+/// Searched for in test files instead: `jest.setTimeout(60000)`.
 static IN_TESTS: [Number; 2] = [
     number("jest.setTimeout", Weaker::Higher, TIMEOUT, anywhere),
     number("jest.retryTimes", Weaker::Higher, TIMEOUT, anywhere),
@@ -89,9 +89,9 @@ static IN_TESTS: [Number; 2] = [
 
 struct Switch {
     name: &'static str,
-    /// The value that checks more.
+    /// The stricter value.
     strict: bool,
-    /// Whether leaving it out is as weak as the other value.
+    /// Whether leaving it out is weak or strict.
     absent: Absent,
     rule: &'static str,
 }
@@ -134,7 +134,7 @@ static SWITCHES: [Switch; 19] = [
     off("allowOnly", IGNORED),
 ];
 
-/// In `Cargo.toml` these switch tests off.
+/// Keys of `Cargo.toml` that disable tests.
 static OF_CARGO: [Switch; 3] = [of_cargo("test"), of_cargo("autotests"), of_cargo("doctest")];
 
 const fn of_cargo(name: &'static str) -> Switch {
@@ -159,7 +159,7 @@ pub(super) fn weakened(changes: &[FileChange<'_>]) -> Vec<Finding> {
             findings.extend(moved(changes, number, &before, &after));
         }
         if sets && change.after.is_some() {
-            // A new package says what it is; an old one that stops testing gets weaker.
+            // A new package may be without tests; an existing one that disables them is weaker.
             let is_known = file_name(change.path) == "Cargo.toml" && change.before.is_some();
             let of_cargo = if is_known { OF_CARGO.as_slice() } else { &[] };
             for switch in SWITCHES.iter().chain(of_cargo) {
@@ -180,7 +180,7 @@ fn moved(
     let mut findings = Vec::new();
     for (index, (_, was)) in was.iter().enumerate() {
         let Some((line, is)) = is.get(index) else {
-            // It may have been moved to another file, and it has to be there at least as strictly.
+            // It may have moved to another file, where it must be at least as strict.
             let is_elsewhere =
                 changes.iter().filter(|other| other.path != before.path).any(|other| {
                     let text = other.after.unwrap_or_default();
@@ -210,7 +210,7 @@ fn is_weaker(weaker: Weaker, was: f64, is: f64) -> bool {
     }
 }
 
-/// Every number that stands right after the name, with its line.
+/// Every number right after the name, with its line.
 fn numbers(source: &Source<'_>, name: &str) -> Vec<(usize, f64)> {
     const MOST: usize = 100;
     let found = positions(source, name).filter_map(|at| {
@@ -225,7 +225,7 @@ fn numbers(source: &Source<'_>, name: &str) -> Vec<(usize, f64)> {
     found.take(MOST).collect()
 }
 
-/// Where the name stands outside of comments.
+/// The positions of the name outside comments.
 fn positions<'a>(source: &'a Source<'_>, name: &'a str) -> impl Iterator<Item = usize> + 'a {
     words::find_all(source.text, name).filter(move |at| {
         let bytes = source.text.as_bytes();
@@ -236,7 +236,7 @@ fn positions<'a>(source: &'a Source<'_>, name: &'a str) -> impl Iterator<Item = 
     })
 }
 
-/// What follows a key: `": 80`, `=80`, ` = "80"`, `(80`, ` 80`, `>80`.
+/// The value after a key, as in `": 80`, `=80`, ` = "80"`, `(80`, ` 80` or `>80`.
 fn value_after(text: &str, at: usize) -> Option<&str> {
     let line = words::head(text, at, 100).lines().next()?;
     let value = line.trim_start_matches(['"', '\'', ' ', '\t']);

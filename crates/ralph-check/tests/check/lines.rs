@@ -1,4 +1,4 @@
-//! What added lines must not hold, and what looks like it and is fine.
+//! Forbidden content of added lines, and similar content that is allowed.
 
 use ralph_check::FileChange;
 use ralph_check::lines::{self, Checked, NoPatterns, UserPatterns};
@@ -49,7 +49,7 @@ fn all(rows: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn work_left_in_comments_is_found() {
+fn unfinished_work_in_comments_is_found() {
     insta::assert_snapshot!(all(&[
         ("a.rs", "let a = 1; // TODO: handle overflow"),
         ("a.rs", "/* FIXME(me) */"),
@@ -98,7 +98,7 @@ fn work_left_in_comments_is_found() {
 }
 
 #[test]
-fn words_about_work_are_not_work() {
+fn other_uses_of_marker_words_are_allowed() {
     insta::assert_snapshot!(all(&[
         ("a.rs", "let s = \"TODO: not one\";"),
         ("a.rs", "let s = r#\"// TODO\"#; fn todo_list() {}"),
@@ -198,7 +198,7 @@ fn placeholders_are_found() {
 }
 
 #[test]
-fn what_only_looks_like_a_placeholder_is_fine() {
+fn code_that_resembles_placeholders_is_allowed() {
     insta::assert_snapshot!(all(&[
         ("a.rs", "// calls todo!() for each\nlet s = \"unimplemented!()\"; my_todo!();"),
         ("a.py", "class A(ABC):\n    def a(self):\n        raise NotImplementedError"),
@@ -281,7 +281,7 @@ fn debug_prints_are_found() {
 }
 
 #[test]
-fn prints_for_people_are_fine() {
+fn prints_for_users_are_allowed() {
     insta::assert_snapshot!(all(&[
         ("src/a.ts", "// console.log(user)\nconst s = 'console.log(x)'; console.error(e); console.warn(w)"),
         ("src/a.ts", "myconsole.log(x); logger.console.log(x)"),
@@ -310,7 +310,7 @@ fn prints_for_people_are_fine() {
 }
 
 #[test]
-fn debuggers_are_found_and_their_names_are_not() {
+fn debugger_statements_are_found_and_other_uses_of_their_names_are_not() {
     insta::assert_snapshot!(all(&[
         ("a.js", "debugger;\nif (x) { debugger }"),
         ("a.py", "import pdb; pdb.set_trace()\nbreakpoint()\nimport ipdb"),
@@ -370,7 +370,7 @@ fn skipped_tests_are_found() {
 }
 
 #[test]
-fn conditions_and_namesakes_are_no_skips() {
+fn conditional_skips_and_other_uses_of_the_names_are_allowed() {
     insta::assert_snapshot!(all(&[
         ("a.rs", "// #[ignore]\nlet s = \"#[ignore]\";"),
         ("a.test.ts", "model.fit(x); it('skip', f); const only = it; // it.skip('a')"),
@@ -389,7 +389,7 @@ fn conditions_and_namesakes_are_no_skips() {
 }
 
 #[test]
-fn a_marker_with_a_reason_allows_and_is_shown() {
+fn a_marker_with_a_reason_allows_a_finding_and_is_listed() {
     insta::assert_snapshot!(all(&[
         ("a.rs", "// TODO: a ralph: allow(todo) because upstream has not released it"),
         ("a.rs", "// ralph: allow(todo) because upstream has not released it\n// TODO: a\n// TODO: b"),
@@ -424,7 +424,7 @@ fn a_marker_with_a_reason_allows_and_is_shown() {
 }
 
 #[test]
-fn only_added_lines_are_looked_at() {
+fn only_added_lines_are_checked() {
     let text = "// TODO: old\n// TODO: new\n// TODO: old\n";
     let change = FileChange { path: "a.rs", before: None, after: Some(text), added: &[2] };
     insta::assert_snapshot!(shown(&lines::check(&policy(), &change, &NoPatterns)), @"    2:4 todo: `TODO` is left in a comment: new");
@@ -433,7 +433,7 @@ fn only_added_lines_are_looked_at() {
 }
 
 #[test]
-fn only_what_is_forbidden_is_found() {
+fn only_forbidden_checks_are_reported() {
     let text = "// TODO\ndbg!(x);\ntodo!()";
     let change = FileChange { path: "a.rs", before: None, after: Some(text), added: &[1, 2, 3] };
     let mut out = String::new();
@@ -468,7 +468,7 @@ impl UserPatterns for Finds {
 }
 
 #[test]
-fn patterns_of_a_person_are_found_in_every_text() {
+fn user_patterns_apply_to_every_file() {
     let policy = Lines {
         patterns: vec![LinePattern {
             name: "no-jquery".into(),

@@ -1,4 +1,4 @@
-//! What the text of a change shows, and what it does not.
+//! Tests of the checks on the text of a change.
 
 #[cfg(test)]
 mod integrity;

@@ -1,4 +1,4 @@
-//! Rows that only a driven run has: somebody is there who can end the agent's process and start another.
+//! Rows that only a driven run has. Its runner can end the agent's process and start another.
 
 use super::ours::{Ours, hold};
 use super::{Decision, allow, end};
@@ -15,28 +15,29 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// A plateau is this many times as long as being stuck, while every stop shows a state that nobody has seen: stops at
-/// known ones count twice.
+/// A plateau takes this many times as many stops as `stuck_after`, if every stop has a new tree. Stops in known states
+/// count twice.
 const PLATEAU: u32 = 4;
 
-/// The share of a run's money that a turn is taken to cost at most, before any was seen.
+/// Before any turn was metered, a turn is assumed to cost at most the run's budget divided by this.
 const ASSUMED_SHARE: u64 = 4;
 
-const PLEA: &str = "\nWhat was tried does not work, and trying it again will not help. Write one sentence on why it failed, \
-                    choose a different approach, say which, and only then go on. If only a person can decide, run `ralph ask \"…\"`\n";
+const PLEA: &str = "\nThe approach so far does not work, and repeating it will not help. Write one sentence on why it failed, \
+                    choose a different approach, say which one, and only then continue. If only a person can decide, run `ralph ask \"…\"`\n";
 
-/// Nothing that an agent's process can still change is final: the runner looks once more when it is gone.
+/// An agent's process that is still alive can change the work tree, so a success is not final: the runner evaluates the
+/// requirements again after the process has exited.
 pub(super) fn final_look(ours: &Ours<'_>, decision: Decision) -> Decision {
     let is_early = match ours.case.facts.driver {
         Driver::Runner => decision.is_success(),
-        // Only verified work goes back; what is merely claimed ends here, and stays where it is.
+        // Only verified work is landed. Claimed work ends the run here and stays in its work tree.
         Driver::Closing => decision.outcome == Outcome::Ended(Status::Verified),
         Driver::Person | Driver::Alone => false,
     };
     if is_early { allow(Rule::FinalLook, decision.because) } else { decision }
 }
 
-/// The failures do not become fewer, though the tree changes.
+/// The tree changes, but the failures do not decrease.
 pub(super) fn plateau(ours: &Ours<'_>) -> Option<Decision> {
     if ours.case.facts.driver == Driver::Person {
         return None;
@@ -47,8 +48,8 @@ pub(super) fn plateau(ours: &Ours<'_>) -> Option<Decision> {
         return None;
     }
     let because = format!(
-        "the failures have not become fewer in {} stops ({} at best, {} now), {}",
-        flat.stops,
+        "the failures did not decrease in {} ({} at best, {} now), {}",
+        super::plural(flat.stops, "stop"),
         flat.best.weight,
         ours.report.weight(),
         ours.what_is_open()
@@ -56,7 +57,7 @@ pub(super) fn plateau(ours: &Ours<'_>) -> Option<Decision> {
     Some(Decision { mark: Some(mark), ..end(Rule::Stuck, Status::Stuck, ours.bounded(), because) })
 }
 
-/// What is tried before a run is given up, one thing after the other.
+/// Replaces the end of a stuck run with the next remedy, if one is left.
 pub(super) fn remedied(ours: &Ours<'_>, stuck: Decision) -> Decision {
     if ours.case.facts.driver == Driver::Person {
         return stuck;
@@ -108,7 +109,7 @@ fn next_remedy(ours: &Ours<'_>) -> Option<Remedy> {
         .find(|remedy| !ours.state.driving.tried.contains(remedy))
 }
 
-/// A model that is at work already is not stronger.
+/// Whether a stronger model is configured and not already in use.
 fn has_stronger(settings: &Settings, state: &State) -> bool {
     let latest = state.driving.latest().and_then(|driven| driven.session.model.as_ref());
     let current = latest.or(settings.model.as_ref());
@@ -125,7 +126,7 @@ pub(super) fn hand_over(ours: &Ours<'_>) -> Option<Decision> {
     if ours.case.facts.driver == Driver::Person || settings.sessions == Sessions::SameSession {
         return None;
     }
-    // Whoever waits for gates has nothing to hand over.
+    // While only gates are running there is nothing to hand over.
     if ours.only_waits() {
         return None;
     }
@@ -136,7 +137,7 @@ pub(super) fn hand_over(ours: &Ours<'_>) -> Option<Decision> {
         }
         None if settings.sessions == Sessions::FreshPerFeature && has_met(ours) => {
             format!(
-                "something more is met, and the next thing gets a fresh session, {}",
+                "another requirement is met, and the next one gets a fresh session, {}",
                 ours.what_is_open()
             )
         }
@@ -151,26 +152,26 @@ fn has_met(ours: &Ours<'_>) -> bool {
     ours.state.driving.open_at_start.is_some_and(|at_start| open < at_start)
 }
 
-/// What the next turn may cost: as much as the dearest so far.
+/// The expected cost of the next turn: that of the most expensive turn so far.
 pub(super) fn next_turn(run: &Run, state: &State) -> u64 {
     let driving = &state.driving;
     let assumed = run.drive.as_ref().filter(|_| !driving.has_metered());
     let Some(settings) = assumed else { return driving.worst_turn_micro_usd };
-    // Nobody sets a limit under which not even one turn is to begin.
+    // Otherwise a small budget would not even allow the first turn.
     let most = state.limits(run).max_cost_micro_usd.map(|most| most / ASSUMED_SHARE);
     most.map_or(settings.worst_turn_micro_usd, |most| settings.worst_turn_micro_usd.min(most))
 }
 
-/// What all runs of the day may cost together.
+/// Describes the daily limit if it is reached, or if the next turn might exceed it.
 pub(super) fn day(run: &Run, facts: &Facts, next: u64) -> Option<String> {
     let most = run.drive.as_ref()?.day_micro_usd?;
     let spent = facts.spent_today_micro_usd?;
     let day = limits::money(most);
     if spent >= most {
-        return Some(format!("the {day} of this day are spent"));
+        return Some(format!("today's budget of {day} is spent"));
     }
     (spent.saturating_add(next) > most).then(|| {
         let next = limits::money(next);
-        format!("another turn, which may cost {next}, would overrun the {day} of this day")
+        format!("another turn, which may cost {next}, would exceed today's budget of {day}")
     })
 }

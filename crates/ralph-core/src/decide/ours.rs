@@ -1,4 +1,4 @@
-//! Rows `verified` to `block`, for a run of ours.
+//! Rows `verified` to `block`, for a session that a run owns.
 
 use super::{Case, Decision, block, driven, end, plural, usage};
 use crate::facts::{Cap, Evidence, Tree};
@@ -15,7 +15,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// One stop of a run, with everything that is known about it.
+/// One stop of a run, with everything known about it.
 #[derive(Clone, Copy)]
 pub(super) struct Ours<'a> {
     pub case: &'a Case<'a>,
@@ -55,14 +55,14 @@ impl<'a> Ours<'a> {
         self.required().filter(|one| one.is_open()).count()
     }
 
-    /// `2 not met, 1 not known yet`
+    /// `2 not met, 1 pending`
     pub(super) fn what_is_open(&self) -> String {
         let pending = self.required().filter(|one| one.is_pending()).count();
         let waived = self.and_waived();
         match (self.open().saturating_sub(pending), pending) {
             (open, 0) => format!("{open} not met{waived}"),
-            (0, pending) => format!("{pending} not known yet{waived}"),
-            (open, pending) => format!("{open} not met, {pending} not known yet{waived}"),
+            (0, pending) => format!("{pending} pending{waived}"),
+            (open, pending) => format!("{open} not met, {pending} pending{waived}"),
         }
     }
 
@@ -73,7 +73,7 @@ impl<'a> Ours<'a> {
         }
     }
 
-    /// What a person does without, and is not met.
+    /// How many requirements are not met but waived by a person.
     fn waived(&self) -> usize {
         let now_ms = self.case.facts.now_ms;
         let is_waived = |one: &&Requirement| {
@@ -87,7 +87,7 @@ impl<'a> Ours<'a> {
         self.case.facts.tampering.as_deref().or(self.evidence.tampering.as_deref())
     }
 
-    /// Nothing is open but gates at work, and the run has an end all the same.
+    /// Whether all open requirements are running gates and a time limit bounds the wait.
     pub(super) fn only_waits(&self) -> bool {
         self.open() > 0
             && self.required().filter(|one| one.is_open()).all(Requirement::is_running)
@@ -100,7 +100,7 @@ impl<'a> Ours<'a> {
         permille >= self.limits().handover_at_permille
     }
 
-    /// One more block would be overridden by the host, which then calls the turn a success.
+    /// The host's cap, if it is reached: the host would override another block and report the turn as a success.
     fn is_capped(&self) -> Option<u32> {
         match self.case.facts.cap {
             Cap::At(most) => (self.case.facts.in_a_row >= most).then_some(most),
@@ -112,7 +112,7 @@ impl<'a> Ours<'a> {
         self.state.elapsed_ms(self.case.facts.now_ms)
     }
 
-    /// Nothing to compare while a gate is at work: what it will say is something new.
+    /// Digest of the tree and the failures. `None` while a gate is running, because its result will change it.
     pub(super) fn mark(&self) -> Option<Mark> {
         match self.evidence.tree {
             Tree::Known(_) if self.required().any(Requirement::is_running) => None,
@@ -137,18 +137,18 @@ fn all_met(ours: &Ours<'_>) -> Option<Decision> {
     let backed = ours.required().filter(|one| one.standing == Standing::Met(Proof::Backed)).count();
     let backed = match backed {
         0 => String::new(),
-        backed => format!(", {backed} of them by claims beside gates that pass"),
+        backed => format!(", {backed} of them by claims backed by passing gates"),
     };
     let waived = ours.and_waived();
     Some(match (ours.state.tampered, claimed) {
         (Tampered::Yes, _) => {
             let because =
-                format!("{noun} met {how}{waived}, but ralph's own files were changed on the way");
+                format!("{noun} met {how}{waived}, but ralph's own files were changed meanwhile");
             end(Rule::Tampered, Status::NeedsReview, ours.bounded(), because)
         }
-        // Nothing is left that could have been measured.
+        // With every requirement waived, nothing was measured.
         (Tampered::No, 0) if count == 0 => {
-            let because = format!("everything that held it was set aside {how}{waived}");
+            let because = format!("no requirement is left {how}{waived}");
             end(Rule::Claimed, Status::Claimed, ours.bounded(), because)
         }
         (Tampered::No, 0) => {
@@ -157,7 +157,7 @@ fn all_met(ours: &Ours<'_>) -> Option<Decision> {
         }
         (Tampered::No, claimed) => {
             let because = if claimed == count {
-                format!("{noun} said to be met {how}; nothing measured it{waived}")
+                format!("{noun} claimed to be met {how}; nothing measured it{waived}")
             } else {
                 let claims = if claimed == 1 { "a claim" } else { "claims" };
                 format!("{noun} met {how}, {claimed} of them only by {claims}{waived}")
@@ -177,7 +177,7 @@ fn tampered(ours: &Ours<'_>) -> Option<Decision> {
     }
 }
 
-/// All that is left is what the agent says is wrong, and what waits for that. Only a person can settle it.
+/// The agent disputes every open requirement, except those that wait for a disputed one. Only a person can decide.
 fn disputed(ours: &Ours<'_>) -> Option<Decision> {
     if ours.open() == 0 || ours.tampering().is_some() {
         return None;
@@ -198,7 +198,7 @@ fn disputed(ours: &Ours<'_>) -> Option<Decision> {
         1 => String::new(),
         count => format!(" (and {} more)", count - 1),
     };
-    let because = format!("the agent says that {} is wrong: {why}{more}", first.requirement);
+    let because = format!("the agent disputes {}: {why}{more}", first.requirement);
     Some(end(Rule::NeedsHuman, Status::NeedsHuman, ours.bounded(), because))
 }
 
@@ -207,7 +207,7 @@ fn gate_broken(ours: &Ours<'_>) -> Option<Decision> {
     ours.required().find_map(|one| match &one.standing {
         Standing::Unknown(why) if was_unknown(ours.state, &reason::name(one, redactor)) => {
             let (name, why) = (reason::name(one, redactor), reason::say(why, 160, redactor));
-            let because = format!("{name} could not be told twice running: {why}");
+            let because = format!("{name} gave no result twice in a row: {why}");
             Some(end(Rule::GateBroken, Status::GateBroken, ours.bounded(), because))
         }
         Standing::Unknown(_) | Standing::Pending(_) | Standing::Met(_) | Standing::Unmet(_) => None,
@@ -223,7 +223,7 @@ fn limit(ours: &Ours<'_>) -> Option<Decision> {
         (Some(limit), ..) => reason::say(limit, 120, ours.telling.redactor),
         (None, Some(used_up), _) => used_up,
         (None, None, Some(cap)) => {
-            format!("held {cap} times in a row without a tool call, which is all the host bears")
+            format!("held {cap} times in a row without a tool call, the most the host allows")
         }
         (None, None, None) => return None,
     };
@@ -242,9 +242,12 @@ fn stuck(ours: &Ours<'_>) -> Option<Decision> {
     if times < ours.limits().stuck_after {
         return None;
     }
+    let stops = match times.saturating_sub(1) {
+        1 => "stop".to_string(),
+        count => format!("{count} stops"),
+    };
     let because = format!(
-        "the last {} stops brought nothing new (state {}), {}",
-        times.saturating_sub(1),
+        "the last {stops} made no progress (state {}), {}",
         mark.short(),
         ours.what_is_open()
     );
@@ -277,7 +280,7 @@ pub(super) fn hold(ours: &Ours<'_>) -> Decision {
     }
 }
 
-/// Whether it could not be told the last time that it was told at all.
+/// Whether the requirement had no result at the last stop that reported one.
 fn was_unknown(state: &State, name: &str) -> bool {
     let lines = state.report.as_ref().map_or(&[][..], |report| &report.lines);
     let is_unknown =
@@ -285,7 +288,7 @@ fn was_unknown(state: &State, name: &str) -> bool {
     lines.iter().any(|line| line.name == name && is_unknown(line))
 }
 
-/// A gate that is being run again is what it was until it says something else.
+/// A gate that runs again keeps its `unknown` result until it has a new one.
 pub(super) fn remember_unknown(report: &mut Report, state: &State) {
     for line in report.lines.iter_mut().filter(|line| line.standing == Known::Pending) {
         if was_unknown(state, &line.name) {

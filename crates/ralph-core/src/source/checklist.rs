@@ -1,4 +1,4 @@
-//! What an agent ticked off, in a Markdown task list or with its todo tool.
+//! Checklists: what an agent ticked off in a Markdown task list or with its todo tool.
 
 use super::fence::Fence;
 use super::{findings, part_of};
@@ -23,16 +23,16 @@ pub struct Item {
     pub done: bool,
 }
 
-/// A box at the beginning of an item.
+/// A checkbox at the beginning of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub done: bool,
     pub weight: Weight,
-    /// Of the box, in bytes.
+    /// The length of the checkbox in bytes.
     pub length: usize,
 }
 
-/// `[ ]` and `[x]`, what people write for work in progress, and `[ ]*`, which is how Kiro says optional.
+/// Parses `[ ]`, `[x]`, the marks people use for work in progress, and `[ ]*`, which marks an optional item in Kiro.
 pub fn mark(text: &str) -> Option<Mark> {
     let mut chars = text.chars();
     let (open, mark, close) = (chars.next()?, chars.next()?, chars.next()?);
@@ -53,17 +53,17 @@ pub fn mark(text: &str) -> Option<Mark> {
     ends.then(|| Mark { done, weight, length: text.len() - rest.len() })
 }
 
-/// The last task list of the text: a later list is the later claim.
+/// The last task list of a text. A later list supersedes an earlier one.
 pub fn from_markdown(markdown: &str) -> Option<Checklist> {
     let mut items = Vec::new();
     let mut fence = Fence::default();
     let mut comment = Comment::Closed;
     let mut list_goes_on = false;
-    // Also of plain items: what is indented below one is no code.
+    // Includes lists of plain items: indented text below one is not code.
     let mut any_list_goes_on = false;
     for line in markdown.lines() {
         if comment == Comment::Open || !fence.is_open() && line.trim_start().starts_with("<!--") {
-            // Nobody sees it, so it parts no list either.
+            // A comment is invisible, so it does not end a list.
             comment = if line.contains("-->") { Comment::Closed } else { Comment::Open };
             continue;
         }
@@ -121,7 +121,7 @@ fn after_marker(line: &str) -> Option<&str> {
     (text.len() < rest.len()).then_some(text)
 }
 
-/// A blank line, another item, or a line that belongs to an item because it is indented.
+/// Whether a line continues a list: a blank line, another item, or an indented line.
 fn is_inside_list(line: &str) -> bool {
     line.trim().is_empty()
         || line.starts_with("  ")
@@ -136,7 +136,7 @@ impl Checklist {
             0 => (Standing::Met(Evidence::Claimed), ""),
             count => (
                 Standing::Unmet(Failure {
-                    summary: format!("{} not ticked", part_of(count, self.items.len(), "items")),
+                    summary: format!("{} not ticked", part_of(count, self.items.len(), "item")),
                     findings: findings(open().map(|item| &item.text)),
                     ..Failure::default()
                 }),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_task_list_is_the_one_that_counts() {
+    fn the_last_task_list_counts() {
         for (markdown, expected) in [
             ("", ""),
             ("nothing here [ ] at all", ""),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_counts_every_item_and_the_findings_end_at_fifty() {
+    fn the_summary_counts_every_item_and_findings_are_limited_to_50() {
         let list = from_markdown(&"- [ ] a\n".repeat(1000)).unwrap();
         let Standing::Unmet(failure) = list.requirement().standing else {
             panic!("nothing is ticked")

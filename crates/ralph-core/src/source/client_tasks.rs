@@ -1,4 +1,4 @@
-//! Claude Code's own task files, one JSON object each.
+//! Reads Claude Code's own task files, one JSON object each.
 
 use super::json::{self, Json};
 use super::{Garbled, part_of};
@@ -55,7 +55,7 @@ struct Metadata<'a> {
     internal: Json<'a>,
 }
 
-/// `None` for one that nobody has to do: deleted, or the client's own.
+/// `None` for a task that need not be done: deleted, or internal to the client.
 pub fn read(bytes: &[u8]) -> Result<Option<ClientTask>, Garbled> {
     let wire: Wire<'_> = json::read_object(bytes)?;
     let status = match wire.status.text("status")? {
@@ -63,7 +63,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<ClientTask>, Garbled> {
         Some("in_progress") => Status::InProgress,
         Some("completed") => Status::Completed,
         Some("deleted") => return Ok(None),
-        // Neither yes nor no: a client of another version may mean either.
+        // Another version of the client may mean either by it, so the task is neither open nor done.
         Some(other) => {
             let other = text::line(other, LONGEST_STATUS);
             return Err(Garbled::new(&format!("\"status\" is \"{other}\", which is not known")));
@@ -100,7 +100,7 @@ fn id_of(word: &str) -> String {
     text::line(word, LONGEST_ID)
 }
 
-/// All of a list; `None` when it is empty.
+/// One requirement for the whole list; `None` if it is empty.
 pub fn requirement(mut tasks: Vec<ClientTask>) -> Option<Requirement> {
     if tasks.is_empty() {
         return None;
@@ -119,7 +119,7 @@ pub fn requirement(mut tasks: Vec<ClientTask>) -> Option<Requirement> {
         let shown = tasks.iter().filter(is_open).take(MOST_FINDINGS);
         let findings: Vec<Finding> = shown.map(|task| Finding::new(message(task, &open))).collect();
         let failure = Failure {
-            summary: format!("{} open", part_of(count, tasks.len(), "tasks")),
+            summary: format!("{} open", part_of(count, tasks.len(), "task")),
             unlisted: count - findings.len(),
             findings,
             ..Failure::default()
@@ -135,7 +135,7 @@ pub fn requirement(mut tasks: Vec<ClientTask>) -> Option<Requirement> {
     })
 }
 
-/// Numbers as numbers, and before all else.
+/// Sorts numeric ids by value and before all others.
 fn in_order(id: &str) -> (u64, &str) {
     (id.parse().unwrap_or(u64::MAX), id)
 }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_read_as_the_client_writes_it() {
+    fn the_clients_task_files_are_read() {
         for (json, expected) in [
             (
                 r#"{"id":"1","subject":"Write the parser","description":"all of it","activeForm":"Writing","status":"pending","blocks":["2"],"blockedBy":[]}"#,
@@ -179,10 +179,10 @@ mod tests {
                 "InProgress #2 Wire it in <- 1 3",
             ),
             (r#"{"id":"3","subject":"s","status":"completed"}"#, "Completed #3 s <-"),
-            (r#"{"id":"3","subject":"s","status":"deleted"}"#, "nobody's"),
+            (r#"{"id":"3","subject":"s","status":"deleted"}"#, "ignored"),
             (
                 r#"{"id":"3","subject":"s","status":"pending","metadata":{"_internal":true}}"#,
-                "nobody's",
+                "ignored",
             ),
             (
                 r#"{"id":"3","subject":"s","status":"pending","metadata":{"_internal":false,"a":[1]}}"#,
@@ -219,7 +219,7 @@ mod tests {
                     let before: String = before.collect();
                     format!("{:?} #{} {} <-{before}", task.status, task.id, task.subject)
                 }
-                Ok(None) => "nobody's".to_owned(),
+                Ok(None) => "ignored".to_owned(),
                 Err(garbled) => garbled.why,
             };
             assert_eq!(shown, expected, "{json}");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn open_tasks_are_told_in_order_with_what_blocks_them() {
+    fn open_tasks_are_listed_in_order_with_their_blockers() {
         let tasks = [
             task("10", Status::Pending, &["2", "1", "99", "10"]),
             task("x", Status::Pending, &[]),
@@ -263,15 +263,15 @@ mod tests {
         ");
     }
 
-    /// R-S4c: what the agent marked completed is a claim.
+    /// R-S4c: a task that the agent marked completed is a claim.
     #[test]
-    fn completed_tasks_are_a_claim_and_no_tasks_are_nothing() {
+    fn completed_tasks_are_a_claim_and_an_empty_list_is_no_requirement() {
         assert_eq!(shown(Vec::new()), "none");
         assert_eq!(shown([task("1", Status::Completed, &[])].to_vec()), "Claimed");
     }
 
     #[test]
-    fn many_tasks_are_counted_and_the_first_listed() {
+    fn all_tasks_are_counted_and_the_first_are_listed() {
         let tasks = (0..1_000).map(|id| task(&format!("{id}"), Status::Pending, &[])).collect();
         let shown = shown(tasks);
         assert_eq!(shown.lines().count(), 52);

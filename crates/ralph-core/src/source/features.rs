@@ -1,4 +1,4 @@
-//! `feature_list.json`: the features a loop works through, in order.
+//! Reads `feature_list.json`: the features a loop works through, in order.
 
 use super::Garbled;
 use super::json::{self, Json};
@@ -33,7 +33,7 @@ pub struct Feature {
     pub description: String,
     pub steps: Vec<String>,
     pub passes: bool,
-    /// A program and its arguments whose result alone counts.
+    /// A program and its arguments. If present, only its result counts.
     pub verify: Option<Vec<String>>,
 }
 
@@ -57,7 +57,7 @@ struct WireFeature<'a> {
     verify: Json<'a, IgnoredAny, Words>,
 }
 
-/// A program and its arguments, each byte of which counts.
+/// A program and its arguments, kept byte for byte.
 struct Words(Vec<String>);
 
 struct Steps(Vec<String>);
@@ -83,7 +83,7 @@ pub fn read(bytes: &[u8]) -> Result<FeatureList, Garbled> {
     }
 }
 
-/// Whether a word may be an id as it is.
+/// Whether a word can be used as an id unchanged.
 pub fn is_plain(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(plain)
@@ -94,7 +94,7 @@ fn feature(position: usize, wire: Json<'_, WireFeature<'_>>) -> Result<Feature, 
     let Json::Object(wire) = wire else {
         return Err(format!("feature {position} is {kind}, not an object"));
     };
-    // An id stands in the sentence that tells the agent what to do next, so it may not be a sentence itself.
+    // An id is embedded in the agent's next step, so it must not be able to form a sentence itself.
     let id = wire.id.word().filter(|id| is_plain(id)).unwrap_or_else(|| position.to_string());
     let passes = match wire.passes {
         Json::Null => false,
@@ -178,7 +178,7 @@ impl<'de> Visitor<'de> for WordsVisitor {
         let mut words = Vec::new();
         while let Some(word) = list.next_element::<String>()? {
             if words.len() == MOST_WORDS || word.len() > LONGEST_STEP || word.contains('\0') {
-                return Err(A::Error::custom("\"verify\" is no command that could be run"));
+                return Err(A::Error::custom("\"verify\" is not a runnable command"));
             }
             words.push(word);
         }
@@ -213,12 +213,12 @@ impl<'de> Visitor<'de> for StepsVisitor {
 }
 
 impl FeatureList {
-    /// The feature to work on: the first that does not pass.
+    /// The feature to work on next: the first that does not pass.
     pub fn next(&self) -> Option<&Feature> {
         self.features.iter().find(|feature| !feature.passes)
     }
 
-    /// Every feature in the shape that lists share.
+    /// The features as items of a work list.
     pub fn items(&self) -> Vec<Item> {
         let mut names = Names::default();
         let item = |feature| Feature::item(feature, names.unique(&feature.id));
@@ -241,7 +241,7 @@ impl Feature {
     }
 }
 
-/// Ids repeat; the names of requirements must not.
+/// Makes names of requirements unique, because ids may repeat.
 #[derive(Default)]
 struct Names<'a> {
     taken: BTreeSet<String>,
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_read_whatever_their_ids_and_steps_look_like() {
+    fn unusual_ids_and_steps_are_accepted() {
         for (json, expected) in [
             ("{}", &[][..]),
             (r#"{"features": []}"#, &[]),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_field() {
         let many = format!("[{}{{}}]", "{},".repeat(MOST_FEATURES));
         for (json, expected) in [
             (
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_incomplete_feature_says_what_to_do() {
+    fn only_the_first_incomplete_feature_has_a_next_step() {
         let json = br#"{"features": [
             {"id": 3, "description": "Import", "steps": ["a"], "passes": true},
             {"id": 4, "description": "Export as CSV", "steps": ["Open the\nmenu", "Click \u001b[1mExport"]},
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_however_ids_repeat() {
+    fn repeated_ids_get_unique_names() {
         for (ids, expected) in [
             (&["4", "4", "5"][..], &["feature 4", "feature 4 (2)", "feature 5"][..]),
             (&["4", "4", "4 (2)"], &["feature 4", "feature 4 (2)", "feature 4 (2) (2)"]),
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_features_with_the_same_id_and_long_steps_are_fine() {
+    fn ten_thousand_features_with_the_same_id_and_long_steps_are_accepted() {
         let step = format!("{:?}", "x".repeat(300));
         let feature =
             format!(r#"{{"id": 1, "description": {step}, "steps": [{}]}}"#, [&*step; 10].join(","));

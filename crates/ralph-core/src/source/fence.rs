@@ -1,6 +1,6 @@
-//! Code fences in Markdown. What stands in one is shown, not said.
+//! Recognises fenced code blocks in Markdown. Their content is quoted, so it must not count as a claim or a task.
 
-/// Follows a text line by line.
+/// Tracks fences while a text is read line by line.
 #[derive(Debug, Default)]
 pub struct Fence {
     open: Option<Marker>,
@@ -58,7 +58,7 @@ mod tests {
     use alloc::string::String;
 
     #[test]
-    fn lines_of_code_are_told_from_prose() {
+    fn fenced_lines_are_recognised() {
         for (text, covered) in [
             ("a", "."),
             ("```\na\n```\nb", "###."),

@@ -1,5 +1,5 @@
-//! JSON read field by field: a wrong type is a value that can be named, and what nobody asked for is skipped
-//! without being kept.
+//! Lenient JSON: a value of the wrong type is not a parse error but can be reported by name, and values that the caller
+//! does not ask for are skipped without being stored.
 
 use super::Garbled;
 use alloc::borrow::{Cow, ToOwned};
@@ -14,7 +14,7 @@ use serde_json::Number;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Any value. Only a caller that names a type for lists or objects pays for their contents.
+/// Any JSON value. The content of lists and objects is parsed only if the caller names a type for it.
 #[derive(Debug, Default)]
 pub enum Json<'a, Object = IgnoredAny, List = IgnoredAny> {
     #[default]
@@ -84,7 +84,7 @@ impl<Object, List> Json<'_, Object, List> {
         }
     }
 
-    /// A count beyond `u32` is as good as endless.
+    /// Saturates at `u32::MAX`.
     pub fn count(&self, key: &str) -> Result<Option<u32>, Garbled> {
         match self {
             Self::Null => Ok(None),
@@ -108,7 +108,7 @@ impl<Object, List> Json<'_, Object, List> {
         }
     }
 
-    /// What a person would call this value; `None` for anything that is no word and no number.
+    /// A string or number as text; `None` for anything else.
     pub fn word(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.to_string()),

@@ -1,5 +1,5 @@
-//! Lists of work that somebody else keeps, features and plans, in one shape. What they said when a run began is sealed:
-//! in an agent's hands only `done` may change.
+//! Work lists: feature lists and plans in one common form. A list is sealed when a run begins; afterwards an agent may
+//! change only whether its items are done.
 
 mod demands;
 
@@ -12,41 +12,42 @@ use serde::{Deserialize, Serialize};
 
 pub use demands::{Demands, Gates, check_name, checks, due, position, requirements};
 
-/// One thing to be done.
+/// One item of work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    /// Unique in its list, and the same wherever in the file it stands: `feature 4`, `Parser: nested quotes`
+    /// Unique in its list and independent of its position in the file: `feature 4`, `Parser: nested quotes`
     pub name: String,
-    /// What is to be done: one cleaned line.
+    /// What to do, as one cleaned line.
     pub text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
-    /// Somebody's word, never evidence.
+    /// A claim, never evidence.
     #[serde(default)]
     pub done: bool,
-    /// A program and its arguments whose result alone counts.
+    /// A program and its arguments. If present, only its result counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Vec<String>>,
     pub weight: Weight,
-    /// Where it stands, counted from 1. Not part of what is sealed.
+    /// Its line number, counted from 1. Not sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Paths that its text names, as written. Not part of what is sealed.
+    /// Paths that its text mentions, as written. Not sealed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }
 
-/// What became of a list since it was sealed.
+/// How a list differs from its sealed version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Names of items that are gone.
+    /// Names of removed items.
     pub removed: Vec<String>,
-    /// Items that say something else now, and what of them.
+    /// Names of edited items, each with the first sealed field that differs.
     pub edited: Vec<(String, Part)>,
-    /// How many were added.
+    /// The number of added items.
     pub added: usize,
 }
 
+/// A sealed field of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Text,
@@ -67,7 +68,7 @@ impl Part {
 }
 
 impl Item {
-    /// The part that an agent may not change, and did.
+    /// The first sealed field that differs from the current item.
     fn edited(&self, now: &Self) -> Option<Part> {
         if self.text != now.text {
             Some(Part::Text)
@@ -83,13 +84,13 @@ impl Item {
     }
 }
 
-/// All that may not change, as bytes: the same for the same list, wherever its items stand and whatever is ticked.
+/// The sealed fields of all items as bytes. They do not depend on line numbers or on which items are done.
 pub fn sealed_bytes(items: &[Item]) -> Vec<u8> {
     let bare: Vec<Bare<'_>> = items.iter().map(Bare::of).collect();
     serde_json::to_vec(&bare).unwrap_or_default()
 }
 
-/// An item as it is sealed: written as [`Item`] is, without what may change.
+/// The sealed fields of a [`ListItem`], serialised in the same form.
 #[derive(Serialize)]
 struct Bare<'a> {
     name: &'a str,
@@ -113,8 +114,8 @@ fn is_empty(steps: &&[String]) -> bool {
     steps.is_empty()
 }
 
-/// The list that counts: what was sealed, ticked as it is now, and after that what was added. An added item has no say
-/// about how it is judged: nobody approved its check.
+/// The list to evaluate: the sealed items with the current `done` flags, followed by the items that were added. The
+/// check of an added item is dropped, because no person approved it.
 pub fn merged(sealed: &[Item], now: &[Item]) -> (Vec<Item>, Difference) {
     let known: BTreeMap<&str, &Item> = now.iter().map(|item| (item.name.as_str(), item)).collect();
     let then: BTreeSet<&str> = sealed.iter().map(|item| item.name.as_str()).collect();
@@ -143,25 +144,23 @@ pub fn merged(sealed: &[Item], now: &[Item]) -> (Vec<Item>, Difference) {
 }
 
 impl Difference {
-    /// Whether something was taken away or put otherwise.
+    /// Whether items were removed or edited.
     pub fn is_tampering(&self) -> bool {
         !self.removed.is_empty() || !self.edited.is_empty()
     }
 
-    /// What holds until the list is as it was.
+    /// The requirement that holds until removed and edited items are restored.
     pub fn requirement(&self, file: &str, label: &str) -> Option<Requirement> {
         if !self.is_tampering() {
             return None;
         }
         let removed = self.removed.iter().map(|name| format!("{name} was removed"));
-        let edited = self
-            .edited
-            .iter()
-            .map(|(name, part)| format!("the {} of {name} was edited", part.name()));
+        let edited =
+            self.edited.iter().map(|(name, part)| format!("{name} was edited ({})", part.name()));
         let count = self.removed.len() + self.edited.len();
-        let noun = if count == 1 { "1 item is" } else { &format!("{count} items are") };
+        let differ = if count == 1 { "1 item differs" } else { &format!("{count} items differ") };
         let failure = Failure {
-            summary: format!("{noun} not as at the start; what was sealed then still counts"),
+            summary: format!("{differ} from the sealed list, which still counts"),
             findings: super::findings(removed.chain(edited)),
             unlisted: count.saturating_sub(super::MOST_FINDINGS),
             ..Failure::default()
@@ -171,7 +170,7 @@ impl Difference {
             stage: Stage::Planning,
             standing: Standing::Unmet(failure),
             weight: Weight::Required,
-            next: format!("Put `{file}` back as it was; only what is done may be changed in it"),
+            next: format!("Restore `{file}`; you may only mark its items as done"),
         })
     }
 }

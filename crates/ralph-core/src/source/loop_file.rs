@@ -1,4 +1,4 @@
-//! `loop.json`, as the `/loop` skill writes it.
+//! Reads `loop.json`, as the `/loop` skill writes it.
 
 use super::json::{self, Json};
 use super::{Garbled, findings};
@@ -17,7 +17,7 @@ pub struct LoopFile {
     pub max_iterations: u32,
     pub verified_done: bool,
     pub last_error: Option<String>,
-    /// The run whose view this file is, where ralph wrote it.
+    /// The run that ralph wrote this file for, if ralph wrote it.
     pub ralph_run: Option<String>,
 }
 
@@ -53,8 +53,7 @@ pub fn read(bytes: &[u8]) -> Result<LoopFile, Garbled> {
 }
 
 impl LoopFile {
-    /// `None` when the file is ralph's own view of a run, not somebody's claim, and when the loop's own limit
-    /// has let go.
+    /// `None` if the file is ralph's own view of a run and not a claim, or if the loop's own limit is reached.
     pub fn requirement(&self) -> Option<Requirement> {
         if self.ralph_run.is_some() {
             return None;
@@ -66,7 +65,7 @@ impl LoopFile {
         } else {
             (
                 Standing::Unmet(self.failure()),
-                "Finish the task of `loop.json`, validate it, then set its `verified_done` to true",
+                "Finish the task in `loop.json`, validate it, then set its `verified_done` to true",
             )
         };
         Some(Requirement {
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loop_holds_until_it_is_verified_or_its_own_limit_is_reached() {
+    fn the_loop_holds_until_verified_or_its_own_limit_is_reached() {
         for (json, expected) in [
             ("{}", "iteration 0 of 25 and not verified"),
             (r#"{"iteration": 3}"#, "iteration 3 of 25 and not verified"),
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seeds_own_file_shows_its_last_error() {
+    fn a_real_file_shows_its_last_error() {
         let json = br#"{
             "session_id": "abc123",
             "task": "fix type errors",
@@ -177,7 +176,7 @@ mod tests {
                     },
                 ),
                 weight: Required,
-                next: "Finish the task of `loop.json`, validate it, then set its `verified_done` to true",
+                next: "Finish the task in `loop.json`, validate it, then set its `verified_done` to true",
             },
         )
         "#);

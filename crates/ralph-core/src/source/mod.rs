@@ -1,5 +1,5 @@
-//! Files that other tools write and agents edit. Each reader turns hostile bytes into a value, or says in one
-//! line why it cannot; what was read becomes requirements.
+//! Readers of files that other tools and agents write. The bytes are untrusted: each reader returns a value or one line
+//! that explains why it cannot. The values are then converted to requirements.
 
 use crate::requirement::Finding;
 use crate::text;
@@ -23,7 +23,7 @@ const LONGEST_WHY: usize = 160;
 const LONGEST_FINDING: usize = 2_000;
 const MOST_FINDINGS: usize = 50;
 
-/// Bytes that mean neither yes nor no.
+/// Why a file could not be read. Its requirements are then unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Garbled {
     /// One cleaned line: `line 3, column 5: expected value`.
@@ -55,10 +55,11 @@ fn findings<Message: AsRef<str>>(messages: impl IntoIterator<Item = Message>) ->
         .collect()
 }
 
-/// `1 of 5 items is`, `2 of 5 items are`: the start of a sentence about the part that is not done.
-fn part_of(part: usize, whole: usize, things: &str) -> String {
+/// `1 of 5 items is`, `2 of 5 items are`: the start of a sentence about the items that are not done.
+fn part_of(part: usize, whole: usize, noun: &str) -> String {
     let verb = if part == 1 { "is" } else { "are" };
-    format!("{part} of {whole} {things} {verb}")
+    let ending = if whole == 1 { "" } else { "s" };
+    format!("{part} of {whole} {noun}{ending} {verb}")
 }
 
 #[cfg(test)]
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_garbled_for_every_reader() {
+    fn every_reader_rejects_invalid_json() {
         let deep_list = b"[".repeat(1_000_000);
         let deep_object = br#"{"a":"#.repeat(1_000_000);
         for (bytes, why) in [
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn extra_keys_of_any_shape_and_a_byte_order_mark_are_no_trouble() {
+    fn extra_keys_and_a_byte_order_mark_are_accepted() {
         let deep =
             [&b"{\"deep\":"[..], &b"[".repeat(100_000), &b"]".repeat(100_000), b"}"].concat();
         for bytes in [
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn no_prefix_and_no_changed_byte_of_a_good_file_panics() {
+    fn no_truncated_or_corrupted_file_panics() {
         let good = br#"{"phase":"a","verified_done":true,"conditions":{"memory_search":null},"iteration":3,
             "stages":{"quality":{"status":"failed","details":"x"}},"last_result":"failed","status":"pending",
             "features":[{"id":4,"description":"d","steps":["s",1],"passes":false}],"subject":"\u00e4"}"#;

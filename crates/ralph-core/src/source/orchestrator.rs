@@ -1,7 +1,8 @@
-//! `orchestrator.json`, as the `/orchestrator` skill writes it, and what an orchestrated run demands.
+//! Reads `orchestrator.json`, as the `/orchestrator` skill writes it, and derives the requirements of an orchestrated
+//! run.
 //!
-//! Without a run of ours the file is a claim like any other. For a run that works in phases it is a view that ralph
-//! writes: the journal has what counts, and only what the agent edits of its own conditions is taken from the file.
+//! Without a run the file is a claim like any other. For an orchestrated run it is a view that ralph writes: the journal
+//! is authoritative, and only the agent's edits of its own conditions are taken from the file.
 
 mod condition;
 mod demands;
@@ -29,12 +30,13 @@ pub struct Orchestrator {
     pub phase: Option<String>,
     pub verified_done: bool,
     pub conditions: [(Condition, Tri); 9],
-    /// From 1 to 10; anything else says nothing.
+    /// From 1 to 10; `None` for any other value.
     pub complexity: Option<u8>,
-    /// The run whose view this file is, where ralph wrote it.
+    /// The run that ralph wrote this file for, if ralph wrote it.
     pub ralph_run: Option<String>,
 }
 
+/// The value of a condition in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tri {
     Yes,
@@ -113,7 +115,7 @@ fn answer(condition: Condition, found: &Json<'_>) -> Result<(Condition, Tri), Ga
     Ok((condition, tri))
 }
 
-/// Other tools keep other things under this name.
+/// Other tools use this key for other values, so a wrong type is not an error.
 fn complexity(found: &Json<'_>) -> Option<u8> {
     let count = found.count("complexity").ok()??;
     u8::try_from(count).ok().filter(|complexity| (1..=10).contains(complexity))
@@ -129,7 +131,7 @@ impl Orchestrator {
         found.map_or(Tri::Unknown, |(_, tri)| *tri)
     }
 
-    /// `None` when the file is ralph's own view of a run, not somebody's claim.
+    /// `None` if the file is ralph's own view of a run and not a claim.
     pub fn requirement(&self) -> Option<Requirement> {
         if self.is_ours() {
             return None;
@@ -173,7 +175,7 @@ impl Orchestrator {
 mod tests {
     use super::*;
 
-    const SEED: &[u8] = br#"{
+    const REAL_FILE: &[u8] = br#"{
         "session_id": "abc123",
         "task": "implement auth",
         "phase": "implementation",
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_is_neither_yes_nor_no() {
+    fn wrong_types_are_rejected() {
         for (json, expected) in [
             ("{}", "unknown false ?????????"),
             (r#"{"verified_done": true, "phase": "complete"}"#, "complete true ?????????"),
@@ -249,8 +251,8 @@ mod tests {
     }
 
     #[test]
-    fn the_seeds_own_file_names_every_open_condition() {
-        insta::assert_debug_snapshot!(read(SEED).unwrap().requirement().unwrap(), @r#"
+    fn a_real_file_names_every_open_condition() {
+        insta::assert_debug_snapshot!(read(REAL_FILE).unwrap().requirement().unwrap(), @r#"
         Requirement {
             name: "orchestrator",
             stage: Planning,

@@ -1,4 +1,5 @@
-//! `progress.txt`: a person's notes with three lines in them that a loop reads, two of which it also writes.
+//! Reads and updates `progress.txt`: a person's notes with three fields that a loop reads (iteration, maximum, status),
+//! two of which it also writes. All other bytes stay as they are.
 
 use crate::text;
 use alloc::format;
@@ -9,7 +10,7 @@ use core::ops::Range;
 const LONGEST_STATUS: usize = 80;
 const LONGEST_LINE: usize = 400;
 
-/// A file that grew beyond this gains no more entries.
+/// No entries are appended to a larger file.
 const LARGEST: usize = 1024 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +20,10 @@ pub struct Progress {
     pub status: Option<String>,
 }
 
-/// What one iteration adds below a person's notes.
+/// An entry that is appended below the person's notes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Two entries of a run about the same thing are one.
+    /// A run has at most one entry of each kind.
     pub about: About,
     /// `2026-11-16 02:10 UTC`
     pub at: String,
@@ -66,19 +67,19 @@ pub fn read(bytes: &[u8]) -> Progress {
     }
 }
 
-/// The same bytes with another iteration; `None` when no line holds one.
+/// The same bytes with another iteration; `None` if no line has one.
 pub fn with_iteration(bytes: &[u8], iteration: u32) -> Option<Vec<u8>> {
     let value = find(bytes, Field::Iteration)?;
     Some(replaced(bytes, value, &iteration.to_string()))
 }
 
-/// The same bytes with another status; `None` when no line holds one.
+/// The same bytes with another status; `None` if no line has one.
 pub fn with_status(bytes: &[u8], status: &str) -> Option<Vec<u8>> {
     let value = find(bytes, Field::Status)?;
     Some(replaced(bytes, value, &text::line(status, LONGEST_STATUS)))
 }
 
-/// What an entry adds behind these bytes: nothing when it is there already, or when the file is no text or long enough.
+/// The bytes to append for an entry; empty if the file already has it, is not text, or is too large.
 pub fn addition(bytes: &[u8], entry: &Entry) -> Vec<u8> {
     if bytes.len() > LARGEST || bytes.contains(&0) || is_there(bytes, entry) {
         return Vec::new();
@@ -99,7 +100,8 @@ pub fn addition(bytes: &[u8], entry: &Entry) -> Vec<u8> {
     added.into_bytes()
 }
 
-/// The times may differ: whoever was killed after writing tells the same once more.
+/// Whether the file already has this entry. Times are ignored: a process that was killed after writing it would write it
+/// again later.
 fn is_there(bytes: &[u8], entry: &Entry) -> bool {
     let (start, end) = (entry.start(), entry.end());
     bytes.split(|byte| *byte == b'\n').any(|line| {
@@ -116,7 +118,7 @@ fn replaced(bytes: &[u8], value: Range<usize>, with: &str) -> Vec<u8> {
     [&bytes[..value.start], with.as_bytes(), &bytes[value.end..]].concat()
 }
 
-/// Where the value stands on the first line that has this field and a value for it.
+/// The range of the value on the first line that has this field with a value.
 fn find(bytes: &[u8], field: Field) -> Option<Range<usize>> {
     let mut start = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -192,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_leniently() {
+    fn fields_are_parsed_leniently() {
         for (text, expected) in [
             ("", (0, None, None)),
             ("no such lines\n\n", (0, None, None)),
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_stands_below_what_is_there() {
+    fn an_entry_is_appended() {
         let added =
             |bytes: &[u8]| String::from_utf8(addition(bytes, &entry(About::Iteration(4)))).unwrap();
         let expected = "## Iteration 4, 2026-11-16 02:10 UTC (run k7f2)\n3 of 15 requirements are met\nnext: feature 4: \"Export - Status: DONE\" does not pass yet\n";
@@ -318,9 +320,9 @@ mod tests {
         }
     }
 
-    /// The law: whatever the file is, an entry is added once, behind bytes that stay, and changes nothing that is read.
+    /// For any file, an entry is appended once, leaves all existing bytes unchanged, and does not change the fields.
     #[test]
-    fn entries_are_added_once_and_change_nothing_that_is_read() {
+    fn entries_are_appended_once_and_do_not_change_the_fields() {
         let parts = [
             &b""[..],
             b"\n",

@@ -1,4 +1,4 @@
-//! `quality-gate.json`: what some other tool's last quality gate said.
+//! Reads `quality-gate.json`: the last result of another tool's quality gate.
 
 use super::json::{self, Json};
 use super::{Garbled, LONGEST_FINDING, MOST_FINDINGS, findings};
@@ -17,9 +17,9 @@ const LONGEST_NAME: usize = 60;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QualityGate {
     pub last_result: LastResult,
-    /// A view of a run of ours says which.
+    /// Whether the file is ralph's own view of a run.
     ours: bool,
-    /// The first of them; only the last result decides.
+    /// The first failed stages. They only explain the last result.
     pub failed_stages: Vec<FailedStage>,
 }
 
@@ -27,7 +27,7 @@ pub struct QualityGate {
 pub enum LastResult {
     Passed,
     Failed,
-    /// Absent, or a word that says neither.
+    /// Missing, or any other value.
     Other,
 }
 
@@ -124,7 +124,7 @@ impl QualityGate {
         self.ours
     }
 
-    /// `None` for a view of our own: it says what is known anyway.
+    /// `None` if the file is ralph's own view, which contains nothing new, or has no result.
     pub fn requirement(&self) -> Option<Requirement> {
         if self.ours {
             return None;
@@ -134,7 +134,7 @@ impl QualityGate {
             LastResult::Passed => (Standing::Met(Evidence::Claimed), ""),
             LastResult::Failed => (
                 Standing::Unmet(self.failure()),
-                "Fix what the quality gate found and run it again, so that `quality-gate.json` says `passed`",
+                "Fix what the quality gate found and run it again until `quality-gate.json` reports `passed`",
             ),
         };
         Some(Requirement {
@@ -229,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_failed_stages_leave_fifty_findings() {
+    fn findings_are_limited_to_50() {
         let stages: Vec<_> = (0..1000).map(|number| format!(r#""{number}": "failed""#)).collect();
         let json = format!(r#"{{"last_result": "failed", "stages": {{{}}}}}"#, stages.join(","));
         assert_eq!(read(json.as_bytes()).unwrap().failed_stages.len(), MOST_FINDINGS);
     }
 
     #[test]
-    fn the_seeds_own_file_names_the_failed_stage() {
+    fn a_real_file_names_the_failed_stage() {
         let json = br#"{
             "session_id": "abc123",
             "last_result": "failed",
@@ -270,7 +270,7 @@ mod tests {
                     },
                 ),
                 weight: Required,
-                next: "Fix what the quality gate found and run it again, so that `quality-gate.json` says `passed`",
+                next: "Fix what the quality gate found and run it again until `quality-gate.json` reports `passed`",
             },
         )
         "#);

@@ -1,4 +1,5 @@
-//! Task files, one JSON object each: those of the seed's state directory and those of Claude Code.
+//! Reads the task files of a session's state directory (`state/<session>/tasks/*.json`), one JSON object each. Claude
+//! Code's own task files are read by [`super::client_tasks`].
 
 use super::json::{self, Json};
 use super::{Garbled, findings, part_of};
@@ -62,7 +63,7 @@ pub fn requirement(tasks: &[Task]) -> Option<Requirement> {
         0 => (Standing::Met(Evidence::Claimed), ""),
         count => (
             Standing::Unmet(Failure {
-                summary: format!("{} open", part_of(count, tasks.len(), "tasks")),
+                summary: format!("{} open", part_of(count, tasks.len(), "task")),
                 findings: findings(open().map(|task| &task.label)),
                 ..Failure::default()
             }),
@@ -126,11 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_counts_every_task_and_the_findings_end_at_fifty() {
+    fn the_summary_counts_every_task_and_findings_are_limited_to_50() {
         for (open, closed, expected) in [
             (0, 0, "none"),
             (0, 3, "met"),
-            (1, 0, "1 of 1 tasks is open, 1 finding(s)"),
+            (1, 0, "1 of 1 task is open, 1 finding(s)"),
             (3, 17, "3 of 20 tasks are open, 3 finding(s)"),
             (1000, 1, "1000 of 1001 tasks are open, 50 finding(s)"),
         ] {

@@ -1,4 +1,4 @@
-//! What a person types about a run that goes on: a hint, a requirement to do without, other limits.
+//! Slash commands about an active run: `/ralph:tell`, `/ralph:waive` and `/ralph:limits`.
 
 use super::{Mistake, Typed, Wish, is_option, option, unquoted, word};
 use crate::limits::Bounds;
@@ -7,14 +7,14 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// What of a run's contract a person does without.
+/// The arguments of `/ralph:waive`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waive {
     List,
-    /// Until when is as it was typed.
     Requirement {
         name: String,
         why: String,
+        /// As typed, not parsed yet.
         until: String,
     },
     Undo(String),
@@ -29,15 +29,15 @@ const OF_LIMITS: [&str; 6] = [
     "--stuck-after",
 ];
 const OF_WAIVE: [&str; 4] = ["--why", "--until", "--undo", "--list"];
-const HOW_TO_WAIVE: &str =
-    "type `/ralph:waive REQUIREMENT --until 2h --why \"…\"`, `--undo REQUIREMENT` or nothing";
+const HOW_TO_WAIVE: &str = "type `/ralph:waive REQUIREMENT --until 2h --why \"…\"`, \
+                            `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers";
 
 pub(super) fn tell(rest: &str) -> Result<Typed, Mistake> {
     let said = unquoted(rest.trim()).trim();
     if said.is_empty() {
         return Err(Mistake {
-            what: "nothing is said to tell the agent".to_string(),
-            hint: "type `/ralph:tell …` with what it is to know at its next stop".to_string(),
+            what: "no message given".to_string(),
+            hint: "type the message for the agent's next stop: `/ralph:tell …`".to_string(),
         });
     }
     Ok(Typed::Tell(said.to_string()))
@@ -54,7 +54,7 @@ pub(super) fn limits(rest: &str) -> Result<Typed, Mistake> {
                 what: format!("`{}` is not a limit", text::line(name, 60)),
                 hint: match text::nearest(name, OF_LIMITS.into_iter()) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("there are {}", OF_LIMITS.join(", ")),
+                    None => format!("available: {}", OF_LIMITS.join(", ")),
                 },
             });
         }
@@ -72,9 +72,10 @@ pub(super) fn limits(rest: &str) -> Result<Typed, Mistake> {
     }))
 }
 
-const HOW_TO_LIMIT: &str = "type `/ralph:limits --max-iterations 40`, or nothing to see them";
+const HOW_TO_LIMIT: &str =
+    "type `/ralph:limits --max-iterations 40`, or `/ralph:limits` to show them";
 
-/// Each option takes the words up to the next one, so that nobody has to quote a reason.
+/// Each option takes all words up to the next option, so that a reason need not be quoted.
 pub(super) fn waive(rest: &str) -> Result<Typed, Mistake> {
     let mut said: [Vec<&str>; 5] = Default::default();
     let mut given = [false; 5];
@@ -105,19 +106,19 @@ pub(super) fn waive(rest: &str) -> Result<Typed, Mistake> {
         (false, false) if nothing_else => Ok(Typed::Waive(Waive::List)),
         (false, false) => {
             for (value, what) in [
-                (&name, "which requirement"),
-                (&why, "why (`--why`)"),
-                (&until, "until when (`--until`)"),
+                (&name, "no requirement given"),
+                (&why, "no reason given (`--why`)"),
+                (&until, "no end given (`--until`)"),
             ] {
                 if value.is_empty() {
-                    let what = format!("it is not said {what}");
+                    let what = what.to_string();
                     return Err(Mistake { what, hint: HOW_TO_WAIVE.to_string() });
                 }
             }
             Ok(Typed::Waive(Waive::Requirement { name, why, until }))
         }
         (true, _) | (_, true) => Err(Mistake {
-            what: "`--undo` and `--list` stand alone".to_string(),
+            what: "`--undo` and `--list` cannot be combined with other arguments".to_string(),
             hint: HOW_TO_WAIVE.to_string(),
         }),
     }

@@ -1,11 +1,11 @@
-//! What an agent is told that may have forgotten.
+//! The reminder for an agent whose conversation was compacted or reopened.
 
 use crate::scenario::{at, scenario};
 use ralph_core::anchor::{self, Anchor, Memory};
 use ralph_core::reason::Telling;
 use ralph_core::redact::Redactor;
 
-fn told(goal: Option<&str>, memories: &[Memory]) -> String {
+fn reminder(goal: Option<&str>, memories: &[Memory]) -> String {
     let scenario = scenario()
         .stop(at(1).unmet("tests").unmet("lint").met("build"))
         .stop(at(2).unmet("tests").met("lint").met("build"));
@@ -19,12 +19,12 @@ fn memory(name: &str, text: &str) -> Memory {
     Memory { name: name.into(), text: text.into() }
 }
 
-/// R-H4d: the goal, the last verdict and the iteration, and what was written down, without secrets.
+/// R-H4d: the goal, the last report, the iteration and the memory files, without secrets.
 #[test]
-fn it_names_the_goal_the_standing_and_the_memory() {
+fn it_contains_the_goal_the_last_report_and_the_memory() {
     let memories =
         [memory(".ralph/memory.md", "the parser lives in src/parse\nthe key is hunter2hunter2")];
-    insta::assert_snapshot!(told(Some("handle nested quotes\nand escapes"), &memories), @r#"
+    insta::assert_snapshot!(reminder(Some("handle nested quotes\nand escapes"), &memories), @r#"
     ralph holds this session: run k7f2, iteration 2 of 25
     ┌ 00000007 the goal, in the person's words
     │ handle nested quotes
@@ -40,22 +40,22 @@ fn it_names_the_goal_the_standing_and_the_memory() {
     "#);
 }
 
-/// R-H4d: at most two thousand characters, and every quotation is closed.
+/// R-H4d: at most 2,000 characters, and every fence is closed.
 #[test]
-fn it_is_bounded_and_closes_what_it_opens() {
+fn it_is_bounded_and_closes_every_fence() {
     let long = "a line of the memory\n".repeat(2_000);
     let short = "x\n".repeat(5_000);
     let wide = "ä".repeat(50_000);
     for text in [&long, &short, &wide] {
         let memories =
             [memory("docs/plans/a/MEMORY.md", text), memory("docs/plans/b/MEMORY.md", text)];
-        let told = told(Some(text), &memories);
-        assert!(told.chars().count() <= anchor::LONGEST, "{}", told.chars().count());
+        let text = reminder(Some(text), &memories);
+        assert!(text.chars().count() <= anchor::LONGEST, "{}", text.chars().count());
         assert_eq!(
-            told.matches("┌ 00000007").count(),
-            told.matches("└ 00000007").count(),
-            "{told}"
+            text.matches("┌ 00000007").count(),
+            text.matches("└ 00000007").count(),
+            "{text}"
         );
-        assert!(told.contains("┌ 00000007 from docs/plans/a/MEMORY.md"), "{told}");
+        assert!(text.contains("┌ 00000007 from docs/plans/a/MEMORY.md"), "{text}");
     }
 }

@@ -24,7 +24,7 @@ fn unmet(name: &str) -> Requirement {
 }
 
 fn unknown(name: &str) -> Requirement {
-    requirement(name, Standing::Unknown("no answer within 5 min".into()))
+    requirement(name, Standing::Unknown("timed out after 5 min".into()))
 }
 
 fn running(name: &str) -> Requirement {
@@ -267,7 +267,7 @@ fn a_chunk_at_the_stop_of_the_run() {
     chunk parser: Met(Measured) | 
     chunk parser: Unmet(Failure { summary: "tests: 2 of 148 tests failed; 3 of 4 agents verified", findings: [], unlisted: 0, quote: None, log: None }) | Make tests pass
     chunk parser: Unmet(Failure { summary: "a: 2 of 148 tests failed; b: 2 of 148 tests failed; c: 2 of 148 tests failed; d: 2 of 148 tests failed; and 1 more; 3 of 4 agents verified", findings: [], unlisted: 0, quote: None, log: None }) | Make a pass
-    chunk parser: Unknown("types: no answer within 5 min") | Make types pass
+    chunk parser: Unknown("types: timed out after 5 min") | Make types pass
     chunk parser: Pending(Running("tests: still running")) | Make tests pass
     chunk parser: Pending(NotReached("types: comes later")) | Make types pass
     "#);

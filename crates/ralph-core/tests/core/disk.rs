@@ -1,4 +1,4 @@
-//! What is on people's disks stays readable: a fixture of every format that was ever written.
+//! Files on users' disks stay readable: a fixture of every format that was ever written.
 
 use ralph_core::drive::Drove;
 use ralph_core::record::{Change, Entry, Run, VERSION};
@@ -27,7 +27,7 @@ fn journal() -> Vec<Entry> {
 }
 
 #[test]
-fn format_1_is_read_and_written_as_it_was() {
+fn format_1_round_trips() {
     let run: Run = serde_json::from_str(RUN).unwrap();
     let state: State = serde_json::from_str(STATE).unwrap();
     assert_eq!(written(&run), stored(RUN));
@@ -37,16 +37,16 @@ fn format_1_is_read_and_written_as_it_was() {
     }
 }
 
-/// A run that a policy judges carries all of it.
+/// A run with a policy stores the whole policy.
 #[test]
-fn a_sealed_policy_of_format_1_is_read_and_written_as_it_was() {
+fn a_sealed_policy_of_format_1_round_trips() {
     let run: Run = serde_json::from_str(SEALED).unwrap();
     assert_eq!(written(&run), stored(SEALED));
     assert_eq!(run.seal.map(|seal| seal.policy.gates.len()), Some(2));
 }
 
 #[test]
-fn a_journal_of_format_1_amounts_to_its_state() {
+fn a_journal_of_format_1_replays_to_its_state() {
     let run: Run = serde_json::from_str(RUN).unwrap();
     let state: State = serde_json::from_str(STATE).unwrap();
     assert_eq!(State::replay(&journal()), Some((run, state)));
@@ -58,7 +58,7 @@ fn a_journal_of_format_1_amounts_to_its_state() {
     assert!(journal().iter().all(|entry| entry.v == VERSION));
 }
 
-/// A cancel and a journal that was lost, which no single journal can hold both of. The run had ended, and stays so.
+/// A cancelled run and a lost journal, which a single journal cannot both contain. The run had ended and stays ended.
 #[test]
 fn the_other_changes_of_format_1_are_read() {
     let restored = format!(
@@ -81,9 +81,9 @@ fn the_other_changes_of_format_1_are_read() {
     assert_eq!(written(&state), expected);
 }
 
-/// How a part of the work stood: a line that says it stays readable, and a state without one is as it was.
+/// A recorded part stays readable, and a state without parts is serialised as before.
 #[test]
-fn a_part_of_format_1_is_read_and_written_as_it_was() {
+fn a_part_of_format_1_round_trips() {
     let line = r#"{"v":1,"seq":4,"at_ms":9,"prev":"x","iteration":2,"after":"","change":{"part":{"who":{"kind":"subagent","id":"a1","name":"implementer"},"chunk":"parser","rule":"hold","reason":"ralph: hold 1 of 3","because":"1 of 2 requirements is not met","holds":1,"max_holds":3,"delivery":{"stop":"00000000000000ff","length":12},"took_ms":5}}}"#;
     let entry: Entry = serde_json::from_str(line).unwrap();
     assert_eq!(written(&entry), stored(line));
@@ -95,9 +95,9 @@ fn a_part_of_format_1_is_read_and_written_as_it_was() {
     assert_eq!(written(&state)["parts"], stored(expected));
 }
 
-/// A run that a runner drives, with everything that one does. Its parts: how it is driven, and what came of it.
+/// A driven run with every kind of runner event.
 #[test]
-fn a_driven_run_of_format_1_is_read_and_written_as_it_was() {
+fn a_driven_run_of_format_1_round_trips() {
     let mut kinds = BTreeSet::new();
     let mut entries = Vec::new();
     for line in DRIVEN_JOURNAL.lines() {
@@ -121,7 +121,7 @@ fn a_driven_run_of_format_1_is_read_and_written_as_it_was() {
     assert_eq!(counted, replayed);
 }
 
-/// Without a wildcard: a kind that is new has to come into the fixture.
+/// No wildcard arm: a new kind must be added to the fixture.
 fn kind(drove: &Drove) -> &'static str {
     match drove {
         Drove::Session(_) => "session",
@@ -140,17 +140,17 @@ fn kind(drove: &Drove) -> &'static str {
     }
 }
 
-/// A run that nobody drives keeps the state, and so the hash, that it had before there were runners.
+/// The state of a run that is not driven, and so its hash, is the same as before runners existed.
 #[test]
-fn a_run_that_nobody_drives_says_nothing_of_it() {
+fn the_state_of_a_run_that_is_not_driven_omits_driving() {
     let run: Run = serde_json::from_str(RUN).unwrap();
     assert_eq!(written(&State::new(&run)).get("driving"), None);
     assert_eq!(written(&run).get("drive"), None);
 }
 
-/// What a run's owner is called is read leniently: a file that names nobody holds nobody.
+/// The owner is parsed leniently: a run without a valid owner holds no session.
 #[test]
-fn an_owner_that_cannot_be_one_is_nobody() {
+fn an_invalid_owner_is_ignored() {
     for owner in [Value::Null, "".into(), "../../etc/passwd".into(), "a b".into()] {
         let mut run = stored(RUN);
         run["owner"] = owner;
@@ -161,9 +161,9 @@ fn an_owner_that_cannot_be_one_is_nobody() {
     assert_eq!(serde_json::from_value::<Run>(run).unwrap().owner, None);
 }
 
-/// A field that a later version adds does not make today's reader fail.
+/// A field that a later version adds does not make this version fail.
 #[test]
-fn fields_of_tomorrow_are_passed_over() {
+fn unknown_fields_are_ignored() {
     let mut state = stored(STATE);
     state["mood"] = "hopeful".into();
     let known: State = serde_json::from_value(state).unwrap();
@@ -171,7 +171,7 @@ fn fields_of_tomorrow_are_passed_over() {
 }
 
 #[test]
-fn a_journal_that_does_not_begin_like_one_is_nothing() {
+fn a_journal_without_a_valid_first_entry_is_rejected() {
     let entries = journal();
     assert_eq!(State::replay(&entries[1..]), None);
     assert_eq!(State::replay(&[]), None);

@@ -72,7 +72,7 @@ fn what_is_met_is_looked_at_once_more() {
     1  allow            rule final-look   0 charged  1 requirement is met after 0 iterations and 1 min
     2  block            rule block        1 charged  1 not met
     ");
-    check!(driven(Settings::DEFAULT).stop(by_runner(1).claimed("tests")), @"1  allow            rule final-look   0 charged  1 requirement is said to be met after 0 iterations and 1 min; nothing measured it");
+    check!(driven(Settings::DEFAULT).stop(by_runner(1).claimed("tests")), @"1  allow            rule final-look   0 charged  1 requirement is claimed to be met after 0 iterations and 1 min; nothing measured it");
     check!(driven(Settings::DEFAULT).stop(at(1).met("tests")), @"1  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min");
 }
 
@@ -87,7 +87,7 @@ fn what_is_still_to_go_back_is_not_the_end() {
     1  allow            rule final-look   0 charged  1 requirement is met after 0 iterations and 1 min
     2  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 2 min
     ");
-    check!(closing(at(1).claimed("tests")), @"1  end claimed      rule claimed      0 charged  1 requirement is said to be met after 0 iterations and 1 min; nothing measured it");
+    check!(closing(at(1).claimed("tests")), @"1  end claimed      rule claimed      0 charged  1 requirement is claimed to be met after 0 iterations and 1 min; nothing measured it");
     check!(closing(at(1).unmet("tests")), @"1  block            rule block        1 charged  1 not met");
 }
 
@@ -139,7 +139,7 @@ fn a_fresh_session_goes_on() {
     check!(night(Sessions::FreshPerFeature), @"
     1  block            rule block        1 charged  3 not met
     2  block            rule block        2 charged  3 not met
-    3  allow            rule hand-over    3 charged  something more is met, and the next thing gets a fresh session, 2 not met
+    3  allow            rule hand-over    3 charged  another requirement is met, and the next one gets a fresh session, 2 not met
     4  block            rule block        4 charged  2 not met
     5  allow            rule hand-over    5 charged  the context is 80 % full, 2 not met
     6  allow            rule hand-over    6 charged  the context is 95 % full, 1 not met
@@ -196,15 +196,15 @@ fn what_is_tried_comes_in_order() {
     check!(tried, @"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  block            rule remedy       3 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; trying another approach
+    3  block            rule remedy       3 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying another approach
     4  block            rule block        4 charged  1 not met
-    5  allow            rule remedy       5 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; trying a fresh session
+    5  allow            rule remedy       5 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying a fresh session
     6  block            rule block        6 charged  1 not met
-    7  allow            rule remedy       7 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; trying a stronger model
+    7  allow            rule remedy       7 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying a stronger model
     8  block            rule block        8 charged  1 not met
-    9  end stuck        rule stuck        8 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model
+    9  end stuck        rule stuck        8 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model
     ");
-    check!(notice(&tried), @"ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`");
+    check!(notice(&tried), @"ralph: stuck: nested quotes — the last 2 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`");
 }
 
 #[test]
@@ -213,20 +213,20 @@ fn a_remedy_that_cannot_be_had_is_left_out() {
     check!(stuck(driven(Settings::DEFAULT)), @"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  block            rule remedy       3 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; trying another approach
+    3  block            rule remedy       3 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying another approach
     4  block            rule block        4 charged  1 not met
-    5  allow            rule remedy       5 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; trying a fresh session
+    5  allow            rule remedy       5 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying a fresh session
     6  block            rule block        6 charged  1 not met
-    7  end stuck        rule stuck        6 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; tried another approach, then a fresh session
+    7  end stuck        rule stuck        6 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session
     8  allow            rule not-mine     6 charged  the run has ended: stuck
     9  allow            rule not-mine     6 charged  the run has ended: stuck
     ");
     check!(stuck(with(Sessions::SameSession)), @"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  block            rule remedy       3 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; trying another approach
+    3  block            rule remedy       3 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying another approach
     4  block            rule block        4 charged  1 not met
-    5  end stuck        rule stuck        4 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; tried another approach
+    5  end stuck        rule stuck        4 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; tried another approach
     6  allow            rule not-mine     4 charged  the run has ended: stuck
     7  allow            rule not-mine     4 charged  the run has ended: stuck
     8  allow            rule not-mine     4 charged  the run has ended: stuck
@@ -239,7 +239,7 @@ fn a_remedy_that_cannot_be_had_is_left_out() {
     check!(scenario().stops(3, |_| by_runner(1).unmet("tests")), @"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  end stuck        rule stuck        2 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met
+    3  end stuck        rule stuck        2 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met
     ");
 }
 
@@ -252,11 +252,11 @@ fn an_alternating_tree_is_remedied() {
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
     3  block            rule block        3 charged  1 not met
-    4  block            rule remedy       4 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; trying another approach
+    4  block            rule remedy       4 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying another approach
     5  block            rule block        5 charged  1 not met
-    6  allow            rule remedy       6 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; trying a fresh session
+    6  allow            rule remedy       6 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying a fresh session
     7  block            rule block        7 charged  1 not met
-    8  end stuck        rule stuck        7 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met; tried another approach, then a fresh session
+    8  end stuck        rule stuck        7 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session
     9  allow            rule not-mine     7 charged  the run has ended: stuck
     10 allow            rule not-mine     7 charged  the run has ended: stuck
     11 allow            rule not-mine     7 charged  the run has ended: stuck
@@ -287,7 +287,7 @@ fn another_approach_is_asked_for() {
     check!(asked.reason(), @r#"
     ralph: iteration 3 of 25 — still 1 of 1 not met, no progress (tests; state 70c7985; run k7f2)
 
-    What was tried does not work, and trying it again will not help. Write one sentence on why it failed, choose a different approach, say which, and only then go on. If only a person can decide, run `ralph ask "…"`
+    The approach so far does not work, and repeating it will not help. Write one sentence on why it failed, choose a different approach, say which one, and only then continue. If only a person can decide, run `ralph ask "…"`
     "#);
     let mut many = by_runner(1);
     for gate in 0..20 {
@@ -316,11 +316,11 @@ fn failures_that_do_not_become_fewer_are_a_plateau() {
         .filter(|line| !line.contains("rule block "))
         .collect();
     check!(news.join("\n"), @"
-    13 block            rule remedy       13 charged  the failures have not become fewer in 12 stops (3 at best, 4 now), 1 not met; trying another approach
-    19 allow            rule remedy       19 charged  the failures have not become fewer in 12 stops (3 at best, 4 now), 1 not met; trying a fresh session
-    25 end stuck        rule stuck        24 charged  the failures have not become fewer in 12 stops (3 at best, 4 now), 1 not met; tried another approach, then a fresh session
+    13 block            rule remedy       13 charged  the failures did not decrease in 12 stops (3 at best, 4 now), 1 not met; trying another approach
+    19 allow            rule remedy       19 charged  the failures did not decrease in 12 stops (3 at best, 4 now), 1 not met; trying a fresh session
+    25 end stuck        rule stuck        24 charged  the failures did not decrease in 12 stops (3 at best, 4 now), 1 not met; tried another approach, then a fresh session
     ");
-    check!(notice(&flat), @"ralph: stuck: nested quotes — the failures have not become fewer in 12 stops (3 at best, 4 now), 1 not met; tried another approach, then a fresh session (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`");
+    check!(notice(&flat), @"ralph: stuck: nested quotes — the failures did not decrease in 12 stops (3 at best, 4 now), 1 not met; tried another approach, then a fresh session (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`");
     // Half of the stops at trees that had been seen.
     let slow = driven(Settings::DEFAULT)
         .stops(9, |turn| failing(by_runner(u64::from(turn) / 2), "tests", 2));
@@ -333,7 +333,7 @@ fn failures_that_do_not_become_fewer_are_a_plateau() {
     6  block            rule block        6 charged  1 not met
     7  block            rule block        7 charged  1 not met
     8  block            rule block        8 charged  1 not met
-    9  block            rule remedy       9 charged  the failures have not become fewer in 8 stops (3 at best, 3 now), 1 not met; trying another approach
+    9  block            rule remedy       9 charged  the failures did not decrease in 8 stops (3 at best, 3 now), 1 not met; trying another approach
     ");
     // A person sees for themselves.
     let watched = driven(Settings::DEFAULT).stops(25, |turn| failing(at(turn.into()), "tests", 2));
@@ -412,16 +412,16 @@ fn what_a_run_may_cost_ends_it() {
     });
     check!(said, @"
     block            rule block        1 charged  1 not met
-    end exhausted    rule limit        0 charged  another turn, which may cost $1, would overrun its $20, 1 not met
+    end exhausted    rule limit        0 charged  another turn, which may cost $1, would exceed its budget of $20, 1 not met
     block            rule block        1 charged  1 not met
-    end exhausted    rule limit        0 charged  another turn, which may cost $3, would overrun its $20, 1 not met
+    end exhausted    rule limit        0 charged  another turn, which may cost $3, would exceed its budget of $20, 1 not met
     block            rule block        1 charged  1 not met
-    end exhausted    rule limit        0 charged  its $20 are spent, 1 not met
+    end exhausted    rule limit        0 charged  its budget of $20 is spent, 1 not met
     block            rule block        1 charged  1 not met
-    end exhausted    rule limit        0 charged  its 900 k tokens are used up, 1 not met
+    end exhausted    rule limit        0 charged  its limit of 900 k tokens is reached, 1 not met
     block            rule block        1 charged  1 not met
-    end exhausted    rule limit        0 charged  another turn, which may cost $3, would overrun the $50 of this day, 1 not met
-    end exhausted    rule limit        0 charged  the $50 of this day are spent, 1 not met
+    end exhausted    rule limit        0 charged  another turn, which may cost $3, would exceed today's budget of $50, 1 not met
+    end exhausted    rule limit        0 charged  today's budget of $50 is spent, 1 not met
     ");
 }
 
@@ -432,7 +432,7 @@ fn a_small_budget_lets_a_first_turn_begin() {
     let small = driven(Settings::DEFAULT).limits(limits).begins(1);
     let spent = |micro_usd| by_runner(1).unmet("tests").spent(micro_usd);
     check!(small.clone().stop(spent(0)), @"1  block            rule block        1 charged  1 not met");
-    check!(small.stop(spent(400_000)), @"1  end exhausted    rule limit        0 charged  another turn, which may cost $0.13, would overrun its $0.50, 1 not met");
+    check!(small.stop(spent(400_000)), @"1  end exhausted    rule limit        0 charged  another turn, which may cost $0.13, would exceed its budget of $0.50, 1 not met");
 }
 
 /// R-L8c: the last iteration that was allowed counts, in whichever session.

@@ -6,7 +6,7 @@ use ralph_core::source::features;
 use ralph_core::source::list::{self, Demands, Gates};
 use std::collections::BTreeMap;
 
-/// What lists look like that people and agents write: good, odd and broken.
+/// Lists as people and agents write them: valid, unusual and broken.
 const FILES: &[(&str, &str)] = &[
     (
         "the usual one",
@@ -32,7 +32,7 @@ const FILES: &[(&str, &str)] = &[
         r#"[{"category": "functional", "description": "New chat button creates a fresh conversation", "steps": ["Navigate to main interface", "Click the 'New Chat' button", "Verify a new conversation is created"], "passes": false}]"#,
     ),
     (
-        "more fields than anybody asked for",
+        "extra fields",
         r#"{"version": "2.0", "meta": {"passes": "x"}, "features": [{"id": 7, "priority": "high", "tags": ["a"], "description": "Search", "notes": null, "depends_on": [3], "passes": false}]}"#,
     ),
     (
@@ -97,7 +97,7 @@ fn demands(gates: Gates, checked: &BTreeMap<String, Requirement>) -> Demands<'_>
 }
 
 fn line(one: &Requirement) -> String {
-    let (mark, said) = match &one.standing {
+    let (mark, note) = match &one.standing {
         Standing::Met(Evidence::Measured) => ("✓", "measured".to_string()),
         Standing::Met(Evidence::Claimed) => ("✓", "claimed".to_string()),
         Standing::Met(Evidence::Backed) => ("✓", "claimed, with gates".to_string()),
@@ -110,13 +110,13 @@ fn line(one: &Requirement) -> String {
     };
     let next =
         if one.next.is_empty() { String::new() } else { format!("\n      → {}", one.next) };
-    format!("  {mark} {}: {said}{next}\n", one.name)
+    format!("  {mark} {}: {note}{next}\n", one.name)
 }
 
-/// R-S4c in part: what a list says is a claim, whatever words it uses, and what is wrong with one is named.
+/// R-S4c in part: a list is only a claim, whatever it contains, and errors name what is wrong.
 #[test]
-#[expect(clippy::too_many_lines, reason = "what every file yields, whole")]
-fn what_lists_demand() {
+#[expect(clippy::too_many_lines, reason = "the full result of every file")]
+fn requirements_of_lists() {
     let none = BTreeMap::new();
     let mut shown = String::new();
     for (name, file) in FILES {
@@ -124,9 +124,9 @@ fn what_lists_demand() {
         match features::read(file.as_bytes()) {
             Ok(list) => {
                 let items = list.items();
-                let told = list::requirements(0, &items, &demands(Gates::None, &none));
-                shown.extend(told.iter().map(line));
-                if told.is_empty() {
+                let requirements = list::requirements(0, &items, &demands(Gates::None, &none));
+                shown.extend(requirements.iter().map(line));
+                if requirements.is_empty() {
                     shown.push_str("  nothing\n");
                 }
             }
@@ -140,7 +140,7 @@ fn what_lists_demand() {
           → Implement feature 2, check it, then set its `passes` to true in `csv/feature_list.json`
       ✗ feature 3: "Quote fields" does not pass yet
     one with a check
-      · feature 1: its check is run when what comes before is done
+      · feature 1: its check runs when the items before it are done
     a bare list
       ✓ feature csv-1: claimed
       ✗ feature csv-2: "Export" does not pass yet
@@ -151,7 +151,7 @@ fn what_lists_demand() {
     an example of the long-running harness
       ✗ feature 1: "New chat button creates a fresh conversation" does not pass yet [1. Navigate to main interface / 2. Click the 'New Chat' button / 3. Verify a new conversation is created]
           → Implement feature 1, check it, then set its `passes` to true in `csv/feature_list.json`
-    more fields than anybody asked for
+    extra fields
       ✗ feature 7: "Search" does not pass yet
           → Implement feature 7, check it, then set its `passes` to true in `csv/feature_list.json`
     CRLF and a byte order mark
@@ -202,7 +202,7 @@ fn what_lists_demand() {
     verify has numbers in it
       garbled: line 1, column 32: invalid type: integer `1`, expected a string
     verify has a zero byte in it
-      garbled: line 1, column 39: "verify" is no command that could be run
+      garbled: line 1, column 39: "verify" is not a runnable command
     half of it
       garbled: line 3, column 33: EOF while parsing a string
     a comma too many
@@ -227,9 +227,9 @@ fn what_lists_demand() {
     "#);
 }
 
-/// Claims count beside gates that pass; a check counts alone.
+/// Claims count only while gates pass; the result of a check counts by itself.
 #[test]
-fn what_is_said_counts_only_while_gates_pass() {
+fn claims_count_only_while_gates_pass() {
     let file = br#"[{"id": 1, "description": "a", "passes": true},
         {"id": 2, "description": "b", "passes": true, "verify": ["check"]},
         {"id": 3, "description": "c", "passes": false}]"#;
@@ -239,41 +239,41 @@ fn what_is_said_counts_only_while_gates_pass() {
     for (name, gates, claims) in [
         ("no gates", Gates::None, Claims::default()),
         ("gates pass", Gates::Pass, Claims::default()),
-        ("gates pass, and the policy takes claims beside them", Gates::Pass, Claims::WithGates),
+        ("gates pass, and the policy accepts claims", Gates::Pass, Claims::WithGates),
         ("gates are open", Gates::Open, Claims::WithGates),
     ] {
         shown.push_str(&format!("{name}\n"));
         let demands = Demands { claims, ..demands(gates, &none) };
-        let told = list::requirements(0, &items, &demands);
-        shown.extend(told.iter().map(line));
+        let requirements = list::requirements(0, &items, &demands);
+        shown.extend(requirements.iter().map(line));
     }
     assert_snapshot!(shown, @r#"
     no gates
       ✓ feature 1: claimed
-      · feature 2: its check is run when what comes before is done
+      · feature 2: its check runs when the items before it are done
       ✗ feature 3: "c" does not pass yet
           → Implement feature 3, check it, then set its `passes` to true in `csv/feature_list.json`
     gates pass
       ✓ feature 1: claimed
-      · feature 2: its check is run when what comes before is done
+      · feature 2: its check runs when the items before it are done
       ✗ feature 3: "c" does not pass yet
           → Implement feature 3, check it, then set its `passes` to true in `csv/feature_list.json`
-    gates pass, and the policy takes claims beside them
+    gates pass, and the policy accepts claims
       ✓ feature 1: claimed, with gates
-      · feature 2: its check is run when what comes before is done
+      · feature 2: its check runs when the items before it are done
       ✗ feature 3: "c" does not pass yet
           → Implement feature 3, check it, then set its `passes` to true in `csv/feature_list.json`
     gates are open
-      · feature 1: said to be done, which counts once every required gate passes
-      · feature 2: its check is run when what comes before is done
+      · feature 1: marked done, which counts once every required gate passes
+      · feature 2: its check runs when the items before it are done
       ✗ feature 3: "c" does not pass yet
           → Implement feature 3, check it, then set its `passes` to true in `csv/feature_list.json`
     "#);
 }
 
-/// A name of a check leads back to where its item is, and no other name does.
+/// The name of a check identifies its list and position; other names are rejected.
 #[test]
-fn names_of_checks_lead_back() {
+fn names_of_checks_round_trip() {
     for found in [(0, 0), (0, 9_999), (3, 41)] {
         assert_eq!(list::position(&list::check_name(found.0, found.1)), Some(found));
     }

@@ -1,4 +1,5 @@
-//! The core from the outside: what it decides, what it says, what it reads and writes, and the laws it keeps.
+//! Tests of the core through its public API: decisions, texts, file formats, and properties that hold for any sequence
+//! of events.
 
 #[cfg(test)]
 mod anchor;

@@ -56,20 +56,20 @@ fn a_run_that_has_just_begun_is_told_all_of_it() {
     let way = Way::default();
     let open = Gauge::Failed(vec!["tests".to_owned()]);
     insta::assert_snapshot!(table(&conditions(&ground(&way), &gauges(&open))), @r#"
-    memory search (planning) unmet: nobody searched what is on record yet
-        Search what is known about this: `ralph recall "…"`
-    task classified (planning) unmet: nobody said yet how complex the task is
-        Say how complex the task is, from 1 to 10: `ralph orchestrator set task_classified --complexity N`
-    must-have questions answered (planning) unmet: not said to be answered yet
-        Answer the questions that have to be answered first, those only a person can answer with `ralph ask "…"`, then run `ralph orchestrator set must_have_answered`
-    plan approved (planning) unmet: no person approved the plan yet
-        Show the plan to the person, who approves it with `/ralph:approve`; until then `ralph wait "the plan is to be approved" --for 2h`
-    implementation complete (planning) unmet: not said to be complete yet
+    memory search (planning) unmet: no search of earlier runs yet
+        Search earlier runs and learnings: `ralph recall "…"`
+    task classified (planning) unmet: the complexity of the task is not set yet
+        Rate the complexity of the task from 1 to 10: `ralph orchestrator set task_classified --complexity N`
+    must-have questions answered (planning) unmet: not marked as answered yet
+        Answer the must-have questions (use `ralph ask "…"` for those only a person can answer), then run `ralph orchestrator set must_have_answered`
+    plan approved (planning) unmet: no person has approved the plan yet
+        Show the plan to the person, who approves it with `/ralph:approve`; meanwhile run `ralph wait "plan approval" --for 2h`
+    implementation complete (planning) unmet: not marked as complete yet
         Do the work, then run `ralph orchestrator set implementation_complete`
     correctness passed (correctness) unmet: not passed: tests
     quality passed (quality) unmet: not passed: tests
     adversarial passed (adversarial) unmet: not passed: tests
-    retrospective done (planning) unmet: nothing that was learned is saved yet
+    retrospective done (planning) unmet: no learning was saved yet
     "#);
 }
 
@@ -100,9 +100,9 @@ fn without_gates_the_stages_are_told_and_claims_stay_claims() {
     must-have questions answered (planning) met, Claimed
     plan approved (planning) met, Measured
     implementation complete (planning) met, Claimed
-    correctness passed (correctness) advisory: nothing measures it: the policy has no gate of this stage that counts here
-    quality passed (quality) advisory: nothing measures it: the policy has no gate of this stage that counts here
-    adversarial passed (adversarial) advisory: nothing measures it: the policy has no gate of this stage that counts here
+    correctness passed (correctness) advisory: nothing measures it: the policy has no gate of this stage that applies here
+    quality passed (quality) advisory: nothing measures it: the policy has no gate of this stage that applies here
+    adversarial passed (adversarial) advisory: nothing measures it: the policy has no gate of this stage that applies here
     retrospective done (planning) met, Measured
     ");
     let no_quality = Gauges { quality: Gauge::Absent, ..gauges(&Gauge::Passed) };
@@ -169,11 +169,11 @@ fn each_condition_alone() {
     plan said, the agent's
         plan approved: met, Backed
     nothing, the agent's plan
-        plan approved: unmet: not said to be good yet
+        plan approved: unmet: not marked as approved yet
     retrospective said
-        retrospective done: unmet: said to be done, but nothing was saved that a search would find
+        retrospective done: unmet: marked as done, but no learning was saved
     learned and forgotten
-        retrospective done: unmet: what was learned is not there any more
+        retrospective done: unmet: the saved learning no longer exists
     ");
 }
 
@@ -199,7 +199,7 @@ fn gates_say_how_their_stage_stands() {
     }
     insta::assert_snapshot!(out, @r#"
     Absent
-        advisory: nothing measures it: the policy has no gate of this stage that counts here
+        advisory: nothing measures it: the policy has no gate of this stage that applies here
     Passed
         met, Measured
     Failed(["tests"])
@@ -209,7 +209,7 @@ fn gates_say_how_their_stage_stands() {
     Running(["tests"])
         pending: tests is still running
     Untold(["tests", "build"])
-        pending: waits for tests, build
+        pending: waiting for tests, build
     "#);
 }
 
@@ -223,15 +223,15 @@ fn a_picture_without_a_stop_says_what_is_known() {
         out
     });
     insta::assert_snapshot!(shown, @"
-    memory_search agent Unmet: nobody searched what is on record yet
+    memory_search agent Unmet: no search of earlier runs yet
     task_classified agent Met: complexity 3 of 10
-    must_have_answered agent Unmet: not said to be answered yet
-    plan_approved person Unmet: no person approved the plan yet
-    implementation_complete agent Unmet: not said to be complete yet
+    must_have_answered agent Unmet: not marked as answered yet
+    plan_approved person Unmet: no person has approved the plan yet
+    implementation_complete agent Unmet: not marked as complete yet
     correctness_passed ralph Pending: not measured yet
     quality_passed ralph Pending: not measured yet
-    adversarial_passed ralph Idle: not asked for below complexity 7
-    retrospective_done agent Unmet: nothing that was learned is saved yet
+    adversarial_passed ralph Idle: not required below complexity 7
+    retrospective_done agent Unmet: no learning was saved yet
     ");
 }
 
@@ -399,5 +399,5 @@ fn only_a_yes_is_an_edit_when_nothing_is_known_of_before() {
 fn what_changed_nothing_is_told_and_not_held_for() {
     assert_eq!(ignored(&[]), None);
     let told = ignored(&["plan_approved", "verified_done"]).unwrap();
-    insta::assert_snapshot!(table(&[told]), @"`orchestrator.json` (planning) advisory: what was written to `plan_approved`, `verified_done` changed nothing: a person approves the plan, and ralph measures the rest itself");
+    insta::assert_snapshot!(table(&[told]), @"`orchestrator.json` (planning) advisory: edits of `plan_approved`, `verified_done` were ignored: a person approves the plan, and ralph measures the rest itself");
 }

@@ -156,7 +156,7 @@ fn what_an_agent_is_told_of_what_its_chunk_comes_after() {
         pipeline::requirement(types, &[unmet("types-tests")], &[]),
         pipeline::waits(types, &["plan", "schema"]),
         running,
-        requirement("a", Standing::Unknown("no answer within 5 min".into())),
+        requirement("a", Standing::Unknown("timed out after 5 min".into())),
     ] {
         let told = pipeline::after(parser, (types, &told));
         shown.push_str(&format!("{} {:?} [{}]\n", told.name, told.standing, told.next));
@@ -166,7 +166,7 @@ fn what_an_agent_is_told_of_what_its_chunk_comes_after() {
     after types Unmet(Failure { summary: "`parser` comes after `types`, which is not done: types-tests: 1 finding; no agent has worked on it yet", findings: [], unlisted: 0, quote: None, log: None }) [Get chunk `types` done first: Make types-tests pass]
     after types Unmet(Failure { summary: "`parser` comes after `types`, which is not done: it comes after plan and schema", findings: [], unlisted: 0, quote: None, log: None }) [Get chunk `types` done first]
     after types Pending(Running("`types`: still running")) []
-    after types Unknown("`types`: no answer within 5 min") []
+    after types Unknown("`types`: timed out after 5 min") []
     "#);
 }
 
@@ -289,7 +289,7 @@ fn how_far_a_run_is() {
     let second = stop(&[
         met("chunk plan"),
         unmet("chunk x"),
-        requirement("chunk y", Standing::Unknown("no answer within 5 min".into())),
+        requirement("chunk y", Standing::Unknown("timed out after 5 min".into())),
         pipeline::waits(&all[3], &["x", "y"]),
     ]);
     let waived = |until_ms| {
@@ -365,17 +365,17 @@ fn how_far_a_run_is() {
     two at work: 1 of 4 done; next: y
       0 plan Done () 0
       1 x Running (its requirement is met) 2
-      1 y Unknown (no answer within 5 min) 0
+      1 y Unknown (timed out after 5 min) 0
       2 end Waits (x and y) 0
     one of them done: 2 of 4 done; next: y
       0 plan Done () 0
       1 x Done () 0
-      1 y Unknown (no answer within 5 min) 0
+      1 y Unknown (timed out after 5 min) 0
       2 end Waits (y) 0
     a later stop: 1 of 4 done; next: x and y
       0 plan Done () 0
       1 x Failing (1 finding) 0
-      1 y Unknown (no answer within 5 min) 0
+      1 y Unknown (timed out after 5 min) 0
       2 end Waits (x and y) 0
     the plan is waived: 0 of 4 done; next: x and y
       0 plan Waived () 0

@@ -139,16 +139,16 @@ fn the_first_row_that_matches_wins() {
     check!(shown(&rows_of_a_run()), @r#"
     without                    allow            rule off          2 charged  `RALPH_OFF` is set
     without the switch         block            rule repeat       2 charged  the same stop was delivered again
-    without the same delivery  allow            rule host-trouble 2 charged  the turn ended by rate_limit
-    without a word we know     allow            rule odd-stop     2 charged  the turn ended by "solar_flare", which this version does not know
+    without the same delivery  allow            rule host-trouble 2 charged  the turn ended with rate_limit
+    without a word we know     allow            rule odd-stop     2 charged  the turn ended with "solar_flare", which this version does not know
     without trouble            allow            rule needs-human  2 charged  which licence?
     without pending work       allow            rule needs-human  2 charged  which licence?
     without a question         allow, noting    rule untrusted    2 charged  `ralph.toml`
     without mistrust           end needs_review rule tampered     2 charged  `run.json` was changed after the start
-    without tampering          end gate_broken  rule gate-broken  2 charged  lint could not be told twice running: timed out after 5 min
-    without the unknown        end exhausted    rule limit        2 charged  its $20 are spent, 1 not met
-    without the spending       block            rule remedy       3 charged  the last 1 stops brought nothing new (state 0e0cb64), 1 not met; trying another approach
-    without a runner           end stuck        rule stuck        2 charged  the last 1 stops brought nothing new (state 0e0cb64), 1 not met
+    without tampering          end gate_broken  rule gate-broken  2 charged  lint gave no result twice in a row: timed out after 5 min
+    without the unknown        end exhausted    rule limit        2 charged  its budget of $20 is spent, 1 not met
+    without the spending       block            rule remedy       3 charged  the last stop made no progress (state 0e0cb64), 1 not met; trying another approach
+    without a runner           end stuck        rule stuck        2 charged  the last stop made no progress (state 0e0cb64), 1 not met
     without the known tree     allow            rule hand-over    3 charged  the context is 90 % full, 1 not met
     without the full context   block            rule block        3 charged  1 not met
     "#);
@@ -158,10 +158,10 @@ fn the_first_row_that_matches_wins() {
 fn the_first_row_that_matches_wins_for_files_too() {
     check!(shown(&rows_of_files()), @"
     without                    allow            rule off          0 charged  the kill switch file exists
-    without the switch         allow            rule host-trouble 0 charged  the turn ended by overloaded
+    without the switch         allow            rule host-trouble 0 charged  the turn ended with overloaded
     without trouble            allow            rule waiting      0 charged  1 wake-up pending: */5 * * * *
     without pending work       allow, noting    rule untrusted    0 charged  `ralph.toml`
-    without mistrust           allow            rule hold-once    0 charged  1 not met, and the files held this prompt once already
+    without mistrust           allow            rule hold-once    0 charged  1 not met, and the files already held this prompt once
     without an earlier block   block            rule block        0 charged  1 not met
     without anything open      allow            rule claimed      0 charged  nothing is open in the files about this session
     ");
@@ -172,11 +172,11 @@ fn the_first_row_that_matches_wins_for_files_too() {
 fn what_is_met_ends_the_run_before_any_limit_does() {
     check!(shown(&rows_of_ends()), @"
     without                    end verified     rule verified     1 charged  1 requirement is met after 1 iteration and 2 min
-    without measuring          end claimed      rule claimed      1 charged  1 requirement is said to be met after 1 iteration and 2 min; nothing measured it
+    without measuring          end claimed      rule claimed      1 charged  1 requirement is claimed to be met after 1 iteration and 2 min; nothing measured it
     without measuring all      end claimed      rule claimed      1 charged  all 4 requirements are met after 1 iteration and 2 min, 2 of them only by claims
     without measuring one      end claimed      rule claimed      1 charged  all 2 requirements are met after 1 iteration and 2 min, 1 of them only by a claim
     without a process gone     allow            rule final-look   1 charged  1 requirement is met after 1 iteration and 2 min
-    without honesty            end needs_review rule tampered     1 charged  1 requirement is met after 1 iteration and 2 min, but ralph's own files were changed on the way
+    without honesty            end needs_review rule tampered     1 charged  1 requirement is met after 1 iteration and 2 min, but ralph's own files were changed meanwhile
     without an open run        allow            rule not-mine     1 charged  the run has ended: verified
     ");
 }
@@ -249,7 +249,7 @@ fn the_same_failures_on_the_same_tree_end_the_run() {
     check!(scenario().stops(3, |_| at(1).unmet("tests")), @"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  end stuck        rule stuck        2 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met
+    3  end stuck        rule stuck        2 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met
     ");
 }
 
@@ -271,7 +271,7 @@ fn fewer_failures_or_another_tree_are_progress() {
     4  block            rule block        4 charged  1 not met
     5  block            rule block        5 charged  1 not met
     6  block            rule block        6 charged  1 not met
-    7  end stuck        rule stuck        6 charged  the last 2 stops brought nothing new (state 2d077d5), 1 not met
+    7  end stuck        rule stuck        6 charged  the last 2 stops made no progress (state 2d077d5), 1 not met
     "
     );
 }
@@ -294,7 +294,7 @@ fn a_tree_that_alternates_ends_the_run() {
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
     3  block            rule block        3 charged  1 not met
-    4  end stuck        rule stuck        3 charged  the last 2 stops brought nothing new (state 0e0cb64), 1 not met
+    4  end stuck        rule stuck        3 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met
     ");
 }
 
@@ -333,7 +333,7 @@ fn the_last_iteration_counts() {
     ");
     check!(used_up.clone().stop(at(2).claimed("tests")), @"
     1  block            rule block        1 charged  1 not met
-    2  end claimed      rule claimed      1 charged  1 requirement is said to be met after 1 iteration and 2 min; nothing measured it
+    2  end claimed      rule claimed      1 charged  1 requirement is claimed to be met after 1 iteration and 2 min; nothing measured it
     ");
     check!(used_up.stop(at(2).met("tests").unknown("lint")), @"
     1  block            rule block        1 charged  1 not met
@@ -442,15 +442,15 @@ fn trouble_of_the_host_is_never_held_against_the_agent() {
         scenario.stop(at(1).unmet("tests").trouble(class.clone()))
     });
     check!(by_event, @"
-    1  allow            rule host-trouble 0 charged  the turn ended by rate_limit
-    2  allow            rule host-trouble 0 charged  the turn ended by overloaded
-    3  allow            rule host-trouble 0 charged  the turn ended by authentication
-    4  allow            rule host-trouble 0 charged  the turn ended by billing
-    5  allow            rule host-trouble 0 charged  the turn ended by context_full
-    6  allow            rule host-trouble 0 charged  the turn ended by output_limit
-    7  allow            rule host-trouble 0 charged  the turn ended by invalid_request
-    8  allow            rule host-trouble 0 charged  the turn ended by server
-    9  allow            rule host-trouble 0 charged  the turn ended by interrupted
+    1  allow            rule host-trouble 0 charged  the turn ended with rate_limit
+    2  allow            rule host-trouble 0 charged  the turn ended with overloaded
+    3  allow            rule host-trouble 0 charged  the turn ended with authentication
+    4  allow            rule host-trouble 0 charged  the turn ended with billing
+    5  allow            rule host-trouble 0 charged  the turn ended with context_full
+    6  allow            rule host-trouble 0 charged  the turn ended with output_limit
+    7  allow            rule host-trouble 0 charged  the turn ended with invalid_request
+    8  allow            rule host-trouble 0 charged  the turn ended with server
+    9  allow            rule host-trouble 0 charged  the turn ended with interrupted
     ");
     let by_transcript = classes.iter().fold(scenario().most(1), |scenario, class| {
         let mut stop = at(1).unmet("tests");
@@ -473,13 +473,13 @@ fn trouble_of_the_host_is_never_held_against_the_agent() {
 fn an_unknown_stop_reason_is_let_go_once() {
     let odd = || Trouble::Unknown("solar_flare".into());
     check!(scenario().stops(4, |turn| at(u64::from(turn)).unmet("tests").trouble(odd())), @r#"
-    1  allow            rule odd-stop     0 charged  the turn ended by "solar_flare", which this version does not know
+    1  allow            rule odd-stop     0 charged  the turn ended with "solar_flare", which this version does not know
     2  block            rule block        1 charged  1 not met
     3  block            rule block        2 charged  1 not met
     4  block            rule block        3 charged  1 not met
     "#);
     check!(scenario().stops(2, |_| at(1).met("tests").trouble(odd())), @r#"
-    1  allow            rule odd-stop     0 charged  the turn ended by "solar_flare", which this version does not know
+    1  allow            rule odd-stop     0 charged  the turn ended with "solar_flare", which this version does not know
     2  end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 2 min
     "#);
 }
@@ -509,12 +509,12 @@ fn every_breaker_ends_the_run() {
     });
     check!(said, @"
     ralph: exhausted: nested quotes — its 1 iteration is used up, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    ralph: exhausted: nested quotes — its 8 h are over, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-duration` or `--max-cost-usd`
-    ralph: exhausted: nested quotes — its $20 are spent, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    ralph: exhausted: nested quotes — its time limit of 8 h is reached, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-duration` or `--max-cost-usd`
+    ralph: exhausted: nested quotes — its budget of $20 is spent, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     ralph: exhausted: nested quotes — `progress.txt` is at 9 of 9, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
-    ralph: stuck: nested quotes — the last 2 stops brought nothing new (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
-    ralph: gate_broken: nested quotes — lint could not be told twice running: timed out after 5 min (run k7f2); `ralph why k7f2` shows what broke; fix it, then run `/ralph:goal` again
+    ralph: stuck: nested quotes — the last 2 stops made no progress (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
+    ralph: stuck: nested quotes — the last 2 stops made no progress (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
+    ralph: gate_broken: nested quotes — lint gave no result twice in a row: timed out after 5 min (run k7f2); `ralph why k7f2` shows what broke; fix it, then run `/ralph:goal` again
     ralph: needs_human: nested quotes — which? (run k7f2); answer in the session with `/ralph:goal` and what to do next
     ralph: needs_review: nested quotes — `run.json` was changed (run k7f2); review the change before you keep it; `ralph why k7f2` shows what was detected
     ");
@@ -544,7 +544,7 @@ fn an_unknown_that_is_told_in_between_breaks_nothing() {
     2  block            rule block        2 charged  1 not met
     3  block            rule block        3 charged  1 not met
     4  allow            rule waiting      3 charged  1 background task pending: shell
-    5  end gate_broken  rule gate-broken  3 charged  lint could not be told twice running: timed out after 5 min
+    5  end gate_broken  rule gate-broken  3 charged  lint gave no result twice in a row: timed out after 5 min
     "
     );
 }
@@ -604,7 +604,7 @@ fn a_run_that_was_tampered_with_is_never_verified() {
         @"
     1  block            rule tampered     1 charged  `run.json` was changed after the start; 1 not met
     2  block            rule tampered     2 charged  `state.json` does not agree with the journal; 0 not met
-    3  end needs_review rule tampered     2 charged  1 requirement is met after 2 iterations and 3 min, but ralph's own files were changed on the way
+    3  end needs_review rule tampered     2 charged  1 requirement is met after 2 iterations and 3 min, but ralph's own files were changed meanwhile
     "
     );
 }
@@ -620,7 +620,7 @@ fn tampering_is_remembered_whichever_rule_fires() {
         @"
     1  block            rule block        1 charged  1 not met
     2  block            rule repeat       1 charged  the same stop was delivered again
-    3  end needs_review rule tampered     1 charged  1 requirement is met after 1 iteration and 3 min, but ralph's own files were changed on the way
+    3  end needs_review rule tampered     1 charged  1 requirement is met after 1 iteration and 3 min, but ralph's own files were changed meanwhile
     "
     );
 }
@@ -638,7 +638,7 @@ fn a_clock_set_back_around_a_pause_takes_nothing_off() {
             .later(8 * hour)
             .change(Change::Resumed)
             .stop(at(1).unmet("tests")),
-        @"1  end exhausted    rule limit        0 charged  its 8 h are over, 1 not met"
+        @"1  end exhausted    rule limit        0 charged  its time limit of 8 h is reached, 1 not met"
     );
 }
 
@@ -667,10 +667,10 @@ fn waits_are_let_go_and_end() {
         .stop(at(1).unmet("tests").declared(waits(0)))
         .stop(at(2).unmet("tests").declared(waits(u64::MAX)).spent(TWENTY_DOLLARS));
     check!(scenario, @"
-    1  allow            rule waiting      0 charged  a message waits for the turn to end
+    1  allow            rule waiting      0 charged  a message is queued until the turn ends
     2  allow            rule waiting      0 charged  the agent waits: the deployment
     3  block            rule block        1 charged  1 not met
-    4  end exhausted    rule limit        1 charged  its $20 are spent, 1 not met
+    4  end exhausted    rule limit        1 charged  its budget of $20 is spent, 1 not met
     ");
 }
 
@@ -688,7 +688,7 @@ fn a_run_ends_before_the_host_overrides_it() {
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
     3  block            rule block        3 charged  1 not met
-    4  end exhausted    rule limit        3 charged  held 8 times in a row without a tool call, which is all the host bears, 1 not met
+    4  end exhausted    rule limit        3 charged  held 8 times in a row without a tool call, the most the host allows, 1 not met
     ");
 }
 
@@ -757,6 +757,6 @@ fn background_work_excuses_a_stop_while_it_moves() {
     5  block            rule block        2 charged  1 not met
     6  block            rule block        3 charged  1 not met
     7  allow            rule waiting      3 charged  1 background task pending: shell "npm run dev"
-    8  end exhausted    rule limit        3 charged  its $20 are spent, 1 not met
+    8  end exhausted    rule limit        3 charged  its budget of $20 is spent, 1 not met
     "#);
 }

@@ -86,19 +86,19 @@ fn a_run_is_spoken_about_while_it_goes_on() {
     "/ralph:tell --max-iterations is too low, I know\nbut go on"
         Tell("--max-iterations is too low, I know\nbut go on")
     "/ralph:tell  "
-        mistake: nothing is said to tell the agent (type `/ralph:tell …` with what it is to know at its next stop)
+        mistake: no message given (type the message for the agent's next stop: `/ralph:tell …`)
     "/ralph:limits"
         limits: 
     "/ralph:limits --max-iterations 40 --max-cost=50 --max-duration 0 --stuck-after 5 --min-iterations 2"
         limits: max iterations 40, min iterations 2, max ms 0, max micro USD 50000000, stuck after 5
     "/ralph:limits --max-iterations lots"
-        mistake: `--max-iterations` needs a whole number (type `/ralph:limits --max-iterations 40`, or nothing to see them)
+        mistake: `--max-iterations` needs a whole number (type `/ralph:limits --max-iterations 40`, or `/ralph:limits` to show them)
     "/ralph:limits --max-iteration 4"
         mistake: `--max-iteration` is not a limit (did you mean `--max-iterations`?)
     "/ralph:limits --features x"
-        mistake: `--features` is not a limit (there are --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --max-cost, --stuck-after)
+        mistake: `--features` is not a limit (available: --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --max-cost, --stuck-after)
     "/ralph:limits 40"
-        mistake: `40` is not a limit (there are --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --max-cost, --stuck-after)
+        mistake: `40` is not a limit (available: --max-iterations, --min-iterations, --max-duration, --max-cost-usd, --max-cost, --stuck-after)
     "#);
 }
 
@@ -126,23 +126,23 @@ fn a_requirement_is_waived_with_a_reason_and_an_end() {
     "/ralph:waive tests --until 2h --why the service is down"
         Waive(Requirement { name: "tests", why: "the service is down", until: "2h" })
     "/ralph:waive --why \"it's down\" --until=2026-11-20 feature 4"
-        mistake: it is not said which requirement (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+        mistake: no requirement given (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers)
     "/ralph:waive feature 4 --until 2026-11-20 --why next release"
         Waive(Requirement { name: "feature 4", why: "next release", until: "2026-11-20" })
     "/ralph:waive tests --until 2h"
-        mistake: it is not said why (`--why`) (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+        mistake: no reason given (`--why`) (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers)
     "/ralph:waive tests --why slow"
-        mistake: it is not said until when (`--until`) (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+        mistake: no end given (`--until`) (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers)
     "/ralph:waive --until 2h --why slow"
-        mistake: it is not said which requirement (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+        mistake: no requirement given (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers)
     "/ralph:waive --undo feature 4"
         Waive(Undo("feature 4"))
     "/ralph:waive --undo"
-        mistake: `--undo` and `--list` stand alone (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+        mistake: `--undo` and `--list` cannot be combined with other arguments (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers)
     "/ralph:waive --undo tests --why no"
-        mistake: `--undo` and `--list` stand alone (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+        mistake: `--undo` and `--list` cannot be combined with other arguments (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers)
     "/ralph:waive --list tests"
-        mistake: `--undo` and `--list` stand alone (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `--undo REQUIREMENT` or nothing)
+        mistake: `--undo` and `--list` cannot be combined with other arguments (type `/ralph:waive REQUIREMENT --until 2h --why "…"`, `/ralph:waive --undo REQUIREMENT`, or `/ralph:waive` to list waivers)
     "/ralph:waive tests --untill 2h"
         mistake: unknown option `--untill` (did you mean `--until`?)
     "#);
@@ -192,7 +192,7 @@ fn commands_are_known_by_their_beginning() {
     "/ralph:resume k7f2"
         Resume(Some("k7f2"))
     "/ralph:resume k7f2 now"
-        mistake: `/ralph:resume` takes one run, or none (type `/ralph:resume` or `/ralph:resume RUN`)
+        mistake: `/ralph:resume` takes at most one run (type `/ralph:resume` or `/ralph:resume RUN`)
     "/ralph:cancel"
         Cancel
     "/cancel-ralph"
@@ -200,21 +200,21 @@ fn commands_are_known_by_their_beginning() {
     "/ralph-loop:cancel-ralph"
         Cancel
     "/ralph:cancel k7f2"
-        mistake: `/ralph:cancel` takes nothing after it (type `/ralph:cancel` alone; it is about the run of this session)
+        mistake: `/ralph:cancel` takes no arguments (type `/ralph:cancel` alone; it applies to this session's run)
     "/ralph:ask what now?"
         Ask
     "/ralph:approve"
         Approve
     "/ralph:approve the plan"
-        mistake: `/ralph:approve` takes nothing after it (type `/ralph:approve` alone; it is about the run of this session)
+        mistake: `/ralph:approve` takes no arguments (type `/ralph:approve` alone; it applies to this session's run)
     "/ralph:stat"
-        mistake: there is no command `/ralph:stat` (did you mean `/ralph:status`?)
+        mistake: unknown command `/ralph:stat` (did you mean `/ralph:status`?)
     "/ralph:frobnicate"
-        mistake: there is no command `/ralph:frobnicate` (there are goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask, approve, tell, waive, limits)
+        mistake: unknown command `/ralph:frobnicate` (available: goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask, approve, tell, waive, limits)
     "/ralph-looping around"
         not for ralph
     "/ralph:"
-        mistake: there is no command `/ralph:` (there are goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask, approve, tell, waive, limits)
+        mistake: unknown command `/ralph:` (available: goal, loop, orchestrator, status, why, verify, pause, resume, cancel, ask, approve, tell, waive, limits)
     "#);
 }
 
@@ -304,11 +304,11 @@ fn a_wrong_option_is_a_mistake() {
     "/ralph:goal --unlimited fix it"
         mistake: unknown option `--unlimited` (if it is part of the goal, put `--` before the goal)
     "/ralph:goal fix --max-iterations 3 the parser"
-        mistake: `the` stands after an option (put the goal in quotes, or all options before it)
+        mistake: unexpected `the` after an option (quote the goal, or put all options before it)
     "/ralph:goal fix it --checklist=yes"
-        mistake: `--checklist` needs nothing (if it is part of the goal, put `--` before the goal)
+        mistake: `--checklist` needs no value (if it is part of the goal, put `--` before the goal)
     "/ralph:goal fix it --completion-promise \"<b>\""
-        mistake: `--completion-promise` needs a phrase without `<` and `>`, in quotes if it has blanks (if it is part of the goal, put `--` before the goal)
+        mistake: `--completion-promise` needs a phrase without `<` and `>`, in quotes if it has spaces (if it is part of the goal, put `--` before the goal)
     "/ralph:goal fix it --max-duration soon"
         mistake: `--max-duration` needs a duration such as `90m` (if it is part of the goal, put `--` before the goal)
     "/ralph:goal fix it --complexity 11"
@@ -316,13 +316,13 @@ fn a_wrong_option_is_a_mistake() {
     "/ralph:goal --max-iterations 3\nfirst line\nsecond --max-iteration 4"
         mistake: unknown option `--max-iteration` (did you mean `--max-iterations`?)
     "/ralph:goal first --max-iterations 3 line\nsecond line"
-        mistake: `--max-iterations` stands in the middle of the goal (put options before the goal or at the very end; after `--` everything is goal)
+        mistake: `--max-iterations` is in the middle of the goal (put options before the goal or at its end; everything after `--` is the goal)
     "/ralph:goal"
-        mistake: nothing is said to hold this session to (type what is to be reached: `/ralph:goal make the parser handle nested quotes`)
+        mistake: no goal given (type the goal: `/ralph:goal make the parser handle nested quotes`)
     "/ralph:goal   "
-        mistake: nothing is said to hold this session to (type what is to be reached: `/ralph:goal make the parser handle nested quotes`)
+        mistake: no goal given (type the goal: `/ralph:goal make the parser handle nested quotes`)
     "/ralph:goal --max-iterations 3"
-        mistake: nothing is said to hold this session to (type what is to be reached: `/ralph:goal make the parser handle nested quotes`)
+        mistake: no goal given (type the goal: `/ralph:goal make the parser handle nested quotes`)
     "#);
 }
 

@@ -66,7 +66,7 @@ fn a_waiver_ends() {
 /// A run that only waivers let go was not verified.
 #[test]
 fn what_is_waived_altogether_is_only_claimed() {
-    assert_snapshot!(scenario().change(waived("tests", 2)).stop(at(1).unmet("tests")), @"1  end claimed      rule claimed      0 charged  everything that held it was set aside after 0 iterations and 1 min, 1 waived by a person");
+    assert_snapshot!(scenario().change(waived("tests", 2)).stop(at(1).unmet("tests")), @"1  end claimed      rule claimed      0 charged  no requirement is left after 0 iterations and 1 min, 1 waived by a person");
     let limits = Limits { max_iterations: Some(1), ..Limits::DEFAULT };
     let both = || red().unmet("lint");
     let limited = Scenario::of(Run { limits, ..run() }).change(waived("tests", 2));
@@ -89,16 +89,16 @@ fn a_disputed_requirement_is_left_to_a_person() {
 
     Next: Make tests pass. Then stop again
     ");
-    assert_snapshot!(scenario().change(disputed("tests")).stop(red()), @"1  end needs_human  rule needs-human  0 charged  the agent says that tests is wrong: it wants the year 2025");
+    assert_snapshot!(scenario().change(disputed("tests")).stop(red()), @"1  end needs_human  rule needs-human  0 charged  the agent disputes tests: it wants the year 2025");
     assert_snapshot!(scenario().change(disputed("tests")).stop(both()).change(disputed("lint")).stop(both()), @"
     1  block            rule block        1 charged  2 not met
-    2  end needs_human  rule needs-human  1 charged  the agent says that tests is wrong: it wants the year 2025 (and 1 more)
+    2  end needs_human  rule needs-human  1 charged  the agent disputes tests: it wants the year 2025 (and 1 more)
     ");
     let unknown = || at(1).met("build").unknown("lint");
-    assert_snapshot!(scenario().change(disputed("lint")).stop(unknown()), @"1  end needs_human  rule needs-human  0 charged  the agent says that lint is wrong: it wants the year 2025");
+    assert_snapshot!(scenario().change(disputed("lint")).stop(unknown()), @"1  end needs_human  rule needs-human  0 charged  the agent disputes lint: it wants the year 2025");
     let waits = Standing::Pending(Pending::NotReached("comes later".into()));
     let waits = red().require(requirement("slow", waits));
-    assert_snapshot!(scenario().change(disputed("tests")).stop(waits), @"1  end needs_human  rule needs-human  0 charged  the agent says that tests is wrong: it wants the year 2025");
+    assert_snapshot!(scenario().change(disputed("tests")).stop(waits), @"1  end needs_human  rule needs-human  0 charged  the agent disputes tests: it wants the year 2025");
     let running = Standing::Pending(Pending::Running("still running".into()));
     let running = red().require(requirement("slow", running));
     assert_snapshot!(scenario().change(disputed("tests")).stop(running), @"1  block            rule block        1 charged  1 not met, 1 pending");

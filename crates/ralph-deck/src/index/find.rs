@@ -31,6 +31,7 @@ pub enum Piece {
     Found(String),
 }
 
+/// A record that matches a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
     pub kind: Kind,
@@ -67,11 +68,11 @@ const OF_PROJECT: &str = "project IN (SELECT id FROM project
     WHERE ?1 IS NULL OR path = ?1 OR substr(path, 1, length(?2)) = ?2)";
 
 /// The project's path, and the prefix of all paths below it.
-fn bounds(ground: &Ground, scope: Scope) -> (Option<String>, String) {
+fn bounds(context: &Ground, scope: Scope) -> (Option<String>, String) {
     match scope {
         Scope::Everywhere => (None, String::new()),
         Scope::Project => {
-            let name = ground.project_name();
+            let name = context.project_name();
             let below = format!("{}/", name.trim_end_matches('/'));
             (Some(name), below)
         }
@@ -80,8 +81,8 @@ fn bounds(ground: &Ground, scope: Scope) -> (Option<String>, String) {
 
 pub(super) fn hits(
     connection: &Connection,
-    ground: &Ground,
-    asked: &Asked<'_>,
+    context: &Ground,
+    query: &Asked<'_>,
     words: &Words,
 ) -> rusqlite::Result<Vec<Hit>> {
     let mut hits: Vec<Hit> = Vec::new();
@@ -92,8 +93,8 @@ pub(super) fn hits(
     let all = (words.all(), Match::EveryWord);
     let any = (words.len() > 1).then(|| (words.any(), Match::SomeWords));
     for (expression, matched) in std::iter::once(all).chain(any) {
-        for (id, rank) in ranked(connection, ground, asked, &expression)? {
-            if hits.len() >= asked.limit {
+        for (id, rank) in ranked(connection, context, query, &expression)? {
+            if hits.len() >= query.limit {
                 return Ok(hits);
             }
             if seen.contains(&id) {
@@ -121,18 +122,18 @@ fn is_of_run(hit: &Hit) -> bool {
 /// The best records for an expression; the lower the rank, the better.
 fn ranked(
     connection: &Connection,
-    ground: &Ground,
-    asked: &Asked<'_>,
+    context: &Ground,
+    query: &Asked<'_>,
     expression: &str,
 ) -> rusqlite::Result<Vec<(i64, f64)>> {
-    let (project, below) = bounds(ground, asked.scope);
+    let (project, below) = bounds(context, query.scope);
     let mut statement = connection.prepare_cached(&format!(
         "SELECT words.rowid, {RANK} AS rank FROM words JOIN record ON record.id = words.rowid
          WHERE words MATCH ?3 AND {OF_PROJECT} AND (?4 IS NULL OR kind = ?4)
          ORDER BY rank, at_ms DESC, words.rowid LIMIT ?5"
     ))?;
-    let most = i64::try_from(asked.limit.saturating_mul(SPARE)).unwrap_or(i64::MAX);
-    let kind = asked.kind.map(Kind::name);
+    let most = i64::try_from(query.limit.saturating_mul(SPARE)).unwrap_or(i64::MAX);
+    let kind = query.kind.map(Kind::name);
     let rows = statement.query_map(params![project, below, expression, kind, most], |row| {
         Ok((row.get(0)?, row.get(1)?))
     })?;
@@ -184,10 +185,10 @@ fn pieces(marked: &str) -> Vec<Piece> {
 
 pub(super) fn searched(
     connection: &Connection,
-    ground: &Ground,
+    context: &Ground,
     scope: Scope,
 ) -> rusqlite::Result<Searched> {
-    let (project, below) = bounds(ground, scope);
+    let (project, below) = bounds(context, scope);
     let mut statement = connection.prepare_cached(&format!(
         "SELECT kind, count(*) FROM record WHERE {OF_PROJECT} GROUP BY kind"
     ))?;

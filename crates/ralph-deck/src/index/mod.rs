@@ -55,13 +55,13 @@ pub struct Answer {
 pub struct RecallError(#[from] rusqlite::Error);
 
 /// Searches the records.
-pub fn search(ground: &Ground, asked: &Asked<'_>) -> Result<Answer, RecallError> {
-    let words = Words::of(asked.query);
-    let (answer, kept) = open::with(ground, |connection| {
+pub fn search(context: &Ground, query: &Asked<'_>) -> Result<Answer, RecallError> {
+    let words = Words::of(query.query);
+    let (answer, kept) = open::with(context, |connection| {
         let deadline = Deadline::after(READING);
-        let coverage = refresh::refresh(connection, ground, (asked.scope, &deadline))?;
-        let hits = find::hits(connection, ground, asked, &words)?;
-        let searched = find::searched(connection, ground, asked.scope)?;
+        let coverage = refresh::refresh(connection, context, (query.scope, &deadline))?;
+        let hits = find::hits(connection, context, query, &words)?;
+        let searched = find::searched(connection, context, query.scope)?;
         Ok((hits, searched, coverage))
     })?;
     let (hits, searched, coverage) = answer;
@@ -69,16 +69,16 @@ pub fn search(ground: &Ground, asked: &Asked<'_>) -> Result<Answer, RecallError>
 }
 
 /// Whether a learning of the project exists and a search for the words of its title finds it.
-pub fn finds(ground: &Ground, id: &str) -> Result<bool, RecallError> {
+pub fn finds(context: &Ground, id: &str) -> Result<bool, RecallError> {
     let Some(learning) =
-        learning::path_of(ground, id).and_then(|path| learning::read(ground, &path))
+        learning::path_of(context, id).and_then(|path| learning::read(context, &path))
     else {
         return Ok(false);
     };
     let words = Words::of(&learning.title);
-    let (found, _) = open::with(ground, |connection| {
+    let (found, _) = open::with(context, |connection| {
         let deadline = Deadline::after(READING);
-        refresh::refresh(connection, ground, (Scope::Project, &deadline))?;
+        refresh::refresh(connection, context, (Scope::Project, &deadline))?;
         find::leads_to(connection, &words, &learning.path)
     })?;
     Ok(found)

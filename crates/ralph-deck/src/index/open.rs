@@ -25,17 +25,17 @@ pub enum Kept {
 
 /// Runs `work` on the index. `work` is called again with another connection if the first one fails.
 pub(super) fn with<T>(
-    ground: &Ground,
+    context: &Ground,
     work: impl Fn(&mut Connection) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<(T, Kept)> {
-    if let Some(lock) = lock(ground) {
-        let done = on_disk(&ground.home.recall_index(), &work);
+    if let Some(lock) = lock(context) {
+        let done = on_disk(&context.home.recall_index(), &work);
         drop(lock);
         if let Ok(done) = done {
             return Ok((done, Kept::OnDisk));
         }
     }
-    if let Ok(mut connection) = copied(&ground.home.recall_index())
+    if let Ok(mut connection) = copied(&context.home.recall_index())
         && let Ok(done) = work(&mut connection)
     {
         return Ok((done, Kept::InMemory));
@@ -45,9 +45,9 @@ pub(super) fn with<T>(
     Ok((work(&mut connection)?, Kept::InMemory))
 }
 
-fn lock(ground: &Ground) -> Option<Lock> {
-    fs::create_dir(&ground.home.index()).ok()?;
-    fs::lock(&ground.home.recall_lock(), &Deadline::after(PATIENCE)).ok()
+fn lock(context: &Ground) -> Option<Lock> {
+    fs::create_dir(&context.home.index()).ok()?;
+    fs::lock(&context.home.recall_lock(), &Deadline::after(PATIENCE)).ok()
 }
 
 fn on_disk<T>(

@@ -71,19 +71,19 @@ struct Changes {
 
 pub(super) fn refresh(
     connection: &mut Connection,
-    ground: &Ground,
+    context: &Ground,
     (scope, deadline): (Scope, &Deadline),
 ) -> rusqlite::Result<Coverage> {
     let known = known(connection)?;
-    let projects = projects(connection, ground, scope)?;
-    let mut changes = changes(ground, &projects, &known);
+    let projects = projects(connection, context, scope)?;
+    let mut changes = changes(context, &projects, &known);
     if changes.stale.is_empty() && changes.gone.is_empty() {
         return Ok(Coverage::Whole);
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if changes.replaced > MANY && changes.replaced > known.len() / 2 {
         schema::clear(&transaction)?;
-        changes = self::changes(ground, &projects, &HashMap::new());
+        changes = self::changes(context, &projects, &HashMap::new());
     }
     let mut writer = Writer { transaction, projects: HashMap::new(), order: Order::Fine };
     for source in changes.gone {
@@ -95,7 +95,7 @@ pub(super) fn refresh(
             coverage = Coverage::Partial;
             break;
         }
-        writer.read(ground, stale)?;
+        writer.read(context, stale)?;
     }
     if changes.stale.len() > MANY {
         writer.order = Order::Wanted;
@@ -123,10 +123,10 @@ fn known(connection: &Connection) -> rusqlite::Result<HashMap<String, Known>> {
 /// The projects whose memory is read.
 fn projects(
     connection: &Connection,
-    ground: &Ground,
+    context: &Ground,
     scope: Scope,
 ) -> rusqlite::Result<Vec<PathBuf>> {
-    let mut projects = vec![ground.project.clone()];
+    let mut projects = vec![context.project.clone()];
     if scope == Scope::Everywhere {
         let mut statement = connection.prepare("SELECT path FROM project ORDER BY id DESC")?;
         for path in statement.query_map([], |row| row.get::<_, String>(0))? {
@@ -140,7 +140,7 @@ fn projects(
 }
 
 /// Compares the sources with the index. Newest first, in case the time limit is reached.
-fn changes(ground: &Ground, projects: &[PathBuf], known: &HashMap<String, Known>) -> Changes {
+fn changes(context: &Ground, projects: &[PathBuf], known: &HashMap<String, Known>) -> Changes {
     let mut stale = Vec::new();
     let mut seen = HashSet::new();
     let mut replaced = 0;
@@ -154,17 +154,17 @@ fn changes(ground: &Ground, projects: &[PathBuf], known: &HashMap<String, Known>
         }
     };
     // If the runs cannot be listed, deleted ones are unknown and all are kept.
-    let runs = store::list(&ground.home).ok();
+    let runs = store::list(&context.home).ok();
     for run in runs.iter().flatten() {
-        let stamp = |before: Option<&Known>| stamp_of_run(ground, run, before);
+        let stamp = |before: Option<&Known>| stamp_of_run(context, run, before);
         look(format!("runs/{run}"), Place::Run(run.clone()), &stamp);
     }
-    for path in learning::directories(ground).iter().flat_map(|path| learning::files(path)) {
+    for path in learning::directories(context).iter().flat_map(|path| learning::files(path)) {
         let stamp = |_: Option<&Known>| fs::stat(&path).map(|stat| settled(&stat));
         look(path.display().to_string(), Place::Learning(path.clone()), &stamp);
     }
     for project in projects {
-        for note in memory::notes(ground, project) {
+        for note in memory::notes(context, project) {
             let stamp = settled(&note.stat);
             let name = format!("{}\n{}", project.display(), note.path.display());
             let place = Place::Note { project: project.clone(), note };
@@ -186,12 +186,12 @@ fn changes(ground: &Ground, projects: &[PathBuf], known: &HashMap<String, Known>
     Changes { stale, gone, replaced }
 }
 
-fn stamp_of_run(ground: &Ground, run: &RunId, before: Option<&Known>) -> Option<Stamp> {
+fn stamp_of_run(context: &Ground, run: &RunId, before: Option<&Known>) -> Option<Stamp> {
     let ended = before.filter(|before| before.has_ended);
     if let Some(ended) = ended.filter(|ended| ended.stamp.is_older_than(QUIET_NS)) {
         return Some(ended.stamp);
     }
-    let paths = ground.home.run(run);
+    let paths = context.home.run(run);
     let mut stamp = Stamp::of(&fs::stat(&paths.journal())?);
     // A handoff is not written any more after the end of a run.
     stamp.beside_ns = match ended {
@@ -243,11 +243,11 @@ enum Order {
 }
 
 impl Writer<'_> {
-    fn read(&mut self, ground: &Ground, stale: &Stale) -> rusqlite::Result<()> {
+    fn read(&mut self, context: &Ground, stale: &Stale) -> rusqlite::Result<()> {
         match &stale.place {
             Place::Run(run) => {
-                let past = self.past(stale)?.follow(ground, &ground.home.run(run).journal());
-                let records = past.records(ground, run);
+                let past = self.past(stale)?.follow(context, &context.home.run(run).journal());
+                let records = past.records(context, run);
                 // Strings and numbers only: serialising them cannot fail.
                 let kept = serde_json::to_string(&past).unwrap_or_default();
                 let source = self.source(stale, "", past.has_ended())?;
@@ -258,12 +258,12 @@ impl Writer<'_> {
             }
             Place::Learning(path) => {
                 let source = self.source(stale, "", false)?;
-                let record = learning::read(ground, path).map(record);
+                let record = learning::read(context, path).map(record);
                 self.put(source, record.as_slice())
             }
             Place::Note { project, note } => {
                 let source = self.source(stale, &project.display().to_string(), false)?;
-                self.put(source, &memory::records(ground, project, note))
+                self.put(source, &memory::records(context, project, note))
             }
         }
     }

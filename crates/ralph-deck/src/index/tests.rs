@@ -7,7 +7,7 @@ use ralph_sys::fs::{self, Durability};
 use std::path::Path;
 use tempfile::TempDir;
 
-fn ground(directory: &TempDir) -> Ground {
+fn context(directory: &TempDir) -> Ground {
     let root = fs::resolve(directory.path()).unwrap();
     let project = root.join("project");
     fs::create_dir(&project).unwrap();
@@ -19,78 +19,78 @@ fn asked(query: &str) -> Asked<'_> {
     Asked { query, scope: Scope::Project, kind: None, limit: 8 }
 }
 
-fn titles(ground: &Ground, query: &str) -> Vec<String> {
+fn titles(context: &Ground, query: &str) -> Vec<String> {
     let title = |hit: &Hit| {
         let text = |piece: &Piece| match piece {
             Piece::Plain(text) | Piece::Found(text) => text.clone(),
         };
         hit.title.iter().map(text).collect()
     };
-    search(ground, &asked(query)).unwrap().hits.iter().map(title).collect()
+    search(context, &asked(query)).unwrap().hits.iter().map(title).collect()
 }
 
 #[test]
 fn a_learning_is_found_until_it_is_deleted() {
     let directory = tempfile::tempdir().unwrap();
-    let ground = ground(&directory);
+    let context = context(&directory);
     let run = RunId::parse("k7f2").unwrap();
     let draft = Draft { text: "ports are taken at random\n\nmore", title: None, run: Some(&run) };
-    let (saved, novelty) = learning::save(&ground, &draft).unwrap();
+    let (saved, novelty) = learning::save(&context, &draft).unwrap();
     assert_eq!((novelty, saved.title.as_str()), (Novelty::New, "ports are taken at random"));
-    assert_eq!(learning::list(&ground), std::slice::from_ref(&saved));
-    assert_eq!(learning::save(&ground, &draft).unwrap(), (saved.clone(), Novelty::Known));
-    assert!(finds(&ground, &saved.id).unwrap());
+    assert_eq!(learning::list(&context), std::slice::from_ref(&saved));
+    assert_eq!(learning::save(&context, &draft).unwrap(), (saved.clone(), Novelty::Known));
+    assert!(finds(&context, &saved.id).unwrap());
     for id in ["", "../ralph", "20260101-000000-other", "x\0y"] {
-        assert!(!finds(&ground, id).unwrap(), "{id:?}");
+        assert!(!finds(&context, id).unwrap(), "{id:?}");
     }
 
     // A learning without words cannot be found.
     let silent = saved.path.with_file_name("silent.md");
     fs::replace(&silent, b"---\nv: 1\n---\n?!\n", Durability::Cached).unwrap();
-    assert!(!finds(&ground, "silent").unwrap());
+    assert!(!finds(&context, "silent").unwrap());
 
-    learning::forget(&ground, &saved.id).unwrap();
-    assert!(!finds(&ground, &saved.id).unwrap());
-    assert_eq!(titles(&ground, "ports"), [""; 0]);
+    learning::forget(&context, &saved.id).unwrap();
+    assert!(!finds(&context, &saved.id).unwrap());
+    assert_eq!(titles(&context, "ports"), [""; 0]);
 }
 
 #[test]
 fn records_with_all_words_rank_first() {
     let directory = tempfile::tempdir().unwrap();
-    let ground = ground(&directory);
+    let context = context(&directory);
     let text = "# Rare\nzebra zebra zebra\n# Both\nthe zebra of the parser, among many other words\n\
                 # One\nparser\n# Two\nparser\n";
-    let memory = ground.project.join("MEMORY.md");
+    let memory = context.project.join("MEMORY.md");
     fs::replace(&memory, text.as_bytes(), Durability::Cached).unwrap();
-    assert_eq!(titles(&ground, "parser zebra"), ["Both", "Rare", "One", "Two"]);
-    assert_eq!(titles(&ground, "zebras"), ["Rare", "Both"]);
-    assert_eq!(titles(&ground, "zeb"), ["Rare", "Both"]);
-    assert_eq!(titles(&ground, "zeb parser"), ["One", "Two", "Both"]);
+    assert_eq!(titles(&context, "parser zebra"), ["Both", "Rare", "One", "Two"]);
+    assert_eq!(titles(&context, "zebras"), ["Rare", "Both"]);
+    assert_eq!(titles(&context, "zeb"), ["Rare", "Both"]);
+    assert_eq!(titles(&context, "zeb parser"), ["One", "Two", "Both"]);
 }
 
 #[test]
 fn a_locked_index_is_copied_and_refreshed() {
     let directory = tempfile::tempdir().unwrap();
-    let ground = ground(&directory);
-    let memory = ground.project.join("MEMORY.md");
+    let context = context(&directory);
+    let memory = context.project.join("MEMORY.md");
     fs::replace(&memory, b"giraffe", Durability::Cached).unwrap();
-    assert_eq!(search(&ground, &asked("giraffe")).unwrap().kept, Kept::OnDisk);
+    assert_eq!(search(&context, &asked("giraffe")).unwrap().kept, Kept::OnDisk);
     fs::replace(&memory, b"elephant", Durability::Cached).unwrap();
 
-    let held = rusqlite::Connection::open(ground.home.recall_index()).unwrap();
+    let held = rusqlite::Connection::open(context.home.recall_index()).unwrap();
     held.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let answer = search(&ground, &asked("elephant")).unwrap();
+    let answer = search(&context, &asked("elephant")).unwrap();
     assert_eq!((answer.hits.len(), answer.kept), (1, Kept::InMemory));
-    assert_eq!(search(&ground, &asked("giraffe")).unwrap().hits, []);
+    assert_eq!(search(&context, &asked("giraffe")).unwrap().hits, []);
     held.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(search(&ground, &asked("elephant")).unwrap().kept, Kept::OnDisk);
+    assert_eq!(search(&context, &asked("elephant")).unwrap().kept, Kept::OnDisk);
 }
 
 #[test]
 fn an_appended_journal_is_read_incrementally() {
     use crate::past::runs::Past;
     let directory = tempfile::tempdir().unwrap();
-    let ground = ground(&directory);
+    let context = context(&directory);
     let path = directory.path().join("journal.jsonl");
     let fixture =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/state/v1/journal.jsonl");
@@ -98,17 +98,17 @@ fn an_appended_journal_is_read_incrementally() {
     let mut past = Past::default();
     for end in 1..=lines.len() {
         fs::replace(&path, &lines[..end].concat(), Durability::Cached).unwrap();
-        past = past.follow(&ground, &path);
-        assert_eq!(past, Past::default().follow(&ground, &path), "{end} lines");
+        past = past.follow(&context, &path);
+        assert_eq!(past, Past::default().follow(&context, &path), "{end} lines");
     }
     // A torn line is left for later; a broken chain makes the whole journal be read again.
     fs::append(&path, b"{\"v\":1", Durability::Cached).unwrap();
-    assert_eq!(past.clone().follow(&ground, &path), past);
+    assert_eq!(past.clone().follow(&context, &path), past);
     fs::replace(&path, &lines[..1].concat(), Durability::Cached).unwrap();
     fs::append(&path, &lines[2], Durability::Cached).unwrap();
     assert_eq!(
-        past.follow(&ground, &path).follow(&ground, &path),
-        Past::default().follow(&ground, &path)
+        past.follow(&context, &path).follow(&context, &path),
+        Past::default().follow(&context, &path)
     );
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Note {
     pub stat: fs::Stat,
 }
 
-pub(crate) fn notes(ground: &Ground, project: &Path) -> Vec<Note> {
+pub(crate) fn notes(context: &Ground, project: &Path) -> Vec<Note> {
     let mut found: Vec<Note> =
         FILES.iter().filter_map(|name| note(project, name.as_ref())).collect();
     for (directory, name) in BELOW {
@@ -48,7 +48,7 @@ pub(crate) fn notes(ground: &Ground, project: &Path) -> Vec<Note> {
         found.extend(paths.filter_map(|path| note(project, &path)));
     }
     found.extend(markdown(project, Path::new(NOTES)));
-    if let Some(memory) = ground.client_memory(project) {
+    if let Some(memory) = context.client_memory(project) {
         found.extend(markdown(&memory, Path::new("")));
     }
     found.truncate(MOST_FILES);
@@ -78,7 +78,7 @@ fn is_inside(note: &Note) -> bool {
     path.zip(root).is_some_and(|(path, root)| path.starts_with(root))
 }
 
-pub(crate) fn records(ground: &Ground, project: &Path, note: &Note) -> Vec<Record> {
+pub(crate) fn records(context: &Ground, project: &Path, note: &Note) -> Vec<Record> {
     if !is_inside(note) {
         return Vec::new();
     }
@@ -94,5 +94,5 @@ pub(crate) fn records(ground: &Ground, project: &Path, note: &Note) -> Vec<Recor
         path: note.path.display().to_string(),
         line: Some(line),
     };
-    sections::split(&ground.safe(&bytes)).into_iter().map(record).collect()
+    sections::split(&context.safe(&bytes)).into_iter().map(record).collect()
 }

@@ -42,13 +42,13 @@ impl Past {
     }
 
     /// Reads on from the last position. Secrets are redacted.
-    pub(crate) fn follow(self, ground: &Ground, path: &Path) -> Self {
+    pub(crate) fn follow(self, context: &Ground, path: &Path) -> Self {
         let mut past = if self.head.is_some() { self } else { Self::anew() };
         let from = past.read_to;
         while past.read_to < LARGEST_JOURNAL {
             let Ok(chunk) = tail::forward(path, past.read_to, STEP) else { break };
             if chunk.len < past.read_to {
-                return Self::anew().follow(ground, path);
+                return Self::anew().follow(context, path);
             }
             if chunk.end == past.read_to {
                 break;
@@ -57,9 +57,9 @@ impl Past {
             let read = journal::parse(&chunk.bytes, past.read_to, &head);
             let is_broken = matches!(read.broken, Some(Break::Chain { .. }));
             if is_broken && from > 0 && past.read_to == from && read.entries.is_empty() {
-                return Self::anew().follow(ground, path);
+                return Self::anew().follow(context, path);
             }
-            read.entries.iter().chain(&read.beyond).for_each(|entry| past.learn(ground, entry));
+            read.entries.iter().chain(&read.beyond).for_each(|entry| past.learn(context, entry));
             past.head = if is_broken { None } else { past.head.map(|_| read.head) };
             past.read_to = chunk.end;
         }
@@ -70,10 +70,10 @@ impl Past {
         Self { head: Some(String::new()), ..Self::default() }
     }
 
-    fn learn(&mut self, ground: &Ground, entry: &Entry) {
+    fn learn(&mut self, context: &Ground, entry: &Entry) {
         self.last_ms = self.last_ms.max(entry.at_ms);
-        for remark in self.told(ground, &entry.change) {
-            let remark = safe_line(ground, &remark);
+        for remark in self.told(context, &entry.change) {
+            let remark = safe_line(context, &remark);
             if self.remarks.len() < MOST_REMARKS && !self.remarks.contains(&remark) {
                 self.remarks.push(remark);
             }
@@ -81,12 +81,12 @@ impl Past {
     }
 
     /// The remarks that a journal entry adds.
-    fn told(&mut self, ground: &Ground, change: &Change) -> Vec<String> {
+    fn told(&mut self, context: &Ground, change: &Change) -> Vec<String> {
         match change {
-            Change::Started(run) => self.begin(ground, run),
-            Change::Restored(restored) => self.begin(ground, &restored.run),
+            Change::Started(run) => self.begin(context, run),
+            Change::Restored(restored) => self.begin(context, &restored.run),
             Change::Cancelled => self.ended = Some("cancelled".to_string()),
-            Change::Decided(decided) => return self.decided(ground, decided),
+            Change::Decided(decided) => return self.decided(context, decided),
             Change::Part(part) => return open(part.report.as_ref()).collect(),
             Change::Asked { question } => return vec![format!("asked a person: {question}")],
             Change::Waits { why, .. } => return vec![format!("waited: {why}")],
@@ -119,16 +119,16 @@ impl Past {
         Vec::new()
     }
 
-    fn begin(&mut self, ground: &Ground, run: &Run) {
+    fn begin(&mut self, context: &Ground, run: &Run) {
         self.project.clone_from(&run.project);
-        self.title = safe_line(ground, &run.title);
+        self.title = safe_line(context, &run.title);
     }
 
-    fn decided(&mut self, ground: &Ground, decided: &Decided) -> Vec<String> {
+    fn decided(&mut self, context: &Ground, decided: &Decided) -> Vec<String> {
         match decided.outcome {
             Outcome::Ended(status) => {
                 let ended = format!("{}: {}", status.name(), decided.because);
-                self.ended = Some(safe_line(ground, &ended));
+                self.ended = Some(safe_line(context, &ended));
             }
             Outcome::Allowed
             | Outcome::Blocked { .. }
@@ -142,8 +142,8 @@ impl Past {
     }
 
     /// The records of the run and of its handoff, if there is one.
-    pub(crate) fn records(&self, ground: &Ground, run: &RunId) -> Vec<Record> {
-        let paths = ground.home.run(run);
+    pub(crate) fn records(&self, context: &Ground, run: &RunId) -> Vec<Record> {
+        let paths = context.home.run(run);
         let goal = fs::read_range(&paths.goal(), 0, LARGEST_GOAL).unwrap_or_default();
         let mut body = format!("{}\n", String::from_utf8_lossy(&goal).trim_end());
         if let Some(ended) = &self.ended {
@@ -159,7 +159,7 @@ impl Past {
             project: self.project.clone(),
             at_ms: self.last_ms,
             title: title.clone(),
-            body: ground.safe(body),
+            body: context.safe(body),
             path: path.display().to_string(),
             line: None,
         };
@@ -183,6 +183,6 @@ fn open(report: Option<&Report>) -> impl Iterator<Item = String> {
     })
 }
 
-fn safe_line(ground: &Ground, text: &str) -> String {
-    text::line(&ground.safe(text.as_bytes()), LONGEST_REMARK)
+fn safe_line(context: &Ground, text: &str) -> String {
+    text::line(&context.safe(text.as_bytes()), LONGEST_REMARK)
 }

@@ -16,7 +16,7 @@ fn endings_until(recording: &str, exit: Option<Exit>) -> Vec<Ending> {
     let mut is_open = false;
     for line in recording.lines() {
         if let Some(ours) = line.strip_prefix("> ") {
-            tell(&mut facts, &serde_json::from_str(ours).unwrap());
+            observe_sent(&mut facts, &serde_json::from_str(ours).unwrap());
             is_open |= ours.contains(r#""type":"user""#);
             continue;
         }
@@ -41,7 +41,7 @@ fn endings_until(recording: &str, exit: Option<Exit>) -> Vec<Ending> {
     endings
 }
 
-fn tell(facts: &mut TurnFacts, ours: &Value) {
+fn observe_sent(facts: &mut TurnFacts, ours: &Value) {
     facts.is_interrupted |= ours["request"]["subtype"] == "interrupt";
     let response = &ours["response"];
     let Some(request) = response["request_id"].as_str() else { return };
@@ -87,8 +87,8 @@ fn recorded_turns_are_classified() {
     cap: Overridden → Fatal(overridden) · Done → Settled
     cap-by-context: Overridden → Fatal(overridden)
     compaction: Done → Settled · Done → Settled · Done → Settled
-    connection-refused: Network → Weather(Network) · Network → Weather(Network)
-    connection-reset: Network → Weather(Network) · Done → Settled
+    connection-refused: Network → Transient(Network) · Network → Transient(Network)
+    connection-reset: Network → Transient(Network) · Done → Settled
     context-usage: Done → Settled · Unasked → Settled
     empty-answer: Done → Settled · Done → Settled
     fallback: Done → Settled · Done → Settled
@@ -98,27 +98,27 @@ fn recorded_turns_are_classified() {
     interrupt-stop: Interrupted → Fatal(cancelled) · Done → Settled
     interrupt-streaming: Interrupted → Fatal(cancelled) · Done → Settled
     interrupt-tool: Interrupted → Fatal(cancelled) · Done → Settled
-    killed: Crashed(Exit { code: None, signal: Some(9) }) → Broken
+    killed: Crashed(AgentExit { code: None, signal: Some(9) }) → Broken
     limit-text: Done → Settled
     max-turns: MaxTurns → Settled · Done → Settled
     no-session: NoSession → Broken
     output-limit: OutputLimit → Settled · Done → Settled
     permission-denied: Done → Settled
-    prompt-too-long: ContextFull → Full · Done → Settled
+    prompt-too-long: ContextFull → ContextFull · Done → Settled
     question: Done → Settled
     refusal: Refused → Settled · Done → Settled
     set-model: Done → Settled · Done → Settled · Done → Settled · Done → Settled · Done → Settled
     sigint: Interrupted → Fatal(cancelled)
-    sigterm: Crashed(Exit { code: Some(143), signal: None }) → Broken
+    sigterm: Crashed(AgentExit { code: Some(143), signal: None }) → Broken
     slash-command: Empty → Broken
     status-400: Error("success, api_error: API Error: 400 msg-x") → Broken · Done → Settled
     status-401: Auth("Failed to authenticate. API Error: 401 msg-x") → Fatal(needs_human) · Done → Settled
     status-403: Auth("Failed to authenticate. API Error: 403 msg-x") → Fatal(needs_human) · Done → Settled
     status-404: NotFound("There's an issue with the selected model (claude-opus-5-5). It may not exist or you may not have access to it. Run --model to pick a different model.") → Fatal(needs_human) · Done → Settled
-    status-429: RateLimited { resets_at_ms: None, window: None } → Weather(RateLimit)
-    status-429-retried: RateLimited { resets_at_ms: None, window: None } → Weather(RateLimit) · Done → Settled
-    status-500: Server → Weather(Server) · Done → Settled
-    status-529: Overloaded → Weather(Overload) · Done → Settled
+    status-429: RateLimited { resets_at_ms: None, window: None } → Transient(RateLimit)
+    status-429-retried: RateLimited { resets_at_ms: None, window: None } → Transient(RateLimit) · Done → Settled
+    status-500: Server → Transient(Server) · Done → Settled
+    status-529: Overloaded → Transient(Overload) · Done → Settled
     "#);
 }
 
@@ -215,11 +215,11 @@ fn unknown_values_are_errors_and_never_success() {
     Error("error_brand_new, no reason: a; b") → Broken
     Error("no subtype, no reason: no reason given") → Broken
     Billing("no reason given") → Fatal(needs_human)
-    ContextFull → Full
+    ContextFull → ContextFull
     Error("success, api_error: teapot") → Broken
-    Server → Weather(Server)
-    Overloaded → Weather(Overload)
-    ContextFull → Full
+    Server → Transient(Server)
+    Overloaded → Transient(Overload)
+    ContextFull → ContextFull
     Error("success, image_error: too large") → Broken
     Error("…, no reason: …") → Broken
     "#);

@@ -21,6 +21,7 @@ const JOINER: char = '\u{2060}';
 /// Bracketed words that make CI skip a commit.
 const SKIPS: [&str; 5] = ["skip ", "ci skip", "no ci", "actions skip", "ci-skip"];
 
+/// The content of a pull request's body.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a> {
     pub goal: &'a str,
@@ -37,6 +38,7 @@ pub struct Body<'a> {
     pub redactor: &'a Redactor,
 }
 
+/// One requirement in the report.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     pub mark: Mark,

@@ -13,6 +13,7 @@ use ralph_sys::clock::Deadline;
 const LONGEST_TITLE: usize = 200;
 const LONGEST_LINK: usize = 500;
 
+/// A pull request to open or update.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     pub title: &'a str,

@@ -126,10 +126,10 @@ impl Scene {
     }
 
     fn error(&self) -> String {
-        self.said(&self.check().unwrap_err())
+        self.describe(&self.check().unwrap_err())
     }
 
-    fn said(&self, error: &ForgeError) -> String {
+    fn describe(&self, error: &ForgeError) -> String {
         let hint = error.hint().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
         format!("{error}{hint}").replace(self.dir.path().to_str().unwrap(), "/dir")
     }
@@ -213,40 +213,40 @@ fn a_forge_is_found_by_the_remote_and_checked_for_access() {
 
 #[test]
 fn missing_prerequisites_are_reported_before_any_work() {
-    let mut said = String::new();
-    let mut tell = |what: &str, error: String| said.push_str(&format!("{what}:\n{error}\n"));
+    let mut report = String::new();
+    let mut add = |what: &str, error: String| report.push_str(&format!("{what}:\n{error}\n"));
     let none = tempfile::tempdir().unwrap();
     let scene = Scene::without_remote();
     let error = check(none.path(), &scene.env(), None, &generous()).unwrap_err();
-    tell("no repository", scene.said(&error).replace(none.path().to_str().unwrap(), "/none"));
-    tell("no remote", scene.error());
+    add("no repository", scene.describe(&error).replace(none.path().to_str().unwrap(), "/none"));
+    add("no remote", scene.error());
     scene.git(&["remote", "add", "one", GITHUB]);
     scene.git(&["remote", "add", "two", GITHUB]);
-    tell("two remotes", scene.error());
+    add("two remotes", scene.error());
     scene.git(&["remote", "add", "origin", "../elsewhere.git"]);
-    tell("a directory", scene.error());
+    add("a directory", scene.error());
     scene.git(&[
         "remote",
         "set-url",
         "origin",
         "https://user:hunter2secret@github.com/acme/rocket",
     ]);
-    tell("no tool", scene.error());
+    add("no tool", scene.error());
     scene.install(Tool::GitHub);
-    tell("no access", scene.error());
+    add("no access", scene.error());
     scene.logged_out();
-    tell("not logged in", scene.error());
+    add("not logged in", scene.error());
     scene.answer_text("GET repos/acme/rocket", "<html>\u{1b}[2J502", 0);
-    tell("an odd answer", scene.error());
+    add("an odd answer", scene.error());
     let mut project = github_project();
     project["permissions"]["push"] = json!(false);
     scene.answer("GET repos/acme/rocket", &project);
-    tell("read only", scene.error());
+    add("read only", scene.error());
     scene.git(&["remote", "set-url", "origin", "https://github.com/acme/rocket/../x"]);
-    tell("an odd path", scene.error());
+    add("an odd path", scene.error());
     scene.git(&["remote", "set-url", "origin", "https://git.example.com/acme/rocket"]);
-    tell("an unknown host", scene.error());
-    insta::assert_snapshot!(said, @"
+    add("an unknown host", scene.error());
+    insta::assert_snapshot!(report, @"
     no repository:
     `/none` is not in a git repository
       hint: run it in a git repository, or run without `--pr`
@@ -290,7 +290,7 @@ fn a_tool_that_hangs_times_out() {
     fs::overwrite(&path, b"#!/bin/sh\nexec sleep 60\n").unwrap();
     let soon = Deadline::after(Duration::from_millis(500));
     let error = check(&scene.project(), &scene.env(), None, &soon).unwrap_err();
-    assert_eq!(scene.said(&error), "`gh` did not answer in time");
+    assert_eq!(scene.describe(&error), "`gh` did not answer in time");
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn a_branch_is_pushed_and_never_by_force() {
     scene.git(&["commit", "--quiet", "--allow-empty", "-mother"]);
     let other = scene.git(&["rev-parse", "HEAD"]);
     let error = push(&forge, &worktree, &other, &generous()).unwrap_err();
-    insta::assert_snapshot!(scene.said(&error), @"
+    insta::assert_snapshot!(scene.describe(&error), @"
     remote `origin` rejected `ralph/k7f2`: [rejected] (non-fast-forward)
       hint: run `git push origin ralph/k7f2` for details
     ");
@@ -384,7 +384,7 @@ fn nothing_is_pushed_to_a_changed_remote() {
     let command = format!("ext::touch {}", mark.display());
     scene.git(&["remote", "set-url", "--push", "origin", &command]);
     let error = push(&forge, &worktree, &worktree.base, &generous()).unwrap_err();
-    insta::assert_snapshot!(scene.said(&error), @"
+    insta::assert_snapshot!(scene.describe(&error), @"
     the push address of remote `origin` changed since the run began
       hint: check `git remote get-url --push origin`, and push manually if it is right
     ");
@@ -457,14 +457,14 @@ fn refusals_have_the_forges_message_cleaned() {
         "documentation_url": "https://docs.github.com/rest/pulls/pulls#create-a-pull-request", "status": "422"
     });
     scene.answer_text("POST repos/acme/rocket/pulls", &refused.to_string(), 1);
-    let refused = scene.said(&scene.open(&forge).unwrap_err());
+    let refused = scene.describe(&scene.open(&forge).unwrap_err());
     scene.answer(
         "POST repos/acme/rocket/pulls",
         &json!({ "number": 7, "html_url": "https://evil.example/x" }),
     );
-    let elsewhere = scene.said(&scene.open(&forge).unwrap_err());
+    let elsewhere = scene.describe(&scene.open(&forge).unwrap_err());
     scene.answer_text(found, "", 4);
-    let logged_out = scene.said(&scene.open(&forge).unwrap_err());
+    let logged_out = scene.describe(&scene.open(&forge).unwrap_err());
     insta::assert_snapshot!(format!("{refused}\n{elsewhere}\n{logged_out}"), @r#"
     `gh` could not open the request: Validation Failed: No commits between main and ralph/k7f2: {"code":"invalid","field":"base","resource":"PullRequest"}
     `gh` gave an unexpected answer when asked to open the request
@@ -510,17 +510,17 @@ fn status(state: &str) -> Value {
 /// The results for combinations of check runs, statuses and workflow runs.
 fn come_to(cases: &[(&str, [Value; 3])]) -> String {
     let (scene, forge) = Scene::ready(GITHUB);
-    let mut said = String::new();
+    let mut report = String::new();
     for (name, [runs, statuses, workflows]) in cases {
         on_github(&scene, runs, statuses, workflows);
         let found = checks(&forge, &commit_of('c'), &generous()).unwrap();
-        said.push_str(&format!("{name}: {found:?}\n"));
+        report.push_str(&format!("{name}: {found:?}\n"));
     }
     // An unknown commit is an error, not "passed".
     let error = checks(&forge, &commit_of('e'), &generous()).unwrap_err();
-    assert_eq!(scene.said(&error), "`gh` could not read the checks: Not Found");
+    assert_eq!(scene.describe(&error), "`gh` could not read the checks: Not Found");
     assert!(checks(&forge, "../../user", &generous()).is_err());
-    said
+    report
 }
 
 #[test]
@@ -566,11 +566,11 @@ fn checks_end_failed_passed_or_without_any() {
         ("all were skipped", [skipped, none(), none()]),
         ("passed", [passed, status("success"), json!([done("CI", "success")])]),
     ]), @r#"
-    one failed: Failed { failed: [Failed { name: "test", url: Some("https://github.com/acme/rocket/runs/4") }] }
-    one was cancelled: Failed { failed: [Failed { name: "test", url: Some("https://github.com/acme/rocket/runs/4") }] }
-    another service failed: Failed { failed: [Failed { name: "ci/other", url: Some("https://ci.example/1") }] }
-    a workflow that cannot be parsed: Failed { failed: [Failed { name: "CI", url: Some("https://github.com/acme/rocket/runs/2") }] }
-    hostile: Failed { failed: [Failed { name: "a b", url: Some("https://github.com/acme/rocket/runs/8") }, Failed { name: "x", url: None }] }
+    one failed: Failed { failed: [FailedCheck { name: "test", url: Some("https://github.com/acme/rocket/runs/4") }] }
+    one was cancelled: Failed { failed: [FailedCheck { name: "test", url: Some("https://github.com/acme/rocket/runs/4") }] }
+    another service failed: Failed { failed: [FailedCheck { name: "ci/other", url: Some("https://ci.example/1") }] }
+    a workflow that cannot be parsed: Failed { failed: [FailedCheck { name: "CI", url: Some("https://github.com/acme/rocket/runs/2") }] }
+    hostile: Failed { failed: [FailedCheck { name: "a b", url: Some("https://github.com/acme/rocket/runs/8") }, FailedCheck { name: "x", url: None }] }
     all were skipped: None
     passed: Passed { count: 2 }
     "#);
@@ -607,7 +607,7 @@ fn the_newest_pipeline_of_a_commit_counts() {
         &format!("GET {project}/pipelines/47/jobs?scope%5B%5D=failed&per_page=100"),
         &json!([job("test", false), job("flaky", true)]),
     );
-    let mut said = String::new();
+    let mut report = String::new();
     for (name, pipelines) in [
         ("nothing yet", json!([])),
         ("under way", json!([pipeline(47, "running")])),
@@ -621,12 +621,12 @@ fn the_newest_pipeline_of_a_commit_counts() {
             &format!("GET {project}/pipelines?sha={commit}&order_by=id&sort=desc&per_page=100"),
             &pipelines,
         );
-        said.push_str(&format!("{name}: {:?}\n", checks(&forge, &commit, &generous()).unwrap()));
+        report.push_str(&format!("{name}: {:?}\n", checks(&forge, &commit, &generous()).unwrap()));
     }
-    insta::assert_snapshot!(said, @r#"
+    insta::assert_snapshot!(report, @r#"
     nothing yet: None
     under way: Pending { names: ["pipeline 47"] }
-    failed: Failed { failed: [Failed { name: "test", url: Some("https://gitlab.example.com/j/1") }] }
+    failed: Failed { failed: [FailedCheck { name: "test", url: Some("https://gitlab.example.com/j/1") }] }
     started again: Pending { names: ["pipeline 48"] }
     waits for a person: Pending { names: ["pipeline 48"] }
     skipped: None

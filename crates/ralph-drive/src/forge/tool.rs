@@ -20,7 +20,7 @@ const OUTPUT_CAP: usize = 16 * 1024 * 1024;
 const STEP: Duration = Duration::from_mins(2);
 const LONGEST_WHY: usize = 300;
 const DETAILS: usize = 3;
-/// The exit code of `gh` if nobody is logged in.
+/// The exit code of `gh` without a login.
 const LOGGED_OUT: i32 = 4;
 
 /// Variables with the tools' credentials. No other process gets them.

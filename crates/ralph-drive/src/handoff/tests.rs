@@ -128,7 +128,7 @@ fn eventful_run() -> Vec<Entry> {
                   all of it: `/home/user/.ralph/logs/tests-2.log`\n✗ feature 4 (correctness): its check fails\n";
     let approach = Decided {
         remedy: Some(Remedy::Approach),
-        because: "the last 2 stops brought nothing new; trying another approach".into(),
+        because: "the last 2 stops made no progress; trying another approach".into(),
         ..decided(
             Outcome::Blocked { reason: String::new() },
             vec![tests("src/parser.rs:88: nested_quotes"), feature()],
@@ -265,8 +265,8 @@ fn a_handoff_contains_everything() {
     - tests was not met at the last 4 stops, the last 3 times in the same way
         │ src/parser.rs:88: nested_quotes
     - iteration 3: restarted after 10 min without a sign of activity
-    - iteration 3: tried another approach, because the last 2 stops brought nothing new
-    - iteration 2: the agent broke off: killed by signal 9
+    - iteration 3: tried another approach, because the last 2 stops made no progress
+    - iteration 2: the agent ended unexpectedly: killed by signal 9
 
     ## Open questions and disputes
 
@@ -312,8 +312,8 @@ fn a_handoff_contains_everything() {
 
 #[test]
 fn a_handoff_without_history_is_short() {
-    let told = shown(&journal(vec![begins()]), Given { why: "it broke off", ..NOTHING_MORE });
-    assert_snapshot!(told, @r#"
+    let page = shown(&journal(vec![begins()]), Given { why: "it broke off", ..NOTHING_MORE });
+    assert_snapshot!(page, @r#"
     # ralph: a fresh session continues run k7f2
 
     You take over work that another session began. That session ended: it broke off
@@ -348,9 +348,9 @@ fn a_long_goal_leaves_room_for_the_rest() {
     let many: Vec<String> = (0..5_000).map(|file| format!("src/{file}.rs")).collect();
     let notes = "note\n".repeat(5_000);
     let lists = Given { changed: &many, commits: &many, learnings: &many, ..NOTHING_MORE };
-    let told = shown(&eventful_run(), Given { goal: &goal, notes: Some(&notes), ..lists });
-    assert!(told.contains(&goal));
-    let headings: Vec<_> = told.lines().filter(|line| line.starts_with('#')).collect();
+    let page = shown(&eventful_run(), Given { goal: &goal, notes: Some(&notes), ..lists });
+    assert!(page.contains(&goal));
+    let headings: Vec<_> = page.lines().filter(|line| line.starts_with('#')).collect();
     assert_snapshot!(headings.join("\n"), @"
     # ralph: a fresh session continues run k7f2
     ## Goal
@@ -367,7 +367,7 @@ fn a_long_goal_leaves_room_for_the_rest() {
     ## Notes of the previous session
     ## What to do next
     ");
-    assert!(told.ends_with(NEXT));
+    assert!(page.ends_with(NEXT));
 }
 
 #[test]
@@ -437,10 +437,10 @@ fn foreign() -> impl Strategy<Value = String> {
     vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-fn checked(told: &str) -> Result<(), TestCaseError> {
-    prop_assert!(told.chars().count() <= LONGEST, "{} characters", told.chars().count());
-    prop_assert!(!told.contains(SECRET));
-    let hidden = told.chars().find(|char| *char != '\n' && words::is_hidden(*char));
+fn checked(page: &str) -> Result<(), TestCaseError> {
+    prop_assert!(page.chars().count() <= LONGEST, "{} characters", page.chars().count());
+    prop_assert!(!page.contains(SECRET));
+    let hidden = page.chars().find(|char| *char != '\n' && words::is_hidden(*char));
     prop_assert_eq!(hidden, None);
     Ok(())
 }
@@ -468,7 +468,7 @@ proptest! {
             held(&why, vec![unmet(&name, &why, Some(&notes)); 20], &[&name, &why]),
             Change::Disputed(Dispute { requirement: name.clone(), why: why.clone() }),
         ]);
-        let told = shown(&entries, Given {
+        let page = shown(&entries, Given {
             goal: &goal,
             changed: &lists,
             commits: &lists,
@@ -476,10 +476,10 @@ proptest! {
             notes: Some(&notes),
             why: &why,
         });
-        checked(&told)?;
-        prop_assert!(told.ends_with(NEXT));
+        checked(&page)?;
+        prop_assert!(page.ends_with(NEXT));
         let mut depth = 0;
-        for line in told.lines() {
+        for line in page.lines() {
             match line.chars().next() {
                 Some('┌') => depth += 1,
                 Some('└') => {
@@ -491,7 +491,7 @@ proptest! {
             }
             prop_assert!((0..=1).contains(&depth));
         }
-        prop_assert_eq!(told.lines().filter(|line| line.starts_with("## What to do next")).count(), 1);
+        prop_assert_eq!(page.lines().filter(|line| line.starts_with("## What to do next")).count(), 1);
         checked(&after_wait(&why).replace(SECRET, ""))?;
         checked(&after_break(Some(&notes)).replace(SECRET, ""))?;
         checked(&after_weather(Cause::Network, Some(&notes)).replace(SECRET, ""))?;

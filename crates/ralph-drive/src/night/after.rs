@@ -41,7 +41,7 @@ impl Night<'_, '_> {
                 let decision = self.open.as_mut().and_then(Conversation::decided);
                 self.cut_off()?;
                 let next = self.broke("the agent stopped responding, even after a nudge")?;
-                // A decision stands, whatever happened to the process.
+                // A decision stands, whatever trigger to the process.
                 decision.and_then(|decision| settled(&decision)).unwrap_or(next)
             }
             Pause::OverTime => {
@@ -236,8 +236,8 @@ impl Night<'_, '_> {
             (resets_at_ms, window) = (*reset, named.clone());
         }
         let opened = self.ride.load()?;
-        let happened = Happened { cause, resets_at_ms, in_a_row };
-        Ok(match weather::next(happened, &self.ride.sky(&opened.state.driving)) {
+        let trigger = Happened { cause, resets_at_ms, in_a_row };
+        Ok(match weather::next(trigger, &self.ride.sky(&opened.state.driving)) {
             Forecast::Wait(wait) => Next::Wait(Wait { window, ..wait }),
             Forecast::Park { status, why } => Next::Park(status, why),
         })

@@ -157,7 +157,7 @@ impl Night<'_, '_> {
             return Some(kept_back(worktree, &error));
         }
         let deadline = Deadline::after(LONGEST_TURN);
-        let mut is_told = false;
+        let mut is_announced = false;
         loop {
             match fs::lock(&path, &Deadline::after(TICK)) {
                 Ok(lock) => {
@@ -167,8 +167,8 @@ impl Night<'_, '_> {
                 Err(LockError::Busy { .. }) if !deadline.is_over() => {}
                 Err(error) => return Some(kept_back(worktree, &error)),
             }
-            if !is_told {
-                is_told = true;
+            if !is_announced {
+                is_announced = true;
                 let text = "another run is landing; waiting for it".to_string();
                 self.ride.tell(&Told::Note { text });
             }

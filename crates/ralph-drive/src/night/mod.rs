@@ -122,8 +122,8 @@ pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, Drive
     let opened = store::load(plan.home, &plan.run)?;
     let settings = opened.state.settings(&opened.run);
     let settings = settings.ok_or_else(|| DriveError::NotDriven(plan.run.clone()))?;
-    let _reins = driven::take(plan.home, &plan.run)?;
-    let mut ride = Ride {
+    let _runner_lock = driven::take(plan.home, &plan.run)?;
+    let mut ctx = Ride {
         client: plan.client,
         home: plan.home,
         run: plan.run.clone(),
@@ -135,8 +135,8 @@ pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, Drive
         heeded: Wish::None,
         denied: BTreeMap::new(),
     };
-    let mut night = Night {
-        ride: &mut ride,
+    let mut run_loop = Night {
+        ride: &mut ctx,
         open: None,
         session: None,
         stop: None,
@@ -148,14 +148,14 @@ pub fn drive(plan: &Plan<'_>, watcher: &mut dyn Watcher) -> Result<Report, Drive
         rounds: 0,
         advice: Advice::GoOn,
     };
-    let mut next = night.begin(&plan.notes)?;
+    let mut next = run_loop.begin(&plan.notes)?;
     while next != Next::Over {
-        next = night.step(next)?;
+        next = run_loop.step(next)?;
     }
-    night.close()?;
-    let report = night.report()?;
-    night.clear_away()?;
-    ride.tell(&Told::Ended(Box::new(report.clone())));
+    run_loop.close()?;
+    let report = run_loop.report()?;
+    run_loop.clear_away()?;
+    ctx.tell(&Told::Ended(Box::new(report.clone())));
     Ok(report)
 }
 

@@ -87,8 +87,8 @@ impl Night<'_, '_> {
             Phase::Active | Phase::Orphaned | Phase::Paused { .. } => Some(self.to_go_on(&run)),
         };
         let settled = settled(&entries);
-        let is_told = settled.is_some() || self.names_tree(&because);
-        let unmerged = self.unmerged(&trail).filter(|_| !is_told);
+        let is_mentioned = settled.is_some() || self.names_tree(&because);
+        let unmerged = self.unmerged(&trail).filter(|_| !is_mentioned);
         let denied = |(tool, count): (&String, &u32)| Denied { tool: tool.clone(), count: *count };
         Ok(Report {
             run: run.id.clone(),
@@ -128,7 +128,7 @@ impl Night<'_, '_> {
         Some(worktree::unmerged(worktree, changed))
     }
 
-    /// Whether the reason already says where the work is.
+    /// Whether the reason already contains the path of the work tree.
     fn names_tree(&self, because: &str) -> bool {
         let worktree = self.ride.settings.worktree.as_ref();
         worktree.is_some_and(|worktree| because.contains(&format!("`{}`", worktree.path)))

@@ -45,9 +45,9 @@ impl Night<'_, '_> {
             Left::DueNow => now_ms,
             Left::Ms(left) => now_ms.saturating_add(left.min(of_the_run)),
         };
-        let told = Told::Waiting { why: wait.why.clone(), until_ms, attempt: wait.attempt };
-        self.ride.tell(&told);
-        Ok(match self.until(until_ms, &told, None)? {
+        let event = Told::Waiting { why: wait.why.clone(), until_ms, attempt: wait.attempt };
+        self.ride.tell(&event);
+        Ok(match self.until(until_ms, &event, None)? {
             Woken::Wished => {
                 let why = format!("stopped by a person while waiting: {}", wait.why);
                 Next::Park(Status::Cancelled, why)
@@ -76,9 +76,9 @@ impl Night<'_, '_> {
         let patience = self.ride.settings.question_ms.min(self.time_left()?);
         let until_ms = clock::now_ms().saturating_add(patience);
         let hints = self.ride.load()?.state.hints.len();
-        let told = Told::Question { text: question.clone(), until_ms };
-        self.ride.tell(&told);
-        Ok(match self.until(until_ms, &told, Some(hints))? {
+        let event = Told::Question { text: question.clone(), until_ms };
+        self.ride.tell(&event);
+        Ok(match self.until(until_ms, &event, Some(hints))? {
             Woken::InTime => {
                 self.advice = Advice::Answer;
                 Next::Park(Status::NeedsHuman, question)
@@ -136,7 +136,7 @@ impl Night<'_, '_> {
     fn until(
         &mut self,
         until_ms: u64,
-        told: &Told,
+        event: &Told,
         hints: Option<usize>,
     ) -> Result<Woken, DriveError> {
         let mut looked = Stopwatch::start();
@@ -161,8 +161,8 @@ impl Night<'_, '_> {
             if hints.is_some_and(|hints| said > hints) {
                 return Ok(Woken::Told);
             }
-            if let Told::Waiting { .. } = told {
-                self.ride.tell(told);
+            if let Told::Waiting { .. } = event {
+                self.ride.tell(event);
             }
         }
         Ok(Woken::InTime)

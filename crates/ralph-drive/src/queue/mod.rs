@@ -42,6 +42,7 @@ pub struct Queue {
     pub tasks: Vec<Task>,
 }
 
+/// One task of a queue: its goal, dependencies and limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     pub name: String,

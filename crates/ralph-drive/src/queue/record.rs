@@ -69,6 +69,7 @@ struct Line {
     entry: Entry,
 }
 
+/// An event in the record of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {

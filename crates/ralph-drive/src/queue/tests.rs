@@ -19,7 +19,7 @@ fn write(directory: &Path, name: &str, text: &str) {
     fs::replace(&path, text.as_bytes(), Durability::Cached).unwrap();
 }
 
-fn told(directory: &Path, read: Result<Queue, QueueError>) -> String {
+fn describe(directory: &Path, read: Result<Queue, QueueError>) -> String {
     let root = fs::resolve(directory).unwrap();
     let text = match read {
         Ok(queue) => {
@@ -60,7 +60,7 @@ fn of_table(text: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), "goal.md", "Export it\nas CSV.\n");
     write(directory.path(), "queue.toml", text);
-    told(directory.path(), read(&directory.path().join("queue.toml")))
+    describe(directory.path(), read(&directory.path().join("queue.toml")))
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_directory_has_one_file_per_task() {
     write(&all, "30-docs.md", terms);
     write(&all, ".hidden.md", "x");
     write(&all, "notes.txt", "x");
-    insta::assert_snapshot!(told(&all, read(&all)), @r##"
+    insta::assert_snapshot!(describe(&all, read(&all)), @r##"
     10-parser after []: "# Parser\n\nHandle nested quotes.\n" [] [] None None None None
     20-export after ["10-parser"]: "\nExport as CSV.\n" [] [] None None None None
     30-docs after ["10-parser", "20-export"]: "Document it.\n" [] ["a.md", "b.md"] None Some("opus[1m]") None Some(2500000)
@@ -204,7 +204,7 @@ fn a_directory_has_one_file_per_task() {
     write(&wrong, "b.md", "---\nafter: a\n");
     write(&wrong, "c d.md", "x");
     write(&wrong, "e.md", "after: a\n");
-    insta::assert_snapshot!(told(&wrong, read(&wrong)), @"
+    insta::assert_snapshot!(describe(&wrong, read(&wrong)), @"
     a.md:2 `c`: unknown task `c` (`after` names other tasks of the queue)
     a.md:3 `max_cost: 3`: unknown key `max_cost` (did you mean `max_cost_usd`?)
     a.md:4 `nothing`: `nothing` is not `key: value` (text belongs below the front matter)
@@ -220,9 +220,9 @@ fn a_directory_has_one_file_per_task() {
     let leads_out = directory.path().join("out");
     fs::create_dir(&leads_out).unwrap();
     std::os::unix::fs::symlink(wrong.join("secret"), leads_out.join("a.md")).unwrap();
-    let mut all = told(&leads_out, read(&leads_out));
-    all.push_str(&told(directory.path(), read(&directory.path().join("nowhere"))));
-    all.push_str(&told(directory.path(), read(directory.path())));
+    let mut all = describe(&leads_out, read(&leads_out));
+    all.push_str(&describe(directory.path(), read(&directory.path().join("nowhere"))));
+    all.push_str(&describe(directory.path(), read(directory.path())));
     insta::assert_snapshot!(all, @"
     `/dir/a.md` links to a file outside the queue
     cannot find `/dir/nowhere`
@@ -349,9 +349,9 @@ fn play(plan: Plan<'_>, fake: &mut Fake, wishes: &Wishes) -> (Outcome, Vec<Entry
         entries.push(entry);
         Ok(())
     };
-    let mut desk =
+    let mut ctx =
         Desk { worker: fake, board: &mut Nobody, note: &mut note, wishes, now_ms: || 1_000 };
-    let outcome = work(plan, &mut desk).unwrap();
+    let outcome = work(plan, &mut ctx).unwrap();
     (outcome, entries)
 }
 
@@ -508,7 +508,7 @@ fn a_stop_request_starts_nothing_new() {
     let tasks = tasks(&[vec![], vec![]]);
     let mut fake = Fake::new(vec![(Ending::Landed, 0); 2], 1);
     let (outcome, _) = play(plan(&tasks, 2, None), &mut fake, &wishes);
-    assert_eq!(fake.log, ["AfterTheTurn"]);
+    assert_eq!(fake.log, ["AfterTurn"]);
     assert_eq!(outcome.stopped, Some(Stopped::Cancelled));
     assert_eq!(outcome.tasks[0].stand, Stand::Ready);
     let late = Plan { until_ms: Some(1_000), ..plan(&tasks, 2, None) };

@@ -77,6 +77,7 @@ pub struct Known {
     pub spent_by_run: u64,
 }
 
+/// The tasks, limits and prior state of a queue to run.
 #[derive(Debug)]
 pub struct Plan<'a> {
     pub tasks: &'a [Task],
@@ -89,6 +90,7 @@ pub struct Plan<'a> {
     pub until_ms: Option<u64>,
 }
 
+/// The connections of a running queue: worker, watcher, record, stop requests and clock.
 pub struct Desk<'a> {
     pub worker: &'a mut dyn Worker,
     pub board: &'a mut dyn Board,
@@ -113,6 +115,7 @@ pub struct Outcome {
     pub spent_micro_usd: u64,
 }
 
+/// The final state of one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Became {
     pub stand: Stand,
@@ -121,6 +124,7 @@ pub struct Became {
     pub spent_micro_usd: u64,
 }
 
+/// Why a queue stopped starting tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     Cancelled,
@@ -129,20 +133,20 @@ pub enum Stopped {
 }
 
 /// Runs the queue until every task is done or none can start.
-pub fn work(plan: Plan<'_>, desk: &mut Desk<'_>) -> Result<Outcome, FileError> {
+pub fn work(plan: Plan<'_>, ctx: &mut Desk<'_>) -> Result<Outcome, FileError> {
     let mut work = Work::new(plan);
     loop {
-        work.heed(desk);
-        work.fill(desk)?;
-        desk.board.tick(&work.schedule, &work.purse);
+        work.heed(ctx);
+        work.fill(ctx)?;
+        ctx.board.tick(&work.schedule, &work.purse);
         if work.schedule.running() == 0 {
             break;
         }
-        if let Some((task, event)) = desk.worker.poll(TICK) {
-            work.hear(desk, task, event)?;
+        if let Some((task, event)) = ctx.worker.poll(TICK) {
+            work.hear(ctx, task, event)?;
         }
     }
-    (desk.note)(Entry::Closed {})?;
+    (ctx.note)(Entry::Closed {})?;
     Ok(work.outcome())
 }
 
@@ -173,19 +177,19 @@ impl<'a> Work<'a> {
         Self { plan, schedule, purse, wish: Wish::None, stopped: None }
     }
 
-    fn heed(&mut self, desk: &mut Desk<'_>) {
-        let wish = desk.wishes.get();
+    fn heed(&mut self, ctx: &mut Desk<'_>) {
+        let wish = ctx.wishes.get();
         if wish > self.wish {
             self.wish = wish;
             self.stopped = Some(Stopped::Cancelled);
-            desk.worker.wish(wish);
+            ctx.worker.wish(wish);
         }
     }
 
-    fn fill(&mut self, desk: &mut Desk<'_>) -> Result<(), FileError> {
+    fn fill(&mut self, ctx: &mut Desk<'_>) -> Result<(), FileError> {
         self.stopped = (self.wish > Wish::None).then_some(Stopped::Cancelled);
         while let Some(task) = self.schedule.next() {
-            let left_ms = self.plan.until_ms.map(|until| until.saturating_sub((desk.now_ms)()));
+            let left_ms = self.plan.until_ms.map(|until| until.saturating_sub((ctx.now_ms)()));
             self.stopped = match (self.wish, left_ms) {
                 (Wish::AfterTheTurn | Wish::Now, _) => Some(Stopped::Cancelled),
                 (Wish::None, Some(0)) => Some(Stopped::OutOfTime),
@@ -196,14 +200,14 @@ impl<'a> Work<'a> {
             if self.stopped.is_some() {
                 return Ok(());
             }
-            self.start(desk, task, left_ms)?;
+            self.start(ctx, task, left_ms)?;
         }
         Ok(())
     }
 
     fn start(
         &mut self,
-        desk: &mut Desk<'_>,
+        ctx: &mut Desk<'_>,
         task: usize,
         max_duration_ms: Option<u64>,
     ) -> Result<(), FileError> {
@@ -213,34 +217,34 @@ impl<'a> Work<'a> {
         if let Some(cap) = cap.filter(|cap| *cap <= self.purse.spent_on(task)) {
             let why = format!("it has spent its budget of {}", money(cap));
             let end = End { how: Ending::Parked, status: Some(Status::Exhausted), why };
-            return self.end(desk, task, end);
+            return self.end(ctx, task, end);
         }
         let max_cost_micro_usd = cap.map(|cap| cap.saturating_sub(known.spent_before));
         let order = Order { task, run: known.run, max_cost_micro_usd, max_duration_ms };
         if let Some(of) = self.plan.tasks.get(task) {
-            (desk.note)(Entry::Started {
+            (ctx.note)(Entry::Started {
                 task: of.name.clone(),
                 asks: of.asks(),
                 terms: of.terms(),
                 run: order.run.clone(),
             })?;
         }
-        match desk.worker.start(&order) {
+        match ctx.worker.start(&order) {
             Ok(()) => {
-                desk.board.started(task, &order);
+                ctx.board.started(task, &order);
                 Ok(())
             }
-            Err(why) => self.end(desk, task, End { how: Ending::Parked, status: None, why }),
+            Err(why) => self.end(ctx, task, End { how: Ending::Parked, status: None, why }),
         }
     }
 
-    fn hear(&mut self, desk: &mut Desk<'_>, task: usize, event: Event) -> Result<(), FileError> {
+    fn hear(&mut self, ctx: &mut Desk<'_>, task: usize, event: Event) -> Result<(), FileError> {
         let heard = match event {
             Event::Heard(heard) => heard,
             Event::Ended(end) => {
-                self.end(desk, task, end)?;
+                self.end(ctx, task, end)?;
                 if self.schedule.startable() == 0 {
-                    self.share_out(desk);
+                    self.share_out(ctx);
                 }
                 return Ok(());
             }
@@ -250,31 +254,31 @@ impl<'a> Work<'a> {
             && known.run.as_ref() != Some(run)
             && let Some(of) = self.plan.tasks.get(task)
         {
-            (desk.note)(Entry::Runs { task: of.name.clone(), run: run.clone() })?;
+            (ctx.note)(Entry::Runs { task: of.name.clone(), run: run.clone() })?;
             known.run = Some(run.clone());
         }
         if let Some(spent) = heard.spent_micro_usd {
             self.purse.note(task, known.spent_before.saturating_add(spent));
         }
-        desk.board.heard(task, &heard);
+        ctx.board.heard(task, &heard);
         Ok(())
     }
 
     /// Distributes budget that no waiting task can use among the running tasks.
-    fn share_out(&mut self, desk: &mut Desk<'_>) {
+    fn share_out(&mut self, ctx: &mut Desk<'_>) {
         for (task, cap) in self.purse.share_out() {
             let before = self.plan.known.get(task).map_or(0, |known| known.spent_before);
-            desk.worker.raise(task, cap.saturating_sub(before));
+            ctx.worker.raise(task, cap.saturating_sub(before));
         }
     }
 
-    fn end(&mut self, desk: &mut Desk<'_>, task: usize, end: End) -> Result<(), FileError> {
+    fn end(&mut self, ctx: &mut Desk<'_>, task: usize, end: End) -> Result<(), FileError> {
         if let Some(of) = self.plan.tasks.get(task) {
-            (desk.note)(Entry::Ended { task: of.name.clone(), end: end.clone() })?;
+            (ctx.note)(Entry::Ended { task: of.name.clone(), end: end.clone() })?;
         }
         self.purse.release(task);
         self.schedule.end(task, end.how);
-        desk.board.ended(task, &end);
+        ctx.board.ended(task, &end);
         if let Some(known) = self.plan.known.get_mut(task) {
             known.end = Some(end);
         }

@@ -14,7 +14,7 @@ impl Conversation {
     /// Handles a callback. A stop is decided only after the client's current cost is known.
     pub(super) fn ask(
         &mut self,
-        ride: &mut Ride<'_>,
+        ctx: &mut Ride<'_>,
         what: What,
         (request, input): (String, String),
     ) {
@@ -24,13 +24,13 @@ impl Conversation {
         }
         if what == What::Stop {
             self.facts.asked(&request);
-            if ride.wish() != Wish::None || self.manner == Manner::Quiet || self.is_final() {
+            if ctx.wish() != Wish::None || self.manner == Manner::Quiet || self.is_final() {
                 self.facts.answered(&request, ending::Answer::LetGo);
                 self.send(&wire::answer(&request, b"{}"));
                 return;
             }
             if self.asking.is_some() {
-                self.decide(ride, what, (request, input));
+                self.decide(ctx, what, (request, input));
                 return;
             }
             let (input, since) = (input, Stopwatch::start());
@@ -39,7 +39,7 @@ impl Conversation {
             self.send(&wire::session_cost(&cost));
             return;
         }
-        self.decide(ride, what, (request, input));
+        self.decide(ctx, what, (request, input));
     }
 
     /// Whether an earlier decision in this turn was final. Another stop in the same turn means that another hook holds
@@ -50,18 +50,18 @@ impl Conversation {
     }
 
     /// Decides the pending stop, once the cost is known or the client failed to report it.
-    pub(super) fn go_on_asking(&mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
+    pub(super) fn go_on_asking(&mut self, ctx: &mut Ride<'_>) -> Result<(), SessionError> {
         let Some(Asking { request, input, .. }) = self.asking.take() else { return Ok(()) };
         let so_far = self.tally.so_far();
-        self.meter(ride, Some(so_far))?;
-        self.decide(ride, What::Stop, (request, input));
+        self.meter(ctx, Some(so_far))?;
+        self.decide(ctx, What::Stop, (request, input));
         Ok(())
     }
 
     /// Decides on a separate thread, because gates take time.
-    fn decide(&mut self, ride: &mut Ride<'_>, what: What, (request, input): (String, String)) {
-        let Some(world) = ride.world(Driver::Runner, self.permille()) else { return };
-        let (sender, run) = (self.sender.clone(), ride.run.clone());
+    fn decide(&mut self, ctx: &mut Ride<'_>, what: What, (request, input): (String, String)) {
+        let Some(world) = ctx.world(Driver::Runner, self.permille()) else { return };
+        let (sender, run) = (self.sender.clone(), ctx.run.clone());
         self.answering.insert(request.clone(), what);
         let named = request.clone();
         let answer = move || {
@@ -77,7 +77,7 @@ impl Conversation {
 
     pub(super) fn answered(
         &mut self,
-        ride: &mut Ride<'_>,
+        ctx: &mut Ride<'_>,
         answer: Answer,
     ) -> Result<(), SessionError> {
         self.answering.remove(&answer.request);
@@ -87,13 +87,13 @@ impl Conversation {
         if answer.what != What::Stop {
             return Ok(());
         }
-        self.watch_gates(ride);
+        self.watch_gates(ctx);
         if let Some(decision) = &answer.decision {
             let is_held =
                 matches!(decision.outcome, Charged::Blocked { .. } | Charged::Awaited { .. });
             let said = if is_held { ending::Answer::Held } else { ending::Answer::LetGo };
             self.facts.answered(&answer.request, said);
-            self.told_decision(ride, decision)?;
+            self.told_decision(ctx, decision)?;
         }
         let is_settled = answer.decision.as_ref().is_some_and(|decision| {
             matches!(decision.outcome, Charged::Ended(_) | Charged::HandedOver)

@@ -20,19 +20,19 @@ const LAST_BILL: Duration = Duration::from_secs(1);
 
 impl Conversation {
     /// Asks the agent for notes for the next session, within a time limit.
-    pub(crate) fn notes(&mut self, ride: &mut Ride<'_>) -> Result<Option<String>, SessionError> {
+    pub(crate) fn notes(&mut self, ctx: &mut Ride<'_>) -> Result<Option<String>, SessionError> {
         self.manner = Manner::Quiet;
         self.said = None;
         self.activity.has_result = false;
         self.facts = self.facts.next();
         self.send(&wire::user(crate::handoff::request(), None));
         let deadline = Deadline::after(NOTES);
-        while !self.is_over() && !deadline.is_over() && ride.wish() == Wish::None {
+        while !self.is_over() && !deadline.is_over() && ctx.wish() == Wish::None {
             match self.events.recv_timeout(TICK) {
-                Ok(Event::Line(line)) => self.hear(ride, &line)?,
-                Ok(Event::Answered(answer)) => self.answered(ride, *answer)?,
+                Ok(Event::Line(line)) => self.hear(ctx, &line)?,
+                Ok(Event::Answered(answer)) => self.answered(ctx, *answer)?,
                 Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => ride.watcher.tick(),
+                Err(RecvTimeoutError::Timeout) => ctx.watcher.tick(),
             }
         }
         self.manner = Manner::Usual;
@@ -41,24 +41,24 @@ impl Conversation {
     }
 
     /// Lets the process exit by itself, and terminates it if it does not.
-    pub(crate) fn leave(mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
+    pub(crate) fn leave(mut self, ctx: &mut Ride<'_>) -> Result<(), SessionError> {
         self.talk.hang_up();
         if !self.ends_within(FAREWELL) {
             self.talk.ask_to_end();
             self.ends_within(LAST_WORDS);
         }
-        self.close(ride)
+        self.close(ctx)
     }
 
     /// Terminates the process and everything that it started.
-    pub(crate) fn end(mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
-        drop(work::call_off(ride.home, &ride.run));
+    pub(crate) fn end(mut self, ctx: &mut Ride<'_>) -> Result<(), SessionError> {
+        drop(work::call_off(ctx.home, &ctx.run));
         self.last_bill();
         self.talk.ask_to_end();
         self.ends_within(LAST_WORDS);
         let metered = self.tally.broken_off();
-        self.meter(ride, metered)?;
-        self.close(ride)
+        self.meter(ctx, metered)?;
+        self.close(ctx)
     }
 
     /// Queries the cost once more, because a process that is terminated in the middle of a turn sends no result.
@@ -81,9 +81,9 @@ impl Conversation {
         }
     }
 
-    fn close(self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
+    fn close(self, ctx: &mut Ride<'_>) -> Result<(), SessionError> {
         drop(self.talk);
-        ride.stands(None)?;
+        ctx.stands(None)?;
         Ok(())
     }
 
@@ -109,9 +109,9 @@ impl Conversation {
     }
 
     /// The process's stderr as one line, for people.
-    pub(crate) fn complaint(ride: &Ride<'_>) -> Option<String> {
-        let bytes = fs::read(&ride.home.run(&ride.run).agent_errors(), 64 * 1024).ok()?;
-        let said = ride.redactor.redact(&String::from_utf8_lossy(&bytes));
+    pub(crate) fn complaint(ctx: &Ride<'_>) -> Option<String> {
+        let bytes = fs::read(&ctx.home.run(&ctx.run).agent_errors(), 64 * 1024).ok()?;
+        let said = ctx.redactor.redact(&String::from_utf8_lossy(&bytes));
         let said = text::line(said.trim(), SHOWN_ERRORS);
         (!said.is_empty()).then_some(said)
     }

@@ -19,24 +19,24 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 impl Conversation {
     pub(super) fn asked_person(
         &mut self,
-        ride: &mut Ride<'_>,
+        ctx: &mut Ride<'_>,
         asked: wire::Permission,
     ) -> Result<(), SessionError> {
-        let what = wire::what(&asked.gist, &ride.client.project, &ride.redactor);
+        let what = wire::what(&asked.gist, &ctx.client.project, &ctx.redactor);
         let text =
             asked.question.unwrap_or_else(|| format!("may the agent use {}: {what}", asked.tool));
-        let text = ride.redactor.redact(&text);
-        let until_ms = clock::now_ms().saturating_add(ride.settings.question_ms);
-        let hints = ride.load()?.state.hints.len();
-        ride.tell(&Told::Question { text: text.clone(), until_ms });
+        let text = ctx.redactor.redact(&text);
+        let until_ms = clock::now_ms().saturating_add(ctx.settings.question_ms);
+        let hints = ctx.load()?.state.hints.len();
+        ctx.tell(&Told::Question { text: text.clone(), until_ms });
         self.question = Some(Question { request: asked.request, text, until_ms, hints });
         Ok(())
     }
 
-    pub(super) fn tick(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
-        ride.watcher.tick();
-        ride.acknowledge();
-        if ride.wish() == Wish::Now {
+    pub(super) fn tick(&mut self, ctx: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
+        ctx.watcher.tick();
+        ctx.acknowledge();
+        if ctx.wish() == Wish::Now {
             return Ok(Some(Pause::Wished));
         }
         if self.settled.as_ref().is_some_and(|since| since.elapsed() > LET_GO)
@@ -45,9 +45,9 @@ impl Conversation {
             return Ok(Some(Pause::Settled(Box::new(decision))));
         }
         if self.answering.values().any(|what| *what == What::Stop) {
-            self.watch_gates(ride);
+            self.watch_gates(ctx);
             // A stop request does not wait for gates.
-            if ride.wish() == Wish::AfterTheTurn {
+            if ctx.wish() == Wish::AfterTheTurn {
                 return Ok(Some(Pause::Wished));
             }
         }
@@ -56,19 +56,19 @@ impl Conversation {
         }
         self.looked = Stopwatch::start();
         if self.is_dead() {
-            return self.gone(ride).map(Some);
+            return self.gone(ctx).map(Some);
         }
-        if self.answering.is_empty() && is_over_time(ride)? {
+        if self.answering.is_empty() && is_over_time(ctx)? {
             return Ok(Some(Pause::OverTime));
         }
-        if let Some(why) = self.used_up(ride)? {
+        if let Some(why) = self.used_up(ctx)? {
             return Ok(Some(Pause::UsedUp(why)));
         }
-        match ride.phase()? {
+        match ctx.phase()? {
             Phase::Active | Phase::Orphaned => self.paused = None,
             // The agent's next stop is allowed.
             Phase::Paused { .. } => {
-                if self.outlasts_pause(ride) {
+                if self.outlasts_pause(ctx) {
                     return Ok(Some(Pause::Paused));
                 }
             }
@@ -77,26 +77,26 @@ impl Conversation {
             Phase::Ended(_) => return Ok(Some(Pause::Cancelled)),
         }
         if self.question.is_some() {
-            return self.heed(ride);
+            return self.heed(ctx);
         }
-        self.mind_silence(ride)
+        self.mind_silence(ctx)
     }
 
     /// Whether the turn lasts too long after a pause. The run's clock stands still then, so the turn needs its own limit.
-    fn outlasts_pause(&mut self, ride: &mut Ride<'_>) -> bool {
+    fn outlasts_pause(&mut self, ctx: &mut Ride<'_>) -> bool {
         if self.paused.is_none() {
-            ride.note("pausing after this turn");
+            ctx.note("pausing after this turn");
         }
         let since = self.paused.get_or_insert_with(Stopwatch::start);
-        since.elapsed() > Duration::from_millis(ride.settings.idle_ms)
+        since.elapsed() > Duration::from_millis(ctx.settings.idle_ms)
     }
 
-    fn used_up(&self, ride: &Ride<'_>) -> Result<Option<String>, SessionError> {
+    fn used_up(&self, ctx: &Ride<'_>) -> Result<Option<String>, SessionError> {
         if self.used.is_empty() {
             return Ok(None);
         }
-        let driving = ride.load()?.state.driving;
-        Ok(weather::used_up(&self.used, &ride.sky(&driving)))
+        let driving = ctx.load()?.state.driving;
+        Ok(weather::used_up(&self.used, &ctx.sky(&driving)))
     }
 
     /// Whether the process has exited. Another process may still hold its stdout open, so that no end of file is read.
@@ -108,9 +108,9 @@ impl Conversation {
     }
 
     /// Passes on a person's answer, given with `ralph tell`, or ends the wait when its time is up.
-    fn heed(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
+    fn heed(&mut self, ctx: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
         let Some(question) = self.question.take() else { return Ok(None) };
-        let hints = ride.load()?.state.hints;
+        let hints = ctx.load()?.state.hints;
         if let Some(said) = hints.get(question.hints..).filter(|said| !said.is_empty()) {
             let message = format!("A person answered: {}", said.join("\n"));
             let permit = wire::Permit::Deny { message: &message };
@@ -125,18 +125,18 @@ impl Conversation {
         Ok(Some(Pause::Unanswered(question.text)))
     }
 
-    fn mind_silence(&mut self, ride: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
-        let after = Duration::from_millis(ride.settings.idle_ms);
+    fn mind_silence(&mut self, ctx: &mut Ride<'_>) -> Result<Option<Pause>, SessionError> {
+        let after = Duration::from_millis(ctx.settings.idle_ms);
         if self.heard.elapsed() < after || !self.answering.is_empty() || self.asking.is_some() {
             return Ok(None);
         }
-        let after_ms = ride.settings.idle_ms;
+        let after_ms = ctx.settings.idle_ms;
         let done = match self.nudge {
             Nudge::No => Silence::Nudged,
             Nudge::Given => Silence::Restarted,
         };
-        ride.record(Drove::Silent { after_ms, done })?;
-        ride.tell(&Told::Silent { after_ms, done });
+        ctx.record(Drove::Silent { after_ms, done })?;
+        ctx.tell(&Told::Silent { after_ms, done });
         if self.nudge == Nudge::Given {
             return Ok(Some(Pause::Silent));
         }
@@ -149,8 +149,8 @@ impl Conversation {
 }
 
 /// Whether the run's time limit is reached, so that even a turn that never ends is bounded.
-fn is_over_time(ride: &Ride<'_>) -> Result<bool, SessionError> {
-    let opened = ride.load()?;
+fn is_over_time(ctx: &Ride<'_>) -> Result<bool, SessionError> {
+    let opened = ctx.load()?;
     let most = opened.state.limits(&opened.run).max_duration_ms;
     Ok(most.is_some_and(|most| opened.state.elapsed_ms(clock::now_ms()) >= most))
 }

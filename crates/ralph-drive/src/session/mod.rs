@@ -211,7 +211,7 @@ impl Conversation {
     }
 
     /// Sends a message to the agent and listens until its turn is over.
-    pub(crate) fn say(&mut self, ride: &mut Ride<'_>, text: &str) -> Result<Pause, SessionError> {
+    pub(crate) fn say(&mut self, ctx: &mut Ride<'_>, text: &str) -> Result<Pause, SessionError> {
         self.facts = self.facts.next();
         self.decision = None;
         self.settled = None;
@@ -222,7 +222,7 @@ impl Conversation {
         // A leading slash would make it a command of the client, which never reaches the model.
         let padding = if text.starts_with('/') { " " } else { "" };
         self.send(&wire::user(&format!("{padding}{text}"), None));
-        self.listen(ride)
+        self.listen(ctx)
     }
 
     /// Terminates the process if the line cannot be written in time: half of it may be in the pipe, and the process
@@ -233,21 +233,21 @@ impl Conversation {
         }
     }
 
-    pub(crate) fn listen(&mut self, ride: &mut Ride<'_>) -> Result<Pause, SessionError> {
+    pub(crate) fn listen(&mut self, ctx: &mut Ride<'_>) -> Result<Pause, SessionError> {
         loop {
             match self.events.recv_timeout(TICK) {
-                Ok(Event::Line(line)) => self.hear(ride, &line)?,
-                Ok(Event::Answered(answer)) => self.answered(ride, *answer)?,
-                Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => return self.gone(ride),
+                Ok(Event::Line(line)) => self.hear(ctx, &line)?,
+                Ok(Event::Answered(answer)) => self.answered(ctx, *answer)?,
+                Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => return self.gone(ctx),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if self.is_over() {
                 return Ok(Pause::Turn(self.turn()));
             }
             if self.asking.as_ref().is_some_and(|asking| asking.since.elapsed() > COST_PATIENCE) {
-                self.go_on_asking(ride)?;
+                self.go_on_asking(ctx)?;
             }
-            if let Some(pause) = self.tick(ride)? {
+            if let Some(pause) = self.tick(ctx)? {
                 return Ok(pause);
             }
         }
@@ -269,26 +269,26 @@ impl Conversation {
         }
     }
 
-    fn gone(&mut self, ride: &mut Ride<'_>) -> Result<Pause, SessionError> {
+    fn gone(&mut self, ctx: &mut Ride<'_>) -> Result<Pause, SessionError> {
         let code = self.talk.wait(Deadline::after(FAREWELL)).ok().flatten();
-        self.settle(ride)?;
+        self.settle(ctx)?;
         if !self.activity.has_result {
             self.facts.exit = Some(exit(code));
             let metered = self.tally.broken_off();
-            self.meter(ride, metered)?;
+            self.meter(ctx, metered)?;
         }
         Ok(Pause::Gone(self.turn()))
     }
 
     /// Waits for decisions that are still being made: they belong to the turn.
-    fn settle(&mut self, ride: &mut Ride<'_>) -> Result<(), SessionError> {
+    fn settle(&mut self, ctx: &mut Ride<'_>) -> Result<(), SessionError> {
         if self.answering.is_empty() {
             return Ok(());
         }
-        drop(work::call_off(ride.home, &ride.run));
+        drop(work::call_off(ctx.home, &ctx.run));
         while !self.answering.is_empty() {
             match self.events.recv_timeout(FAREWELL) {
-                Ok(Event::Answered(answer)) => self.answered(ride, *answer)?,
+                Ok(Event::Answered(answer)) => self.answered(ctx, *answer)?,
                 Ok(Event::Line(_) | Event::End) => {}
                 Err(_) => break,
             }
@@ -296,14 +296,14 @@ impl Conversation {
         Ok(())
     }
 
-    fn hear(&mut self, ride: &mut Ride<'_>, bytes: &[u8]) -> Result<(), SessionError> {
+    fn hear(&mut self, ctx: &mut Ride<'_>, bytes: &[u8]) -> Result<(), SessionError> {
         let line = wire::read(bytes);
         // Arbitrary output is not a sign of life.
         if line != Line::Other || wire::is_sign_of_life(bytes) {
             self.heard = Stopwatch::start();
         }
         self.facts.see(&line);
-        watch::watch(ride, &line);
+        watch::watch(ctx, &line);
         match line {
             Line::Init(init) => {
                 // From here on a request may be sent to a model, so an unfinished turn may cost something.
@@ -312,27 +312,27 @@ impl Conversation {
             }
             Line::Assistant(said) => {
                 // An answer proves that the message arrived.
-                if std::mem::replace(&mut ride.word, Word::None) == Word::ToBePassedOn {
-                    ride.record(Drove::PassedOn)?;
+                if std::mem::replace(&mut ctx.word, Word::None) == Word::ToBePassedOn {
+                    ctx.record(Drove::PassedOn)?;
                 }
-                self.took_in(ride, &said);
+                self.took_in(ctx, &said);
             }
-            Line::Result(outcome) => self.ended(ride, &outcome)?,
+            Line::Result(outcome) => self.ended(ctx, &outcome)?,
             Line::Callback { request, callback, input } => {
-                self.ask(ride, answer::kind(&callback), (request, input));
+                self.ask(ctx, answer::kind(&callback), (request, input));
             }
             Line::Answered { request, answer } if request.starts_with(COST) => {
                 if let Some(micro_usd) = answer.ok().as_deref().and_then(wire::cost) {
                     self.tally.told(micro_usd);
                 }
-                self.go_on_asking(ride)?;
+                self.go_on_asking(ctx)?;
             }
             Line::Answered { request, answer: Ok(answer) } if request == CARRIED => {
                 if let Some(micro_usd) = wire::cost(&answer) {
                     self.tally.carries(micro_usd);
                 }
             }
-            Line::Permission(permission) => self.asked_person(ride, permission)?,
+            Line::Permission(permission) => self.asked_person(ctx, permission)?,
             Line::Asked { request, subtype } => {
                 let why = format!("`{}` is not supported here", text::line(&subtype, 60));
                 self.send(&wire::refuse(&request, &why));
@@ -378,7 +378,7 @@ impl Conversation {
     }
 
     /// Counts the tokens of a message, and updates the context use if it comes from the agent itself.
-    fn took_in(&mut self, ride: &mut Ride<'_>, said: &wire::Assistant) {
+    fn took_in(&mut self, ctx: &mut Ride<'_>, said: &wire::Assistant) {
         self.tally.called(said);
         let Some(usage) = &said.usage else { return };
         if said.parent.is_some() || said.model.is_none() {
@@ -392,7 +392,7 @@ impl Conversation {
             let request = self.request("context");
             self.send(&wire::context_usage(&request));
         }
-        drop(ride.stands(self.permille()));
+        drop(ctx.stands(self.permille()));
     }
 
     fn request(&mut self, what: &str) -> String {
@@ -408,14 +408,14 @@ impl Conversation {
         Some(wire::permille(self.context_tokens?, self.window()?))
     }
 
-    fn ended(&mut self, ride: &mut Ride<'_>, outcome: &wire::Outcome) -> Result<(), SessionError> {
+    fn ended(&mut self, ctx: &mut Ride<'_>, outcome: &wire::Outcome) -> Result<(), SessionError> {
         for model in &outcome.models {
             if let Some(window) = model.window {
                 self.windows.insert(model.model.clone(), window);
             }
         }
         let metered = self.tally.billed(outcome);
-        self.meter(ride, Some(metered))?;
+        self.meter(ctx, Some(metered))?;
         self.said =
             outcome.text.clone().filter(|text| !text.trim().is_empty()).or(self.said.take());
         self.activity.has_result = true;
@@ -425,17 +425,17 @@ impl Conversation {
     /// Records the cost in the journal and in the day's ledger.
     fn meter(
         &mut self,
-        ride: &mut Ride<'_>,
+        ctx: &mut Ride<'_>,
         metered: Option<ralph_core::drive::Metered>,
     ) -> Result<(), SessionError> {
         let Some(metered) = metered else { return Ok(()) };
         let now = Spent { micro_usd: metered.micro_usd, tokens: metered.tokens };
-        let opened = ride.charge(self.booked, metered)?;
+        let opened = ctx.charge(self.booked, metered)?;
         self.booked = Spent {
             micro_usd: self.booked.micro_usd.max(now.micro_usd),
             tokens: self.booked.tokens.max(now.tokens),
         };
-        ride.stands_as(&opened, self.permille());
+        ctx.stands_as(&opened, self.permille());
         Ok(())
     }
 }

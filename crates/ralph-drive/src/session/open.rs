@@ -23,10 +23,10 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 
 impl Conversation {
     /// Starts the agent. It is recorded before it runs, so that after a crash the next runner can find its processes.
-    pub(crate) fn start(ride: &mut Ride<'_>, start: &Start) -> Result<Self, SessionError> {
-        let opened = ride.load()?;
-        let day = ride.settings.day_micro_usd;
-        let day = day.map(|most| most.saturating_sub(ride.spent_today().unwrap_or(0)));
+    pub(crate) fn start(ctx: &mut Ride<'_>, start: &Start) -> Result<Self, SessionError> {
+        let opened = ctx.load()?;
+        let day = ctx.settings.day_micro_usd;
+        let day = day.map(|most| most.saturating_sub(ctx.spent_today().unwrap_or(0)));
         let limits = opened.state.limits(&opened.run);
         let caps = meter::native_caps(limits, opened.state.driving.spent(), day);
         let block_cap = agent::block_cap(limits);
@@ -37,20 +37,20 @@ impl Conversation {
             caps: &caps,
             block_cap,
         };
-        let argv = agent::argv(&ride.client.program, &ride.settings, &call);
+        let argv = agent::argv(&ctx.client.program, &ctx.settings, &call);
         let mark = talk::new_mark();
         let record = Record {
             id: start.session.clone(),
             how: start.how,
             model: start.model.clone(),
-            argv: agent::shown(&argv, &ride.redactor),
-            env: agent::kept(ride.client, (&ride.run, block_cap), &ride.redactor),
+            argv: agent::shown(&argv, &ctx.redactor),
+            env: agent::kept(ctx.client, (&ctx.run, block_cap), &ctx.redactor),
             mark: mark.clone(),
         };
-        let world = ride.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
-        driven::enter(&world, &ride.run, &record)?;
-        let number = ride.load()?.state.driving.count;
-        ride.tell(&Told::Session {
+        let world = ctx.world(Driver::Alone, None).ok_or(StoreError::OutOfTime)?;
+        driven::enter(&world, &ctx.run, &record)?;
+        let number = ctx.load()?.state.driving.count;
+        ctx.tell(&Told::Session {
             session: start.session.clone(),
             how: start.how,
             number,
@@ -58,12 +58,11 @@ impl Conversation {
             argv: record.argv,
         });
         let (sender, events) = mpsc::sync_channel(QUEUE);
-        let place = (ride.home, &ride.run);
+        let place = (ctx.home, &ctx.run);
         let hear = hearing(sender.clone());
-        let talk = agent::start(ride.client, place, (&argv, block_cap, mark.as_deref()), hear)?;
-        let mut conversation =
-            Self::new(talk, (sender, events), Tally::open(opening(ride, start)?));
-        conversation.progress = progress::since(ride.home, &ride.run, 0).1;
+        let talk = agent::start(ctx.client, place, (&argv, block_cap, mark.as_deref()), hear)?;
+        let mut conversation = Self::new(talk, (sender, events), Tally::open(opening(ctx, start)?));
+        conversation.progress = progress::since(ctx.home, &ctx.run, 0).1;
         conversation.send(&wire::initialize("initialize", &answer::hooks()));
         conversation.send(&wire::session_cost(CARRIED));
         Ok(conversation)
@@ -119,8 +118,8 @@ fn hearing(lines: SyncSender<Event>) -> impl FnMut(Heard) + Send + 'static {
 }
 
 /// The initial values for the cost tally of a new process.
-fn opening(ride: &Ride<'_>, start: &Start) -> Result<Opening, SessionError> {
-    let driving = ride.load()?.state.driving;
+fn opening(ctx: &Ride<'_>, start: &Start) -> Result<Opening, SessionError> {
+    let driving = ctx.load()?.state.driving;
     let spent = |id: &SessionId| {
         driving
             .sessions
@@ -135,6 +134,6 @@ fn opening(ride: &Ride<'_>, start: &Start) -> Result<Opening, SessionError> {
         known,
         turns,
         carried: known,
-        worst_turn_micro_usd: meter::worst_turn(&driving, &ride.settings),
+        worst_turn_micro_usd: meter::worst_turn(&driving, &ctx.settings),
     })
 }

@@ -18,16 +18,16 @@ fn run() -> RunId {
     RunId::parse("k7f2").unwrap()
 }
 
-fn happened(cause: Cause, resets_at_ms: Option<u64>) -> Happened {
+fn trigger(cause: Cause, resets_at_ms: Option<u64>) -> Happened {
     Happened { cause, resets_at_ms, in_a_row: 0 }
 }
 
-fn forecast(happened: Happened, waits: &Waits, driving: &Driving) -> Forecast {
-    next(happened, &Sky { run: &run(), waits, driving, now_ms: NOON, local })
+fn plan(trigger: Happened, waits: &Waits, driving: &Driving) -> Forecast {
+    next(trigger, &Sky { run: &run(), waits, driving, now_ms: NOON, local })
 }
 
-fn told(forecast: &Forecast) -> String {
-    match forecast {
+fn describe(plan: &Forecast) -> String {
+    match plan {
         Forecast::Wait(wait) => {
             format!(
                 "wait {} ms (attempt {}): {}",
@@ -73,7 +73,7 @@ fn waits_for_limits_stay_within_the_settings() {
         .map(|(name, resets, waits, driving)| {
             format!(
                 "{name}\n  {}",
-                told(&forecast(happened(Cause::RateLimit, *resets), waits, driving))
+                describe(&plan(trigger(Cause::RateLimit, *resets), waits, driving))
             )
         })
         .collect();
@@ -129,11 +129,11 @@ fn errors_back_off() {
         (Cause::Overload, 3, 60 * MINUTE),
     ] {
         let driving = Driving { waited_errors_ms, ..Driving::default() };
-        let happened = Happened { cause, resets_at_ms: None, in_a_row };
-        lines.push(told(&forecast(happened, &waits(), &driving)));
+        let trigger = Happened { cause, resets_at_ms: None, in_a_row };
+        lines.push(describe(&plan(trigger, &waits(), &driving)));
     }
     let never = Waits { errors_ms: 0, ..waits() };
-    lines.push(told(&forecast(happened(Cause::Server, None), &never, &Driving::default())));
+    lines.push(describe(&plan(trigger(Cause::Server, None), &never, &Driving::default())));
     assert_snapshot!(lines.join("\n"), @"
     wait 2398 ms (attempt 1): the provider is overloaded; retrying (attempt 1)
     wait 1427 ms (attempt 2): the provider is overloaded; retrying (attempt 2)
@@ -152,7 +152,7 @@ fn errors_back_off() {
 fn declared_waits_are_capped_at_one_day() {
     let lines: Vec<_> = [None, Some(0), Some(NOON + 90 * SECOND), Some(u64::MAX)]
         .map(|until| {
-            told(&forecast(happened(Cause::Declared, until), &waits(), &Driving::default()))
+            describe(&plan(trigger(Cause::Declared, until), &waits(), &Driving::default()))
         })
         .into();
     assert_snapshot!(lines.join("\n"), @"
@@ -195,8 +195,8 @@ fn the_window_share_is_respected() {
         let waits = Waits { share_permille, ..waits() };
         let waited_for = Some("five_hour".to_string());
         let driving = Driving { resumes, window: waited_for, ..Driving::default() };
-        let sky = Sky { run: &run(), waits: &waits, driving: &driving, now_ms: NOON, local };
-        used_up(&BTreeMap::from([(window.to_string(), used)]), &sky)
+        let ctx = Sky { run: &run(), waits: &waits, driving: &driving, now_ms: NOON, local };
+        used_up(&BTreeMap::from([(window.to_string(), used)]), &ctx)
     };
     assert_eq!(of(Some(500), 0, ("five_hour", 900)), None);
     assert_eq!(of(Some(500), 1, ("five_hour", 499)), None);
@@ -258,16 +258,16 @@ proptest! {
         let run = run();
         for (cause, reset, in_a_row) in troubles {
             let resets_at_ms = reset.map(|reset| now_ms.saturating_add_signed(reset));
-            let happened = Happened { cause, resets_at_ms, in_a_row };
-            let sky = Sky { run: &run, waits: &waits, driving: &driving, now_ms, local };
-            let forecast = next(happened, &sky);
-            prop_assert_eq!(&forecast, &next(happened, &sky));
+            let trigger = Happened { cause, resets_at_ms, in_a_row };
+            let ctx = Sky { run: &run, waits: &waits, driving: &driving, now_ms, local };
+            let forecast = next(trigger, &ctx);
+            prop_assert_eq!(&forecast, &next(trigger, &ctx));
             let Forecast::Wait(wait) = forecast else { continue };
             prop_assert!(wait.since_ms == now_ms && wait.until_ms >= now_ms);
             if cause == Cause::RateLimit {
-                let start = sky.after_quiet(resets_at_ms.unwrap_or(now_ms).max(now_ms));
+                let start = ctx.after_quiet(resets_at_ms.unwrap_or(now_ms).max(now_ms));
                 prop_assert!(wait.until_ms >= start);
-                prop_assert_eq!(sky.after_quiet(wait.until_ms), wait.until_ms);
+                prop_assert_eq!(ctx.after_quiet(wait.until_ms), wait.until_ms);
                 if resets_at_ms.is_some() && waits.quiet.is_none() {
                     prop_assert!(wait.until_ms - start <= waits.jitter_ms);
                 }
@@ -294,8 +294,8 @@ proptest! {
         let (limit_ms, jitter_ms, errors_ms, now_ms) = numbers;
         let waits = Waits { limit_ms, resumes: 1, jitter_ms, errors_ms, quiet, share_permille: None };
         let driving = Driving::default();
-        let sky = Sky { run: &run(), waits: &waits, driving: &driving, now_ms, local };
-        if let Forecast::Wait(wait) = next(Happened { cause, resets_at_ms, in_a_row }, &sky) {
+        let ctx = Sky { run: &run(), waits: &waits, driving: &driving, now_ms, local };
+        if let Forecast::Wait(wait) = next(Happened { cause, resets_at_ms, in_a_row }, &ctx) {
             prop_assert!(wait.until_ms >= wait.since_ms);
             // It survives a round trip through the journal.
             let line = serde_json::to_string(&Drove::Waits(wait.clone())).unwrap();
@@ -312,8 +312,8 @@ fn jitter_differs_between_runs() {
     let mut seen: Vec<_> = (0..100)
         .map(|number| {
             let run = RunId::parse(&format!("r{number}")).unwrap();
-            let sky = Sky { run: &run, waits: &waits, driving: &driving, now_ms: NOON, local };
-            match next(happened(Cause::RateLimit, Some(NOON)), &sky) {
+            let ctx = Sky { run: &run, waits: &waits, driving: &driving, now_ms: NOON, local };
+            match next(trigger(Cause::RateLimit, Some(NOON)), &ctx) {
                 Forecast::Wait(wait) => (wait.until_ms - NOON) / (waits.jitter_ms / 10),
                 Forecast::Park { why, .. } => panic!("{why}"),
             }

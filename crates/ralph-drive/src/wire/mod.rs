@@ -33,6 +33,7 @@ const MOST_TASKS: usize = 200;
 const CAP_NOTICE: &str = "stop-hook-block-cap";
 const HOOK_FAILED: &str = "hook_callback_failed";
 
+/// One line of the client's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// Sent before every turn, not only the first.
@@ -108,6 +109,7 @@ pub struct Init {
     pub tools: usize,
 }
 
+/// An API request that the client retries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
     pub attempt: Option<u64>,
@@ -118,6 +120,7 @@ pub struct Retry {
     pub error: Option<String>,
 }
 
+/// A tool call that needs a person's permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permission {
     pub request: String,
@@ -129,6 +132,7 @@ pub struct Permission {
     pub question: Option<String>,
 }
 
+/// The client's own state, as it reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Running,
@@ -136,6 +140,7 @@ pub enum State {
     RequiresAction,
 }
 
+/// A background task of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     pub id: String,
@@ -154,6 +159,7 @@ pub enum Place {
     Background,
 }
 
+/// Parses one line of the client.
 pub fn read(line: &[u8]) -> Line {
     let line = String::from_utf8_lossy(line);
     let Some(fields) = fields::object(&line) else { return Line::Other };

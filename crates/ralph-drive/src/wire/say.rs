@@ -15,6 +15,7 @@ pub struct Hook<'a> {
     pub timeout_s: Option<u32>,
 }
 
+/// The answer to a permission request.
 #[derive(Clone, Copy, Debug)]
 pub enum Permit<'a> {
     /// Allows the call with its original input.
@@ -26,6 +27,7 @@ pub enum Permit<'a> {
     },
 }
 
+/// The request that starts a conversation and registers the callbacks.
 pub fn initialize(request: &str, hooks: &[Hook<'_>]) -> Vec<u8> {
     let mut events = serde_json::Map::new();
     for hook in hooks {

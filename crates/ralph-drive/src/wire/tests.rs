@@ -30,30 +30,30 @@ fn a_background_agent_is_parsed() {
     insta::assert_snapshot!(shown("background-agent"), @r#"
     Answered {"commands":[],"agents":[],"output_style":"default","availa…
     Callback cb_UserPromptSubmit
-    Init(Init { session: Some(SessionId("2a7ec8a1-983f-46c6-96e7-cfd9924a2c8e")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
-    Assistant(Assistant { parent: None, message: Some("msg_fake_000001"), model: Some("claude-opus-5-5"), blocks: [Call(Call { id: Some("toolu_fake_0001_00"), name: "Agent", gist: Text("d") })], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Init(StreamInit { session: Some(SessionId("2a7ec8a1-983f-46c6-96e7-cfd9924a2c8e")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
+    Assistant(StreamAssistant { parent: None, message: Some("msg_fake_000001"), model: Some("claude-opus-5-5"), blocks: [Call(AssistantToolCall { id: Some("toolu_fake_0001_00"), name: "Agent", gist: Text("d") })], usage: Some(TokenUsage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
     Callback cb_PreToolUse
-    Background([Task { id: "abf26f31876b056e4", what: "d" }])
+    Background([StreamTask { id: "abf26f31876b056e4", what: "d" }])
     Task(Started { id: "abf26f31876b056e4", what: "d", place: Background })
     Callback cb_SubagentStart
     Callback cb_PostToolUse
-    ToolResults { parent: None, results: [ToolResult { call: Some("toolu_fake_0001_00"), is_error: false, text: "Async agent launched successfully. (This tool result is internal metadata — never quote or paste any part of it, including the agentId below, into a user-facing reply.)\nagentId: abf26f31876b056e4 (internal ID …
-    Assistant(Assistant { parent: Some("toolu_fake_0001_00"), message: Some("msg_fake_000002"), model: Some("claude-opus-5-5"), blocks: [Call(Call { id: Some("toolu_fake_0002_00"), name: "Bash", gist: Command("sleep 1.5; echo subhi") })], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), erro…
+    ToolResults { parent: None, results: [StreamToolResult { call: Some("toolu_fake_0001_00"), is_error: false, text: "Async agent launched successfully. (This tool result is internal metadata — never quote or paste any part of it, including the agentId below, into a user-facing reply.)\nagentId: abf26f31876b056e4 (intern…
+    Assistant(StreamAssistant { parent: Some("toolu_fake_0001_00"), message: Some("msg_fake_000002"), model: Some("claude-opus-5-5"), blocks: [Call(AssistantToolCall { id: Some("toolu_fake_0002_00"), name: "Bash", gist: Command("sleep 1.5; echo subhi") })], usage: Some(TokenUsage { input: 100, cache_read: 0, cache_creatio…
     Other
     Callback cb_PreToolUse
-    Assistant(Assistant { parent: None, message: Some("msg_fake_000003"), model: Some("claude-opus-5-5"), blocks: [Text("main waits")], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Assistant(StreamAssistant { parent: None, message: Some("msg_fake_000003"), model: Some("claude-opus-5-5"), blocks: [Text("main waits")], usage: Some(TokenUsage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
     Callback cb_Stop
     Result Some(0) Some("main waits") Some(2400) None
     Callback cb_PostToolUse
-    ToolResults { parent: Some("toolu_fake_0001_00"), results: [ToolResult { call: Some("toolu_fake_0002_00"), is_error: false, text: "subhi" }] }
-    Assistant(Assistant { parent: Some("toolu_fake_0001_00"), message: Some("msg_fake_000004"), model: Some("claude-opus-5-5"), blocks: [Text("sub final")], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    ToolResults { parent: Some("toolu_fake_0001_00"), results: [StreamToolResult { call: Some("toolu_fake_0002_00"), is_error: false, text: "subhi" }] }
+    Assistant(StreamAssistant { parent: Some("toolu_fake_0001_00"), message: Some("msg_fake_000004"), model: Some("claude-opus-5-5"), blocks: [Text("sub final")], usage: Some(TokenUsage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
     Callback cb_SubagentStop
     Other
     Task(Ended { id: "abf26f31876b056e4", status: "completed" })
     Background([])
     Callback cb_UserPromptSubmit
-    Init(Init { session: Some(SessionId("2a7ec8a1-983f-46c6-96e7-cfd9924a2c8e")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
-    Assistant(Assistant { parent: None, message: Some("msg_fake_000005"), model: Some("claude-opus-5-5"), blocks: [Text("main after notification")], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Init(StreamInit { session: Some(SessionId("2a7ec8a1-983f-46c6-96e7-cfd9924a2c8e")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
+    Assistant(StreamAssistant { parent: None, message: Some("msg_fake_000005"), model: Some("claude-opus-5-5"), blocks: [Text("main after notification")], usage: Some(TokenUsage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
     Callback cb_Stop
     Result Some(1) Some("main after notification") Some(103600) Some("task-notification")
     "#);
@@ -63,12 +63,12 @@ fn a_background_agent_is_parsed() {
 fn a_question_is_parsed() {
     insta::assert_snapshot!(shown("question"), @r#"
     Answered {"commands":[],"agents":[],"output_style":"default","availa…
-    Init(Init { session: Some(SessionId("aa16510b-c339-4447-8c6b-3709ce54d260")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
-    Assistant(Assistant { parent: None, message: Some("msg_fake_000001"), model: Some("claude-opus-5-5"), blocks: [Call(Call { id: Some("toolu_fake_0001_00"), name: "AskUserQuestion", gist: Text("{\"questions\":[{\"question\":\"Which?\",\"header\":\"Pick\",\"multiSelect\":false,\"options\":[{\"label\":\"A\",\"description\…
-    Permission(Permission { request: "405377a4-3dde-45e3-9e36-d6fd203c155c", tool: "AskUserQuestion", gist: Text("{\"questions\":[{\"question\":\"Which?\",\"header\":\"Pick\",\"options\":[{\"label\":\"A\",\"description\":\"a\"},{\"label\":\"B\",\"description\":\"b\"}],\"multiSelect\":false}]}"), input: "{\"questions\":[{\…
+    Init(StreamInit { session: Some(SessionId("aa16510b-c339-4447-8c6b-3709ce54d260")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
+    Assistant(StreamAssistant { parent: None, message: Some("msg_fake_000001"), model: Some("claude-opus-5-5"), blocks: [Call(AssistantToolCall { id: Some("toolu_fake_0001_00"), name: "AskUserQuestion", gist: Text("{\"questions\":[{\"question\":\"Which?\",\"header\":\"Pick\",\"multiSelect\":false,\"options\":[{\"label\":\…
+    Permission(ToolPermissionRequest { request: "405377a4-3dde-45e3-9e36-d6fd203c155c", tool: "AskUserQuestion", gist: Text("{\"questions\":[{\"question\":\"Which?\",\"header\":\"Pick\",\"options\":[{\"label\":\"A\",\"description\":\"a\"},{\"label\":\"B\",\"description\":\"b\"}],\"multiSelect\":false}]}"), input: "{\"ques…
     Callback cb_PermissionRequest
-    ToolResults { parent: None, results: [ToolResult { call: Some("toolu_fake_0001_00"), is_error: false, text: "Your questions have been answered: \"Which?\"=\"B\". You can now continue with these answers in mind." }] }
-    Assistant(Assistant { parent: None, message: Some("msg_fake_000002"), model: Some("claude-opus-5-5"), blocks: [Text("done")], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    ToolResults { parent: None, results: [StreamToolResult { call: Some("toolu_fake_0001_00"), is_error: false, text: "Your questions have been answered: \"Which?\"=\"B\". You can now continue with these answers in mind." }] }
+    Assistant(StreamAssistant { parent: None, message: Some("msg_fake_000002"), model: Some("claude-opus-5-5"), blocks: [Text("done")], usage: Some(TokenUsage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
     Callback cb_Stop
     Result Some(0) Some("done") Some(1600) None
     "#);
@@ -79,16 +79,16 @@ fn a_compaction_is_parsed() {
     insta::assert_snapshot!(shown("compaction"), @r#"
     Answered {"commands":[],"agents":[],"output_style":"default","availa…
     Callback cb_UserPromptSubmit
-    Init(Init { session: Some(SessionId("9b8d0ce8-859f-4d1f-a2c4-595760fba07d")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
-    Assistant(Assistant { parent: None, message: Some("msg_fake_000001"), model: Some("claude-opus-5-5"), blocks: [Text("a")], usage: Some(Usage { input: 1000, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Init(StreamInit { session: Some(SessionId("9b8d0ce8-859f-4d1f-a2c4-595760fba07d")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
+    Assistant(StreamAssistant { parent: None, message: Some("msg_fake_000001"), model: Some("claude-opus-5-5"), blocks: [Text("a")], usage: Some(TokenUsage { input: 1000, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
     Callback cb_Stop
     Result Some(0) Some("a") Some(4200) None
     Callback cb_UserPromptSubmit
-    Init(Init { session: Some(SessionId("9b8d0ce8-859f-4d1f-a2c4-595760fba07d")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
-    Assistant(Assistant { parent: None, message: Some("msg_fake_000002"), model: Some("claude-opus-5-5"), blocks: [Call(Call { id: Some("toolu_fake_0002_00"), name: "Bash", gist: Command("echo hi") })], usage: Some(Usage { input: 90000, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Init(StreamInit { session: Some(SessionId("9b8d0ce8-859f-4d1f-a2c4-595760fba07d")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
+    Assistant(StreamAssistant { parent: None, message: Some("msg_fake_000002"), model: Some("claude-opus-5-5"), blocks: [Call(AssistantToolCall { id: Some("toolu_fake_0002_00"), name: "Bash", gist: Command("echo hi") })], usage: Some(TokenUsage { input: 90000, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
     Callback cb_PreToolUse
     Callback cb_PostToolUse
-    ToolResults { parent: None, results: [ToolResult { call: Some("toolu_fake_0002_00"), is_error: false, text: "hi" }] }
+    ToolResults { parent: None, results: [StreamToolResult { call: Some("toolu_fake_0002_00"), is_error: false, text: "hi" }] }
     Callback cb_PreCompact
     Other
     Callback cb_SubagentStop
@@ -98,12 +98,12 @@ fn a_compaction_is_parsed() {
     Other
     Compacted { before: Some(90011), after: Some(2587) }
     Other
-    Assistant(Assistant { parent: None, message: Some("msg_fake_000005"), model: Some("claude-opus-5-5"), blocks: [Text("b")], usage: Some(Usage { input: 3000, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Assistant(StreamAssistant { parent: None, message: Some("msg_fake_000005"), model: Some("claude-opus-5-5"), blocks: [Text("b")], usage: Some(TokenUsage { input: 3000, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
     Callback cb_Stop
     Result Some(1) Some("b") Some(753000) None
     Callback cb_UserPromptSubmit
-    Init(Init { session: Some(SessionId("9b8d0ce8-859f-4d1f-a2c4-595760fba07d")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
-    Assistant(Assistant { parent: None, message: Some("msg_fake_000006"), model: Some("claude-opus-5-5"), blocks: [Text("c")], usage: Some(Usage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
+    Init(StreamInit { session: Some(SessionId("9b8d0ce8-859f-4d1f-a2c4-595760fba07d")), model: Some("claude-opus-5-5"), permission_mode: Some("bypassPermissions"), version: Some("2.1.325"), tools: 3 })
+    Assistant(StreamAssistant { parent: None, message: Some("msg_fake_000006"), model: Some("claude-opus-5-5"), blocks: [Text("c")], usage: Some(TokenUsage { input: 100, cache_read: 0, cache_creation: 0, output: 1 }), error: None })
     Callback cb_Stop
     Result Some(2) Some("c") Some(753800) None
     "#);
@@ -140,7 +140,7 @@ fn states_denials_fallbacks_retries_and_failed_hooks_are_parsed() {
     }
     insta::assert_snapshot!(seen.join("\n"), @r#"
     State(Running)
-    Background([Task { id: "bztmy64mc", what: "sleep 2; echo shellout" }])
+    Background([StreamTask { id: "bztmy64mc", what: "sleep 2; echo shellout" }])
     Task(Started { id: "bztmy64mc", what: "sleep 2; echo shellout", place: Background })
     State(Idle)
     Task(Ended { id: "bztmy64mc", status: "completed" })
@@ -148,14 +148,14 @@ fn states_denials_fallbacks_retries_and_failed_hooks_are_parsed() {
     State(Running)
     State(Idle)
     Denied { tool: "Write", text: "Claude requested permissions to write to /home/user/project/x.txt, but you haven't granted it yet." }
-    Retry(Retry { attempt: Some(1), of: Some(10), delay_ms: Some(609), status: Some(529), error: Some("overloaded") })
-    Retry(Retry { attempt: Some(2), of: Some(10), delay_ms: Some(1159), status: Some(529), error: Some("overloaded") })
+    Retry(ApiRetry { attempt: Some(1), of: Some(10), delay_ms: Some(609), status: Some(529), error: Some("overloaded") })
+    Retry(ApiRetry { attempt: Some(2), of: Some(10), delay_ms: Some(1159), status: Some(529), error: Some("overloaded") })
     Fallback { from: "claude-opus-5-5", to: "claude-sonnet-5-5" }
-    Retry(Retry { attempt: Some(1), of: Some(10), delay_ms: Some(534), status: Some(529), error: Some("overloaded") })
-    Retry(Retry { attempt: Some(2), of: Some(10), delay_ms: Some(1124), status: Some(529), error: Some("overloaded") })
+    Retry(ApiRetry { attempt: Some(1), of: Some(10), delay_ms: Some(534), status: Some(529), error: Some("overloaded") })
+    Retry(ApiRetry { attempt: Some(2), of: Some(10), delay_ms: Some(1124), status: Some(529), error: Some("overloaded") })
     Fallback { from: "claude-opus-5-5", to: "claude-sonnet-5-5" }
-    Retry(Retry { attempt: Some(1), of: Some(2), delay_ms: Some(521), status: Some(429), error: Some("rate_limit") })
-    Retry(Retry { attempt: Some(2), of: Some(2), delay_ms: Some(1009), status: Some(429), error: Some("rate_limit") })
+    Retry(ApiRetry { attempt: Some(1), of: Some(2), delay_ms: Some(521), status: Some(429), error: Some("rate_limit") })
+    Retry(ApiRetry { attempt: Some(2), of: Some(2), delay_ms: Some(1009), status: Some(429), error: Some("rate_limit") })
     HookFailed { text: "Stop: Hook callback cb_Stop failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty." }
     HookFailed { text: "Stop: Hook callback cb_Stop failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty." }
     HookFailed { text: "Stop: Hook callback cb_Stop failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty." }
@@ -168,7 +168,7 @@ fn all_fields_of_a_result_are_parsed() {
     let results = said(recorded("background-agent")).map(|line| read(line.as_bytes()));
     let last = results.filter(|line| matches!(line, Line::Result(_))).last();
     insta::assert_snapshot!(format!("{last:?}").replace(", ", "\n"), @r#"
-    Some(Result(Outcome { session: Some(SessionId("2a7ec8a1-983f-46c6-96e7-cfd9924a2c8e"))
+    Some(Result(TurnResult { session: Some(SessionId("2a7ec8a1-983f-46c6-96e7-cfd9924a2c8e"))
     subtype: "success"
     is_error: false
     terminal_reason: Some("completed")
@@ -178,19 +178,19 @@ fn all_fields_of_a_result_are_parsed() {
     num_turns: Some(1)
     duration_ms: Some(64)
     micro_usd: Some(103600)
-    usage: Some(Usage { input: 100
+    usage: Some(TokenUsage { input: 100
     cache_read: 0
     cache_creation: 0
     output: 20 })
-    models: [ModelUsage { model: "claude-opus-5-5"
-    usage: Usage { input: 500
+    models: [StreamModelUsage { model: "claude-opus-5-5"
+    usage: TokenUsage { input: 500
     cache_read: 0
     cache_creation: 0
     output: 5080 }
     micro_usd: 103600
     window: Some(1000000) }]
-    since: [ModelUsage { model: "claude-opus-5-5"
-    usage: Usage { input: 200
+    since: [StreamModelUsage { model: "claude-opus-5-5"
+    usage: TokenUsage { input: 200
     cache_read: 0
     cache_creation: 0
     output: 5020 }
@@ -211,9 +211,9 @@ fn rate_limits_are_parsed() {
     let lines: Vec<_> =
         [REJECTED, OVERAGE, WARNING].map(|line| format!("{:?}", read(line.as_bytes()))).into();
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    RateLimit(RateLimit { status: Rejected, resets_at_ms: Some(1794812400000), kind: Some("five_hour"), used_permille: Some(1000), is_overage: false })
-    RateLimit(RateLimit { status: Rejected, resets_at_ms: Some(1794812400000), kind: Some("five_hour"), used_permille: Some(1000), is_overage: true })
-    RateLimit(RateLimit { status: Warning, resets_at_ms: Some(1794812400000), kind: Some("seven_day"), used_permille: Some(910), is_overage: false })
+    RateLimit(RateLimitEvent { status: Rejected, resets_at_ms: Some(1794812400000), kind: Some("five_hour"), used_permille: Some(1000), is_overage: false })
+    RateLimit(RateLimitEvent { status: Rejected, resets_at_ms: Some(1794812400000), kind: Some("five_hour"), used_permille: Some(1000), is_overage: true })
+    RateLimit(RateLimitEvent { status: Warning, resets_at_ms: Some(1794812400000), kind: Some("seven_day"), used_permille: Some(910), is_overage: false })
     "#);
 }
 
@@ -227,10 +227,10 @@ fn answers_are_parsed() {
     }
     insta::assert_snapshot!(seen.join("\n"), @"
     (None, None)
-    (Some(Context { tokens: 50000, most: 1000000, permille: 50 }), None)
-    (Some(Context { tokens: 60000, most: 1000000, permille: 60 }), None)
+    (Some(ContextUsage { tokens: 50000, most: 1000000, permille: 50 }), None)
+    (Some(ContextUsage { tokens: 60000, most: 1000000, permille: 60 }), None)
     (None, Some(440400))
-    (Some(Context { tokens: 11968, most: 1000000, permille: 11 }), None)
+    (Some(ContextUsage { tokens: 11968, most: 1000000, permille: 11 }), None)
     ");
     for (answer, expected) in [
         (r#"{"text":"Total cost:   $1,234.5 (x)\n"}"#, Some(1_234_500_000)),

@@ -1,7 +1,8 @@
-//! Tests that began and of which nobody told the end. A test that ends its whole process with success takes the
-//! result of all the others along, and the exit code says that all is well.
+//! Detects test runs that started and never reported a result. A test that exits its whole process with code 0 prevents
+//! the results of all other tests, although the exit code indicates success.
 
-/// What runners announce, less what they sum up. More than nothing at the end is a run that broke off.
+/// Per runner, the number of announced test runs minus the number of summaries. A positive number at the end means that
+/// a run was interrupted.
 #[derive(Debug, Default)]
 pub(super) struct Begun {
     libtest: u32,
@@ -9,13 +10,13 @@ pub(super) struct Begun {
     unittest: u32,
     jest: u32,
     vitest: u32,
-    /// TAP: tests of all plans, and points that were seen.
+    /// TAP: the tests of all plans, and the test points found.
     planned: u32,
     points: u32,
 }
 
 impl Begun {
-    /// A line as it was printed: where TAP stands at the margin, it is meant.
+    /// Takes a line as printed, because only unindented TAP counts.
     pub(super) fn line(&mut self, line: &str) {
         self.tap(line);
         let line = line.trim();
@@ -80,7 +81,7 @@ fn is_libtest(line: &str) -> bool {
         .is_some_and(|(number, noun)| is_number(number) && matches!(noun, "test" | "tests"))
 }
 
-/// `collecting ... collected 5 items / 1 deselected / 4 selected`. Where there are none it says so itself.
+/// `collecting ... collected 5 items / 1 deselected / 4 selected`. For no items, pytest prints a summary of its own.
 fn is_collected(line: &str) -> bool {
     let line = line.strip_prefix("collecting ... ").unwrap_or(line);
     let Some((number, rest)) =
@@ -92,7 +93,7 @@ fn is_collected(line: &str) -> bool {
     number != "0" && is_number(number) && matches!(noun, "item" | "items")
 }
 
-/// `=== 2 failed, 3 whatever in 0.05s (0:00:01) ===`: plugins have words of their own.
+/// `=== 2 failed, 3 whatever in 0.05s (0:00:01) ===`: plugins add words of their own.
 fn is_pytest_end(line: &str) -> bool {
     let line = line.trim_matches(['=', ' ']);
     let Some((counts, took)) = line.rsplit_once(" in ") else {
@@ -116,14 +117,14 @@ fn is_unittest(line: &str) -> bool {
         })
 }
 
-/// `Ran 3 tests in 0.1s`, and `Ran 3 tests with 0 failures` of others that run the same tests.
+/// `Ran 3 tests in 0.1s`, or `Ran 3 tests with 0 failures` from other runners of unittest tests.
 fn is_unittest_end(line: &str) -> bool {
     line.strip_prefix("Ran ")
         .and_then(|rest| rest.split_once(" test"))
         .is_some_and(|(number, _)| is_number(number))
 }
 
-/// `PASS src/cart.test.ts (1.2 s)`, and what jest says when a test ends it.
+/// `PASS src/cart.test.ts (1.2 s)`, or jest's message when a test exits the process.
 fn is_jest(line: &str) -> bool {
     if line.starts_with("●  process.exit called with ") {
         return true;
@@ -138,7 +139,7 @@ fn is_jest(line: &str) -> bool {
     is_script && [".test.", ".spec.", "__tests__/"].iter().any(|part| file.contains(part))
 }
 
-/// jest's `Tests:  5 passed, 5 total`; tap's `Asserts:` below the same first words.
+/// jest's `Tests:  5 passed, 5 total`, or the end of tap, which starts lines with `PASS` as well.
 fn is_jest_end(line: &str) -> bool {
     ["Tests:", "Asserts:", "# { total:"].iter().any(|start| line.starts_with(start))
 }
@@ -150,7 +151,7 @@ fn is_vitest(line: &str) -> bool {
         .is_some_and(|rest| rest.starts_with(|char: char| char.is_ascii_digit()))
 }
 
-/// `Tests  5 passed (5)`, or why there are none.
+/// `Tests  5 passed (5)`, or the message that there are none.
 fn is_vitest_end(line: &str) -> bool {
     ["Tests ", "BENCH ", "No test files found", "No test suite found"]
         .iter()

@@ -1,12 +1,12 @@
-//! One failing test, or one trace, put together from the lines that tell of it.
+//! Builds a finding from the several lines that describe one failing test or one stack trace.
 
 use super::locate::{self, Spot};
 use super::{Context, Draft, Found, place};
 use ralph_core::requirement::Severity;
 
-/// As much of a message as a finding can hold.
+/// Enough for the message of a finding, which is cut later.
 const ENOUGH: usize = 1_200;
-/// What never closes is not a block.
+/// A longer block is something else, and is closed.
 const MOST_LINES: u32 = 2_000;
 
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ struct Seen {
     is_own: bool,
 }
 
-/// Which of the places in a trace is where it went wrong.
+/// Which location in a trace is that of the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prefer {
     First,
@@ -46,7 +46,7 @@ impl Block {
         }
     }
 
-    /// Looks for a place on a line. One in the project beats one outside of it.
+    /// Uses the location on a line, if there is one. A location in the project takes precedence over others.
     pub(super) fn look(&mut self, line: &str, prefer: Prefer, context: &Context<'_>) {
         if let Some(located) = locate::first(line) {
             self.see(located.spot, prefer, context);
@@ -73,7 +73,7 @@ impl Block {
         self.place.is_some()
     }
 
-    /// Whether it has gone on for so long that it cannot be what it was taken for.
+    /// Counts a line, and returns whether the block has become too long to be a failure.
     pub(super) fn is_endless(&mut self) -> bool {
         self.lines = self.lines.saturating_add(1);
         self.lines > MOST_LINES
@@ -97,7 +97,7 @@ impl Block {
     }
 }
 
-/// Whether a line belongs to what a reader knows, so that nobody else has to look at it.
+/// Whether a reader recognised a line. If so, the other readers do not get it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     Mine,

@@ -1,4 +1,4 @@
-//! `cargo --message-format=json`, rustc's own messages, and what the test runner prints between them.
+//! Reads `cargo --message-format=json`, rustc's own JSON messages, and the test runner's output between them.
 
 use super::libtest::Libtest;
 use super::locate::{self, Spot};
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// Lines of cargo (`reason`), of rustc (`$message_type`) and of the test runner (`type`).
+/// A line of cargo (`reason`), of rustc (`$message_type`) or of the test runner (`type`).
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow, default)]
@@ -86,7 +86,7 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
             message(line, &known, &mut found, &mut tally);
             continue;
         }
-        // Lines go through the same cleaning as all output; one at a time, so that nothing is kept.
+        // Cleaned like all other output, but one line at a time, to need no copy of the whole output.
         for line in lines(line) {
             tally.line(&line);
             libtest.line(&line, &mut found);
@@ -101,7 +101,7 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
     }
     let is_silent = messages == 0 && tally.tests().is_none();
     let doubt =
-        tally.doubt(context.extent).or(is_silent.then_some("the output holds no message of cargo"));
+        tally.doubt(context.extent).or(is_silent.then_some("the output contains no cargo message"));
     found.into_reading(tally.tests(), doubt)
 }
 
@@ -172,7 +172,7 @@ fn diagnostic(diagnostic: &Diagnostic<'_>, manifest: Option<&str>, found: &mut F
     });
 }
 
-/// What only sums up the messages before it.
+/// Whether the message only sums up earlier ones.
 fn is_consequence(message: &str) -> bool {
     let message = message.trim_start_matches("error: ");
     message.starts_with("aborting due to ")
@@ -185,8 +185,9 @@ fn is_consequence(message: &str) -> bool {
         || message.ends_with(" warnings emitted")
 }
 
-/// cargo names files from the root of its workspace, which nothing in a message tells. The directory of the package
-/// does: where it ends in what the file's name begins with, the workspace is above.
+/// Makes a file name absolute. Cargo names files relative to the workspace root, which is not in its messages. It
+/// follows from the package's directory: if that ends with the first components of the file name, the workspace is
+/// above them.
 fn path(file: &str, manifest: Option<&str>) -> String {
     let Some(package) = manifest.map(Path::new).and_then(Path::parent) else {
         return file.to_owned();
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_workspace_is_found_from_the_package() {
+    fn the_workspace_is_derived_from_the_package() {
         for (file, manifest, expected) in [
             ("src/lib.rs", "/project/Cargo.toml", "/project/src/lib.rs"),
             ("crates/a/src/lib.rs", "/project/crates/a/Cargo.toml", "/project/crates/a/src/lib.rs"),

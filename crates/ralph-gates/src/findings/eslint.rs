@@ -1,4 +1,4 @@
-//! eslint's `--format json`.
+//! Reads the output of `eslint --format json`.
 
 use super::locate::Spot;
 use super::{Context, Draft, Found, doubtful, json};

@@ -1,4 +1,4 @@
-//! `go test -json`: one event per line, and what the compiler says between them.
+//! Reads `go test -json`: one event per line, and the compiler's messages between them.
 
 use super::locate::{self, Spot};
 use super::text::General;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 const MOST_TESTS: usize = 20_000;
-/// Of the output of one test.
+/// Lines that are kept of one test's output.
 const MOST_LINES: usize = 60;
 
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ struct Event<'a> {
 #[derive(Default)]
 struct Course {
     said: HashMap<(String, String), Vec<String>>,
-    /// Packages in which something was told already.
+    /// Number of findings reported for each package.
     told: HashMap<String, u32>,
     tests: Tests,
     events: u64,
@@ -55,7 +55,7 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
     compiler.end(&mut found);
     let tests = (course.events > 0).then_some(course.tests);
     let doubt = match tests {
-        None => Some("the output holds no event of go test"),
+        None => Some("the output contains no `go test` event"),
         Some(tests) => doubt_about(tests),
     };
     found.into_reading(tests, doubt)
@@ -79,7 +79,7 @@ impl Course {
                 self.tests.failed = self.tests.failed.saturating_add(1);
                 self.failed(event, test, found);
             }
-            // A package fails because of its tests; only when none did is there anything to add.
+            // A package fails because of its tests. It is reported itself only if no test failed.
             ("fail", true) if found.is_empty() && !self.told.contains_key(&*event.package) => {
                 self.failed(event, test, found);
             }
@@ -96,33 +96,33 @@ impl Course {
         if self.said.len() >= MOST_TESTS && !self.said.contains_key(&key(event, test)) {
             return;
         }
-        let said = self.said.entry(key(event, test)).or_default();
-        if said.len() < MOST_LINES {
-            said.extend(lines(line).map(Cow::into_owned));
+        let kept = self.said.entry(key(event, test)).or_default();
+        if kept.len() < MOST_LINES {
+            kept.extend(lines(line).map(Cow::into_owned));
         }
     }
 
     fn failed(&mut self, event: &Event<'_>, test: &str, found: &mut Found<'_>) {
-        let said = self.said.remove(&key(event, test)).unwrap_or_default();
-        let told = self.told.entry(event.package.to_string()).or_default();
-        // A test fails with its subtests, and has mostly nothing to say about it.
-        if said.is_empty() && *told > 0 {
+        let output = self.said.remove(&key(event, test)).unwrap_or_default();
+        let reported = self.told.entry(event.package.to_string()).or_default();
+        // A test fails together with its subtests, usually without output of its own.
+        if output.is_empty() && *reported > 0 {
             return;
         }
-        *told = told.saturating_add(1);
-        let located = said.iter().find_map(|line| {
+        *reported = reported.saturating_add(1);
+        let located = output.iter().find_map(|line| {
             locate::first(line).filter(|located| located.before.trim().is_empty())
         });
-        let own = said.iter().find_map(|line| {
+        let own = output.iter().find_map(|line| {
             let located = locate::first(line)?;
             (located.spot.file.contains('/') && place::is_own(located.spot.file, found.context))
                 .then_some(located.spot)
         });
-        let panic = said.iter().find(|line| line.starts_with("panic: "));
+        let panic = output.iter().find(|line| line.starts_with("panic: "));
         let message = match (panic, located) {
             (Some(panic), _) => panic.clone(),
             (None, Some(located)) => located.after.trim_start_matches([':', ' ']).to_owned(),
-            (None, None) => said.last().cloned().unwrap_or_default(),
+            (None, None) => output.last().cloned().unwrap_or_default(),
         };
         let spot = if panic.is_some() { own } else { located.map(|located| located.spot) };
         let file = spot.map(|spot| file(spot.file, &event.package));
@@ -140,8 +140,8 @@ fn key(event: &Event<'_>, test: &str) -> (String, String) {
     (event.package.to_string(), test.to_owned())
 }
 
-/// A test names its file without a directory, which is that of its package. Where the module begins is known only
-/// for the hosts whose paths tell; the rest keep the whole import path, which is clear if not short.
+/// Adds the package's directory to a file name, because go names a test's file without it. The root of the module is
+/// known only for hosts with a fixed path layout; for others, the whole import path is kept.
 fn file(name: &str, package: &str) -> String {
     if name.contains('/') {
         return name.to_owned();

@@ -1,4 +1,4 @@
-//! The runners of JavaScript, as they talk to people: jest, vitest, mocha, node's own.
+//! Reads the output of JavaScript test runners for people: jest, vitest, mocha, and node's own.
 
 use super::Found;
 use super::blocks::{Block, Heard, Prefer};
@@ -11,31 +11,31 @@ pub(super) struct JavaScript {
     block: Option<Block>,
     part: Part,
     body: Body,
-    /// jest names the file once, and then its tests.
+    /// jest prints the file name once, then the file's tests.
     file: String,
     chapter: Chapter,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
-    /// mocha: the title goes on over several lines and ends with a colon.
+    /// mocha: the title continues over several lines and ends with a colon.
     Title,
     #[default]
     Message,
-    /// Only places are of interest from here on.
+    /// From here on, only locations are read.
     Trace,
 }
 
-/// Whether what is said about a failure is set off from what follows it.
+/// How the description of a failure is delimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Body {
     #[default]
     Indented,
-    /// vitest draws a line instead.
+    /// vitest prints a ruler after it instead.
     Free,
 }
 
-/// mocha tells what failed at the end; before that there are only names.
+/// mocha describes the failures at the end. Before that, it prints only names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Chapter {
     #[default]
@@ -141,7 +141,7 @@ impl JavaScript {
 
     /// jest: `FAIL test/cart.test.js`; vitest: ` FAIL  test/cart.test.js > cart > adds`.
     fn opens_file(&mut self, rest: &str, found: &mut Found<'_>) -> bool {
-        // A workspace of vitest puts `|name|` in front.
+        // In a workspace, vitest prints `|name|` before the file.
         let rest = rest
             .strip_prefix('|')
             .and_then(|rest| rest.split_once('|'))
@@ -164,7 +164,7 @@ impl JavaScript {
         true
     }
 
-    /// node: `✖ adds more (1.03ms)`. What has a remark behind it is known to fail.
+    /// node: `✖ adds more (1.03ms)`. With a remark after it, the failure is expected.
     fn opens_node(&mut self, title: &str, found: &mut Found<'_>) -> bool {
         let Some((title, rest)) = title.rsplit_once(" (") else {
             self.close(found);
@@ -181,7 +181,7 @@ impl JavaScript {
     }
 
     fn close(&mut self, found: &mut Found<'_>) {
-        // A block without a title is one that nobody wants to hear of; one without a message sums up others.
+        // A block without a title is an expected failure; one without a message only summarises others.
         if let Some(block) = self.block.take()
             && !block.rule.is_empty()
             && !block.message.is_empty()

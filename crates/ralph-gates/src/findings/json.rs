@@ -1,16 +1,16 @@
-//! One JSON document among other lines.
+//! Finds and parses one JSON document among other lines.
 
 use serde::Deserialize;
 
-/// So many lines that look like the beginning of a document are tried.
+/// How many lines that look like the start of a document are tried.
 const MOST_TRIES: usize = 20;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unread {
     Empty,
-    /// There is none, or none of the wanted shape.
+    /// There is no document, or none of the expected form.
     Garbled,
-    /// It begins and does not end.
+    /// The document starts but does not end.
     CutOff,
 }
 
@@ -18,13 +18,14 @@ impl Unread {
     pub(super) fn why(&self) -> &'static str {
         match self {
             Self::Empty => "the report is empty",
-            Self::Garbled => "the report cannot be read",
-            Self::CutOff => "the report is cut off",
+            Self::Garbled => "the report cannot be parsed",
+            Self::CutOff => "the report is truncated",
         }
     }
 }
 
-/// The first document that begins a line with `open`. Tools print banners before it, and notes after it.
+/// Parses the first document that starts with `open` at the beginning of a line. Tools print banners before and notes
+/// after it.
 pub(super) fn document<'a, T: Deserialize<'a>>(text: &'a str, open: char) -> Result<T, Unread> {
     if text.trim().is_empty() {
         return Err(Unread::Empty);
@@ -44,7 +45,7 @@ pub(super) fn document<'a, T: Deserialize<'a>>(text: &'a str, open: char) -> Res
             Some(Ok(document)) => return Ok(document),
             Some(Err(error)) if error.is_eof() => {
                 unread = Unread::CutOff;
-                // Whatever looks like another beginning lies inside of this one.
+                // Any later start would be inside this document.
                 break;
             }
             Some(Err(_)) | None => {}

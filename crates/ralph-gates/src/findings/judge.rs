@@ -1,16 +1,16 @@
-//! How a gate ended and what it said, as an outcome. Failure is work for the agent, so everything that is not surely
-//! the work's fault is unknown, and nothing that is not surely good is a pass.
+//! Turns the end of a gate's process and its parsed report into an outcome. A failure is work for the agent, so a gate
+//! that fails for any reason other than the work is `unknown`, and only an undoubted success is a pass.
 
 use super::words;
 use ralph_core::gate::{Command, Format, Gate, MinTests, Outcome, Reading, Unknown};
 use ralph_core::requirement::{Finding, Severity};
 
 const LONGEST_WHY: usize = 200;
-/// Of the end of an output that nobody could make sense of.
+/// Lines quoted from the end of an output without findings.
 const LAST_LINES: usize = 4;
 const LONGEST_TAIL: usize = 16 * 1024;
 
-/// How its process ended.
+/// How the gate's process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
     Exited(i32),
@@ -18,7 +18,7 @@ pub enum How {
     TimedOut {
         after_ms: u64,
     },
-    /// Somebody ended it before its time.
+    /// Ralph cancelled it.
     Cancelled,
     CouldNotStart(String),
 }
@@ -26,11 +26,11 @@ pub enum How {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     pub outcome: Outcome,
-    /// As it was read, with a finding of ours where the tool has none.
+    /// The parsed report, with a finding added if the tool reported none.
     pub reading: Reading,
 }
 
-/// `tail` is the end of the output, for what only its last lines tell.
+/// Judges a gate. `tail` is the end of its output, in which missing commands are found.
 pub fn judge(gate: &Gate, how: &How, reading: Reading, tail: &str) -> Judged {
     let code = match how {
         How::Exited(code) => *code,
@@ -52,7 +52,7 @@ pub fn judge(gate: &Gate, how: &How, reading: Reading, tail: &str) -> Judged {
 
 fn succeeded(gate: &Gate, mut reading: Reading) -> Judged {
     let failed_tests = reading.tests.map_or(0, |tests| tests.failed);
-    // What was printed for people may quote errors; what is a report means them.
+    // Output for people may quote errors; a report contains only real ones.
     let is_report = !matches!(gate.report, Format::Text | Format::None);
     let has_errors = reading.findings.iter().any(|finding| finding.severity == Severity::Error);
     if is_report && failed_tests > 0 || has_errors && (is_report || failed_tests > 0) {
@@ -117,7 +117,7 @@ fn failed(gate: &Gate, code: i32, mut reading: Reading, tail: &str) -> Judged {
             5 => return inconclusive("pytest collected no tests", reading),
             _ => None,
         };
-        // What it could not collect is a file of the project.
+        // A finding with a location is a file of the project that pytest could not collect.
         if let Some(why) = why.filter(|_| !has_places) {
             return error(&said(&format!("exit {code}: {why}"), tail), reading);
         }
@@ -145,7 +145,7 @@ fn inconclusive(why: &str, reading: Reading) -> Judged {
     Judged { outcome, reading }
 }
 
-/// It points into a file, and not only to where something missing was called.
+/// Whether the finding points into a file, and not only to the place where a missing command was called.
 fn is_about_the_work(finding: &Finding) -> bool {
     const MISSING: [&str; 4] =
         ["not found", "No such file or directory", "] Error 127", "] Error 126"];
@@ -161,13 +161,13 @@ fn tests(number: u32, what: &str) -> String {
     format!("{number} {} {what}", if number == 1 { "test" } else { "tests" })
 }
 
-/// As much of it as is ever looked at.
+/// The last [`MAX_TAIL_CHARS`] of the tail.
 fn end_of(tail: &str) -> &str {
     let start = tail.char_indices().rev().nth(LONGEST_TAIL).map_or(0, |(at, _)| at);
     tail.get(start..).unwrap_or_default()
 }
 
-/// With the last lines that hold words.
+/// Appends the last lines of the output that contain words.
 fn said(what: &str, tail: &str) -> String {
     let mut last: Vec<_> = tail
         .lines()
@@ -193,8 +193,8 @@ fn is_boilerplate(line: &str) -> bool {
         || line.starts_with("ELIFECYCLE")
 }
 
-/// The line that says that something to run is not there. Only whole shapes count: a test may well print
-/// `command not found` about something else.
+/// The line that reports a missing command. Only complete patterns match, because a test may print `command not found`
+/// about something else.
 fn missing(tail: &str) -> Option<&str> {
     tail.lines().rev().take(60).map(str::trim).find(|line| says_missing(line))
 }
@@ -263,7 +263,7 @@ fn says_missing(line: &str) -> bool {
     }
 }
 
-/// npx looks for a tool that is not installed in the registry, and where there is no network that is where it ends.
+/// npx looks up a tool that is not installed in the registry, and fails with these codes if there is no network.
 fn is_out_of_reach(line: &str) -> bool {
     const CODES: [&str; 5] = ["ENOTCACHED", "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT"];
     let code = line.strip_prefix("npm error code ").or_else(|| line.strip_prefix("npm ERR! code "));
@@ -277,7 +277,7 @@ fn signalled(signal: i32) -> String {
     }
 }
 
-/// A shell adds 128 to the signal that ended its child.
+/// A shell exits with 128 plus the signal that killed its child.
 fn signal_behind(code: i32) -> Option<i32> {
     code.checked_sub(128).filter(|signal| name(*signal).is_some())
 }

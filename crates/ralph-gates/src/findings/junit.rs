@@ -1,5 +1,5 @@
-//! `JUnit`'s XML, in the dialects of the runners that write it. Streamed: a document of any size leaves only findings
-//! behind, and entities of its own are never expanded.
+//! Reads `JUnit` XML, in the dialects of the runners that write it. The document is streamed, so that memory stays
+//! bounded, and custom entities are never expanded.
 
 use super::blocks::{Block, Prefer};
 use super::locate::{self, Spot};
@@ -12,7 +12,7 @@ use ralph_core::gate::{Reading, Tests};
 use ralph_core::requirement::Severity;
 
 const DEEPEST: usize = 100;
-/// Of the text of one failure.
+/// Limit for the text of one failure.
 const LONGEST_TEXT: usize = 16 * 1024;
 const LONGEST_ATTRIBUTE: usize = 4 * 1024;
 const MOST_FAILURES_PER_CASE: usize = 10;
@@ -22,10 +22,10 @@ struct Course {
     depth: usize,
     suite: String,
     case: Option<Case>,
-    /// Of a `<failure>` or `<error>` that is open.
+    /// The open `<failure>` or `<error>`.
     failure: Option<Failure>,
     tests: Tests,
-    /// What the suites claim, for writers that leave the cases out.
+    /// The number of failures in the suites' attributes, for writers that leave out the cases.
     claimed_failures: u32,
     was_suite: bool,
     is_over: bool,
@@ -52,7 +52,7 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
     if text.trim().is_empty() {
         return doubtful("the report is empty");
     }
-    // A banner may come before it.
+    // A banner may precede the document.
     let Some(start) =
         ["<?xml", "<testsuites", "<testsuite"].iter().filter_map(|open| text.find(open)).min()
     else {
@@ -62,7 +62,7 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
     reader.config_mut().allow_dangling_amp = true;
     let mut found = Found::new(context);
     let mut course = Course::default();
-    let trouble = loop {
+    let error = loop {
         match reader.read_event() {
             Ok(Event::Start(element)) => {
                 course.depth += 1;
@@ -90,13 +90,13 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
             },
             Ok(Event::Eof) => break None,
             Ok(Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_)) => {}
-            Err(_) => break Some("the report cannot be read to its end"),
+            Err(_) => break Some("the report cannot be parsed to its end"),
         }
         if course.is_over {
             break None;
         }
     };
-    course.into_reading(found, trouble)
+    course.into_reading(found, error)
 }
 
 impl Course {
@@ -145,7 +145,7 @@ impl Course {
                         case.failures.push(failure);
                     }
                     Some(_) => {}
-                    // Of the suite as a whole: its set-up, or its file could not be loaded.
+                    // The suite itself failed: its set-up, or its file could not be loaded.
                     None => {
                         let case = Case { name: self.suite.clone(), ..Case::default() };
                         self.tests.failed = self.tests.failed.saturating_add(1);
@@ -158,7 +158,7 @@ impl Course {
                 let Some(case) = self.case.take() else {
                     return;
                 };
-                // node marks what is known to fail as both.
+                // node marks an expected failure as both skipped and failed.
                 if case.is_skipped {
                     self.tests.skipped = self.tests.skipped.saturating_add(1);
                     return;
@@ -182,19 +182,19 @@ impl Course {
         }
     }
 
-    fn into_reading(mut self, found: Found<'_>, trouble: Option<&str>) -> Reading {
+    fn into_reading(mut self, found: Found<'_>, error: Option<&str>) -> Reading {
         let is_complete = self.is_over || !self.was_suite;
         let cases = self.tests.run.saturating_add(self.tests.skipped);
         if cases == 0 && self.claimed_failures > 0 {
             self.tests.run = self.claimed_failures;
             self.tests.failed = self.claimed_failures;
         }
-        let doubt = if let Some(trouble) = trouble {
-            Some(trouble)
+        let doubt = if let Some(error) = error {
+            Some(error)
         } else if !self.was_suite {
             Some("the report is not JUnit")
         } else if !is_complete {
-            Some("the report is cut off")
+            Some("the report is truncated")
         } else {
             doubt_about(self.tests)
         };
@@ -221,7 +221,7 @@ fn tell(case: &Case, failure: &Failure, suite: &str, found: &mut Found<'_>) {
     } else {
         raised(&failure.text).or(first_line).unwrap_or(&failure.message)
     };
-    // A class that is only the file again says nothing.
+    // A class that only repeats the file is left out.
     let is_file = locate::is_file(&case.class)
         || suite.strip_prefix(&case.class).is_some_and(|end| end.starts_with('.'));
     let rule = if case.class.is_empty() || is_file || case.class == "test" {
@@ -232,18 +232,18 @@ fn tell(case: &Case, failure: &Failure, suite: &str, found: &mut Found<'_>) {
     found.add(&Draft { spot, rule: &rule, message, severity: Severity::Error });
 }
 
-/// pytest says only that it could not collect; why is in the text.
+/// Whether the message is useful. For `collection failure`, pytest puts the reason into the text.
 fn is_telling(message: &str) -> bool {
     !message.trim().is_empty() && message != "collection failure"
 }
 
-/// pytest: the first line that begins with `E`. Lines of source that do not parse are indented below it.
+/// pytest: the first line that starts with `E`. For a syntax error, source lines are indented below it.
 fn raised(text: &str) -> Option<&str> {
     let mut raised = text.lines().filter_map(|line| line.strip_prefix("E   "));
     raised.clone().find(|line| !line.starts_with(' ')).or_else(|| raised.next()).map(str::trim)
 }
 
-/// pytest tells the call where it went wrong last.
+/// pytest prints the innermost call last.
 fn innermost(text: &str, context: &Context<'_>) -> Block {
     let mut block = Block::open("");
     if raised(text).is_some() {

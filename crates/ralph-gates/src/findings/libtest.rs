@@ -1,4 +1,4 @@
-//! What Rust's own test runner prints, and the panics of any Rust program.
+//! Reads the output of Rust's test runner, and panics of any Rust program.
 
 use super::blocks::{Block, Heard, Prefer};
 use super::{Draft, Found};
@@ -9,7 +9,7 @@ const MOST_NAMES: usize = 300;
 pub(super) struct Libtest {
     block: Option<Block>,
     within: Within,
-    /// Tests that failed and have not been told about yet.
+    /// Failed tests that have no finding yet.
     failed: Vec<String>,
 }
 
@@ -17,7 +17,7 @@ pub(super) struct Libtest {
 enum Within {
     #[default]
     Nothing,
-    /// Between `---- name stdout ----` and the next of these.
+    /// Between `---- name stdout ----` and the next such line.
     Output,
     Message,
     Backtrace,
@@ -93,7 +93,7 @@ impl Libtest {
                     || trimmed == "stack backtrace:"
                     || trimmed.starts_with("note: ");
                 if !is_frame {
-                    // A panic outside of a test's own output ends with its trace.
+                    // A panic outside of a test's captured output ends with its backtrace.
                     if !block.rule.is_empty() && self.failed.contains(&block.rule) {
                         return Heard::Mine;
                     }
@@ -113,7 +113,8 @@ impl Libtest {
             return Heard::Other;
         };
         let thread = thread.rsplit_once('\'').map_or("", |(name, _)| name);
-        // The first panic of a test is why it failed; what follows is mostly `unwrap` on what the first one left.
+        // The first panic of a test is the reason for its failure. Later ones are mostly consequences, such as poisoned
+        // locks.
         let is_follow_up = self.within == Within::Backtrace
             && self.block.as_ref().is_some_and(|b| b.rule == thread);
         if is_follow_up {

@@ -1,9 +1,9 @@
-//! Places in free text: `path:line:col`, `path(line,col)`, `"path", line 3`. Times, addresses and ratios look much
-//! the same, so a name counts only when it looks like a file of source.
+//! Finds source locations in free text: `path:line:col`, `path(line,col)`, `"path", line 3`. Times, addresses and
+//! ratios look similar, so a name counts only if it looks like a source file.
 
 use super::{Context, place};
 
-/// A place as a tool wrote it.
+/// A source location as a tool printed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spot<'a> {
     pub(super) file: &'a str,
@@ -11,7 +11,7 @@ pub(super) struct Spot<'a> {
     pub(super) column: Option<u32>,
 }
 
-/// A place and what stands around it on its line.
+/// A location, and the text before and after it on its line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Located<'a> {
     pub(super) before: &'a str,
@@ -19,7 +19,7 @@ pub(super) struct Located<'a> {
     pub(super) after: &'a str,
 }
 
-/// What a name may end in to be a file without a directory. Longer names of directories are taken with any ending.
+/// Extensions that make a name without a directory a source file. With a directory, any extension does.
 const ENDINGS: &str = " adb ads asm astro bash bats bzl c cc cfg cjs clj cljs cmake coffee conf cpp cr cs css cts cu cue cxx d \
     dart dockerfile el elm erb erl ex exs f90 feature fish fs fsx gd gleam go gradle graphql groovy h hbs hcl hpp hrl hs html \
     hxx ini ipynb java jinja jl js json jsonc jsx kt kts less lhs lua m md mdx mjs mk ml mli mm mod mts mustache nim nix odin \
@@ -33,13 +33,13 @@ const NAMES: [&str; 7] =
 const MOST_TRIES: usize = 40;
 const LONGEST_NAME: usize = 400;
 
-/// The first place on a line.
+/// The first location on a line.
 pub(super) fn first(line: &str) -> Option<Located<'_>> {
     let found = [colon(line), parenthesis(line), word(line)];
     found.into_iter().flatten().min_by_key(|located| located.before.len())
 }
 
-/// The first place in the project that a text names, or else the first at all.
+/// The first location in the project that a text names, or else the first of all.
 pub(super) fn best_in<'a>(text: &'a str, context: &Context<'_>) -> Option<Spot<'a>> {
     let mut any = None;
     for line in text.lines() {
@@ -90,7 +90,7 @@ fn word(line: &str) -> Option<Located<'_>> {
         let (number, after) = number(line.get(at + LINE.len()..)?)?;
         let named = line.get(..at)?;
         let named = named.strip_suffix(" on").unwrap_or(named).trim_end_matches([',', ':', '"']);
-        // Only between quotes may a name hold spaces.
+        // Only a quoted name may contain spaces.
         let quoted = named.rsplit_once("File \"").filter(|(_, file)| is_source(file, Spaces::Fine));
         let (before, file) = quoted.or_else(|| name_at_the_end(named))?;
         Some(Located { before, spot: Spot { file, line: Some(number), column: None }, after })
@@ -104,7 +104,7 @@ fn number(text: &str) -> Option<(u32, &str)> {
     (digits < 8).then_some((number, rest))
 }
 
-/// The file at the end of a text, and what stands before it.
+/// Splits a text that ends with a file name into the text before it and the name.
 fn name_at_the_end(text: &str) -> Option<(&str, &str)> {
     let start = text
         .char_indices()
@@ -147,7 +147,7 @@ fn is_source(file: &str, spaces: Spaces) -> bool {
     }
 }
 
-/// Without `C:` where a separator follows.
+/// Strips `C:` if a separator follows.
 fn without_drive(file: &str) -> &str {
     match file.as_bytes() {
         [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic() => {
@@ -157,7 +157,7 @@ fn without_drive(file: &str) -> &str {
     }
 }
 
-/// Whether a word by itself is a file of source.
+/// Whether a word looks like the name of a source file.
 pub(super) fn is_file(word: &str) -> bool {
     is_source(word, Spaces::Fine)
 }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_found_and_what_only_looks_like_one_is_not() {
+    fn locations_are_found_and_lookalikes_are_not() {
         for (line, expected) in [
             ("src/a.rs:3:5: error: x", "|src/a.rs|3|5|: error: x"),
             ("src/a.ts(3,5): error TS1: x", "|src/a.ts|3|5|: error TS1: x"),

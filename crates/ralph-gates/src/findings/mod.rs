@@ -1,8 +1,8 @@
-//! What a tool said, as findings: where, which rule, what, how bad. And findings, as other tools read them.
+//! Parses the output and reports of tools into findings (location, rule, message, severity), and writes findings in
+//! formats that other tools read.
 //!
-//! Everything read here is foreign. A reader never fails and never panics: what it cannot make sense of becomes a
-//! doubt, and a doubt is never a pass. Findings are bounded in number and length, and nothing in them steers a
-//! terminal.
+//! All input is untrusted. A reader never fails and never panics: input that it cannot parse results in a doubt, and a
+//! doubt is never a pass. Findings are bounded in number and length, and contain no terminal control sequences.
 
 mod begun;
 mod blocks;
@@ -41,19 +41,19 @@ use std::path::Path;
 const LONGEST_MESSAGE: usize = 1_000;
 const LONGEST_RULE: usize = 200;
 const LONGEST_DOUBT: usize = 160;
-/// Beside an exit code that tells of a failure this is nothing to doubt.
+/// Not a reason for doubt if the exit code already indicates a failure.
 const BROKEN_OFF: &str = "tests started, but no result was reported";
-/// Beyond so many the same finding may be counted twice.
+/// Number of findings that are checked for duplicates. Beyond it, the same finding may be counted twice.
 const MOST_SEEN: usize = 50_000;
-/// What is longer than this is data, and nothing in it is worth a look.
+/// Longer lines are data; the rest of them is ignored.
 const LONGEST_LINE: usize = 4_096;
 
-/// Where the tool ran, and whether all of what it said is at hand.
+/// Where the tool ran, and whether its output is complete.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The project. Names of files inside it are told relative to it.
+    /// The project. Files inside it are named relative to it.
     pub root: &'a Path,
-    /// Where the tool ran; relative names are relative to it.
+    /// Where the tool ran. Relative file names in its output are relative to it.
     pub cwd: &'a Path,
     pub extent: Extent,
 }
@@ -61,20 +61,20 @@ pub struct Context<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     Whole,
-    /// There was more than the caller keeps.
+    /// The output was longer than the caller keeps.
     CutOff,
 }
 
-/// The file that a gate was asked to write its report to.
+/// The report file of a gate.
 #[derive(Clone, Copy, Debug)]
 pub enum ReportFile<'a> {
-    /// It was not asked: the report is what it printed.
+    /// The command has no report file: its output is the report.
     NotAsked,
     Missing,
     There(&'a [u8]),
 }
 
-/// One format, from the bytes of a report or an output. Other text around it is expected.
+/// Parses a report or an output in the given format. Other text may surround it.
 pub fn read(format: Format, input: &[u8], context: &Context<'_>) -> Reading {
     let text = String::from_utf8_lossy(input);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -92,8 +92,9 @@ pub fn read(format: Format, input: &[u8], context: &Context<'_>) -> Reading {
     }
 }
 
-/// Everything one run of a gate left behind. A report that says nothing does not hide what the output says: a
-/// runner that could not load its tests often writes an empty report and the reason to its output.
+/// Parses the report and the output of one execution of a gate. If the report has no findings and is doubtful, the
+/// output is used too: a runner that cannot load its tests often writes an empty report, and the reason to its
+/// output.
 pub fn read_run(
     format: Format,
     report: ReportFile<'_>,
@@ -122,10 +123,10 @@ fn doubtful(why: &str) -> Reading {
     Reading { doubt: Some(words::line(why, LONGEST_DOUBT)), ..Reading::default() }
 }
 
-/// The lines of an output without what steers terminals, and without what is too long to be meant for people.
+/// The lines of an output, without terminal control sequences and cut at [`MAX_LINE_CHARS`].
 fn lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     text.split('\n').map(|line| {
-        // A progress bar overwrites itself: what stays visible is what follows the last carriage return.
+        // A progress bar overwrites itself; only the text after the last carriage return stays visible.
         let line = line.strip_suffix('\r').unwrap_or(line);
         let line = line.rsplit_once('\r').map_or(line, |(_, visible)| visible);
         let line = match line.char_indices().nth(LONGEST_LINE) {
@@ -140,7 +141,7 @@ fn lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// A finding before it is made safe.
+/// A finding whose texts have not been cleaned yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Draft<'a> {
     spot: Option<Spot<'a>>,
@@ -149,8 +150,8 @@ struct Draft<'a> {
     severity: Severity,
 }
 
-/// Findings as they are found: the first of each kind are kept, all are counted, and errors go before warnings,
-/// because a build that fails has often printed a hundred warnings first.
+/// Collects findings: keeps the first ones of each severity and counts all. Errors come before warnings, because a
+/// failing build has often printed a hundred warnings first.
 struct Found<'a> {
     context: &'a Context<'a>,
     errors: Vec<Finding>,
@@ -219,7 +220,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Why counted tests say nothing, if so.
+/// The reason why the counted tests prove nothing, if there is one.
 fn doubt_about(tests: Tests) -> Option<&'static str> {
     match tests {
         Tests { run: 0, failed: 0, skipped: 0 } => Some("no tests ran"),

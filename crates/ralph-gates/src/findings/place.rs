@@ -1,4 +1,4 @@
-//! Names of files, as a project's own.
+//! Makes file names in tools' output relative to the project, and recognises files of dependencies.
 
 use super::locate::Spot;
 use super::{Context, words};
@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 const LONGEST_FILE: usize = 400;
 
-/// Directories of code that nobody here wrote.
+/// Directories with code of dependencies.
 const FOREIGN: [&str; 8] = [
     "node_modules",
     "site-packages",
@@ -19,13 +19,14 @@ const FOREIGN: [&str; 8] = [
     "importlib",
 ];
 
-/// `None` when the name is nothing once cleaned.
+/// Returns `None` if nothing is left of the name after cleaning.
 pub(super) fn of(spot: &Spot<'_>, context: &Context<'_>) -> Option<Place> {
     let file = relative(spot.file, context);
     (!file.is_empty()).then_some(Place { file, line: spot.line, column: spot.column })
 }
 
-/// A stack trace has many places; the one worth showing is in the project.
+/// Whether the file is in the project and not in a dependency. Of the many locations in a stack trace, such a file is
+/// the one to show.
 pub(super) fn is_own(file: &str, context: &Context<'_>) -> bool {
     let file = relative(file, context);
     let path = Path::new(&file);
@@ -45,12 +46,12 @@ fn relative(file: &str, context: &Context<'_>) -> String {
         .and_then(|path| path.strip_prefix(context.root).ok().map(Path::to_path_buf));
     match inside {
         Some(path) if !path.as_os_str().is_empty() => path.to_string_lossy().into_owned(),
-        // Outside of the project there is nothing better than the tool's own words.
+        // Outside of the project, the name stays as the tool printed it.
         Some(_) | None => bare.to_owned(),
     }
 }
 
-/// `None` where `..` leads beyond the root.
+/// Resolves `.` and `..`. Returns `None` if `..` leads beyond the root.
 fn without_dots(path: &Path) -> Option<PathBuf> {
     let mut out = PathBuf::new();
     for component in path.components() {
@@ -79,7 +80,7 @@ mod tests {
             cwd: Path::new("/project/web"),
             extent: Extent::Whole,
         };
-        for (told, expected) in [
+        for (name, expected) in [
             ("src/a.ts", "web/src/a.ts"),
             ("./src/a.ts", "web/src/a.ts"),
             ("../lib/a.ts", "lib/a.ts"),
@@ -92,7 +93,7 @@ mod tests {
             ("a\u{1b}[31m\u{202e}.rs\n", "web/a.rs"),
             ("", "web"),
         ] {
-            assert_eq!(relative(told, &context), expected, "{told}");
+            assert_eq!(relative(name, &context), expected, "{name}");
         }
         assert!(is_own("src/a.ts", &context));
         assert!(!is_own("node_modules/x/a.js", &context));

@@ -1,4 +1,4 @@
-//! What pytest prints, whatever its `--tb` is.
+//! Reads the output of pytest, with any `--tb` style.
 
 use super::blocks::{Block, Heard, Prefer};
 use super::locate::{self, Spot};
@@ -7,7 +7,7 @@ use super::{Context, Draft, Found, lines};
 use ralph_core::gate::Reading;
 use ralph_core::requirement::Severity;
 
-/// So many failures are matched with their line in the summary.
+/// How many failures are matched with their lines in the summary.
 const MOST_BLOCKS: usize = 300;
 
 #[derive(Debug, Default)]
@@ -15,16 +15,16 @@ pub(super) struct Pytest {
     section: Section,
     block: Option<Block>,
     closed: Vec<Block>,
-    /// Node ids and messages of the short summary.
+    /// Node ids and messages from the short summary.
     summary: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Section {
-    /// Before pytest, or after it.
+    /// Before or after pytest's output.
     #[default]
     Outside,
-    /// Its first lines, and the dots.
+    /// The header and the progress.
     Session,
     Failures,
     Summary,
@@ -41,8 +41,7 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
     }
     was_seen |= tally.tests().is_some();
     pytest.end(&mut found);
-    let doubt =
-        tally.doubt(context.extent).or((!was_seen).then_some("pytest said nothing that is known"));
+    let doubt = tally.doubt(context.extent).or((!was_seen).then_some("the output is not pytest's"));
     found.into_reading(tally.tests(), doubt)
 }
 
@@ -86,7 +85,7 @@ impl Pytest {
             return;
         }
         let Some(block) = &mut self.block else {
-            // `--tb=line` has nothing but the places.
+            // `--tb=line` prints only locations.
             if let Some(located) = locate::first(line).filter(|located| located.before.is_empty()) {
                 found.add(&Draft {
                     spot: Some(located.spot),
@@ -125,15 +124,15 @@ impl Pytest {
 
     pub(super) fn end(mut self, found: &mut Found<'_>) {
         self.close();
-        let mut told = Vec::new();
+        let mut matched = Vec::new();
         for mut block in self.closed {
             let named = self
                 .summary
                 .iter()
                 .enumerate()
-                .find(|(at, (id, _))| !told.contains(at) && is_of(&block.rule, id));
+                .find(|(at, (id, _))| !matched.contains(at) && is_of(&block.rule, id));
             if let Some((at, (id, message))) = named {
-                told.push(at);
+                matched.push(at);
                 block.rule.clone_from(id);
                 if block.message.is_empty() {
                     block.say(message);
@@ -144,7 +143,7 @@ impl Pytest {
             }
             block.close(found);
         }
-        let rest = self.summary.iter().enumerate().filter(|(at, _)| !told.contains(at));
+        let rest = self.summary.iter().enumerate().filter(|(at, _)| !matched.contains(at));
         for (_, (id, message)) in rest {
             found.add(&Draft {
                 spot: Some(file_of(id)).filter(|spot| locate::is_file(spot.file)),
@@ -156,7 +155,7 @@ impl Pytest {
     }
 }
 
-/// Whether a line of a failure is a frame, or names the source that does not parse: that never has a frame.
+/// Whether a line of a failure is a stack frame, or names the file of a syntax error, which has no frame.
 pub(super) fn is_place(line: &str) -> bool {
     locate::first(line).is_some_and(|located| match located.before.strip_prefix("E  ") {
         Some(before) => before.trim_start().is_empty() && line.contains("File \""),
@@ -171,7 +170,7 @@ fn framed(line: &str, frame: char) -> Option<&str> {
     (line.starts_with(frame) && line.ends_with(frame) && !title.is_empty()).then_some(title)
 }
 
-/// Whether the title of a failure, `TestFirst.test_empty` or `ERROR at setup of test_stores`, is about a node id.
+/// Whether the title of a failure, `TestFirst.test_empty` or `ERROR at setup of test_stores`, belongs to a node id.
 fn is_of(title: &str, id: &str) -> bool {
     if let Some(file) = title.strip_prefix("ERROR collecting ") {
         return id == file;

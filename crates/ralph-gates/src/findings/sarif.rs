@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, as static analysers write it.
+//! Reads SARIF 2.1.0, the format of static analysers.
 
 use super::locate::Spot;
 use super::{Context, Draft, Found, doubtful, json};
@@ -17,7 +17,7 @@ struct Log<'a> {
 
 #[derive(Deserialize)]
 struct Run<'a> {
-    /// A run without the list did not look for anything.
+    /// Missing if the tool did not analyse anything.
     #[serde(borrow, default)]
     results: Option<Vec<Outcome<'a>>>,
     #[serde(borrow, default)]
@@ -66,7 +66,7 @@ struct Invocation<'a> {
     tool_configuration_notifications: Vec<Notification<'a>>,
 }
 
-/// What the tool says about itself, such as that it could not parse a file.
+/// A message of the tool about itself, such as that it could not parse a file.
 #[derive(Deserialize)]
 struct Notification<'a> {
     #[serde(borrow, default)]
@@ -167,7 +167,7 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
             let configuration = &invocation.tool_configuration_notifications;
             for notification in invocation.tool_execution_notifications.iter().chain(configuration)
             {
-                // Without a place it is trouble of the tool's own.
+                // Without a location it is a problem of the tool, not of the project.
                 if notification.level.as_deref() == Some("error")
                     && !notification.locations.is_empty()
                 {
@@ -177,11 +177,11 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
         }
     }
     let doubt = if log.runs.is_empty() {
-        Some("the report holds no run")
+        Some("the report contains no run")
     } else if log.runs.iter().any(|run| run.results.is_none()) {
         Some("a run in the report has no results")
     } else if log.runs.iter().flat_map(|run| &run.invocations).any(Invocation::is_failure) {
-        Some("the report says that the tool did not succeed")
+        Some("the report marks the tool's run as failed")
     } else {
         None
     };
@@ -209,7 +209,7 @@ fn tell(outcome: &Outcome<'_>, run: &Run<'_>, found: &mut Found<'_>) {
     add(&outcome.locations, run, draft, found);
 }
 
-/// With the first of its places.
+/// Adds a finding with the first of its locations.
 fn add(locations: &[Location<'_>], run: &Run<'_>, draft: Draft<'_>, found: &mut Found<'_>) {
     let physical = locations.first().and_then(|location| location.physical_location.as_ref());
     let file = physical.and_then(|physical| physical.file(run));
@@ -236,7 +236,7 @@ impl Notification<'_> {
 }
 
 impl Outcome<'_> {
-    /// Suppressed, gone since the baseline, or no failure at all.
+    /// Whether the result is suppressed, absent since the baseline, or not a failure.
     fn is_settled(&self) -> bool {
         let is_suppressed = self.suppressions.iter().flatten().any(|suppression| {
             !matches!(suppression.status.as_deref(), Some("rejected" | "underReview"))
@@ -251,7 +251,7 @@ impl Outcome<'_> {
         if let Some(index) = self.rule_index {
             return usize::try_from(index).ok().and_then(|index| rules.get(index));
         }
-        // Rules may be many and results too; a report that leaves the index out is small in practice.
+        // Limited, because there may be many rules and many results. Reports without an index are small in practice.
         let id = self.rule_id.as_deref()?;
         rules.iter().take(1_000).find(|rule| rule.id.as_deref() == Some(id))
     }

@@ -1,12 +1,14 @@
-//! What makes two findings the same one, at another time and on another line.
+//! The signature of a finding, which recognises the same finding in a later run and on another line.
 
 use ralph_core::mark::Mark;
 use ralph_core::requirement::Finding;
 
-/// The file, the rule and the message, without what changes from run to run: line and column, other numbers,
-/// addresses, ids, durations, directories for temporary files. It faces the agent that is judged: whoever found
-/// another message with the same mark could have a new failure called an old one, hence a cryptographic hash. For the
-/// same reason a finding without file and rule is told by every character of its message: there is nothing else.
+/// Hashes the file, the rule and the message, without parts that vary between runs: line and column, other numbers,
+/// addresses, ids, durations, temporary directories.
+///
+/// The hash is cryptographic because the judged agent could exploit collisions: with another message of the same
+/// signature, a new failure would pass for an old one. For the same reason, a finding without file and rule is
+/// identified by every character of its message.
 pub fn signature(finding: &Finding) -> Mark {
     let file = finding.place.as_ref().map_or("", |place| place.file.as_str());
     let rule = finding.rule.as_deref().unwrap_or_default();
@@ -25,8 +27,8 @@ pub fn signature(finding: &Finding) -> Mark {
     Mark(u64::from_le_bytes(first))
 }
 
-/// With `#` for whatever is a number, an id or a temporary path. How many there are of something is what a message
-/// that begins with it is about: `3 errors` are not `700 errors`.
+/// Replaces numbers, ids and temporary paths by `#`. A count at the start of the message is kept, because `3 errors`
+/// differ from `700 errors`.
 fn normal(message: &str) -> String {
     let (count, mut rest) = message.split_at(leading_count(message));
     let mut out = String::with_capacity(message.len());
@@ -47,7 +49,7 @@ fn normal(message: &str) -> String {
     out
 }
 
-/// How long the number is that a message begins with, if words follow it.
+/// The length of the number at the start of a message, if words follow it.
 fn leading_count(message: &str) -> usize {
     let number = message.trim_start();
     let words =
@@ -76,7 +78,7 @@ fn push_word(out: &mut String, word: &str) {
     }
 }
 
-/// One mark for `1.25` and for `3`, so that a duration stays the same when it becomes a round number.
+/// Pushes one `#` for `1.25` as for `3`, so that a duration does not change when it becomes a round number.
 fn number(out: &mut String) {
     if out.ends_with("#.") {
         out.pop();
@@ -95,14 +97,14 @@ fn is_amount(word: &str) -> bool {
     word.starts_with(|char: char| char.is_ascii_digit()) && UNITS.contains(&unit)
 }
 
-/// What follows a directory for temporary files, and the random name in it.
+/// The rest of the text after a temporary directory and the random name in it.
 fn temporary(text: &str) -> Option<&str> {
     let rest = ["/private/tmp/", "/tmp/", "/var/tmp/", "/var/folders/", "/dev/shm/"]
         .iter()
         .find_map(|directory| text.strip_prefix(directory))?;
     let end = rest.find(|char: char| char.is_whitespace() || "\"'`:,;)".contains(char));
     let (path, after) = rest.split_at(end.unwrap_or(rest.len()));
-    // The last part is the file itself, and has a name of its own unless it is the random one.
+    // The last component is the file itself, and is kept unless it is the random name.
     let kept = path.rsplit_once('/').map_or(0, |(_, name)| name.len());
     rest.get(path.len() - kept..).or(Some(after))
 }
@@ -114,7 +116,7 @@ mod tests {
     use ralph_core::requirement::Place;
 
     #[test]
-    fn what_changes_from_run_to_run_is_left_out() {
+    fn parts_that_vary_between_runs_are_replaced() {
         for (message, expected) in [
             ("left: 3, right: 14", "left: #, right: #"),
             ("took 1.25ms", "took #"),
@@ -137,7 +139,7 @@ mod tests {
         }
     }
 
-    /// R-L7d: what was not there before is never called old because another number stands in it.
+    /// R-L7d: a new finding is not taken for an old one that differs only in a number.
     #[test]
     fn counts_and_bare_messages_differ_by_every_character() {
         let place = || Some(Place { file: "a.py".into(), line: Some(1), column: None });
@@ -174,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// R-L7d: a failure that only moved is the one that was there.
+        /// R-L7d: a failure that only moved is the same failure.
         #[test]
         fn moving_a_finding_changes_nothing(
             finding in finding(),

@@ -1,5 +1,5 @@
-//! How many tests ran, from the last lines of the runners that people use. A runner that found nothing to run often
-//! ends with success, so "no tests" has to be heard as well.
+//! Counts tests from the summary lines of common test runners. A runner that finds no tests often exits with 0, so
+//! messages such as "no tests" are recognised too.
 
 use super::begun::Begun;
 use super::{BROKEN_OFF, Extent, doubt_about};
@@ -9,14 +9,14 @@ use ralph_core::gate::Tests;
 pub(super) struct Tally {
     tests: Tests,
     was_counted: bool,
-    /// A runner said that there was nothing to run.
+    /// A runner reported that there was nothing to run.
     was_empty: bool,
-    /// A runner said that something ran, without a number.
+    /// A runner reported that something ran, without a number.
     was_some: bool,
     begun: Begun,
 }
 
-/// What a runner says where it found nothing, in lower case, at the start of a line.
+/// How runners report that they found no tests, at the start of a line. Compared without case.
 const NOTHING: [&str; 12] = [
     "no tests ran",
     "no test files found",
@@ -37,7 +37,7 @@ enum Kind {
     Passed,
     Failed,
     Skipped,
-    /// Neither: warnings, reruns, assertions.
+    /// Anything else: warnings, reruns, assertions.
     Beside,
 }
 
@@ -75,9 +75,9 @@ impl Tally {
     }
 
     pub(super) fn doubt(&self, extent: Extent) -> Option<&'static str> {
-        // Where results are left out, one that was told stands for those that were not.
-        let may_be_told = extent == Extent::CutOff && self.was_counted;
-        if self.begun.is_open() && !may_be_told {
+        // In a truncated output, one summary is enough: others may be in the part that was left out.
+        let may_be_left_out = extent == Extent::CutOff && self.was_counted;
+        if self.begun.is_open() && !may_be_left_out {
             Some(BROKEN_OFF)
         } else if self.was_counted {
             doubt_about(self.tests).filter(|_| !self.was_some)
@@ -86,7 +86,7 @@ impl Tally {
         }
     }
 
-    /// unittest: `Ran 3 tests in 0.001s`; what became of them follows.
+    /// unittest: `Ran 3 tests in 0.001s`. The next line has the results.
     fn ran(&mut self, rest: &str) {
         let mut words = rest.split_whitespace();
         let number = words.next().and_then(|number| number.parse().ok());
@@ -115,7 +115,7 @@ impl Tally {
         }
     }
 
-    /// go without `-json` names packages, not numbers.
+    /// go without `-json` prints packages, not numbers.
     fn go(&mut self, line: &str) {
         if line.ends_with("[no test files]") || line.ends_with("[no tests to run]") {
             self.was_empty = true;
@@ -165,16 +165,16 @@ fn summary(line: &str) -> Option<Tests> {
     {
         return Some(sum(pairs(rest)));
     }
-    let told = ["[INFO] ", "[ERROR] ", "[WARNING] ", "[WARN] "]
+    let unlabelled = ["[INFO] ", "[ERROR] ", "[WARNING] ", "[WARN] "]
         .iter()
         .find_map(|prefix| line.strip_prefix(prefix))
         .unwrap_or(line);
-    if told.starts_with("Tests run:") {
-        // The line of a single class is repeated in the sum at the end.
-        return if told.contains("Time elapsed") {
+    if unlabelled.starts_with("Tests run:") {
+        // The line of a single class is included in the total at the end.
+        return if unlabelled.contains("Time elapsed") {
             None
         } else {
-            by_total(keyed(told), "tests run")
+            by_total(keyed(unlabelled), "tests run")
         };
     }
     if let Some((_, rest)) = line.split_once("!  - ") {
@@ -313,7 +313,7 @@ fn sum<'a>(counts: impl Iterator<Item = (u32, &'a str)>) -> Tests {
     tests
 }
 
-/// Where a runner tells the total instead of what passed. `None` without one.
+/// For runners that print the total instead of the passed tests. Returns `None` without a total.
 fn by_total<'a>(counts: impl Iterator<Item = (u32, &'a str)>, total: &str) -> Option<Tests> {
     let mut all = None;
     let mut tests = Tests::default();
@@ -333,13 +333,13 @@ fn by_total<'a>(counts: impl Iterator<Item = (u32, &'a str)>, total: &str) -> Op
     Some(tests)
 }
 
-/// `2 failed, 1 passed`, whatever stands between.
+/// The pairs in `2 failed, 1 passed`, with any separators.
 fn pairs(text: &str) -> impl Iterator<Item = (u32, &str)> {
     let words = || text.split([' ', ',', ';', '|', '(', ')']).filter(|word| !word.is_empty());
     words().zip(words().skip(1)).filter_map(|(number, word)| Some((number.parse().ok()?, word)))
 }
 
-/// `Failed:     1, Passed:     2`
+/// The pairs in `Failed:     1, Passed:     2`.
 fn keyed(text: &str) -> impl Iterator<Item = (u32, &str)> {
     text.trim_end_matches('.').split(',').filter_map(|part| {
         let (key, number) = part.split_once(':')?;
@@ -435,17 +435,17 @@ mod tests {
         format!("{tests}; {}", tally.doubt(Extent::Whole).unwrap_or("no doubt"))
     }
 
-    /// R-L3f: what runners say at their end, and how they say that there was nothing to run.
+    /// R-L3f: summaries of runners, and their messages that there was nothing to run.
     #[test]
-    fn the_last_lines_of_runners_are_understood() {
+    fn summaries_of_runners_are_counted() {
         for (output, expected) in SAID {
             assert_eq!(heard(output), *expected, "{output}");
         }
     }
 
-    /// R-L3f: tests that began without an end are no pass, whatever the exit code is.
+    /// R-L3f: tests that started and did not finish are not a pass, whatever the exit code.
     #[test]
-    fn a_run_that_broke_off_is_noticed() {
+    fn an_interrupted_test_run_is_detected() {
         for (output, is_broken) in [
             ("running 2 tests\n", true),
             ("running 2 tests\ntest a ... ok\n", true),
@@ -496,14 +496,14 @@ mod tests {
             (" RUN  v3.2.4 /project\n\n      Tests  1 passed (1)\n", false),
             (" RUN  v3.2.4 /project\n\nNo test files found, exiting with code 0", false),
         ] {
-            let heard = heard(output);
-            assert_eq!(heard.ends_with(BROKEN_OFF), is_broken, "{output}: {heard}");
+            let counted = heard(output);
+            assert_eq!(counted.ends_with(BROKEN_OFF), is_broken, "{output}: {counted}");
         }
     }
 
-    /// A result that was told is not doubted for others that were left out with the middle of the output.
+    /// A summary is not doubted because of others that may be in the truncated part of the output.
     #[test]
-    fn what_was_left_out_may_have_been_told() {
+    fn a_truncated_output_needs_only_one_summary() {
         for (output, expected) in [
             ("running 1 test\nrunning 1 test\ntest result: ok. 1 passed; 0 failed", None),
             ("running 1 test\n", Some(BROKEN_OFF)),

@@ -1,4 +1,4 @@
-//! TAP 13 and 14, with subtests and the YAML that follows a failure.
+//! Reads TAP 13 and 14, with subtests and the YAML block that follows a failure.
 
 use super::locate::{self, Spot};
 use super::{Context, Draft, Extent, Found, doubt_about, doubtful, lines};
@@ -9,7 +9,7 @@ const DEEPEST: usize = 32;
 
 #[derive(Default)]
 struct Course {
-    /// How many points were seen at each depth since the last one above it, and how many of them failed.
+    /// For each depth, the test points since the last point above it, and how many of them failed.
     levels: [Level; DEEPEST],
     pending: Option<Failure>,
     tests: Tests,
@@ -27,14 +27,14 @@ struct Level {
 
 struct Failure {
     name: String,
-    /// The lines between this point and the next.
+    /// The lines up to the next test point.
     detail: String,
 }
 
 enum Point<'a> {
     Passed,
     Failed(&'a str),
-    /// Skipped, or known to fail.
+    /// Skipped, or expected to fail (`TODO`).
     Beside,
 }
 
@@ -79,7 +79,7 @@ impl Course {
             level.points = level.points.saturating_add(1);
             level.failed = level.failed.saturating_add(failed);
         }
-        // The point of a test with subtests sums them up.
+        // The point of a test with subtests only summarises them.
         let is_sum = below.points > 0;
         match point {
             Point::Beside if !is_sum => self.tests.skipped = self.tests.skipped.saturating_add(1),
@@ -130,7 +130,7 @@ impl Course {
         let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
         let named =
             file.as_deref().map(|file| Spot { file, line: number(line), column: number(column) });
-        // Where the test is comes first in the detail; where it failed is in the stack.
+        // The detail starts with the location of the test; the location of the failure is in the stack.
         let stack = detail.split_once("stack:").map(|(_, stack)| stack);
         let traced = stack.and_then(|stack| locate::best_in(stack, found.context));
         let spot = named.or(traced).or_else(|| locate::best_in(&detail, found.context));
@@ -151,7 +151,7 @@ impl Course {
         if !self.was_seen {
             Some("the output is not TAP".into())
         } else if context.extent == Extent::CutOff {
-            Some("the report is cut off".into())
+            Some("the report is truncated".into())
         } else if let Some(doubt) = doubt_about(self.tests) {
             Some(doubt.into())
         } else {
@@ -166,7 +166,7 @@ impl Course {
     }
 }
 
-/// `ok 1 - name # SKIP why`
+/// Parses `ok 1 - name # SKIP why`.
 fn point(line: &str) -> Option<Point<'_>> {
     let (is_ok, rest) = match line.strip_prefix("not ok") {
         Some(rest) => (false, rest),
@@ -194,12 +194,12 @@ fn point(line: &str) -> Option<Point<'_>> {
     })
 }
 
-/// `1..4`
+/// Parses `1..4`.
 fn plan(line: &str) -> Option<u32> {
     line.strip_prefix("1..")?.split(' ').next()?.parse().ok()
 }
 
-/// A value of the YAML, with the lines of a block on one.
+/// A value of the YAML block. The lines of a multi-line value are joined.
 fn field(detail: &str, key: &str) -> Option<String> {
     let mut rest = detail.lines();
     let (indent, value) = rest.by_ref().find_map(|line| {
@@ -219,7 +219,7 @@ fn field(detail: &str, key: &str) -> Option<String> {
     (!block.is_empty() && !value.is_empty()).then(|| block.join(" "))
 }
 
-/// What stands indented below a point without being YAML, as mocha writes it.
+/// The first line below a test point that is not YAML, as mocha writes it.
 fn plain(detail: &str) -> Option<String> {
     let line = detail.lines().map(str::trim).find(|line| !line.is_empty())?;
     (line != "---").then(|| line.to_owned())

@@ -1,7 +1,7 @@
 use super::*;
 use std::fmt::Write as _;
 
-/// What was recorded, as lines: `place | rule | severity | message`.
+/// Reads a recorded report and formats the findings as lines: `location | rule | severity | message`.
 fn recorded(format: Format, file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reports").join(file);
     let bytes = ralph_sys::fs::read(&path, 1 << 20).unwrap();
@@ -81,7 +81,7 @@ fn recorded_sarif_is_read() {
     src/broken.js:2:3 | - | error | Parsing error: Unexpected keyword 'return'
     src/cart.js:2:7 | prefer-const | warning | 'unused' is never reassigned. Use 'const' instead.
     src/cart.js:3:3 | no-var | warning | Unexpected var, use let or const instead.
-    6 findings; tests: not counted; doubt: the report says that the tool did not succeed
+    6 findings; tests: not counted; doubt: the report marks the tool's run as failed
     ");
     insta::assert_snapshot!(recorded(Format::Sarif, "sarif/ruff-clean.sarif"), @"0 findings; tests: not counted; doubt: none");
     insta::assert_snapshot!(recorded(Format::Sarif, "sarif/ruff.sarif"), @"
@@ -332,9 +332,9 @@ fn recorded_text_of_javascript_is_read() {
     "#);
 }
 
-/// R-L3f: a report that says nothing is doubted, in every format that is a report.
+/// R-L3f: a report without information is doubted, in every report format.
 #[test]
-fn a_report_that_is_empty_cut_off_or_something_else_is_doubted() {
+fn an_empty_truncated_or_unrelated_report_is_doubted() {
     let inputs = [
         "",
         "everything is fine\n",
@@ -342,49 +342,49 @@ fn a_report_that_is_empty_cut_off_or_something_else_is_doubted() {
         "{\"a\": 1}\n",
         "[{\"filePath\": \"a.js\", \"mess",
     ];
-    let mut told = String::new();
+    let mut doubts = String::new();
     for format in Format::ALL {
-        writeln!(told, "{}", format.name()).unwrap();
+        writeln!(doubts, "{}", format.name()).unwrap();
         for input in inputs {
             let reading = read(format, input.as_bytes(), &whole());
             assert_eq!(reading.finding_count, 0, "{format:?} {input}");
             if let Some(doubt) = reading.doubt {
-                writeln!(told, "  {input:?}: {doubt}").unwrap();
+                writeln!(doubts, "  {input:?}: {doubt}").unwrap();
             }
         }
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(doubts, @r#"
     text
     junit
       "": the report is empty
       "everything is fine\n": the report is not JUnit
-      "<testsuites><testsuite name=\"a\"><testcase name=\"b\"/>": the report is cut off
+      "<testsuites><testsuite name=\"a\"><testcase name=\"b\"/>": the report is truncated
       "{\"a\": 1}\n": the report is not JUnit
       "[{\"filePath\": \"a.js\", \"mess": the report is not JUnit
     sarif
       "": the report is empty
-      "everything is fine\n": the report cannot be read
-      "<testsuites><testsuite name=\"a\"><testcase name=\"b\"/>": the report cannot be read
-      "{\"a\": 1}\n": the report cannot be read
-      "[{\"filePath\": \"a.js\", \"mess": the report cannot be read
+      "everything is fine\n": the report cannot be parsed
+      "<testsuites><testsuite name=\"a\"><testcase name=\"b\"/>": the report cannot be parsed
+      "{\"a\": 1}\n": the report cannot be parsed
+      "[{\"filePath\": \"a.js\", \"mess": the report cannot be parsed
     cargo-json
-      "": the output holds no message of cargo
-      "everything is fine\n": the output holds no message of cargo
-      "<testsuites><testsuite name=\"a\"><testcase name=\"b\"/>": the output holds no message of cargo
-      "{\"a\": 1}\n": the output holds no message of cargo
-      "[{\"filePath\": \"a.js\", \"mess": the output holds no message of cargo
+      "": the output contains no cargo message
+      "everything is fine\n": the output contains no cargo message
+      "<testsuites><testsuite name=\"a\"><testcase name=\"b\"/>": the output contains no cargo message
+      "{\"a\": 1}\n": the output contains no cargo message
+      "[{\"filePath\": \"a.js\", \"mess": the output contains no cargo message
     eslint-json
       "": the report is empty
-      "everything is fine\n": the report cannot be read
-      "<testsuites><testsuite name=\"a\"><testcase name=\"b\"/>": the report cannot be read
-      "{\"a\": 1}\n": the report cannot be read
-      "[{\"filePath\": \"a.js\", \"mess": the report is cut off
+      "everything is fine\n": the report cannot be parsed
+      "<testsuites><testsuite name=\"a\"><testcase name=\"b\"/>": the report cannot be parsed
+      "{\"a\": 1}\n": the report cannot be parsed
+      "[{\"filePath\": \"a.js\", \"mess": the report is truncated
     go-test-json
-      "": the output holds no event of go test
-      "everything is fine\n": the output holds no event of go test
-      "<testsuites><testsuite name=\"a\"><testcase name=\"b\"/>": the output holds no event of go test
-      "{\"a\": 1}\n": the output holds no event of go test
-      "[{\"filePath\": \"a.js\", \"mess": the output holds no event of go test
+      "": the output contains no `go test` event
+      "everything is fine\n": the output contains no `go test` event
+      "<testsuites><testsuite name=\"a\"><testcase name=\"b\"/>": the output contains no `go test` event
+      "{\"a\": 1}\n": the output contains no `go test` event
+      "[{\"filePath\": \"a.js\", \"mess": the output contains no `go test` event
     tap
       "": the report is empty
       "everything is fine\n": the output is not TAP
@@ -392,18 +392,18 @@ fn a_report_that_is_empty_cut_off_or_something_else_is_doubted() {
       "{\"a\": 1}\n": the output is not TAP
       "[{\"filePath\": \"a.js\", \"mess": the output is not TAP
     pytest
-      "": pytest said nothing that is known
-      "everything is fine\n": pytest said nothing that is known
-      "<testsuites><testsuite name=\"a\"><testcase name=\"b\"/>": pytest said nothing that is known
-      "{\"a\": 1}\n": pytest said nothing that is known
-      "[{\"filePath\": \"a.js\", \"mess": pytest said nothing that is known
+      "": the output is not pytest's
+      "everything is fine\n": the output is not pytest's
+      "<testsuites><testsuite name=\"a\"><testcase name=\"b\"/>": the output is not pytest's
+      "{\"a\": 1}\n": the output is not pytest's
+      "[{\"filePath\": \"a.js\", \"mess": the output is not pytest's
     tsc
     none
     "#);
 }
 
 #[test]
-fn tap_that_breaks_its_own_plan_is_doubted() {
+fn tap_that_does_not_match_its_plan_is_doubted() {
     for (input, expected) in [
         (
             "1..2\nok 1\n",
@@ -427,11 +427,11 @@ fn tap_that_breaks_its_own_plan_is_doubted() {
         assert_eq!(shown(&read(Format::Tap, input.as_bytes(), &whole())), expected, "{input}");
     }
     let cut = Context { extent: Extent::CutOff, ..whole() };
-    assert_eq!(read(Format::Tap, b"1..1\nok 1\n", &cut).doubt.unwrap(), "the report is cut off");
+    assert_eq!(read(Format::Tap, b"1..1\nok 1\n", &cut).doubt.unwrap(), "the report is truncated");
 }
 
 #[test]
-fn a_silent_report_does_not_hide_what_the_output_says() {
+fn an_empty_report_does_not_hide_findings_in_the_output() {
     let output = b"src/a.ts:3:5: error: it is wrong\n";
     for (report, expected) in [
         (ReportFile::Missing, "the report was not written"),
@@ -478,7 +478,7 @@ fn a_report_is_found_among_other_text() {
     ");
 }
 
-/// R-S6a: nothing in a finding steers a terminal or hides; entities of a document are not expanded.
+/// R-S6a: findings contain no control or invisible characters, and a document's entities are not expanded.
 #[test]
 fn foreign_text_is_cleaned_and_bounded() {
     let bomb = b"<!DOCTYPE x [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]><testsuite name=\"s\"><testcase name=\"t\x1b[31m\xe2\x80\xae\"><failure message=\"&b;&#27;[2Jx\">&b; &lt;&#x202e;</failure></testcase></testsuite>";
@@ -502,7 +502,7 @@ fn foreign_text_is_cleaned_and_bounded() {
     );
 }
 
-/// R-H1c: megabytes leave a bounded number of findings, and all are counted.
+/// R-H1c: megabytes of input give a bounded number of findings, and all are counted.
 #[test]
 fn twenty_megabytes_are_counted_and_not_kept() {
     const CASES: u32 = 60_000;
@@ -523,7 +523,7 @@ fn twenty_megabytes_are_counted_and_not_kept() {
 }
 
 #[test]
-fn errors_come_before_the_warnings_that_were_printed_first() {
+fn errors_come_before_earlier_warnings() {
     let mut output = String::new();
     for number in 1..=500 {
         writeln!(output, "a.c:{number}:1: warning: old").unwrap();

@@ -1,4 +1,5 @@
-//! Whatever can be recognised in what a tool printed for people.
+//! Reads output that tools print for people: known test runners first, then compilers, linters and stack traces in
+//! general.
 
 use super::blocks::{Block, Heard, Prefer};
 use super::javascript::JavaScript;
@@ -12,7 +13,7 @@ use super::{Context, Draft, Found, lines};
 use ralph_core::gate::Reading;
 use ralph_core::requirement::Severity;
 
-/// Errors without a place are worth telling only when there is nothing better, and then a few.
+/// Errors without a location are reported only if there is nothing better, and only a few of them.
 const MOST_LOOSE: usize = 5;
 
 pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
@@ -33,7 +34,7 @@ pub(super) fn read(text: &str, context: &Context<'_>) -> Reading {
     found.into_reading(tally.tests(), tally.doubt(context.extent))
 }
 
-/// Those whose output is known. The first to recognise a line keeps it.
+/// Readers for known runners. The first one that recognises a line consumes it.
 #[derive(Debug, Default)]
 struct Runners {
     libtest: Libtest,
@@ -62,12 +63,12 @@ impl Runners {
     }
 }
 
-/// Compilers, linters and traces of any kind.
+/// Reads the output of compilers and linters, and stack traces of any kind.
 #[derive(Debug, Default)]
 pub(super) struct General {
-    /// The last line with words on it: the headline of a `-->` or of a trace.
+    /// The last line that is not empty: the headline of a `-->` or of a trace.
     headline: String,
-    /// eslint names the file once, and then its problems.
+    /// eslint prints the file name once, then the file's problems.
     file: String,
     trace: Option<Block>,
     /// go: the test whose log lines follow.
@@ -104,7 +105,7 @@ impl General {
         trimmed.clone_into(&mut self.headline);
     }
 
-    /// A line that somebody else knows ends what was going on here.
+    /// Closes the open trace, because another reader recognised the line.
     pub(super) fn interrupted(&mut self, found: &mut Found<'_>) {
         if let Some(trace) = self.trace.take() {
             trace.close(found);
@@ -168,7 +169,7 @@ impl General {
         let Some(located) = locate::first(place).filter(|located| located.before.is_empty()) else {
             return;
         };
-        // Notes have an arrow of their own, but not a headline: it was used up.
+        // A note has an arrow too, but no headline, because the headline was taken by the error.
         let headline = std::mem::take(&mut self.headline);
         let (severity, rule, message) = parts(&headline);
         if message.is_empty() || severity == Some(Severity::Note) {
@@ -205,7 +206,7 @@ impl General {
             "[error]", "e:", "w:",
         ];
         let label = located.before.trim();
-        // rustfmt, and then what it would change.
+        // rustfmt prints the location, then the change it would make.
         if label == "Diff in" && located.after == ":" {
             let (rule, message) = ("rustfmt", "is not formatted");
             found.add(&Draft { spot: Some(located.spot), rule, message, ..Draft::default() });
@@ -215,7 +216,7 @@ impl General {
         }
         let is_indented = located.before.starts_with([' ', '\t']);
         let rule_of_go = if is_indented { self.go_test.as_str() } else { "" };
-        // Indented places are context of something else, except below go's `--- FAIL`.
+        // Indented locations are context of something else, except below go's `--- FAIL`.
         if is_indented && label.is_empty() && rule_of_go.is_empty() {
             return;
         }
@@ -227,7 +228,7 @@ impl General {
             "warning:" | "w:" => Severity::Warning,
             _ => Severity::Error,
         });
-        // A note explains the line before it.
+        // A note explains the previous line.
         if severity != Severity::Note && !message.is_empty() {
             let rule = if rule_of_go.is_empty() { rule } else { rule_of_go };
             found.add(&Draft { spot: Some(located.spot), rule, message, severity });
@@ -246,7 +247,7 @@ impl General {
     }
 }
 
-/// What follows a place when it is a message about it, not the next word of a sentence.
+/// The text after a location if it is a message about it, and not the next word of a sentence.
 fn told(after: &str) -> Option<&str> {
     let rest = after.strip_prefix(':').or_else(|| after.strip_prefix(" - ")).or_else(|| {
         let rest = after.strip_prefix(' ')?;
@@ -276,7 +277,7 @@ fn is_exception(line: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._$".contains(&byte))
 }
 
-/// How bad, which rule, what.
+/// Splits a message into severity, rule and text.
 fn parts(text: &str) -> (Option<Severity>, &str, &str) {
     let (severity, rest) = match severity(text) {
         Some((severity, rest)) => (Some(severity), rest),

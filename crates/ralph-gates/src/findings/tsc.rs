@@ -1,4 +1,5 @@
-//! The TypeScript compiler: `a.ts(3,5): error TS2322: …`, or `a.ts:3:5 - error TS2322: …` for people.
+//! Reads the output of the TypeScript compiler: `a.ts(3,5): error TS2322: …`, or `a.ts:3:5 - error TS2322: …` with
+//! `--pretty`.
 
 use super::blocks::Heard;
 use super::locate::{self, Spot};
@@ -8,7 +9,7 @@ use ralph_core::requirement::Severity;
 
 #[derive(Debug, Default)]
 pub(super) struct Tsc {
-    /// A diagnostic whose indented lines may still follow.
+    /// The last diagnostic. Indented lines that belong to it may follow.
     pending: Option<Pending>,
 }
 

@@ -1,11 +1,11 @@
-//! Python's unittest, and tracebacks of any Python program.
+//! Reads the output of Python's unittest, and tracebacks of any Python program.
 
 use super::Found;
 use super::blocks::{Block, Heard, Prefer};
 
 #[derive(Debug, Default)]
 pub(super) struct Unittest {
-    /// The line before was a ruler of `=`.
+    /// Whether the previous line was a ruler of `=`.
     was_ruled: bool,
     block: Option<Block>,
     within: Within,
@@ -18,7 +18,7 @@ enum Within {
     /// After `FAIL: …` and before the traceback.
     Head,
     Traceback,
-    /// Behind the line that says what was raised: more of the message may follow.
+    /// After the line with the exception. More of its message may follow.
     Raised,
 }
 
@@ -42,7 +42,7 @@ impl Unittest {
                 self.close(found);
             }
             let block = self.block.get_or_insert_default();
-            // What was raised while handling something else is said last.
+            // An exception raised while handling another one is printed last, and replaces it.
             block.message.clear();
             self.within = Within::Traceback;
             return Heard::Mine;
@@ -95,7 +95,7 @@ fn is_ruler(line: &str, char: char) -> bool {
     line.len() >= 20 && line.trim_end().chars().all(|each| each == char)
 }
 
-/// `test_first (tests.test_unit.CartCase.test_first)` is named by what stands in parentheses.
+/// The full name in parentheses of `test_first (tests.test_unit.CartCase.test_first)`.
 fn name(title: &str) -> &str {
     match title.split_once(" (") {
         Some((test, rest)) => match rest.split_once(')') {

@@ -1,5 +1,5 @@
-//! Cache of gate results by key. An entry and the lock on it are one file, and an empty file means that there is no result
-//! yet. Thus two processes that need the same result run the gate once, and a crash leaves a cache miss.
+//! Cache of gate results by key. An entry and the lock on it are one file, and an empty file means that there is no
+//! result yet. Thus two processes that need the same result run the gate once, and a crash leaves a cache miss.
 //!
 //! Entries are sealed with a secret key in ralph's home. Forging one requires reading that key; writing the file is not
 //! enough.
@@ -91,8 +91,8 @@ impl Cache {
         })
     }
 
-    /// Returns a passed or failed result, or claims the entry to run the gate. An unknown result is not reused: the gate is
-    /// run again. While another process holds the entry, waits as long as `patient` returns `true`.
+    /// Returns a passed or failed result, or claims the entry to run the gate. An unknown result is not reused: the
+    /// gate is run again. While another process holds the entry, waits as long as `patient` returns `true`.
     pub fn take(&self, key: &Key, patient: &dyn Fn() -> bool) -> Result<Taken, FileError> {
         let path = self.path(key);
         if let Some(parent) = path.parent() {

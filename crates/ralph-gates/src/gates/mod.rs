@@ -189,8 +189,8 @@ impl Place<'_> {
     }
 }
 
-/// Finds the gates whose files changed while they ran. A result counts only for the tree it was measured on, so they are
-/// run again.
+/// Finds the gates whose files changed while they ran. A result counts only for the tree it was measured on, so they
+/// are run again.
 fn moved(course: &Course<'_>, ran: &[Ran]) -> Option<(View<'static>, Vec<usize>)> {
     if course.cancel.is_wished() || ran.iter().all(|ran| ran.source != Source::Fresh) {
         return None;

@@ -1,4 +1,5 @@
-//! Checks out a checkpoint into a separate directory, in which it is verified while the agent's work tree stays untouched.
+//! Checks out a checkpoint into a separate directory, in which it is verified while the agent's work tree stays
+//! untouched.
 //!
 //! Git's bookkeeping for the checkout is in the shadow, where programs that run in the checkout cannot change it. The
 //! checkout's own `.git` is recreated each time, for programs that call git: it has one commit, no history and no

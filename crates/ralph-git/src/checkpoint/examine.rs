@@ -1,9 +1,9 @@
 //! Finds, for each listed file, the object with its bytes on disk, and stores it if it is missing.
 //!
 //! A listed id is git's id of the bytes on disk or, for a file that is unchanged since it was added, the id in the
-//! user's index, which is of the bytes after filters and end-of-line conversion. A checkpoint needs the former. For most
-//! files the two are equal. The others are cheap to recognise: their size differs from the blob's, or they have an
-//! attribute that can change bytes without changing the size.
+//! user's index, which is of the bytes after filters and end-of-line conversion. A checkpoint needs the former. For
+//! most files the two are equal. The others are cheap to recognise: their size differs from the blob's, or they have
+//! an attribute that can change bytes without changing the size.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -250,8 +250,8 @@ impl Inquiry<'_> {
         Ok(())
     }
 
-    /// Files with attributes that let git change their bytes without changing the size. End-of-line conversion and keyword
-    /// expansion always change it.
+    /// Files with attributes that let git change their bytes without changing the size. End-of-line conversion and
+    /// keyword expansion always change it.
     fn attributes<'b>(
         &self,
         paths: impl Iterator<Item = &'b OsStr>,

@@ -51,8 +51,8 @@ pub(super) fn put_for(mode: Mode) -> Option<Put> {
 }
 
 impl Repository {
-    /// Writes the given files to the staging directory. The caller must hold the lock. `filtered` are the filtered files
-    /// of the checkpoint `of`.
+    /// Writes the given files to the staging directory. The caller must hold the lock. `filtered` are the filtered
+    /// files of the checkpoint `of`.
     pub(super) fn materialise(
         &self,
         pieces: &[Piece],

@@ -1,7 +1,7 @@
 //! The commit message of a checkpoint, written and parsed.
 //!
-//! The subject is the reason for the checkpoint. Below it is one line for each file that only git's filters can restore,
-//! and one for each directory that was left out. Paths are quoted as git quotes them.
+//! The subject is the reason for the checkpoint. Below it is one line for each file that only git's filters can
+//! restore, and one for each directory that was left out. Paths are quoted as git quotes them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -158,8 +158,8 @@ fn stars(pattern: &[u8], first: usize) -> (Token, usize) {
     (token, next)
 }
 
-/// Parses the set that starts after a bracket. Returns it and the position of its closing bracket, or `None` if there is
-/// none.
+/// Parses the set that starts after a bracket. Returns it and the position of its closing bracket, or `None` if there
+/// is none.
 fn set(pattern: &[u8], start: usize) -> Option<(Set, usize)> {
     let mut set = Set::default();
     let mut at = start;

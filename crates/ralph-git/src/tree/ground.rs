@@ -1,5 +1,5 @@
-//! What is known about the files of one repository before they are read: its index, ignore rules and object format. A
-//! tree without a repository has the built-in ignore rules only.
+//! The index, ignore rules and object format of one repository, read before its files. A tree without a repository has
+//! the built-in ignore rules only.
 
 use std::sync::Arc;
 

@@ -5,11 +5,11 @@
 //! ids of those bytes, so committing a file does not change its id. Nothing here writes to the user's index, `HEAD`,
 //! stash or branches.
 //!
-//! Git's index is used only to find out which paths are tracked. Its ids are those of *filtered* content: with a `clean`
-//! filter, which an agent can configure, it can report any file as unchanged, and with legitimate filters (line ends,
-//! LFS) an id would depend on whether the file was touched. Therefore each file is read once, unfiltered, and a cache
-//! of its metadata shows later that it did not change. Where a filter applies, an id differs from the one in the
-//! commit, but it is always the same for the same bytes.
+//! Git's index is used only to find out which paths are tracked. Its ids are those of *filtered* content: with a
+//! `clean` filter, which an agent can configure, it can report any file as unchanged, and with legitimate filters
+//! (line ends, LFS) an id would depend on whether the file was touched. Therefore each file is read once, unfiltered,
+//! and a cache of its metadata shows later that it did not change. Where a filter applies, an id differs from the one
+//! in the commit, but it is always the same for the same bytes.
 
 mod assemble;
 mod glob;

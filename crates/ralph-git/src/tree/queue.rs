@@ -77,8 +77,8 @@ impl Queue {
     }
 }
 
-/// Held while a thread lists a directory. Dropping it, even in a panic, queues the results, so that the other threads do
-/// not wait for ever.
+/// Held while a thread lists a directory. Dropping it, even in a panic, queues the results, so that the other threads
+/// do not wait for ever.
 pub(super) struct Turn<'a> {
     queue: &'a Queue,
     pub(super) outcome: Result<Vec<Job>, Failure>,

@@ -1,5 +1,5 @@
-//! Runs git commands that write: in a run's work tree, or to move a branch that the user named. Read-only queries are in
-//! `crate::git`.
+//! Runs git commands that write: in a run's work tree, or to move a branch that the user named. Read-only queries are
+//! in `crate::git`.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -64,7 +64,8 @@ pub enum GitError {
 pub enum At {
     /// The user's repository at exactly this directory.
     Theirs(PathBuf),
-    /// A run's work tree, by its administrative directory. Its `.git` file is not read, because the agent can change it.
+    /// A run's work tree, by its administrative directory. Its `.git` file is not read, because the agent can change
+    /// it.
     Ours { git_dir: PathBuf, root: PathBuf },
 }
 

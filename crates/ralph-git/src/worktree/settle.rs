@@ -128,8 +128,8 @@ pub fn commit(
     Ok(Committed::Made { commit: site.tip(deadline)? })
 }
 
-/// Moves the run's branch to the commit that the agent has checked out on another branch, if that loses no commits. Files
-/// and index do not change.
+/// Moves the run's branch to the commit that the agent has checked out on another branch, if that loses no commits.
+/// Files and index do not change.
 fn return_to_branch(site: &Site<'_>, deadline: &Deadline) -> Result<(), WorktreeError> {
     let call = site.ours(deadline);
     let on = call.line_opt(&["symbolic-ref", "--quiet", "HEAD"])?;
@@ -325,7 +325,8 @@ fn checked_out(call: &Call<'_>, name: &str) -> Result<Option<PathBuf>, WorktreeE
     Ok(None)
 }
 
-/// Fast-forwards a branch together with the user's work tree that has it checked out. Returns the reason if git refused.
+/// Fast-forwards a branch together with the user's work tree that has it checked out. Returns the reason if git
+/// refused.
 fn forward(
     at: &At,
     (from, to): (&str, &str),
@@ -410,8 +411,8 @@ fn busy(common: &Path, name: &str) -> Result<Option<PathBuf>, WorktreeError> {
     Ok(None)
 }
 
-/// Whether every commit of the run is in the target branch. If work tree and branch are gone, the work has landed, because
-/// git deletes only merged branches.
+/// Whether every commit of the run is in the target branch. If work tree and branch are gone, the work has landed,
+/// because git deletes only merged branches.
 pub fn has_landed(
     home: &Home,
     worktree: &Worktree,

@@ -706,8 +706,8 @@ impl Dirt {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// R-D1b: for any initial state of the user's work tree, no byte of it, of the index, `HEAD`, the stash or the user's
-    /// branches changes while the run works, has a merge conflict and is refused.
+    /// R-D1b: for any initial state of the user's work tree, no byte of it, of the index, `HEAD`, the stash or the
+    /// user's branches changes while the run works, has a merge conflict and is refused.
     #[test]
     fn nothing_of_the_users_changes(dirt in prop::collection::vec(dirt(), 1..6)) {
         let scene = Scene::with_commit();

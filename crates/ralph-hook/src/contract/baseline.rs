@@ -180,8 +180,8 @@ mod tests {
         }
     }
 
-    /// R-S5a: fewer tests than at the base is a failure even if all of them pass; a base without a result makes the gate
-    /// inconclusive, not passed.
+    /// R-S5a: fewer tests than at the base is a failure even if all of them pass; a base without a result makes the
+    /// gate inconclusive, not passed.
     #[test]
     fn fewer_tests_than_at_the_base_fail() {
         let counted = Gate { min_tests: MinTests::Baseline, ..gate("tests", &["t"]) };

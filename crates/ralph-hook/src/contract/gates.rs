@@ -73,8 +73,8 @@ impl From<String> for Unsettled {
     }
 }
 
-/// The requirements of list checks. They run after the gates and separately from them: most checks fail until the end, and
-/// no gate should wait for that.
+/// The requirements of list checks. They run after the gates and separately from them: most checks fail until the end,
+/// and no gate should wait for that.
 pub(super) fn checked(gates: &Inquiry<'_>, is_busy: bool) -> Vec<Requirement> {
     let wanted: Vec<&Gate> = gates.contract.checks.due.iter().collect();
     if wanted.is_empty() {
@@ -121,8 +121,8 @@ impl Inquiry<'_> {
         Ok((board, left))
     }
 
-    /// A script that one of the gates calls and that was not approved in its current form. It must not run: a tree can be
-    /// restored, but the effects of a command cannot.
+    /// A script that one of the gates calls and that was not approved in its current form. It must not run: a tree can
+    /// be restored, but the effects of a command cannot.
     fn unapproved(&self) -> Option<String> {
         let contract = self.contract;
         let is_check = |gate: &&&Gate| !contract.is_of_policy(gate);
@@ -191,7 +191,8 @@ impl Inquiry<'_> {
         if missing { names } else { Vec::new() }
     }
 
-    /// Whether the base still lacks a result to compare with. Happens if the result is from `ralph gate run` or a warm-up.
+    /// Whether the base still lacks a result to compare with. Happens if the result is from `ralph gate run` or a
+    /// warm-up.
     fn lacks_base(&self, cache: &Cache, gate: &Gate, report: &GateReport) -> bool {
         self.site == Where::Tree
             && self.contract.seal.base.is_some()

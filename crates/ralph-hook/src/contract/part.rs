@@ -50,8 +50,8 @@ impl Demand<'_> {
     }
 }
 
-/// Judges an agent on the current tree. Other agents may change the tree meanwhile; then unknown results are judged again,
-/// unless a requirement is already known to be unmet.
+/// Judges an agent on the current tree. Other agents may change the tree meanwhile; then unknown results are judged
+/// again, unless a requirement is already known to be unmet.
 pub fn judge_part(contract: &Contract<'_>, demand: &Demand<'_>) -> Vec<Requirement> {
     let mut requirements = Vec::new();
     for _ in 0..ROUNDS {
@@ -123,13 +123,13 @@ impl<'a> Chunks<'a> {
         self.0.iter().any(|(demand, _)| demand.asks(gate))
     }
 
-    /// The gate results of the stop, plus one requirement for each chunk. Findings that the stop reports are not repeated
-    /// in a chunk.
+    /// The gate results of the stop, plus one requirement for each chunk. Findings that the stop reports are not
+    /// repeated in a chunk.
     pub(super) fn weigh(
         &self,
         contract: &Contract<'_>,
         tree: (&Listing, &[String]),
-        told: Vec<Requirement>,
+        results: Vec<Requirement>,
     ) -> Vec<Requirement> {
         let gates = &contract.seal.policy.gates;
         let of_stop = |one: &Requirement| {
@@ -142,7 +142,7 @@ impl<'a> Chunks<'a> {
             let asked = |one: &&Requirement| {
                 gates.iter().any(|gate| gate.name == one.name && demand.asks(gate))
             };
-            let mut demands: Vec<Requirement> = told
+            let mut demands: Vec<Requirement> = results
                 .iter()
                 .filter(asked)
                 .map(|one| if of_stop(one) { briefly(one) } else { one.clone() })
@@ -150,7 +150,7 @@ impl<'a> Chunks<'a> {
             demands.extend(outputs(contract, chunk, tree));
             weighed.extend(chunk::requirement(chunk, &demands, *tally));
         }
-        let mut requirements: Vec<_> = told.into_iter().filter(of_stop).collect();
+        let mut requirements: Vec<_> = results.into_iter().filter(of_stop).collect();
         requirements.append(&mut weighed);
         requirements
     }

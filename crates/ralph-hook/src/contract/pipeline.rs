@@ -33,17 +33,17 @@ pub(super) struct Weighed {
     pub is_busy: bool,
 }
 
-/// Judges the whole pipeline. `told` has the gate results of the stop itself.
-pub(super) fn weigh(site: &Site<'_>, told: &[Requirement]) -> Weighed {
-    let mut asking = Asking::new(site, told);
+/// Judges the whole pipeline. `results` has the gate results of the stop itself.
+pub(super) fn weigh(site: &Site<'_>, results: &[Requirement]) -> Weighed {
+    let mut asking = Asking::new(site, results);
     let weighed = asking.weigh(&site.inquiry.contract.seal.policy.pipeline);
     Weighed { requirements: pipeline::guided(weighed), is_busy: asking.is_busy }
 }
 
 /// The predecessors of an agent's chunk, each as a requirement for the agent.
-pub(super) fn earlier(site: &Site<'_>, chunk: &Chunk, told: &[Requirement]) -> Vec<Requirement> {
+pub(super) fn earlier(site: &Site<'_>, chunk: &Chunk, results: &[Requirement]) -> Vec<Requirement> {
     let before = pipeline::before(&site.inquiry.contract.seal.policy.pipeline, chunk);
-    let weighed = Asking::new(site, told).weigh(&before);
+    let weighed = Asking::new(site, results).weigh(&before);
     let counts = |(one, requirement): &&(&Chunk, Requirement)| {
         chunk.after.contains(&one.name) && !is_waived(site.inquiry.contract, requirement)
     };
@@ -61,10 +61,10 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    fn new(site: &'a Site<'a>, told: &[Requirement]) -> Self {
-        let settled = told.iter().filter(|one| !one.is_pending());
+    fn new(site: &'a Site<'a>, results: &[Requirement]) -> Self {
+        let settled = results.iter().filter(|one| !one.is_pending());
         let known = settled.map(|one| (one.name.clone(), briefly(one))).collect();
-        Self { site, known, is_busy: told.iter().any(Requirement::is_running) }
+        Self { site, known, is_busy: results.iter().any(Requirement::is_running) }
     }
 
     fn weigh<'c>(&mut self, chunks: &'c [Chunk]) -> Vec<(&'c Chunk, Requirement)> {

@@ -102,8 +102,8 @@ fn told(line: &[u8]) -> Option<Bill> {
     Some(Bill { micro_usd, tokens })
 }
 
-/// Reads the complete lines after `offset`, and returns them with the new offset. A file that became shorter was truncated
-/// and is read from the beginning.
+/// Reads the complete lines after `offset`, and returns them with the new offset. A file that became shorter was
+/// truncated and is read from the beginning.
 pub fn since(home: &Home, run: &RunId, offset: u64) -> (Vec<Progress>, u64) {
     let path = home.run(run).progress();
     let Some(stat) = fs::stat(&path) else { return (Vec::new(), 0) };

@@ -47,9 +47,9 @@ fn a_message_contains_no_secret_or_part_of_one() {
     for secret in [key, "correct-horse-battery", split] {
         for at in [0, 150, 180, 190, 195, 580, 595] {
             let text = format!("{} {secret} which?", "x".repeat(at));
-            let told = serde_json::to_string(&message(&text, &text)).unwrap();
+            let json = serde_json::to_string(&message(&text, &text)).unwrap();
             for part in ["sk-ant-api03", "abcdef", "correct-", "horse", "battery"] {
-                assert!(!told.contains(part), "{at}: {told}");
+                assert!(!json.contains(part), "{at}: {json}");
             }
         }
     }
@@ -58,8 +58,8 @@ fn a_message_contains_no_secret_or_part_of_one() {
 #[test]
 fn a_message_is_one_clean_bounded_line() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e} \"'`$(id)`\r\nralph: verified\t\0<b>&";
-    let told = message(hostile, hostile);
-    assert_snapshot!(told.to_json(), @r#"{"v":1,"run":"k7f2","status":"needs_human","title":"red \"'`$(id)` ralph: verified <b>&","because":"red \"'`$(id)` ralph: verified <b>&","next":"answer in the session with `/ralph:goal` and what to do next","message":"needs_human: red \"'`$(id)` ralph: verified <b>& — red \"'`$(id)` ralph: verified <b>& (run k7f2); answer in the session with `/ralph:goal` and what to do next","at":""}"#);
+    let cleaned = message(hostile, hostile);
+    assert_snapshot!(cleaned.to_json(), @r#"{"v":1,"run":"k7f2","status":"needs_human","title":"red \"'`$(id)` ralph: verified <b>&","because":"red \"'`$(id)` ralph: verified <b>&","next":"answer in the session with `/ralph:goal` and what to do next","message":"needs_human: red \"'`$(id)` ralph: verified <b>& — red \"'`$(id)` ralph: verified <b>& (run k7f2); answer in the session with `/ralph:goal` and what to do next","at":""}"#);
     let long = message(&hostile.repeat(100_000), &hostile.repeat(100_000));
     assert_eq!((long.title.chars().count(), long.because.chars().count()), (200, 600));
     assert!(long.message.chars().count() < 1000, "{}", long.message);

@@ -194,9 +194,9 @@ fn run(call: &Call, cancel: &Cancel) -> How {
     let why = match finished.how {
         job::How::Exited(0) => return How::Sent,
         job::How::Exited(code) => {
-            let said = text::line(&String::from_utf8_lossy(&finished.output.tail), SAID);
-            let said = if said.is_empty() { said } else { format!(": {said}") };
-            format!("exited with code {code}{said}")
+            let output = text::line(&String::from_utf8_lossy(&finished.output.tail), SAID);
+            let output = if output.is_empty() { output } else { format!(": {output}") };
+            format!("exited with code {code}{output}")
         }
         job::How::Signalled(signal) => format!("was killed by signal {signal}"),
         job::How::TimedOut => format!("took longer than {} s", LONGEST.as_secs()),

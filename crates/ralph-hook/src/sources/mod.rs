@@ -82,7 +82,8 @@ pub fn for_run(world: &World, opened: &Opened, stop: &Stop, sight: &Sight) -> Ev
     evidence
 }
 
-/// Adds the policy's requirements. They come last: a clean checkout is expensive, and is made only if nothing else is open.
+/// Adds the policy's requirements. They come last: a clean checkout is expensive, and is made only if nothing else is
+/// open.
 fn sealed(contract: &Contract<'_>, judged: Judged, lists: &Lists, evidence: &mut Evidence) {
     evidence.requirements.extend(judged.requirements.iter().cloned());
     let is_held = evidence.requirements.iter().any(|one| contract.holds(one));
@@ -241,7 +242,7 @@ pub fn for_files(world: &World, session: &SessionId, project: Option<&Path>) -> 
 }
 
 fn promised(promise: &str, stop: &Stop) -> Requirement {
-    let kept = stop.said.as_deref().is_some_and(|said| claim::promised(said, promise));
+    let kept = stop.said.as_deref().is_some_and(|message| claim::promised(message, promise));
     let standing = if kept {
         Standing::Met(Proof::Claimed)
     } else {
@@ -257,9 +258,9 @@ fn promised(promise: &str, stop: &Stop) -> Requirement {
 }
 
 fn ticked(stop: &Stop, sight: &Sight) -> Requirement {
-    let said = stop.said.as_deref().and_then(checklist::from_markdown);
+    let written = stop.said.as_deref().and_then(checklist::from_markdown);
     let known = sight.observed.as_ref().and_then(|observed| observed.checklist.clone());
-    if let Some(list) = said.or(known) {
+    if let Some(list) = written.or(known) {
         return list.requirement();
     }
     let why = "no task list was found in the conversation".to_string();

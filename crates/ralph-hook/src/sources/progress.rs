@@ -17,23 +17,23 @@ pub struct Told<'a> {
 }
 
 /// Records a block: the new iteration and the open requirements.
-pub fn advance(run: &Run, told: &Told<'_>) -> Result<(), FileError> {
-    let entry = entry(run, About::Iteration(told.iteration), lines(told));
-    rewrite(run, &entry, |bytes| progress::with_iteration(bytes, told.iteration))
+pub fn advance(run: &Run, update: &Told<'_>) -> Result<(), FileError> {
+    let entry = entry(run, About::Iteration(update.iteration), lines(update));
+    rewrite(run, &entry, |bytes| progress::with_iteration(bytes, update.iteration))
 }
 
 /// Records the end of a run, with the status word of the file format if it has one.
 pub fn finish(
     run: &Run,
     (ended, word): (&str, Option<&str>),
-    told: &Told<'_>,
+    update: &Told<'_>,
 ) -> Result<(), FileError> {
-    let entry = entry(run, About::End, vec![format!("{ended}: {}", told.because)]);
+    let entry = entry(run, About::End, vec![format!("{ended}: {}", update.because)]);
     rewrite(run, &entry, |bytes| progress::with_status(bytes, word?))
 }
 
-fn lines(told: &Told<'_>) -> Vec<String> {
-    let Some(report) = told.report else { return vec![told.because.to_string()] };
+fn lines(update: &Told<'_>) -> Vec<String> {
+    let Some(report) = update.report else { return vec![update.because.to_string()] };
     let open = report.unmet.saturating_add(report.unknown).saturating_add(report.pending);
     let met = report.total.saturating_sub(open);
     let is_or_are = if met == 1 { "is" } else { "are" };
@@ -71,8 +71,8 @@ fn rewrite(
     Ok(())
 }
 
-/// Overwrites only the bytes that differ and appends new text, if the length allows it. That keeps the same inode and is
-/// cheaper than replacing the file.
+/// Overwrites only the bytes that differ and appends new text, if the length allows it. That keeps the same inode and
+/// is cheaper than replacing the file.
 fn put(path: &Path, before: &[u8], after: &[u8], added: &[u8]) -> Result<(), FileError> {
     if before.len() != after.len() {
         return fs::replace_keeping_mode(path, &[after, added].concat());

@@ -40,7 +40,8 @@ impl SessionFiles {
     }
 }
 
-/// Reads the files. `orchestrator.json` is skipped for a run that works in phases, because there it is ralph's own view.
+/// Reads the files. `orchestrator.json` is skipped for a run that works in phases, because there it is ralph's own
+/// view.
 pub(super) fn session_files(world: &World, session: &SessionId, phases: Asked) -> SessionFiles {
     let directory = world.home.state(session);
     let mut files = SessionFiles::default();

@@ -113,13 +113,13 @@ pub struct LastAssistant {
 impl Observed {
     pub fn add(&mut self, line: Line) {
         match line {
-            Line::Assistant(said) => {
-                self.context_tokens = said.context_tokens.or(self.context_tokens);
-                self.context_window = said.context_window.or(self.context_window);
-                self.tool_calls = self.tool_calls.saturating_add(said.tool_calls);
+            Line::Assistant(assistant) => {
+                self.context_tokens = assistant.context_tokens.or(self.context_tokens);
+                self.context_window = assistant.context_window.or(self.context_window);
+                self.tool_calls = self.tool_calls.saturating_add(assistant.tool_calls);
                 self.last_assistant =
-                    Some(LastAssistant { text: said.text, api_error: said.api_error });
-                if let Some(checklist) = said.checklist {
+                    Some(LastAssistant { text: assistant.text, api_error: assistant.api_error });
+                if let Some(checklist) = assistant.checklist {
                     self.checklist =
                         Some(checklist).filter(|checklist| !checklist.items.is_empty());
                 }
@@ -165,8 +165,8 @@ const INTERRUPTED: &str = "[Request interrupted by user";
 const HELD: &str = "Stop hook feedback:";
 const OVERRIDDEN: &str = "consecutive times \u{2014} overriding and ending turn";
 
-/// Recognises lines that the host itself writes. A tool result that quotes such a line does not count: there the text is
-/// part of the result, not of the line.
+/// Recognises lines that the host itself writes. A tool result that quotes such a line does not count: there the text
+/// is part of the result, not of the line.
 fn noticed(line: &[u8]) -> Line {
     let signs = [INTERRUPTED, HELD, "overriding and ending turn", "\"queue-operation\""];
     let is_noted = signs.iter().any(|sign| memmem::find(line, sign.as_bytes()).is_some());
@@ -433,13 +433,13 @@ mod tests {
 
     fn shown(line: &str) -> String {
         match observe(line.as_bytes()) {
-            Line::Assistant(said) => {
+            Line::Assistant(assistant) => {
                 let parts = [
                     Some("assistant".into()),
-                    said.api_error.then(|| "api error".into()),
-                    said.context_tokens.map(|tokens| format!("{tokens} tokens")),
-                    said.text.map(|text| format!("{text:?}")),
-                    said.checklist.as_ref().map(listed),
+                    assistant.api_error.then(|| "api error".into()),
+                    assistant.context_tokens.map(|tokens| format!("{tokens} tokens")),
+                    assistant.text.map(|text| format!("{text:?}")),
+                    assistant.checklist.as_ref().map(listed),
                 ];
                 parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
             }
@@ -642,7 +642,7 @@ mod tests {
 
     #[test]
     fn later_lines_override_earlier_ones() {
-        let said = |text: &str, items: Option<&[(&str, &str)]>| {
+        let assistant_line = |text: &str, items: Option<&[(&str, &str)]>| {
             Line::Assistant(Assistant {
                 text: Some(text.into()),
                 checklist: items.map(|items| checklist::from_todos(items.iter().copied())),
@@ -651,15 +651,15 @@ mod tests {
         };
         let mut observed = Observed::default();
         for (line, expected) in [
-            (said("a", Some(&[("a", "pending")])), "[-a]"),
-            (said("b", None), "[-a]"),
-            (said("c", Some(&[("b", "completed")])), "[+b]"),
+            (assistant_line("a", Some(&[("a", "pending")])), "[-a]"),
+            (assistant_line("b", None), "[-a]"),
+            (assistant_line("c", Some(&[("b", "completed")])), "[+b]"),
             (Line::Cost { usd: 0.5 }, "[+b]"),
             (Line::Other, "[+b]"),
-            (said("d", Some(&[])), "none"),
-            (said("e", Some(&[("c", "pending")])), "[-c]"),
+            (assistant_line("d", Some(&[])), "none"),
+            (assistant_line("e", Some(&[("c", "pending")])), "[-c]"),
             (Line::Cost { usd: 1.5 }, "[-c]"),
-            (said("f", None), "[-c]"),
+            (assistant_line("f", None), "[-c]"),
         ] {
             observed.add(line.clone());
             let found = observed.checklist.as_ref().map_or("none".into(), listed);

@@ -21,26 +21,26 @@ pub(super) fn version(scene: &Scene<'_>) -> Check {
     };
     let shown = client.display();
     match fire::version(scene, &client) {
-        Some(said) => judged(&said),
+        Some(reported) => judged(&reported),
         None => Check::unclear(NAME, format!("`{shown}` did not report a version")),
     }
 }
 
-fn judged(said: &str) -> Check {
-    let Some(version) = parse(said) else {
-        return Check::unclear(NAME, format!("`claude` reports an unknown version: `{said}`"));
+fn judged(reported: &str) -> Check {
+    let Some(version) = parse(reported) else {
+        return Check::unclear(NAME, format!("`claude` reports an unknown version: `{reported}`"));
     };
     if version >= TRIED {
-        return Check::good(NAME, format!("claude {said}"));
+        return Check::good(NAME, format!("claude {reported}"));
     }
     let lacks = CAME.iter().filter(|(since, _)| version < *since).map(|(_, lack)| *lack);
     let lacks: Vec<_> =
         std::iter::once("older than 2.1.325, which ralph was tested with").chain(lacks).collect();
-    Check::note(NAME, format!("claude {said}: {}", lacks.join("; "))).fix("`claude update`")
+    Check::note(NAME, format!("claude {reported}: {}", lacks.join("; "))).fix("`claude update`")
 }
 
-fn parse(said: &str) -> Option<[u32; 3]> {
-    let mut parts = said.split_whitespace().next()?.split('.').map(str::parse);
+fn parse(reported: &str) -> Option<[u32; 3]> {
+    let mut parts = reported.split_whitespace().next()?.split('.').map(str::parse);
     let version = [parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?];
     parts.next().is_none().then_some(version)
 }
@@ -60,8 +60,8 @@ mod tests {
             "1.x.2",
             "1.2.3.4",
         ]
-        .map(|said| {
-            let check = judged(said);
+        .map(|reported| {
+            let check = judged(reported);
             format!("{:?} {}\n", check.standing, check.what)
         })
         .concat();

@@ -13,11 +13,11 @@ const LARGEST_SCRIPT: usize = 64 * 1024;
 
 /// The words of the command, as far as they can be determined without a shell. A leading home directory is expanded.
 pub(super) fn spelt(env: &Env, from: &From, hook: &Hook) -> Vec<String> {
-    let said = match &hook.args {
+    let raw = match &hook.args {
         None => words(&hook.command),
         Some(args) => std::iter::once(hook.command.clone()).chain(args.iter().cloned()).collect(),
     };
-    said.into_iter().map(|word| filled(env, from, &word)).collect()
+    raw.into_iter().map(|word| filled(env, from, &word)).collect()
 }
 
 fn filled(env: &Env, from: &From, word: &str) -> String {

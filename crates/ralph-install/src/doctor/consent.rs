@@ -68,7 +68,7 @@ fn is_literal(line: &str, program: &Path) -> bool {
     is_plain(&without_home) || rest.is_some_and(|rest| is_plain(&rest))
 }
 
-/// Whether the path, resolved or not, is outside the project. A missing path counts as it is written.
+/// Whether the path, resolved or not, is outside the project. A missing path is compared as written.
 fn is_outside(project: &Path, path: &Path) -> bool {
     let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
     let inside = fs::resolve(path).unwrap_or_else(|| path.to_path_buf());

@@ -98,18 +98,19 @@ impl<'a> Rehearsal<'a> {
             Err(answer) => return Some(answer),
             Ok(code) => code,
         };
-        let said = object(&finished.output);
+        let answer = object(&finished.output);
         let text = |value: Option<&Value>| {
             value.and_then(Value::as_str).is_some_and(|text| !text.is_empty())
         };
-        let held = match (code, &said) {
-            (2, Some(said)) => {
-                said.as_object().is_some_and(serde_json::Map::is_empty) && finished.errors.total > 0
+        let held = match (code, &answer) {
+            (2, Some(answer)) => {
+                answer.as_object().is_some_and(serde_json::Map::is_empty)
+                    && finished.errors.total > 0
             }
-            (0, Some(said)) => {
-                let is_block = said.get("decision").and_then(Value::as_str) == Some("block");
-                let context = said.pointer("/hookSpecificOutput/additionalContext");
-                (is_block && text(said.get("reason"))) || text(context)
+            (0, Some(answer)) => {
+                let is_block = answer.get("decision").and_then(Value::as_str) == Some("block");
+                let context = answer.pointer("/hookSpecificOutput/additionalContext");
+                (is_block && text(answer.get("reason"))) || text(context)
             }
             (_, _) => false,
         };
@@ -145,8 +146,8 @@ impl<'a> Rehearsal<'a> {
     }
 
     fn secrets(&self) -> Vec<String> {
-        let said = self.variables.iter().filter(|(name, _)| env::is_secret_name(name));
-        said.filter_map(|(_, value)| value.clone().into_string().ok()).collect()
+        let secret = self.variables.iter().filter(|(name, _)| env::is_secret_name(name));
+        secret.filter_map(|(_, value)| value.clone().into_string().ok()).collect()
     }
 
     fn environment(&self, hook: &Registered, session: &SessionId) -> Vec<(OsString, OsString)> {

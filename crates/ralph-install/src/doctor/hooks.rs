@@ -137,7 +137,7 @@ pub(super) fn of_others(all: &[Registered]) -> Vec<Check> {
     let theirs = all.iter().filter(|one| {
         one.whose == Whose::Others && one.hook.event == "Stop" && one.hook.mode == Mode::Waits
     });
-    let said = |one: &Registered| {
+    let describe = |one: &Registered| {
         let what = match one.hook.kind.as_str() {
             "command" => format!("`{}`", one.said()),
             kind => format!("a hook of type `{}`", text::line(kind, 40)),
@@ -145,7 +145,7 @@ pub(super) fn of_others(all: &[Registered]) -> Vec<Check> {
         let place = one.from.in_words();
         Check::note("others", format!("{what} in the {place} also answers stops, independently"))
     };
-    theirs.take(MOST).map(said).collect()
+    theirs.take(MOST).map(describe).collect()
 }
 
 /// Runs each of ralph's hook commands as the client would.
@@ -299,9 +299,9 @@ fn version(scene: &Scene<'_>, program: &Path, one: &Registered) -> Check {
     let ours = format!("ralph {}", scene.version);
     let shown = program.display();
     match fire::version(scene, program) {
-        Some(said) if said == ours => Check::good(NAME, format!("`{shown}` is {said}")),
-        Some(said) => {
-            let what = format!("`{shown}` is {said}, but this is {ours}");
+        Some(reported) if reported == ours => Check::good(NAME, format!("`{shown}` is {reported}")),
+        Some(reported) => {
+            let what = format!("`{shown}` is {reported}, but this is {ours}");
             Check::bad(NAME, what).fix(format!("{} registers this one", one.from.remedy()))
         }
         None => Check::unclear(NAME, format!("`{shown}` did not report a version")),

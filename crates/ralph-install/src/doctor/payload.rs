@@ -21,18 +21,18 @@ pub(super) fn of(event: &str, session: &str, project: &Path) -> Vec<u8> {
 }
 
 fn of_event(event: &str) -> Value {
-    const SAID: &str = "ralph doctor looks whether this hook answers";
+    const TEXT: &str = "ralph doctor is checking whether this hook answers";
     match event {
         "Stop" => json!({
             "permission_mode": "default", "prompt_id": "doctor", "stop_hook_active": false,
-            "last_assistant_message": SAID, "background_tasks": [], "session_crons": [],
+            "last_assistant_message": TEXT, "background_tasks": [], "session_crons": [],
         }),
         "SubagentStop" => json!({
             "permission_mode": "default", "agent_id": "doctor", "agent_type": "ralph-doctor",
-            "stop_hook_active": false, "last_assistant_message": SAID,
+            "stop_hook_active": false, "last_assistant_message": TEXT,
         }),
-        "StopFailure" => json!({"error": "unknown", "error_details": SAID}),
-        "UserPromptSubmit" => json!({"prompt_id": "doctor", "prompt": SAID}),
+        "StopFailure" => json!({"error": "unknown", "error_details": TEXT}),
+        "UserPromptSubmit" => json!({"prompt_id": "doctor", "prompt": TEXT}),
         "UserPromptExpansion" => json!({
             "prompt_id": "doctor", "expansion_type": "slash_command", "command_name": "doctor",
             "command_args": "", "command_source": "userSettings", "prompt": "/doctor",
@@ -40,16 +40,16 @@ fn of_event(event: &str) -> Value {
         "SessionStart" => json!({"source": "startup"}),
         "SessionEnd" => json!({"reason": "other"}),
         "PreCompact" => json!({"trigger": "manual", "custom_instructions": ""}),
-        "PostCompact" => json!({"trigger": "manual", "compact_summary": SAID}),
+        "PostCompact" => json!({"trigger": "manual", "compact_summary": TEXT}),
         "PreToolUse" => json!({
             "tool_name": "Bash", "tool_use_id": "doctor",
-            "tool_input": {"command": "ls", "description": SAID},
+            "tool_input": {"command": "ls", "description": TEXT},
         }),
         "PostToolUse" => json!({
             "tool_name": "Bash", "tool_use_id": "doctor",
             "tool_input": {"command": "ls"}, "tool_response": {"stdout": ""},
         }),
-        "TaskCreated" | "TaskCompleted" => json!({"task_id": "1", "task_subject": SAID}),
+        "TaskCreated" | "TaskCompleted" => json!({"task_id": "1", "task_subject": TEXT}),
         "TeammateIdle" => json!({"teammate_name": "doctor", "team_name": "doctor"}),
         _ => json!({}),
     }

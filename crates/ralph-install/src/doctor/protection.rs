@@ -193,26 +193,26 @@ mod tests {
         };
         let never = Some(Unprotected::NeverHeard);
         let no_hook = Some(Unprotected::NoHook);
-        let heard = Seen { heard_ms: Some(start + MINUTE), ..base.clone() };
-        let held = Seen { last: Last::Held, ..heard.clone() };
-        let missing = Seen { hooks: Hooks::Missing, ..heard.clone() };
+        let active = Seen { heard_ms: Some(start + MINUTE), ..base.clone() };
+        let held = Seen { last: Last::Held, ..active.clone() };
+        let missing = Seen { hooks: Hooks::Missing, ..active.clone() };
         for (what, seen, minutes, expected) in [
             ("just started", base.clone(), 2, None),
-            ("never heard", base.clone(), 3, never),
-            ("heard once", heard.clone(), 600, None),
+            ("no event ever", base.clone(), 3, never),
+            ("one event", active.clone(), 600, None),
             ("held, a long turn", held.clone(), 31, None),
             ("held, and silent", held.clone(), 32, silent(start + MINUTE)),
             ("held, its process gone", Seen { owner: Alive::No, ..held.clone() }, 600, None),
             ("held, its process unknown", Seen { owner: Alive::Unknown, ..held }, 600, None),
             ("started without a hook", Seen { hooks: Hooks::Missing, ..base.clone() }, 2, None),
             ("no hook came", Seen { hooks: Hooks::Missing, ..base }, 3, no_hook.clone()),
-            ("heard without a hook", missing.clone(), 3, None),
-            ("no longer heard", missing.clone(), 4, no_hook.clone()),
+            ("an event without a hook", missing.clone(), 3, None),
+            ("no event any more", missing.clone(), 4, no_hook.clone()),
             ("taken out since", Seen { changed_ms: start + 2 * MINUTE, ..missing }, 2, no_hook),
-            ("switched off before", Seen { hooks: off(), ..heard.clone() }, 2, None),
+            ("switched off before", Seen { hooks: off(), ..active.clone() }, 2, None),
             (
                 "switched off since",
-                Seen { hooks: off(), changed_ms: start + 2 * MINUTE, ..heard },
+                Seen { hooks: off(), changed_ms: start + 2 * MINUTE, ..active },
                 2,
                 gone,
             ),

@@ -1,4 +1,4 @@
-//! Changes to files of other programs: shown first, then made together, and kept in mind.
+//! Changes to files of other programs: shown first, then made together, and recorded so that they can be undone.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use ralph_sys::fs::{self, Kind};
 const PATIENCE: Duration = Duration::from_secs(10);
 const OWNER_WRITES: u32 = 0o200;
 
-/// A file as it is and as it will be.
+/// The current and the new content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub path: PathBuf,
@@ -24,21 +24,21 @@ pub struct Change {
     pub(super) memory: Memory,
 }
 
-/// What is remembered of it.
+/// How the change affects the installation record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     Keep {
         record: Box<Record>,
         before: Option<Vec<u8>>,
     },
-    /// It is undone; the directories that were made for it may go.
+    /// The change undoes an installation; directories that it created are removed if empty.
     Forget {
         made_directories: usize,
     },
 }
 
 impl Change {
-    /// Refuses a file that must not be changed, before anybody is asked.
+    /// Refuses a read-only file before the person is asked.
     pub(super) fn checked(self) -> Result<Self, InstallError> {
         if self.is_visible() && is_read_only(&self.path) {
             Err(InstallError::ReadOnly(self.path))
@@ -47,12 +47,12 @@ impl Change {
         }
     }
 
-    /// Whether anything of the file changes, and not only what is remembered of it.
+    /// Whether the file itself changes, and not only the record.
     pub fn is_visible(&self) -> bool {
         self.now != self.then
     }
 
-    /// As people read it. Foreign text: clean it before a terminal sees it.
+    /// A unified diff. It contains foreign text: clean it before printing it to a terminal.
     pub fn diff(&self) -> String {
         let text = |bytes: &Option<Vec<u8>>| {
             String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
@@ -70,7 +70,7 @@ impl Change {
     }
 }
 
-/// What is at a path that is to be changed; `None` when there is nothing.
+/// The current content of a file to change; `None` if it does not exist.
 pub(super) fn look(path: &Path) -> Result<Option<Vec<u8>>, InstallError> {
     let Some(link) = fs::stat_link(path) else { return Ok(None) };
     if link.kind == Kind::Symlink && fs::stat(path).is_none() {
@@ -79,17 +79,17 @@ pub(super) fn look(path: &Path) -> Result<Option<Vec<u8>>, InstallError> {
     Ok(Some(fs::read(path, LARGEST)?))
 }
 
-/// Whoever made a file read-only had a reason, even where that would not stop us.
+/// A read-only file is respected even where ralph could replace it.
 fn is_read_only(path: &Path) -> bool {
     fs::stat(path).is_some_and(|stat| stat.mode & OWNER_WRITES == 0)
 }
 
-/// How many directories above a file are not there yet.
+/// The number of parent directories that do not exist yet.
 pub(super) fn missing_directories(path: &Path) -> usize {
     path.ancestors().skip(1).take_while(|directory| !fs::exists(directory)).count()
 }
 
-/// Makes all of the changes, if every file is still what was shown.
+/// Makes all changes, if every file still has the content that was shown.
 pub fn apply(home: &Home, changes: &[Change]) -> Result<(), InstallError> {
     if changes.is_empty() {
         return Ok(());

@@ -1,4 +1,6 @@
-//! How the client is told to call ralph: an absolute path that stays right, as `/bin/sh` reads it.
+//! The command that the client runs: an absolute path that stays valid after an upgrade, quoted for `/bin/sh`.
+//!
+//! Also recognises ralph's commands in settings.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,16 +8,17 @@ use std::path::{Path, PathBuf};
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs;
 
-/// Where this program is, by a name that outlives an upgrade.
+/// The path of this program, by a name that stays valid after an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     pub path: PathBuf,
-    /// For `/bin/sh`.
+    /// Quoted for `/bin/sh`.
     quoted: String,
-    /// Why the path may not be right for long.
+    /// Why the path may become invalid.
     pub doubt: Option<Doubt>,
 }
 
+/// Why a program may disappear from its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
     BuildDirectory,
@@ -26,8 +29,8 @@ pub enum Doubt {
 impl Doubt {
     pub fn in_words(self) -> &'static str {
         match self {
-            Self::BuildDirectory => "it is where a build left it, and the next one may remove it",
-            Self::TemporaryDirectory => "it is in a directory for what is soon deleted",
+            Self::BuildDirectory => "it is in a build directory, which the next build may replace",
+            Self::TemporaryDirectory => "it is in a temporary directory",
             Self::PluginDirectory => "it is in a plugin's directory, which an upgrade replaces",
         }
     }
@@ -35,14 +38,14 @@ impl Doubt {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    #[error("it is not known where this program is: it was replaced or removed while it ran")]
+    #[error("cannot find this program: it was replaced or removed while it ran")]
     Gone,
-    #[error("this program is at `{}`, a name that is not UTF-8", .0.display())]
+    #[error("the path of this program, `{}`, is not UTF-8", .0.display())]
     NotText(PathBuf),
 }
 
 impl Program {
-    /// The program that is running. By the name that `PATH` has for it: that one stays when a version is replaced.
+    /// The running program. Its name on `PATH` is preferred, because that stays when a version is replaced.
     pub fn find(env: &Env) -> Result<Self, ProgramError> {
         let running = fs::resolve(&env::this_program()).ok_or(ProgramError::Gone)?;
         let doubt = |path: &Path| doubt(env, path);
@@ -55,7 +58,7 @@ impl Program {
         Ok(Self { path: path.to_path_buf(), quoted: quoted(text), doubt: None })
     }
 
-    /// The command of a hook that answers within so many seconds, or within what is usual.
+    /// The command of a hook, with a deadline in seconds or the default one.
     pub fn hook(&self, deadline: Option<u32>) -> String {
         let deadline = deadline.map(|seconds| format!(" --deadline {seconds}s"));
         format!("{} hook claude{}", self.quoted, deadline.unwrap_or_default())
@@ -95,7 +98,7 @@ pub(crate) fn doubt(env: &Env, path: &Path) -> Option<Doubt> {
     }
 }
 
-/// One word for `/bin/sh`. Only what needs it is put into quotes: the model sees the command.
+/// Quotes a word for `/bin/sh`, only if needed, because the model sees the command.
 fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@,=%".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_plain) {
@@ -105,7 +108,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Whether a hook's command is ralph's own, wherever ralph is or was.
+/// Whether a hook's command is ralph's own, wherever ralph is installed.
 pub fn is_hook_of_ours(command: &str, args: Option<&[String]>) -> bool {
     is_ours(command, args, &["hook", "claude"])
 }
@@ -115,17 +118,17 @@ pub fn is_status_line_of_ours(command: &str) -> bool {
 }
 
 fn is_ours(command: &str, args: Option<&[String]>, does: &[&str]) -> bool {
-    let said = match args {
+    let line = match args {
         None => words(command),
         Some(args) => std::iter::once(command.to_string()).chain(args.iter().cloned()).collect(),
     };
-    let Some((program, rest)) = said.split_first() else { return false };
+    let Some((program, rest)) = line.split_first() else { return false };
     let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
     let rest: Vec<_> = rest.iter().map(String::as_str).collect();
     name.starts_with("ralph") && rest.starts_with(does)
 }
 
-/// The words of a command line, as far as quotes make them.
+/// Splits a command line into words. Handles quotes and backslashes, but no expansions.
 pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -152,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_needs_quotes_gets_them() {
+    fn paths_are_quoted_only_if_needed() {
         for (path, expected) in [
             ("/home/u/.cargo/bin/ralph", "/home/u/.cargo/bin/ralph hook claude"),
             ("/opt/ralph-1.2+x/ralph", "/opt/ralph-1.2+x/ralph hook claude"),
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_of_others_are_theirs() {
+    fn foreign_hooks_are_not_taken_for_ralphs() {
         let args = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
         for (command, words, expected) in [
             ("ralph hook claude", None, true),
@@ -189,9 +192,9 @@ mod tests {
         }
     }
 
-    /// R-H2b: the name on `PATH` is taken, not the file of this version.
+    /// R-H2b: the name on `PATH` is used, not the file of this version.
     #[test]
-    fn the_name_that_lasts_is_taken() {
+    fn a_lasting_path_is_preferred() {
         let dir = tempfile::tempdir().unwrap();
         let root = fs::resolve(dir.path()).unwrap();
         let place = |name: &str| root.join(name);
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_will_not_last_is_doubted() {
+    fn temporary_paths_are_doubted() {
         let env = Env::from_pairs([("TMPDIR", "/scratch")], None, Vec::new());
         for (path, expected) in [
             ("/home/u/.cargo/bin/ralph", None),

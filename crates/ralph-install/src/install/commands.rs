@@ -1,4 +1,5 @@
-//! What a person can type in a session: the texts of the plugin, for settings that do without it.
+//! The slash commands of the plugin, written into the client's `commands` directory for installations without the
+//! plugin.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,8 @@ use super::record::{self, Record, Touched};
 use ralph_home::paths::Home;
 use ralph_sys::fs;
 
-/// By path below a directory `commands` of the client's; a directory in it is the part before the colon.
+/// Path below the client's `commands` directory, and content. A subdirectory becomes the part of the name before the
+/// colon.
 pub const FILES: &[(&str, &str)] = &[
     ("ralph/approve.md", include_str!("../../../../plugin/commands/approve.md")),
     ("ralph/ask.md", include_str!("../../../../plugin/commands/ask.md")),
@@ -28,7 +30,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("ralph-loop.md", include_str!("../../../../plugin/commands/ralph-loop.md")),
 ];
 
-/// Where the client looks for commands. Those of one person are in one place, whichever projects they use ralph in.
+/// Where the client looks for commands. A person's own commands are shared by all their projects.
 fn directory(ground: &Ground<'_>, scope: Scope) -> Option<PathBuf> {
     let claude = match scope {
         Scope::User | Scope::Local => ground.env.claude_config_dir()?,
@@ -37,7 +39,7 @@ fn directory(ground: &Ground<'_>, scope: Scope) -> Option<PathBuf> {
     Some(claude.join("commands"))
 }
 
-/// What has to be written so that every command is there. A file of somebody else's stays, and is told.
+/// The changes that install every command. A file that ralph did not write stays, with a note.
 pub(super) fn install(
     ground: &Ground<'_>,
     scope: Scope,
@@ -55,7 +57,7 @@ pub(super) fn install(
         let is_ours =
             known.as_ref().is_some_and(|known| known.touched(now.as_deref()) == Touched::No);
         if now.is_some() && !is_ours {
-            notes.push(format!("`{}` is somebody else's and stays", path.display()));
+            notes.push(format!("`{}` was not written by ralph and stays", path.display()));
             continue;
         }
         let made_before = known.map_or(0, |known| known.made_directories);
@@ -68,7 +70,7 @@ pub(super) fn install(
     Ok(changes)
 }
 
-/// What goes when nobody needs the commands any more: files that are still as they were written.
+/// The changes that remove the commands. Files that were edited since stay, with a note.
 pub(super) fn uninstall(
     ground: &Ground<'_>,
     scope: Scope,
@@ -84,7 +86,7 @@ pub(super) fn uninstall(
             Touched::No => None,
             Touched::NotWritten => now.clone(),
             Touched::Since => {
-                notes.push(format!("`{}` stays: it was changed since", path.display()));
+                notes.push(format!("`{}` stays: it was edited since", path.display()));
                 now.clone()
             }
         };
@@ -94,12 +96,12 @@ pub(super) fn uninstall(
     Ok(changes)
 }
 
-/// Whether a change is of one of the commands, for whoever shows it.
+/// Whether a path is one of the command files.
 pub fn is_one(path: &Path) -> bool {
     FILES.iter().any(|(name, _)| path.ends_with(Path::new("commands").join(name)))
 }
 
-/// Whether settings of another place, or another project, still call ralph with this person's commands.
+/// Whether settings outside `leaving` still use this person's commands.
 pub(super) fn are_used_elsewhere(home: &Home, leaving: &[PathBuf]) -> bool {
     record::settings(home).iter().any(|path| !leaving.contains(path) && fs::exists(path))
 }

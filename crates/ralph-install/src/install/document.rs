@@ -1,8 +1,8 @@
-//! A text of settings that is changed at single places: every byte that is not part of the change stays.
+//! The text of a settings file, edited in place: every byte that is not part of a change stays.
 //!
-//! What [`Document::insert`] puts in, [`Document::remove`] takes out without a trace, but for a container that had
-//! nothing in it: whoever wants that back exactly notes its [`Document::inside`] first. After every change the text is
-//! read again and has to mean what it should, or the change does not happen.
+//! [`SettingsDocument::remove`] exactly undoes [`SettingsDocument::insert`], except in a container that was empty: to
+//! restore that, the caller saves its [`SettingsDocument::inside`] first. After every change the text is parsed again
+//! and must have the expected value, otherwise the change is rejected.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::jsonc::{self, BYTE_ORDER_MARK, Fault};
 
-/// Where in the settings something is. Of a key that is there twice the last one counts.
+/// The path of a value in the settings. If a key appears twice, the last one counts.
 pub(super) type Path<'a> = &'a [Step<'a>];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,20 +27,20 @@ pub(super) struct Document {
     text: String,
 }
 
-/// How what goes into an empty container is laid out.
+/// The layout of an item inserted into an empty container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Lines,
     Inline,
 }
 
-/// A container, or the place of a single value.
+/// The span of a container in the text, with its items.
 struct Found {
     range: Range<usize>,
     items: Vec<Item>,
 }
 
-/// A value of a list, or a key with its value.
+/// The span of a list element, or of a key with its value.
 struct Item {
     whole: Range<usize>,
     name: Option<String>,
@@ -56,7 +56,7 @@ impl Document {
             None | Some(ast::Value::Object(_)) => Ok(document),
             Some(other) => {
                 let place = other.range().start;
-                Err(Fault::at(&document.text, place, "settings have to be an object, `{…}`"))
+                Err(Fault::at(&document.text, place, "settings must be an object, `{…}`"))
             }
         }
     }
@@ -71,19 +71,19 @@ impl Document {
         &self.text
     }
 
-    /// Whether there is no value at all, at most comments.
+    /// Whether the text has no value, only white space or comments.
     pub(super) fn is_blank(&self) -> bool {
         matches!(jsonc::parse(&self.text), Ok(None))
     }
 
-    /// The whole text anew, if it can be read.
+    /// Replaces the whole text, if it parses.
     pub(super) fn set_text(&mut self, text: String) -> Result<(), Fault> {
         jsonc::parse(&text)?;
         self.text = text;
         Ok(())
     }
 
-    /// All of it; an empty object when there is nothing.
+    /// The whole value; an empty object if there is none.
     pub(super) fn value(&self) -> Value {
         let parsed = jsonc::parse(&self.text).ok().flatten();
         parsed.map_or_else(|| Value::Object(serde_json::Map::new()), |parsed| jsonc::value(&parsed))
@@ -101,25 +101,25 @@ impl Document {
         self.text.get(range.start..range.end)
     }
 
-    /// What is between the brackets of a container.
+    /// The text between the brackets of a container.
     pub(super) fn inside(&self, path: Path<'_>) -> Option<&str> {
         let raw = self.raw(path)?;
         raw.get(1..raw.len().checked_sub(1)?)
     }
 
-    /// How many entries a container has; `None` for what is none.
+    /// The number of entries of a container; `None` if the value is not a container.
     pub(super) fn len(&self, path: Path<'_>) -> Option<usize> {
         self.find(path).map(|found| found.items.len())
     }
 
-    /// Where something is, for a person.
+    /// An error at the position of a value.
     pub(super) fn fault(&self, path: Path<'_>, why: &str) -> Fault {
         let parsed = jsonc::parse(&self.text).ok().flatten();
         let start = parsed.as_ref().and_then(|parsed| Some(descend(parsed, path)?.range().start));
         Fault::at(&self.text, start.unwrap_or_default(), why)
     }
 
-    /// Puts `item`, a value or a key with its value, at the end of a container.
+    /// Inserts `item`, a value or a key with its value, at the end of a container.
     pub(super) fn insert(
         &mut self,
         path: Path<'_>,
@@ -147,7 +147,7 @@ impl Document {
         self.change(splices, &expected)
     }
 
-    /// Takes an entry out of a container, with its comma.
+    /// Removes an entry of a container, with its comma.
     pub(super) fn remove(&mut self, path: Path<'_>, index: usize) -> Result<(), Fault> {
         let found = self.container(path)?;
         let Some(item) = found.items.get(index) else {
@@ -158,7 +158,7 @@ impl Document {
             (Some(Value::Object(fields)), Some(name)) => {
                 let earlier = found.items.iter().take(index).any(|other| other.name == item.name);
                 if earlier {
-                    return Err(self.fault(path, &format!("`{name}` is there twice")));
+                    return Err(self.fault(path, &format!("`{name}` appears twice")));
                 }
                 fields.remove(name);
             }
@@ -179,23 +179,23 @@ impl Document {
         });
         let narrow: Vec<_> =
             [item.whole.clone()].into_iter().chain(cuts.iter().skip(1).cloned()).collect();
-        // Where the space held lines apart, as after a comment, it stays.
+        // If removing the space would join lines, as after a comment, the space stays.
         self.change(without(cuts), &expected).or_else(|_| self.change(without(narrow), &expected))
     }
 
-    /// Takes a key out of an object; fine when it is not there.
+    /// Removes a key of an object. A missing key is not an error.
     pub(super) fn remove_key(&mut self, path: Path<'_>, name: &str) -> Result<(), Fault> {
         let items = self.container(path)?.items;
         let named = items.iter().rposition(|item| item.name.as_deref() == Some(name));
         named.map_or(Ok(()), |index| self.remove(path, index))
     }
 
-    /// Puts another value in the place of one.
+    /// Replaces a value.
     pub(super) fn set(&mut self, path: Path<'_>, raw: &str) -> Result<(), Fault> {
         let mut expected = self.value();
         let value = jsonc::parse(raw)?.map(|value| jsonc::value(&value)).unwrap_or_default();
         let Some(found) = self.place(path) else {
-            return Err(self.fault(path, "it is not there"));
+            return Err(self.fault(path, "it does not exist"));
         };
         if let Some(place) = at(&mut expected, path) {
             *place = value;
@@ -203,7 +203,7 @@ impl Document {
         self.change(vec![(found, raw.to_string())], &expected)
     }
 
-    /// Puts back what was between the brackets.
+    /// Replaces the text between the brackets of a container.
     pub(super) fn set_inside(&mut self, path: Path<'_>, inside: &str) -> Result<(), Fault> {
         let raw = self.raw(path).unwrap_or_default();
         let mut brackets = raw.chars();
@@ -249,7 +249,7 @@ impl Document {
         }
     }
 
-    /// What separates the entries of a container on one line.
+    /// The space between the entries of a container on one line.
     fn gap(&self, found: &Found) -> &str {
         let [.., one, other] = found.items.as_slice() else { return " " };
         let between = self.text.get(one.whole.end..other.whole.start).unwrap_or_default();
@@ -330,7 +330,7 @@ impl Document {
         if self.text.contains("\r\n") { "\r\n" } else { "\n" }
     }
 
-    /// One level of indentation, as the file has it.
+    /// One level of indentation, in the style of the file.
     fn unit(&self) -> &str {
         let first = self.find(&[]).and_then(|root| root.items.into_iter().next());
         let indent = first.map(|first| indent_at(&self.text, first.whole.start));
@@ -360,7 +360,7 @@ fn at<'a>(value: &'a mut Value, path: Path<'_>) -> Option<&'a mut Value> {
     })
 }
 
-/// The spaces and tabs that the line begins with, up to `offset`.
+/// The indentation of the line at `offset`.
 fn indent_at(text: &str, offset: usize) -> &str {
     let before = text.get(..offset).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
@@ -368,12 +368,12 @@ fn indent_at(text: &str, offset: usize) -> &str {
     line.get(..width).unwrap_or_default()
 }
 
-/// The lines of `item` after the first, moved in to where it stands.
+/// Indents the lines of `item` after the first.
 fn indented(item: &str, indent: &str, newline: &str) -> String {
     item.replace('\n', &format!("{newline}{indent}"))
 }
 
-/// The comma among the space and comments of a range.
+/// Finds the comma between the space and comments of a range.
 fn comma(text: &str, range: Range<usize>) -> Option<Range<usize>> {
     let mut offset = range.start;
     while offset < range.end {
@@ -389,21 +389,21 @@ fn comma(text: &str, range: Range<usize>) -> Option<Range<usize>> {
     None
 }
 
-/// Where the remarks end that follow on the same line.
+/// The end of the comments that follow on the same line.
 fn remark(text: &str, range: Range<usize>) -> usize {
     let mut end = range.start;
     while let Some(rest) = text.get(end..range.end) {
         let space = rest.len() - rest.trim_start_matches([' ', '\t']).len();
         let length = rest.get(space..).and_then(comment);
         match length.and_then(|length| Some((length, rest.get(space..space + length)?))) {
-            Some((length, said)) if !said.contains('\n') => end += space + length,
+            Some((length, comment)) if !comment.contains('\n') => end += space + length,
             Some(_) | None => break,
         }
     }
     end
 }
 
-/// How long the comment is that a text begins with, without the end of its line.
+/// The length of the comment at the start of a text, without its line end.
 fn comment(text: &str) -> Option<usize> {
     if text.starts_with("//") {
         Some(text.find(['\r', '\n']).unwrap_or(text.len()))

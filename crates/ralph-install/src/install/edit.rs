@@ -1,6 +1,7 @@
-//! Settings with ralph in them, and without: bytes to bytes.
+//! Adds ralph to the bytes of a settings file, and removes it again.
 //!
-//! [`add`] says in a [`Trace`] what [`strip`] needs to bring back every byte, whatever else was changed since.
+//! [`add_ralph`] returns an [`EditTrace`], with which [`remove_ralph`] restores every byte, whatever else was edited
+//! since.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,23 +12,23 @@ use super::jsonc::Fault;
 use super::layers::Mode;
 use super::registration::{BLOCK_CAP, Cap, Entry};
 
-/// What is to be in a file.
+/// The entries that a settings file should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     pub entries: Vec<Entry>,
     pub cap: Cap,
-    /// The command of the status line, where the file has none.
+    /// The command of the status line, set only if the file has none.
     pub status_line: Option<String>,
-    /// Plugins to switch off.
+    /// Plugins to disable.
     pub disable: Vec<String>,
-    /// Hooks of others to take out: the event, and the place in its list.
+    /// Hooks of other tools to remove: the event, and the index in its list.
     pub cut: Vec<(String, usize)>,
 }
 
-/// What was there before, where taking ralph out would not tell.
+/// The original content, as far as removing ralph's entries alone would not restore it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
-    /// All of a text in which there was no value.
+    /// The whole text, if it had no value.
     blank: Option<String>,
     containers: Vec<Container>,
     values: Vec<Changed>,
@@ -35,7 +36,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The plugins that were switched off.
+    /// The plugins that were disabled.
     pub fn disabled(&self) -> Vec<String> {
         let names = self.values.iter().filter_map(|changed| match changed.path.as_slice() {
             [parent, name] if parent == "enabledPlugins" => Some(name.clone()),
@@ -51,17 +52,17 @@ impl Trace {
         line.get("command")?.as_str().map(str::to_string)
     }
 
-    /// Whether this hook of somebody else's was taken out.
+    /// Whether this hook of another tool was removed.
     pub fn has_cut(&self, event: &str, text: &str) -> bool {
         self.cut.iter().any(|cut| cut.event == event && cut.hooks.iter().any(|hook| hook == text))
     }
 }
 
-/// An object or a list that had nothing in it.
+/// An object or a list that was empty or missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Container {
     path: Vec<String>,
-    /// `None` when it was not there at all.
+    /// The text between its brackets; `None` if it was missing.
     inside: Option<String>,
 }
 
@@ -72,17 +73,17 @@ struct Changed {
     after: String,
 }
 
-/// A list that others' hooks were taken out of.
+/// A list that hooks of other tools were removed from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Cut {
     event: String,
-    /// The list before and after, between its brackets.
+    /// The text between the brackets of the list, before and after.
     before: String,
     after: String,
     hooks: Vec<String>,
 }
 
-/// Puts ralph into settings that have nothing of it.
+/// Adds ralph to settings without it.
 pub fn add(bytes: &[u8], wanted: &Wanted) -> Result<(Vec<u8>, Trace), Fault> {
     let mut document = Document::read(bytes)?;
     let mut trace = Trace::default();
@@ -110,7 +111,7 @@ pub fn add(bytes: &[u8], wanted: &Wanted) -> Result<(Vec<u8>, Trace), Fault> {
     Ok((document.into_bytes(), trace))
 }
 
-/// Takes ralph out again. Without a trace, what would be left empty goes too.
+/// Removes ralph. Without a trace, containers that become empty are removed too.
 pub fn strip(bytes: &[u8], trace: Option<&Trace>) -> Result<Vec<u8>, Fault> {
     let mut document = Document::read(bytes)?;
     if document.is_blank() {
@@ -129,7 +130,7 @@ pub fn strip(bytes: &[u8], trace: Option<&Trace>) -> Result<Vec<u8>, Fault> {
     Ok(document.into_bytes())
 }
 
-/// Whether nothing is left that anybody could miss.
+/// Whether the settings have no entries and no comments.
 pub fn is_empty(bytes: &[u8]) -> bool {
     let document = Document::read(bytes);
     document.is_ok_and(|document| {
@@ -138,18 +139,19 @@ pub fn is_empty(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether the client's cap is set.
+/// Whether the block cap is set.
 pub fn has_cap(bytes: &[u8]) -> bool {
     let path = [Step::Key("env"), Step::Key(BLOCK_CAP)];
     Document::read(bytes).is_ok_and(|document| document.get(&path).is_some())
 }
 
-/// Whether everything is there as it is wanted, in whatever form.
+/// Whether the settings already contain everything wanted, in any formatting.
 pub fn is_there(bytes: &[u8], wanted: &Wanted) -> bool {
     let Ok(document) = Document::read(bytes) else { return false };
     let value = document.value();
     let mut expected: Vec<_> = wanted.entries.iter().map(described).collect();
-    let mut found: Vec<_> = ours(&value).into_iter().map(|(_, _, _, said)| said).collect();
+    let mut found: Vec<_> =
+        ours(&value).into_iter().map(|(_, _, _, description)| description).collect();
     expected.sort();
     found.sort();
     let cap = value.pointer(&format!("/env/{BLOCK_CAP}")).map(word);
@@ -161,21 +163,17 @@ pub fn is_there(bytes: &[u8], wanted: &Wanted) -> bool {
         && wanted.cut.is_empty()
 }
 
-/// Nothing is changed in a file in which something has another shape than the client wants.
+/// Refuses to edit a file in which a relevant setting has the wrong type.
 fn check(document: &Document, wanted: &Wanted) -> Result<(), Fault> {
     let wrong = |path: &[Step<'_>], is_right: fn(&Value) -> bool, why: &str| {
         let is_wrong = document.get(path).is_some_and(|value| !is_right(&value));
         if is_wrong { Err(document.fault(path, why)) } else { Ok(()) }
     };
-    wrong(&[Step::Key("hooks")], Value::is_object, "`hooks` has to be an object")?;
-    wrong(&[Step::Key("env")], Value::is_object, "`env` has to be an object")?;
-    wrong(
-        &[Step::Key("enabledPlugins")],
-        Value::is_object,
-        "`enabledPlugins` has to be an object",
-    )?;
+    wrong(&[Step::Key("hooks")], Value::is_object, "`hooks` must be an object")?;
+    wrong(&[Step::Key("env")], Value::is_object, "`env` must be an object")?;
+    wrong(&[Step::Key("enabledPlugins")], Value::is_object, "`enabledPlugins` must be an object")?;
     for entry in &wanted.entries {
-        let why = format!("`hooks.{}` has to be a list", entry.event);
+        let why = format!("`hooks.{}` must be a list", entry.event);
         wrong(&[Step::Key("hooks"), Step::Key(entry.event)], Value::is_array, &why)?;
     }
     Ok(())
@@ -230,7 +228,7 @@ fn add_cap(document: &mut Document, cap: Cap, trace: &mut Trace) -> Result<(), F
     set(document, &["env", BLOCK_CAP], &quoted(&cap.value()), trace)
 }
 
-/// A key of the settings, or of an object there, which is made where it is missing.
+/// Sets a key of the settings, or of an object in them, which is created if it is missing.
 fn set(
     document: &mut Document,
     path: &[&str],
@@ -256,7 +254,7 @@ fn set(
     Ok(())
 }
 
-/// Into a container, with a note of what was in one that was empty.
+/// Inserts an item into a container, and records the text of one that was empty.
 fn put(document: &mut Document, path: &[&str], item: &str, trace: &mut Trace) -> Result<(), Fault> {
     let steps: Vec<_> = path.iter().map(|name| Step::Key(name)).collect();
     if document.len(&steps) == Some(0) {
@@ -275,7 +273,7 @@ fn put(document: &mut Document, path: &[&str], item: &str, trace: &mut Trace) ->
 }
 
 fn remove_ours(document: &mut Document, trace: Option<&Trace>) -> Result<(), Fault> {
-    // From the last to the first, so that the places of those to come stay right.
+    // From last to first, so that the remaining indices stay valid.
     for (event, group, hook, _) in ours(&document.value()).into_iter().rev() {
         let list = [Step::Key("hooks"), Step::Key(&event)];
         let within = [list[0], list[1], Step::Index(group), Step::Key("hooks")];
@@ -289,7 +287,7 @@ fn remove_ours(document: &mut Document, trace: Option<&Trace>) -> Result<(), Fau
     Ok(())
 }
 
-/// What becomes of a container that may have lost its last entry.
+/// Restores or removes a container that may have lost its last entry.
 fn settle(document: &mut Document, path: &[&str], trace: Option<&Trace>) -> Result<(), Fault> {
     let steps: Vec<_> = path.iter().map(|name| Step::Key(name)).collect();
     if document.len(&steps) != Some(0) {
@@ -327,7 +325,7 @@ fn restore(document: &mut Document, trace: &Trace) -> Result<(), Fault> {
         let path: Vec<_> = changed.path.iter().map(String::as_str).collect();
         let steps: Vec<_> = path.iter().map(|name| Step::Key(name)).collect();
         let after: Option<Value> = serde_json::from_str(&changed.after).ok();
-        // What somebody changed since is theirs.
+        // A value that was edited since stays.
         if document.get(&steps) != after {
             continue;
         }
@@ -351,7 +349,7 @@ fn restore(document: &mut Document, trace: &Trace) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What of the hooks is ralph's: the event, the place in its list, the place in the group, and all that is said of it.
+/// Ralph's hooks: the event, the index of the group, the index in the group, and the description.
 fn ours(settings: &Value) -> Vec<(String, usize, usize, Described)> {
     let mut found = Vec::new();
     for (event, groups) in settings.get("hooks").and_then(Value::as_object).into_iter().flatten() {
@@ -364,7 +362,7 @@ fn ours(settings: &Value) -> Vec<(String, usize, usize, Described)> {
                     .and_then(Value::as_array)
                     .map(|args| args.iter().map(word).collect::<Vec<_>>());
                 if command::is_hook_of_ours(command, args.as_deref()) {
-                    let said = Described {
+                    let description = Described {
                         event: event.clone(),
                         matcher: group.get("matcher").map(word),
                         command: command.to_string(),
@@ -372,7 +370,7 @@ fn ours(settings: &Value) -> Vec<(String, usize, usize, Described)> {
                         timeout: hook.get("timeout").map(word),
                         is_async: hook.get("async") == Some(&Value::Bool(true)),
                     };
-                    found.push((event.clone(), n, m, said));
+                    found.push((event.clone(), n, m, description));
                 }
             }
         }
@@ -401,7 +399,7 @@ fn described(entry: &Entry) -> Described {
     }
 }
 
-/// On one line each: people read all of them before they agree.
+/// Each hook is on one line, because people read all of them before they agree.
 fn group(entry: &Entry) -> String {
     let matcher = entry.matcher.map(|matcher| format!(r#""matcher": {}, "#, quoted(matcher)));
     let mode = match entry.mode {

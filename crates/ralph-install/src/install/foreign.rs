@@ -1,4 +1,4 @@
-//! What others put up to hold an agent, which ralph could take the place of.
+//! Finds setups of other tools that hold an agent, which ralph could replace.
 
 use std::path::{Path, PathBuf};
 
@@ -9,32 +9,33 @@ use super::document::{Document, Step};
 use super::layers::{Layer, LayerKind, State};
 use ralph_sys::fs;
 
-/// The plugins that loop a session, under any marketplace.
+/// Plugins that loop a session, from any marketplace.
 const PLUGINS: [&str; 2] = ["ralph-loop@", "ralph-wiggum@"];
 const EVENTS: [&str; 2] = ["Stop", "SubagentStop"];
 const LOOP: &str = ".claude/ralph-loop.local.md";
 const MOST_FILES: usize = 10_000;
 
+/// One setup of another tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Foreign {
-    /// A plugin that is switched on by a layer.
+    /// A plugin, and the layer that enables it.
     Plugin { name: String, by: LayerKind },
-    /// A hook in the chosen file: its event and its place in the list.
+    /// A hook in the chosen file: its event and its index in the list.
     Hook {
         event: String,
         index: usize,
         command: String,
-        /// As it stands there.
+        /// Its text in the file.
         text: String,
     },
-    /// The state of a loop that is under way.
+    /// The state file of an active loop.
     Loop(PathBuf),
-    /// A file of rules, some of which may hold a stop.
+    /// A file of rules, some of which may block a stop.
     Rules(PathBuf),
 }
 
 impl Foreign {
-    /// Whether settings of this layer can take its place.
+    /// Whether settings of this layer can replace it.
     pub fn is_within(&self, layer: LayerKind) -> bool {
         match self {
             Self::Plugin { by, .. } => *by <= layer,
@@ -44,7 +45,7 @@ impl Foreign {
     }
 }
 
-/// The loop plugins that are on, all layers taken together.
+/// The loop plugins that the combined settings enable.
 pub fn plugins(layers: &[Layer]) -> Vec<Foreign> {
     let mut known: Vec<(String, bool, LayerKind)> = Vec::new();
     for layer in layers {
@@ -84,7 +85,7 @@ pub fn hooks(bytes: &[u8]) -> Vec<Foreign> {
     found.collect()
 }
 
-/// What a hook does, in a line; `None` for ralph's own.
+/// Describes a hook in one line; `None` for ralph's own.
 fn said(hook: &Value) -> Option<String> {
     let text = |name: &str| hook.get(name).and_then(Value::as_str);
     let args = hook
@@ -120,7 +121,7 @@ mod tests {
     use crate::install::layers;
 
     #[test]
-    fn stop_hooks_that_are_not_ours_are_found() {
+    fn foreign_stop_hooks_are_found() {
         let text = br#"{"hooks": {
             "Stop": [
                 {"hooks": [{"type": "command", "command": "a.sh"}, {"type": "prompt", "prompt": "b"}]},
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_is_on_when_the_strongest_layer_says_so() {
+    fn the_highest_layer_decides_whether_a_plugin_is_enabled() {
         let layer = |kind, text: &str| Layer {
             kind,
             path: PathBuf::from("/nowhere"),
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_are_found() {
+    fn files_of_other_tools_are_found() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(files(dir.path()), []);
         let directory = dir.path().join(".claude");

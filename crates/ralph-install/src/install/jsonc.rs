@@ -1,4 +1,4 @@
-//! Settings as text: JSON that people edit by hand, so with comments and trailing commas.
+//! Parses settings as people write them by hand: JSON with comments and trailing commas.
 
 use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Why a text is no settings, and where.
+/// Why a text is not valid settings, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {why}")]
 pub struct Fault {
@@ -16,7 +16,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// At this byte of the text.
+    /// An error at this byte offset.
     pub(super) fn at(text: &str, offset: usize, why: &str) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -37,7 +37,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, Fault> {
     })
 }
 
-/// The value with the place of each part in the text, which is without a byte order mark. `None` when there is none.
+/// The syntax tree of a text without a byte order mark; `None` if the text has no value.
 pub(super) fn parse(text: &str) -> Result<Option<ast::Value<'_>>, Fault> {
     let options = ParseOptions {
         allow_comments: true,
@@ -63,7 +63,7 @@ pub(super) fn parse(text: &str) -> Result<Option<ast::Value<'_>>, Fault> {
     }
 }
 
-/// Without the places. Of a key that is there twice the last counts, as for every reader of JSON.
+/// Converts a syntax tree to a value. If a key appears twice, the last one counts, as in every JSON parser.
 pub(super) fn value(parsed: &ast::Value<'_>) -> Value {
     match parsed {
         ast::Value::StringLit(string) => Value::String(string.value.to_string()),
@@ -81,7 +81,7 @@ pub(super) fn value(parsed: &ast::Value<'_>) -> Value {
     }
 }
 
-/// Whether a reader that knows no comments and no trailing commas takes it.
+/// Whether this is plain JSON, without comments or trailing commas.
 pub(super) fn is_strict(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }

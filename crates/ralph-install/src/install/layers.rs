@@ -1,6 +1,6 @@
-//! The settings files that the client reads for a project, and what of them concerns hooks.
+//! The settings files that the client reads for a project, reduced to what concerns hooks.
 //!
-//! Read leniently: an entry of a surprising type is left out and told in [`Settings::odd`], and the rest counts.
+//! Parsing is lenient: an entry of an unexpected type is skipped and reported in [`ClientSettings::odd`].
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ use super::jsonc::{self, BYTE_ORDER_MARK};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 
-/// Far more than any settings a person has.
+/// Far larger than any real settings file.
 pub(super) const LARGEST: usize = 4 * 1024 * 1024;
-/// What an administrator puts there comes before everything that a person says.
+/// Settings of an administrator, which take precedence over all others.
 const MANAGED: &str = "/etc/claude-code/managed-settings.json";
 const MANAGED_PARTS: &str = "/etc/claude-code/managed-settings.d";
 const MOST_PARTS: usize = 100;
 
-/// From the weakest to the strongest: what a later one says about the same setting counts. Hooks add up.
+/// From lowest to highest precedence: a later layer overrides a setting of an earlier one. Hooks of all layers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LayerKind {
     User,
@@ -47,26 +47,26 @@ pub struct Layer {
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     Missing,
-    /// It cannot be read, and why.
+    /// It cannot be read or parsed, for this reason.
     Broken(String),
     Read(Box<Settings>),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// By event; those of one event in the order of the file.
+    /// Sorted by event; hooks of one event are in the order of the file.
     pub hooks: Vec<Hook>,
     pub disable_all_hooks: Option<bool>,
-    /// Of managed settings: hooks of people, projects and plugins do not run.
+    /// In managed settings: hooks of users, projects and plugins do not run.
     pub allow_managed_hooks_only: bool,
     pub env: Vec<(String, String)>,
-    /// `name@marketplace`, and whether it is on.
+    /// `name@marketplace`, and whether it is enabled.
     pub enabled_plugins: Vec<(String, bool)>,
     pub status_line: Option<StatusLine>,
     pub permissions: Permissions,
-    /// Why the client takes nothing of the file at all, though it can be read.
+    /// Why the client ignores the whole file although it parses.
     pub ignored: Option<String>,
-    /// What was left out because it is not as it should be.
+    /// Entries that were skipped because of their type.
     pub odd: Vec<String>,
 }
 
@@ -74,11 +74,11 @@ pub struct Settings {
 pub struct Hook {
     pub event: String,
     pub matcher: Option<String>,
-    /// `command`, or another type that runs nothing of a person's own.
+    /// `command`, or another type, which runs no command.
     pub kind: String,
     /// Empty unless it is a command.
     pub command: String,
-    /// With arguments there is no shell.
+    /// With arguments the command runs without a shell.
     pub args: Option<Vec<String>>,
     /// In seconds.
     pub timeout: Option<f64>,
@@ -88,7 +88,7 @@ pub struct Hook {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Waits,
-    /// The client does not wait for it, and its answer counts for nothing.
+    /// The client does not wait for the hook and ignores its answer.
     Async,
 }
 
@@ -106,7 +106,7 @@ pub struct Permissions {
     pub default_mode: Option<String>,
 }
 
-/// Every layer that the client would look for, from the weakest to the strongest.
+/// Every layer that the client would look for, from lowest to highest precedence.
 pub fn read(env: &Env, project: &Path) -> Vec<Layer> {
     let kinds = [LayerKind::User, LayerKind::Project, LayerKind::Local];
     let personal = kinds
@@ -120,7 +120,7 @@ pub fn read(env: &Env, project: &Path) -> Vec<Layer> {
     personal.chain(parts).collect()
 }
 
-/// Where a layer is; `None` when there is no home.
+/// The path of a layer; `None` if there is no home directory.
 pub fn path(env: &Env, project: &Path, kind: LayerKind) -> Option<PathBuf> {
     Some(match kind {
         LayerKind::User => env.claude_config_dir()?.join("settings.json"),
@@ -144,7 +144,7 @@ fn reason(error: &fs::FileError) -> String {
     source.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// What is in a file of settings.
+/// Parses the content of a settings file.
 pub fn parse(bytes: &[u8]) -> State {
     let text = match jsonc::text(bytes) {
         Ok(text) => text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text),
@@ -156,7 +156,7 @@ pub fn parse(bytes: &[u8]) -> State {
             Value::Object(fields) => {
                 let mut settings = settings(&fields);
                 if !jsonc::is_strict(text) {
-                    // The client loads nothing of such a file (seen with 2.1.325).
+                    // The client ignores such a file (observed with 2.1.325).
                     settings.ignored = Some("it has comments or trailing commas".to_string());
                 }
                 State::Read(Box::new(settings))
@@ -182,7 +182,7 @@ fn settings(fields: &Map<String, Value>) -> Settings {
         settings.env.push((name.clone(), word(value)));
     }
     for (name, value) in object(fields, "enabledPlugins") {
-        // A list names versions: then it is on.
+        // A list names versions; the plugin is enabled.
         let is_on = value.as_bool().unwrap_or(value.is_array());
         settings.enabled_plugins.push((name.clone(), is_on));
     }
@@ -205,7 +205,7 @@ fn settings(fields: &Map<String, Value>) -> Settings {
     settings
 }
 
-/// The settings that were seen to take the whole file down with them.
+/// A setting of a wrong type that was observed to make the client ignore the whole file.
 fn wrong(fields: &Map<String, Value>) -> Option<String> {
     type Rule = (&'static str, fn(&Value) -> bool, &'static str);
     let rules: [Rule; 7] = [
@@ -251,7 +251,7 @@ fn add_hooks(settings: &mut Settings, fields: &Map<String, Value>) {
                     let matcher = matcher.and_then(Value::as_str).map(str::to_string);
                     add_group(settings, (event, &matcher, &place), entries);
                 }
-                (None, _) => settings.odd.push(format!("`{place}` has no list `hooks`")),
+                (None, _) => settings.odd.push(format!("`{place}` has no `hooks` list")),
                 (Some(_), Some(_)) => {
                     settings.odd.push(format!("`{place}` has a `matcher` that is not a string"));
                 }
@@ -305,7 +305,7 @@ fn words(list: Option<&Value>) -> Vec<String> {
     list.filter_map(Value::as_str).map(str::to_string).collect()
 }
 
-/// As the client writes a value where a string is wanted.
+/// A value as a string, converted as the client does.
 fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
@@ -316,9 +316,9 @@ mod tests {
 
     use super::*;
 
-    /// R-H2c: what the client would run is known before anybody runs it.
+    /// R-H2c: the commands that the client would run are known before they run.
     #[test]
-    fn what_concerns_hooks_is_read_and_the_rest_left() {
+    fn settings_about_hooks_are_parsed() {
         let text = r#"{
             "model": "opus",
             "disableAllHooks": false,
@@ -335,7 +335,7 @@ mod tests {
             }
         }"#;
         let State::Read(settings) = parse(text.as_bytes()) else {
-            panic!("it is whole");
+            panic!("it is valid");
         };
         let settings = format!("{settings:?}").replace("Hook {", "\nHook {");
         assert_snapshot!(settings, @r#"
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_entries_are_told_and_the_others_count() {
+    fn odd_entries_are_reported_and_skipped() {
         for (text, ignored, odd, hooks) in [
             ("", None, &[][..], 0),
             (" \n", None, &[], 0),
@@ -362,7 +362,7 @@ mod tests {
             ),
             (r#"{"hooks": []}"#, None, &["`hooks` is not an object"], 0),
             (r#"{"hooks": {"Stop": {}}}"#, None, &["`hooks.Stop` is not a list"], 0),
-            (r#"{"hooks": {"Stop": [7]}}"#, None, &["`hooks.Stop[0]` has no list `hooks`"], 0),
+            (r#"{"hooks": {"Stop": [7]}}"#, None, &["`hooks.Stop[0]` has no `hooks` list"], 0),
             (
                 r#"{"hooks": {"Stop": [{"matcher": 1, "hooks": []}]}}"#,
                 None,
@@ -390,9 +390,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_where() {
+    fn syntax_errors_have_a_position() {
         let deep = b"[".repeat(100_000);
-        let told = [
+        let errors = [
             &b"[]"[..],
             b"{\"a\": 1\n \"b\": 2}",
             b"{\"a\": \"\xff\"}",
@@ -405,7 +405,7 @@ mod tests {
             State::Broken(why) => why,
             State::Missing | State::Read(_) => panic!("it was read"),
         });
-        assert_debug_snapshot!(told, @r#"
+        assert_debug_snapshot!(errors, @r#"
         [
             "it is not a JSON object",
             "line 1, column 8: expected comma",
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_are_where_the_client_looks() {
+    fn layers_have_the_paths_of_the_client() {
         let env = Env::from_pairs([("HOME", "/nowhere/u")], None, Vec::new());
         let project = Path::new("/nowhere/p");
         let places = |env: &Env| {

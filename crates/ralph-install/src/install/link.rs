@@ -1,33 +1,33 @@
-//! The one place where hooks of the plugin find the program, whatever its version and wherever it is installed.
+//! The symlink in ralph's home through which the plugin's hooks find the program, wherever it is installed.
 
 use std::path::{Path, PathBuf};
 
 use ralph_home::paths::Home;
 use ralph_sys::fs::{self, FileError, Kind};
 
-/// The command of the plugin's hooks. It is silent where ralph was never set up.
+/// The command of the plugin's hooks. It does nothing where ralph is not installed.
 pub const PLUGIN_HOOK: &str = "[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude";
 
-/// More links in a row than any system follows.
+/// Longer chains of symlinks are refused by every system.
 const MOST_LINKS: usize = 40;
 
-/// Lets the link in ralph's home lead to `program`, an absolute path that outlives an upgrade.
+/// Points the symlink in ralph's home at `program`, an absolute path that stays valid after an upgrade.
 pub fn refresh(home: &Home, program: &Path) -> Result<(), FileError> {
     let link = home.program();
     if !program.is_absolute() {
         return Err(FileError::refused(&link, "the program's path is not absolute"));
     }
-    // Somebody installs into ralph's home itself.
+    // The program itself is installed in ralph's home.
     if program == link {
         return Ok(());
     }
     let target = if leads_through(program, &link) {
-        let gone = || FileError::refused(&link, "the program leads to the link itself");
+        let gone = || FileError::refused(&link, "the program is a symlink to this link");
         fs::resolve(program).ok_or_else(gone)?
     } else {
         program.to_path_buf()
     };
-    // What the link resolves to can be the link's own place, when a program was put there.
+    // The resolved path may be the link's own path, if the program was copied there.
     if target == link {
         return Ok(());
     }
@@ -35,17 +35,14 @@ pub fn refresh(home: &Home, program: &Path) -> Result<(), FileError> {
         Some(Kind::Symlink) if fs::read_link(&link)? == target => return Ok(()),
         Some(Kind::Symlink) | None => {}
         Some(Kind::File | Kind::Directory | Kind::Other) => {
-            return Err(FileError::refused(
-                &link,
-                "something that ralph did not put there is in its place",
-            ));
+            return Err(FileError::refused(&link, "it exists and is not a symlink"));
         }
     }
     fs::create_dir(link.parent().unwrap_or(home.root()))?;
     fs::replace_link(&link, &target)
 }
 
-/// Whether a path is found by way of the link, which would then lead to itself.
+/// Whether a path resolves through the link, which would then point at itself.
 fn leads_through(path: &Path, link: &Path) -> bool {
     let mut path = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -58,7 +55,7 @@ fn leads_through(path: &Path, link: &Path) -> bool {
     true
 }
 
-/// By the directory it is in, whatever the way there; the last part is not followed.
+/// Compares resolved parent directories and file names; the last component is not followed.
 fn is_same_place(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| Some((fs::resolve(path.parent()?)?, path.file_name()?.to_owned()));
     one == other || place(one).is_some_and(|one| place(other) == Some(one))
@@ -91,9 +88,9 @@ mod tests {
             self.root.path().join(name)
         }
 
-        /// Where the link leads after `program` was to be linked, or why it does not.
+        /// The target of the link after [`refresh_link`], or the error.
         fn refreshed(&self, program: &Path) -> String {
-            let told = match refresh(&self.home, program) {
+            let shown = match refresh(&self.home, program) {
                 Ok(()) => match fs::read_link(&self.home.program()) {
                     Ok(target) => format!("-> {}", target.display()),
                     Err(_) => "no link".to_owned(),
@@ -103,7 +100,7 @@ mod tests {
                     format!("{error}: {}", source.map(ToString::to_string).unwrap_or_default())
                 }
             };
-            told.replace(&self.root.path().display().to_string(), "ROOT")
+            shown.replace(&self.root.path().display().to_string(), "ROOT")
         }
 
         fn content(&self) -> String {
@@ -112,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_link_follows_the_program_and_nothing_else_is_left() {
+    fn the_link_follows_the_program() {
         let scene = Scene::new();
         assert_eq!(scene.refreshed(&scene.path("one/ralph")), "-> ROOT/one/ralph");
         assert_eq!(scene.content(), "one/ralph");
@@ -125,9 +122,9 @@ mod tests {
         assert_eq!(left, 1);
     }
 
-    /// A name that `PATH` has for the program may be a link to ours, or ours by another way.
+    /// The name on `PATH` may be a symlink to the link, or the link by another path.
     #[test]
-    fn the_link_never_leads_to_itself() {
+    fn the_link_never_points_at_itself() {
         let scene = Scene::new();
         scene.refreshed(&scene.path("one/ralph"));
         symlink(scene.home.program(), scene.path("ralph")).unwrap();
@@ -141,24 +138,24 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_stands_there_itself_stays() {
+    fn a_program_in_place_of_the_link_stays() {
         let scene = Scene::new();
         fs::create_dir(&scene.home.root().join("bin")).unwrap();
         fs::put(&scene.home.program(), b"itself", Mode::Program).unwrap();
         symlink(scene.home.program(), scene.path("ralph")).unwrap();
         assert_eq!(scene.refreshed(&scene.home.program()), "no link");
         assert_eq!(scene.refreshed(&scene.path("ralph")), "no link");
-        insta::assert_snapshot!(scene.refreshed(&scene.path("one/ralph")), @"cannot write `ROOT/h ome/.ralph/bin/ralph`: something that ralph did not put there is in its place");
+        insta::assert_snapshot!(scene.refreshed(&scene.path("one/ralph")), @"cannot write `ROOT/h ome/.ralph/bin/ralph`: it exists and is not a symlink");
         assert_eq!(scene.content(), "itself");
     }
 
     #[test]
-    fn what_cannot_be_linked_is_refused() {
+    fn invalid_targets_are_refused() {
         let scene = Scene::new();
         insta::assert_snapshot!(scene.refreshed(Path::new("ralph")), @"cannot write `ROOT/h ome/.ralph/bin/ralph`: the program's path is not absolute");
         fs::create_dir(&scene.home.root().join("bin")).unwrap();
         symlink(scene.path("ralph"), scene.home.program()).unwrap();
         symlink(scene.home.program(), scene.path("ralph")).unwrap();
-        insta::assert_snapshot!(scene.refreshed(&scene.path("ralph")), @"cannot write `ROOT/h ome/.ralph/bin/ralph`: the program leads to the link itself");
+        insta::assert_snapshot!(scene.refreshed(&scene.path("ralph")), @"cannot write `ROOT/h ome/.ralph/bin/ralph`: the program is a symlink to this link");
     }
 }

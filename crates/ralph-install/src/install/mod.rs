@@ -1,6 +1,7 @@
-//! Puts ralph into an agent's settings, and takes it out again without a trace.
+//! Installs ralph into an agent's settings, and removes it again without leaving anything behind.
 //!
-//! [`plan`] says what would change, [`change::apply`] does it. [`edit`] is the heart: bytes to bytes, and back.
+//! [`install_plan`] computes the changes, and [`file_change::apply_changes`] makes them. [`settings_edit`] is the core:
+//! it maps the bytes of a settings file to the bytes with ralph, and back.
 
 pub mod change;
 pub mod command;
@@ -26,7 +27,7 @@ use ralph_sys::fs::{FileError, LockError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    #[error("it is not known where the settings are")]
+    #[error("cannot determine where the client's settings are")]
     NoHome,
     #[error("cannot edit `{}`", path.display())]
     Damaged {
@@ -36,11 +37,11 @@ pub enum InstallError {
     },
     #[error("`{}` is read-only", .0.display())]
     ReadOnly(PathBuf),
-    #[error("`{}` is a link that leads nowhere", .0.display())]
+    #[error("`{}` is a broken symlink", .0.display())]
     LeadsNowhere(PathBuf),
-    #[error("`{}` was changed while you read", .0.display())]
+    #[error("`{}` changed after it was shown", .0.display())]
     Changed(PathBuf),
-    #[error("only a part was written")]
+    #[error("only some of the changes were written")]
     Halfway(#[source] Box<InstallError>),
     #[error(transparent)]
     Program(#[from] command::ProgramError),

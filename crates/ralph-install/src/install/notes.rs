@@ -1,4 +1,4 @@
-//! What a person should know before they agree, or afterwards.
+//! Notes that are shown to a person before or after an installation.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use ralph_git::git;
 use ralph_policy::detect::Detected;
 use ralph_sys::clock::Deadline;
 
-/// A note does not keep anybody waiting.
+/// A note is not worth a longer wait for git.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether hooks in these settings would run at all, as far as the settings tell.
+/// Whether the settings keep hooks in this scope from running.
 pub(super) fn is_off(layers: &[Layer], scope: Scope) -> bool {
     layers.iter().any(|layer| match &layer.state {
         State::Missing => false,
@@ -30,7 +30,7 @@ pub(super) fn of_install(layers: &[Layer], scope: Scope, program: &Program) -> V
     let mut notes = Vec::new();
     notes.extend(program.doubt.map(|doubt| {
         format!(
-            "`{}` may not be there for long: {}; install ralph first, then `ralph init`",
+            "`{}` may disappear: {}; install ralph first, then `ralph init`",
             program.path.display(),
             doubt.in_words()
         )
@@ -41,7 +41,7 @@ pub(super) fn of_install(layers: &[Layer], scope: Scope, program: &Program) -> V
             State::Missing => continue,
             State::Broken(why) => {
                 if layer.kind != scope.layer() {
-                    notes.push(format!("the client loads nothing of `{path}`: {why}"));
+                    notes.push(format!("the client ignores `{path}`: {why}"));
                 }
                 continue;
             }
@@ -51,13 +51,13 @@ pub(super) fn of_install(layers: &[Layer], scope: Scope, program: &Program) -> V
             settings
                 .ignored
                 .as_ref()
-                .map(|why| format!("the client loads nothing of `{path}`, no hooks either: {why}")),
+                .map(|why| format!("the client ignores `{path}` and its hooks: {why}")),
         );
         if settings.disable_all_hooks == Some(true) {
             notes.push(format!("`disableAllHooks` in `{path}` disables every hook"));
         }
         if settings.allow_managed_hooks_only && layer.kind == LayerKind::Managed {
-            notes.push(format!("`allowManagedHooksOnly` in `{path}`: no hook of yours runs"));
+            notes.push(format!("`allowManagedHooksOnly` in `{path}`: your own hooks do not run"));
         }
         let is_ours = settings
             .hooks
@@ -72,8 +72,8 @@ pub(super) fn of_install(layers: &[Layer], scope: Scope, program: &Program) -> V
             .find(|(name, is_on)| *is_on && name.starts_with("ralph@"));
         if let Some((name, _)) = plugin {
             notes.push(format!(
-                "the plugin `{name}` has the hooks too: `ralph init --plugin` does without others, \
-                 `claude plugin uninstall {name}` without the plugin"
+                "the plugin `{name}` has the same hooks: `ralph init --plugin` keeps only those, \
+                 `claude plugin uninstall {name}` removes them"
             ));
         }
     }
@@ -83,20 +83,20 @@ pub(super) fn of_install(layers: &[Layer], scope: Scope, program: &Program) -> V
 pub(super) fn still_in(layer: &Layer) -> String {
     let name = layer.kind.name();
     let path = layer.path.display();
-    format!("ralph is in `{path}` too: `ralph uninstall --scope {name}` takes it out")
+    format!("ralph is also in `{path}`: `ralph uninstall --scope {name}` removes it")
 }
 
 pub(super) fn of_survey(detected: &Detected) -> Vec<String> {
     let missing = detected.missing.iter().map(|missing| {
         format!(
-            "`{}` is missing, for {}: such a gate is not active",
+            "`{}` is missing; the gates that need it are inactive: {}",
             missing.tool, missing.for_what
         )
     });
     missing.chain(detected.notes.iter().cloned()).collect()
 }
 
-/// What git makes of a file that is meant for one person only.
+/// A note if git does not ignore a file that is meant for one person only.
 pub fn of_git(project: &Path, file: &Path) -> Option<String> {
     let project = ralph_sys::fs::resolve(project)?;
     let root = git::root(&project)?;
@@ -104,8 +104,6 @@ pub fn of_git(project: &Path, file: &Path) -> Option<String> {
     let file = ralph_sys::fs::resolve(file)?;
     let name = file.strip_prefix(root).ok()?.to_str()?;
     changed.iter().any(|path| path == name).then(|| {
-        format!(
-            "git does not ignore `{name}`, which is yours alone: name it in `.git/info/exclude`"
-        )
+        format!("git does not ignore `{name}`, which is personal: add it to `.git/info/exclude`")
     })
 }

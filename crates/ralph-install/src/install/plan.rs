@@ -1,4 +1,4 @@
-//! What installing would change, and taking out again.
+//! Plans an installation or a removal: computes all changes and notes, and writes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -19,14 +19,14 @@ use ralph_policy::trust;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 
-/// Whose settings.
+/// The settings file to install into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// One person, every project.
+    /// For one person, in every project.
     User,
-    /// Everybody who works on the project.
+    /// For everyone who works on the project.
     Project,
-    /// One person in this project.
+    /// For one person, in this project.
     Local,
 }
 
@@ -40,7 +40,7 @@ impl Scope {
     }
 }
 
-/// Where everything is.
+/// The environment, ralph's home and the project.
 #[derive(Clone, Copy, Debug)]
 pub struct Ground<'a> {
     pub env: &'a Env,
@@ -48,7 +48,7 @@ pub struct Ground<'a> {
     pub project: &'a Path,
 }
 
-/// What a person asked for.
+/// The options of `ralph init`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     pub scope: Scope,
@@ -67,51 +67,53 @@ pub enum StatusLine {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gates {
-    /// A policy, where the project has none.
+    /// Propose a policy if the project has none.
     Propose,
     Leave,
 }
 
-/// What becomes of other set-ups that hold an agent.
+/// Whether setups of other tools that hold an agent are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     Leave,
     Replace,
 }
 
+/// Everything that an installation or a removal would do.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The settings first.
+    /// The settings file comes first.
     pub changes: Vec<Change>,
-    /// The policy among the changes, with what it would run.
+    /// The proposed policy among the changes, with its commands.
     pub policy: Option<Proposed>,
     pub foreign: Vec<Foreign>,
-    /// What a person should know.
+    /// Notes for the person.
     pub notes: Vec<String>,
-    /// What is in the way of a run that is held, worst first.
+    /// The worst obstacle to holding a session, if any.
     pub obstacle: Option<Obstacle>,
-    /// What hooks of the plugin are to find, once all of it is written.
+    /// The program that the link in ralph's home should point at.
     pub program: Option<PathBuf>,
 }
 
+/// Why a run could not hold a session after the installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The client would run no hook; a note says why.
+    /// The client would run no hook; a note explains why.
     HooksAreOff,
-    /// The policy that is there runs nothing before a person approved it.
+    /// The existing policy is not approved, so it runs nothing.
     Unapproved,
 }
 
-/// A policy that is not there yet.
+/// A policy to create.
 #[derive(Clone, Debug)]
 pub struct Proposed {
     pub path: PathBuf,
     pub text: String,
-    /// Each gate with its command, literally, and where its program is.
+    /// Each gate with its literal command and the path of its program.
     pub gates: Vec<(String, String, PathBuf)>,
 }
 
-/// What installing would change.
+/// Plans an installation.
 pub fn install(ground: &Ground<'_>, order: &Order) -> Result<Plan, InstallError> {
     let program = Program::find(ground.env)?;
     let layers = layers::read(ground.env, ground.project);
@@ -127,7 +129,7 @@ pub fn install(ground: &Ground<'_>, order: &Order) -> Result<Plan, InstallError>
         disable: Vec::new(),
         cut: Vec::new(),
     };
-    // A stronger layer would switch its plugin on again.
+    // A layer of higher precedence would enable its plugin again.
     let within_reach = foreign.iter().filter(|one| one.is_within(order.scope.layer())).cloned();
     let within_reach: Vec<_> = within_reach.collect();
     let settings = settings(ground, (path, now), (order.others, &within_reach), wanted)?;
@@ -154,7 +156,7 @@ pub fn install(ground: &Ground<'_>, order: &Order) -> Result<Plan, InstallError>
     })
 }
 
-/// The change of the settings; `None` when everything is there.
+/// The change of the settings file; `None` if it already has everything.
 fn settings(
     ground: &Ground<'_>,
     (path, now): (PathBuf, Option<Vec<u8>>),
@@ -165,7 +167,7 @@ fn settings(
     let before = without(ground.home, (&path, now.as_deref()), record.as_ref())?;
     let base = before.as_deref().unwrap_or_default();
     let trace = record.as_ref().and_then(|record| record.trace.as_ref());
-    // What was asked for once stays.
+    // Options of an earlier installation stay in force.
     let line = trace.and_then(edit::Trace::status_line);
     wanted.status_line = wanted.status_line.or(line);
     wanted.disable = trace.map(edit::Trace::disabled).unwrap_or_default();
@@ -199,7 +201,7 @@ fn settings(
     Change { path, now, then: Some(after), memory }.checked().map(Some)
 }
 
-/// The file as it would be without ralph; `None` when it would not be there.
+/// The content of the file without ralph; `None` if the file would not exist.
 fn without(
     home: &Home,
     (path, now): (&Path, Option<&[u8]>),
@@ -211,7 +213,7 @@ fn without(
         match (&record.before, record::before(home, path, record)) {
             (None, _) => return Ok(None),
             (Some(_), Some(bytes)) => return Ok(Some(bytes)),
-            // The copy is gone, but the trace tells all of it.
+            // The backup is gone, but the trace is enough.
             (Some(_), None) => {}
         }
     }
@@ -229,7 +231,7 @@ fn settings_path(ground: &Ground<'_>, scope: Scope) -> Result<PathBuf, InstallEr
     layers::path(ground.env, ground.project, scope.layer()).ok_or(InstallError::NoHome)
 }
 
-/// What the project demands of a hook.
+/// The parts of the project's policy that matter for the installation.
 struct Policy {
     gates_ms: u64,
     max_iterations: Option<u32>,
@@ -259,13 +261,13 @@ fn policy(ground: &Ground<'_>, gates: Gates) -> Result<Policy, InstallError> {
     if config.file.is_some() {
         let subject = trust::subject(&config)?;
         if !trust::is_approved(ground.home, &subject) {
-            let note = "nobody approved the policy that is there: `ralph trust` shows what it runs";
+            let note = "the existing policy is not approved: `ralph trust` shows its commands";
             policy.notes.push(note.to_string());
             policy.is_unapproved = true;
         }
         return Ok(policy);
     }
-    // Somebody's home is no project, whatever lies in it.
+    // A home directory is not a project, whatever files it contains.
     let is_home =
         ground.env.home().and_then(|home| fs::resolve(&home)) == fs::resolve(ground.project);
     if gates == Gates::Leave || is_home {
@@ -307,7 +309,8 @@ impl Proposed {
     }
 }
 
-/// Writes down that the person agreed to the policy they were shown, now that it is there.
+/// Records the person's approval of the proposed policy, after it was written. Fails if the file differs from the
+/// proposal.
 pub fn approve(ground: &Ground<'_>, proposed: &Proposed) -> Result<(), InstallError> {
     let config = config::load(ground.project, ground.home)?;
     if config.file.as_ref().is_none_or(|file| *file.text != *proposed.text) {
@@ -325,7 +328,7 @@ pub enum KeepPolicy {
     No,
 }
 
-/// What taking ralph out would change. Everything that runs wrote stays in ralph's home.
+/// Plans a removal. Data of runs stays in ralph's home.
 pub fn uninstall(
     ground: &Ground<'_>,
     scopes: &[Scope],
@@ -348,10 +351,12 @@ pub fn uninstall(
         let now = change::look(&path)?;
         let record = record::load(ground.home, &path);
         let then = match without(ground.home, (&path, now.as_deref()), record.as_ref()) {
-            // Ralph never put anything into it.
+            // Without a record, ralph never wrote to this file.
             Err(InstallError::Damaged { path, fault }) if record.is_none() => {
-                plan.notes
-                    .push(format!("`{}` cannot be read and is left: {fault}", path.display()));
+                plan.notes.push(format!(
+                    "`{}` cannot be parsed and is left unchanged: {fault}",
+                    path.display()
+                ));
                 continue;
             }
             then => then?,
@@ -359,7 +364,7 @@ pub fn uninstall(
         let made_directories = record.as_ref().map_or(0, |record| record.made_directories);
         if record.is_none() && then.as_deref().is_some_and(edit::has_cap) && then != now {
             let note =
-                format!("`{BLOCK_CAP}` in `{}` stays: it is not known who set it", path.display());
+                format!("`{BLOCK_CAP}` in `{}` stays: ralph may not have set it", path.display());
             plan.notes.push(note);
         }
         if record.is_some() || then != now {
@@ -395,7 +400,7 @@ fn has_ours(layer: &Layer) -> bool {
     }
 }
 
-/// Only a policy that was proposed, and that nobody made their own since.
+/// Removes a proposed policy, unless it was edited since or is still in use.
 fn policy_removal(
     ground: &Ground<'_>,
     (keep, rest): (KeepPolicy, &[&Layer]),
@@ -411,7 +416,7 @@ fn policy_removal(
     let then = match (keep, record.touched(now.as_deref())) {
         (KeepPolicy::No, Touched::No) => None,
         (KeepPolicy::No, Touched::Since) => {
-            notes.push(format!("`{}` stays: it was changed since", config::NAMES[0]));
+            notes.push(format!("`{}` stays: it was edited since", config::NAMES[0]));
             now.clone()
         }
         (KeepPolicy::Yes, _) | (_, Touched::NotWritten) => now.clone(),

@@ -1,4 +1,4 @@
-//! What was done to a file, kept until it is undone: `install/<hash of the path>/`.
+//! Records of changed files in `install/<hash of the path>/`, kept until the change is undone.
 
 use std::path::{Path, PathBuf};
 
@@ -11,34 +11,35 @@ use ralph_sys::clock;
 use ralph_sys::fs::{self, Durability, FileError};
 
 const VERSION: u8 = 1;
-/// A trace holds at most a file's lists, twice.
+/// A trace contains the lists of a file at most twice.
 const LARGEST_RECORD: usize = 4 * LARGEST;
 const NAME: &str = "record.json";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     v: u8,
-    /// For people; the name of the directory says which file it is.
+    /// For people; the directory name identifies the file.
     path: String,
     /// RFC 3339, in UTC.
     written_at: String,
-    /// The hash of the file without ralph; `None` when there was none.
+    /// The hash of the file without ralph; `None` if the file did not exist.
     pub(super) before: Option<String>,
     /// The hash of the file as it was written.
     pub(super) after: String,
-    /// How many directories above it were made for it.
+    /// The number of parent directories that were created for it.
     pub(super) made_directories: usize,
-    /// Of settings: how to take ralph out of a file that was changed since.
+    /// For settings files: how to remove ralph from a file that was edited since.
     pub(super) trace: Option<Trace>,
 }
 
-/// What a record says of a file as it is now.
+/// The state of a file compared with its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touched {
-    /// It is as it was written.
+    /// Unchanged since ralph wrote it.
     No,
-    /// It is as it was before: something was interrupted, or undone by hand.
+    /// As it was before: the installation was interrupted or undone by hand.
     NotWritten,
+    /// Edited since ralph wrote it.
     Since,
 }
 
@@ -71,13 +72,13 @@ impl Record {
     }
 }
 
-/// The record of a file. What cannot be read, or is of a version to come, is as if it were not there.
+/// The record of a file. An unreadable record, or one of a newer version, counts as missing.
 pub(super) fn load(home: &Home, path: &Path) -> Option<Record> {
     let bytes = fs::read(&home.installed(path).join(NAME), LARGEST_RECORD).ok()?;
     serde_json::from_slice(&bytes).ok().filter(|record: &Record| record.v == VERSION)
 }
 
-/// The settings files that ralph is in, as far as it is remembered.
+/// The settings files that have a record of an installation.
 pub(super) fn settings(home: &Home) -> Vec<PathBuf> {
     const MOST: usize = 10_000;
     let names = fs::list(&home.install(), MOST).unwrap_or_default();
@@ -88,15 +89,15 @@ pub(super) fn settings(home: &Home) -> Vec<PathBuf> {
     records.filter(|record| record.trace.is_some()).map(|record| record.path.into()).collect()
 }
 
-/// The bytes of the file without ralph, if they are still there and whole.
+/// The original bytes of the file, if the backup still exists and is intact.
 pub(super) fn before(home: &Home, path: &Path, record: &Record) -> Option<Vec<u8>> {
     let expected = record.before.as_ref()?;
     let bytes = fs::read(&home.installed(path).join(backup(expected)), LARGEST).ok()?;
     (hash(&bytes) == *expected).then_some(bytes)
 }
 
-/// Keeps the record and the bytes it speaks of. The bytes go first, under a name of their own: a record never speaks
-/// of others.
+/// Saves the record and the original bytes. The bytes are written first, under a name with their hash, so a record
+/// never refers to other bytes.
 pub(super) fn keep(
     home: &Home,
     path: &Path,

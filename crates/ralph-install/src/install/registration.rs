@@ -1,37 +1,39 @@
-//! What ralph registers with a client: the one table.
+//! The table of events that ralph registers with a client, with their timeouts.
 
 use super::command::Program;
 use super::layers::Mode;
 
-/// What the client gives a hook that says nothing, and what the hook's own deadline fits, in seconds.
+/// The client's default timeout, in seconds. The default deadline of `ralph hook` fits into it.
 const USUAL: u32 = 600;
-/// Nobody sits before an agent that long.
+/// The longest timeout that is registered, in seconds.
 const LONGEST: u32 = 3600;
-/// For everything that is not a gate: the tree, the checks, the answer.
+/// Time for everything that is not a gate, in seconds: the tree, the checks, the answer.
 const MARGIN: u32 = 30;
 
 pub const BLOCK_CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
-/// Room for stops that ralph holds without counting them.
+/// Room for blocks that ralph does not count.
 const CAP_MARGIN: u32 = 5;
 const LEAST_CAP: u32 = 25;
 
+/// How many events are registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     Full,
-    /// Only what a run needs to hold a session and to be started in it.
+    /// Only the events needed to start a run in a session and to hold it.
     Minimal,
-    /// The plugin has the hooks and the commands; what is left is the client's own limit.
+    /// The plugin has the hooks and the commands; only the block cap is set.
     Plugin,
 }
 
+/// Whether gates run ahead of the next stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warming {
     Off,
-    /// Gates begin while the agent still edits.
+    /// Gates start after each edit, while the agent keeps working.
     AfterEdits,
 }
 
-/// How long a hook may take.
+/// The timeout of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Patience {
     /// As long as the gates.
@@ -68,7 +70,7 @@ const TABLE: [Row; 13] = [
 const EDITS: &str = "Edit|Write|MultiEdit|NotebookEdit";
 const WARMING: u32 = 30;
 
-/// One hook as it stands in the settings.
+/// One hook to write into the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub event: &'static str,
@@ -79,12 +81,12 @@ pub struct Entry {
     pub mode: Mode,
 }
 
-/// What a person chose, and what it has to fit.
+/// The person's choices, and the time that gates need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub extent: Extent,
     pub warming: Warming,
-    /// All gates one after the other.
+    /// The timeouts of all gates together.
     pub gates_ms: u64,
 }
 
@@ -123,13 +125,13 @@ pub fn entries(program: &Program, choice: Choice) -> Vec<Entry> {
     entries
 }
 
-/// What the client has to give a hook that waits for gates, in seconds.
+/// The timeout for a hook that waits for gates, in seconds.
 pub fn gates_timeout(gates_ms: u64) -> u32 {
     let seconds = u32::try_from(gates_ms.div_ceil(1000)).unwrap_or(u32::MAX);
     seconds.saturating_add(MARGIN).clamp(USUAL, LONGEST)
 }
 
-/// How often the client lets a stop be blocked before it overrides the hook.
+/// The setting for how many consecutive blocks the client allows before it overrides the hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap {
     /// `None` for a run without a limit.
@@ -141,13 +143,13 @@ impl Cap {
         Self { max_iterations }
     }
 
-    /// As the setting says it; `0` is without a cap.
+    /// The value to write; `0` means no cap.
     pub fn value(self) -> String {
         let cap = self.max_iterations.map(|most| most.max(LEAST_CAP).saturating_add(CAP_MARGIN));
         cap.unwrap_or(0).to_string()
     }
 
-    /// Whether a run comes to its own limit first. What is no number counts as the client's own 8.
+    /// Whether a run reaches its own limit first. A value that is not a number counts as the client's default of 8.
     pub fn is_met_by(self, value: &str) -> bool {
         const USUAL: i64 = 8;
         match (value.trim().parse::<i64>().unwrap_or(USUAL), self.max_iterations) {
@@ -178,9 +180,9 @@ mod tests {
         entries(&program, choice).into_iter().map(line).collect()
     }
 
-    /// R-D3c: what the client gives the hook is more than the gates may take, in seconds.
+    /// R-D3c: the timeouts exceed the time that gates may take.
     #[test]
-    fn the_table() {
+    fn the_event_table() {
         let choice =
             Choice { extent: Extent::Full, warming: Warming::AfterEdits, gates_ms: 900_001 };
         assert_snapshot!(shown(choice), @"

@@ -18,10 +18,10 @@ pub(super) fn read(text: &str) -> Result<Understood, String> {
             while let Some(list) = fields.take(&["features", "featureList", "tests", "items"]) {
                 work::read_all(list, None, &mut understood);
             }
-            // Counts of what can be counted.
+            // Redundant counts.
             for key in ["totalFeatures", "total", "completed", "passing", "count"] {
                 if let Some((key, count)) = fields.entry(key) {
-                    understood.ignore(key, &tree::inline(count), "a count, made anew");
+                    understood.ignore(key, &tree::inline(count), "a count, which is recomputed");
                 }
             }
             understood.keep_rest(text, fields);

@@ -1,4 +1,4 @@
-//! Which files of a project tell of a loop, and what they say.
+//! Finds the files of other loop tools in a project and parses them.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use ralph_sys::fs;
 
 const LARGEST_FILE: usize = 8 * 1024 * 1024;
 const MOST_ENTRIES: usize = 2000;
-/// Of plans, and of specifications.
+/// Maximum number of files read per directory of plans or specifications.
 const MOST_OF_A_KIND: usize = 50;
 
-/// Files that are read the same way.
+/// Files with the same format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     Stories,
@@ -79,7 +79,7 @@ fn whole(text: &str, put: fn(String, &mut Understood)) -> Result<Understood, Str
     Ok(understood)
 }
 
-/// The order is the order of what they say: what counts more comes first.
+/// Known files, by precedence: where files contradict each other, the earlier one wins.
 const KNOWN: [(&str, Family); 33] = [
     ("prd.json", Family::Stories),
     ("tasks/prd.json", Family::Stories),
@@ -116,7 +116,7 @@ const KNOWN: [(&str, Family); 33] = [
     (".ralph/agent/scratchpad.md", Family::Notes),
 ];
 
-/// One file, and what it says or why it says nothing.
+/// One file and its content, or the reason why it could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Relative to the project.
@@ -125,7 +125,7 @@ pub struct Source {
     pub said: Result<Understood, String>,
 }
 
-/// What is found below a directory by the names that such files have, or in the one file.
+/// Reads the known files below a directory, or the one given file.
 pub fn gather(project: &Path, from: &Path) -> Vec<Source> {
     let mut gathering = Gathering { project, seen: Vec::new(), sources: Vec::new() };
     if !fs::is_directory(from) {
@@ -143,7 +143,7 @@ pub fn gather(project: &Path, from: &Path) -> Vec<Source> {
     gathering.sources
 }
 
-/// By its name, or by how it ends.
+/// The family of a file, by its name or its extension.
 fn family_of(name: &str) -> Family {
     let known = KNOWN.iter().find(|(known, _)| {
         let known = known.rsplit('/').next().unwrap_or(known);
@@ -168,27 +168,28 @@ struct Gathering<'p> {
 }
 
 impl Gathering<'_> {
-    /// Reads what is there. What is not, and what was read by another name, is no matter.
+    /// Reads a file. A missing file, and one that was already read under another name, is skipped.
     fn look(&mut self, path: &Path, name: &str, family: Family) {
         if fs::stat_link(path).is_none() {
             return;
         }
-        let said = match fs::resolve(path) {
-            None => Err("it is a link that leads nowhere".to_string()),
+        let content = match fs::resolve(path) {
+            None => Err("it is a broken symbolic link".to_string()),
             Some(real) if !real.starts_with(self.project) => {
-                Err("it leads out of the project".to_string())
+                Err("it resolves to a path outside the project".to_string())
             }
             Some(real) if self.seen.contains(&real) => return,
             Some(real) => {
-                let said = text_of(&real).and_then(|text| family.read(&text));
+                let content = text_of(&real).and_then(|text| family.read(&text));
                 self.seen.push(real);
-                said
+                content
             }
         };
-        self.sources.push(Source { path: name.to_string(), family, said });
+        self.sources.push(Source { path: name.to_string(), family, said: content });
     }
 
-    /// Plans with work left. `docs/plans` has other plans too: only those that say how they are validated are of a loop.
+    /// Adds plans with open items. `docs/plans` may contain other plans too: only those with validation commands belong to
+    /// a loop.
     fn plans(&mut self, from: &Path) {
         let directory = "docs/plans";
         let is_markdown = |name: &String| name.to_ascii_lowercase().ends_with("md");
@@ -197,8 +198,9 @@ impl Gathering<'_> {
             let before = self.sources.len();
             self.look(&from.join(&name), &name, Family::Plan);
             let is_plan = |source: &Source| match &source.said {
-                Ok(said) => {
-                    !said.commands.is_empty() && said.features.iter().any(|feature| !feature.passes)
+                Ok(content) => {
+                    !content.commands.is_empty()
+                        && content.features.iter().any(|feature| !feature.passes)
                 }
                 Err(_) => true,
             };
@@ -208,7 +210,7 @@ impl Gathering<'_> {
         }
     }
 
-    /// Specifications whose tasks are under way: they have a state.
+    /// Adds specifications whose tasks are in progress, which have a state file.
     fn specifications(&mut self, from: &Path) {
         for name in names(&from.join("specs")) {
             let state = format!("specs/{name}/.ralph-state.json");
@@ -221,10 +223,10 @@ impl Gathering<'_> {
         }
     }
 
-    /// Files that others name.
+    /// Adds the files that other files refer to.
     fn follow(&mut self, from: &Path) {
-        let said = self.sources.iter().filter_map(|source| source.said.as_ref().ok());
-        let named: Vec<String> = said.flat_map(|said| said.reads.clone()).collect();
+        let content = self.sources.iter().filter_map(|source| source.said.as_ref().ok());
+        let named: Vec<String> = content.flat_map(|content| content.reads.clone()).collect();
         for name in named {
             let is_below = !name.starts_with('/') && !name.split('/').any(|part| part == "..");
             if is_below && !name.is_empty() {
@@ -241,7 +243,7 @@ fn names(directory: &Path) -> impl Iterator<Item = String> + use<> {
     plain.take(MOST_OF_A_KIND)
 }
 
-/// As the readers want it: UTF-8, without a mark in front, lines that end in `\n`.
+/// Reads a file as the parsers expect it: UTF-8, without a byte order mark, with lines that end in `\n`.
 fn text_of(path: &Path) -> Result<String, String> {
     let bytes = fs::read(path, LARGEST_FILE).map_err(|error| {
         let cause = error.source().map(ToString::to_string);

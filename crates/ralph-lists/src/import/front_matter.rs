@@ -1,9 +1,9 @@
-//! Markdown with settings in front: `.claude/ralph-loop.local.md` and `RALPH_TASK.md`.
+//! Markdown with front matter: `.claude/ralph-loop.local.md` and `RALPH_TASK.md`.
 
 use super::tree::{self, Fields, Node};
 use super::{Command, Understood, markdown, work, yaml};
 
-/// The settings in front, what follows them, and the number of lines before that.
+/// Splits a text into the front matter, the body, and the number of lines before the body.
 pub(super) fn split(text: &str) -> Option<(&str, &str, u32)> {
     let rest = text.strip_prefix("---\n")?;
     let mut at = 0_usize;
@@ -17,7 +17,7 @@ pub(super) fn split(text: &str) -> Option<(&str, &str, u32)> {
     None
 }
 
-/// YAML, or lines that only look like it: hooks write `iteration:5`.
+/// Parses YAML, or lines that only resemble it: some hooks write `iteration:5`.
 pub(super) fn settings(front: &str) -> Node {
     if let Ok(node @ Node::Map(_)) = tree::yaml(front) {
         return node;
@@ -43,9 +43,9 @@ const AT_WORK: [&str; 10] = [
     "debug",
 ];
 
-/// The state of a loop that works within one session: its body is the prompt.
+/// The state file of a loop that runs within one session; its body is the prompt.
 pub(super) fn loop_file(text: &str) -> Result<Understood, String> {
-    let (front, body, _) = split(text).ok_or("it does not begin with settings between `---`")?;
+    let (front, body, _) = split(text).ok_or("it does not start with settings between `---`")?;
     let node = settings(front);
     let mut understood = Understood::default();
     let mut fields = Fields::of(&node);
@@ -60,7 +60,7 @@ pub(super) fn loop_file(text: &str) -> Result<Understood, String> {
     Ok(understood)
 }
 
-/// A task with criteria to tick: all of its text is what the agent is told.
+/// A task with criteria to tick; its whole text is the prompt.
 pub(super) fn task(text: &str) -> Result<Understood, String> {
     let mut understood = Understood::default();
     let (front, body, _) = split(text).unwrap_or(("", text, 0));

@@ -1,4 +1,4 @@
-//! What ended a loop of another tool, as ralph can say it.
+//! The limits of another tool's loop that ralph has too.
 
 use ralph_core::{limits, text};
 
@@ -16,23 +16,23 @@ pub struct Limits {
 const LONGEST_PROMISE: usize = 200;
 
 /// A phrase that `--completion-promise` takes.
-pub(super) fn promise(said: &str) -> Option<String> {
-    let said = said.trim();
-    let is_one = !said.is_empty()
-        && said != "null"
-        && said.chars().count() <= LONGEST_PROMISE
-        // It stands in a command that somebody copies into a shell.
-        && said.chars().all(|char| char.is_alphanumeric() || " _-.,:/".contains(char))
-        && text::clean(said) == said;
-    is_one.then(|| said.to_string())
+pub(super) fn promise(text: &str) -> Option<String> {
+    let text = text.trim();
+    let is_one = !text.is_empty()
+        && text != "null"
+        && text.chars().count() <= LONGEST_PROMISE
+        // It becomes part of a command that a person copies into a shell.
+        && text.chars().all(|char| char.is_alphanumeric() || " _-.,:/".contains(char))
+        && text::clean(text) == text;
+    is_one.then(|| text.to_string())
 }
 
-pub(super) fn money(said: &str) -> Option<u64> {
-    limits::parse_micro_usd(said.trim()).filter(|amount| *amount > 0)
+pub(super) fn money(text: &str) -> Option<u64> {
+    limits::parse_micro_usd(text.trim()).filter(|amount| *amount > 0)
 }
 
 impl Limits {
-    /// What a map of settings says. What it says and ralph cannot is left there.
+    /// Takes limits out of a map of settings. Values that ralph does not support stay in the map.
     pub(super) fn take(&mut self, fields: &mut Fields<'_>) {
         self.iterations = fields.number(&["maxIterations", "maxLoops"]).or(self.iterations);
         let seconds = fields.number(&["maxRuntimeSeconds", "maxRuntime"]);
@@ -45,7 +45,7 @@ impl Limits {
         }
     }
 
-    /// What is not said here is taken from there.
+    /// Fills missing limits from `other`.
     pub(super) fn or(self, other: &Self) -> Self {
         Self {
             iterations: self.iterations.or(other.iterations),
@@ -56,7 +56,7 @@ impl Limits {
         }
     }
 
-    /// As options of `ralph start` and `/ralph:goal`.
+    /// The limits as options of `ralph start` and `/ralph:goal`.
     pub fn options(&self) -> Vec<String> {
         let mut out = Vec::new();
         out.extend(self.iterations.map(|count| format!("--max-iterations {count}")));
@@ -76,7 +76,7 @@ impl Limits {
 }
 
 impl Fields<'_> {
-    /// An entry by one of these names whose text means something to `read`; any other stays.
+    /// Takes the entry with one of these names if `read` can parse its text; any other stays.
     fn pick<T>(&mut self, names: &[&str], read: fn(&str) -> Option<T>) -> Option<T> {
         let value = self.peek(names).and_then(Node::text).and_then(read)?;
         self.take(names);

@@ -43,7 +43,7 @@ pub(super) fn read(text: &str) -> Result<Understood, String> {
     Ok(understood)
 }
 
-/// Takes tasks and validation commands, and returns the lines that were neither, with their numbers.
+/// Takes tasks and validation commands, and returns all other lines with their numbers.
 pub(super) fn take_items<'t>(body: &'t str, understood: &mut Understood) -> Vec<(u32, &'t str)> {
     let validation = validation_commands(body);
     for command in &validation.commands {
@@ -81,21 +81,22 @@ fn feature(mut item: Item) -> Feature {
     }
 }
 
-/// Names begin with the heading that the item stands under.
+/// The heading above an item, which its name starts with.
 fn heading(item: &Item) -> Option<&str> {
     item.name.split_once(&format!(": {}", item.text)).map(|(heading, _)| heading)
 }
 
+/// The section `## Validation Commands`.
 #[derive(Default)]
 struct Validation {
     commands: Vec<String>,
     /// The lines of the section.
     lines: Range<u32>,
-    /// The lines that are nothing but a command.
+    /// The lines that contain only a command.
     taken: BTreeSet<u32>,
 }
 
-/// What is listed or fenced under `## Validation Commands`.
+/// Reads the listed or fenced commands under `## Validation Commands`.
 fn validation_commands(body: &str) -> Validation {
     let mut found = Validation::default();
     let mut is_there = false;
@@ -136,7 +137,7 @@ fn fenced(line: &str) -> Option<&str> {
     (!line.is_empty() && !line.starts_with('#')).then_some(line)
 }
 
-/// What an item has in backticks, or the whole item if it is one command.
+/// The part of an item in backticks, or the whole item if it is a command.
 fn listed(line: &str) -> Option<&str> {
     let item = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "))?;
     let item = item.trim_start_matches("[ ] ").trim_start_matches("[x] ");
@@ -146,7 +147,7 @@ fn listed(line: &str) -> Option<&str> {
     }
 }
 
-/// Every line that says something and is part of no item, no heading of one, and no command.
+/// All non-empty lines that belong to no item, heading of an item, or command.
 fn rest_of<'t>(body: &'t str, items: &[Item], validation: &Validation) -> Vec<(u32, &'t str)> {
     let mut by_line: BTreeMap<u32, &Item> = BTreeMap::new();
     let mut headings: BTreeSet<&str> = BTreeSet::new();
@@ -154,7 +155,7 @@ fn rest_of<'t>(body: &'t str, items: &[Item], validation: &Validation) -> Vec<(u
         by_line.insert(item.line.unwrap_or_default(), item);
         headings.extend(heading(item));
     }
-    let is_said = |number: u32, line: &str| {
+    let is_imported = |number: u32, line: &str| {
         let plain = plain(line);
         if plain.is_empty() {
             return true;
@@ -172,10 +173,10 @@ fn rest_of<'t>(body: &'t str, items: &[Item], validation: &Validation) -> Vec<(u
         let is_title = *number == validation.lines.start;
         !is_title && !validation.taken.contains(number)
     });
-    lines.filter(|(number, line)| !is_said(*number, line)).collect()
+    lines.filter(|(number, line)| !is_imported(*number, line)).collect()
 }
 
-/// A line without what makes it an item or a heading.
+/// A line without the markers of an item or a heading.
 fn plain(line: &str) -> String {
     let line = line.trim().trim_start_matches('#').trim_start();
     let line = after_marker(line).unwrap_or(line);
@@ -189,7 +190,7 @@ struct Reader {
     taken: BTreeMap<String, u32>,
     heading: String,
     is_optional: bool,
-    /// How far in the item is that further lines belong to.
+    /// The indentation of the item that following lines belong to.
     open: Option<usize>,
 }
 
@@ -225,9 +226,9 @@ impl Reader {
             return;
         }
         let after = after_marker(trimmed);
-        if let Some((is_done, said)) = after.and_then(after_box) {
+        if let Some((is_done, text)) = after.and_then(after_box) {
             self.open = Some(indent);
-            self.item(number, is_done, said);
+            self.item(number, is_done, text);
             return;
         }
         let Some(item) = self.open.filter(|open| indent > *open).and(self.items.last_mut()) else {
@@ -244,20 +245,20 @@ impl Reader {
         }
     }
 
-    fn item(&mut self, number: u32, done: bool, said: &str) {
-        let said = text::line(said, LONGEST_TEXT);
-        let check = said.split_once("(verify:").and_then(|(_, rest)| rest.split_once(')'));
+    fn item(&mut self, number: u32, done: bool, text: &str) {
+        let text = text::line(text, LONGEST_TEXT);
+        let check = text.split_once("(verify:").and_then(|(_, rest)| rest.split_once(')'));
         let check = check.and_then(|(command, _)| detect::simple(command.trim_matches([' ', '`'])));
         let name = match self.heading.as_str() {
-            "" => said.clone(),
-            heading => format!("{heading}: {said}"),
+            "" => text.clone(),
+            heading => format!("{heading}: {text}"),
         };
         let count = self.taken.entry(name.clone()).or_default();
         *count = count.saturating_add(1);
         let name = if *count == 1 { name } else { format!("{name} ({count})") };
         self.items.push(Item {
             name,
-            text: said,
+            text,
             steps: Vec::new(),
             done,
             check,
@@ -268,7 +269,7 @@ impl Reader {
     }
 }
 
-/// What follows `- `, `* `, `+ `, `1. ` or `1) `.
+/// The text after `- `, `* `, `+ `, `1. ` or `1) `.
 fn after_marker(line: &str) -> Option<&str> {
     let digits = line.bytes().take(10).take_while(u8::is_ascii_digit).count();
     let rest = line.get(digits..)?;
@@ -279,7 +280,7 @@ fn after_marker(line: &str) -> Option<&str> {
     rest.starts_with([' ', '\t']).then(|| rest.trim_start())
 }
 
-/// Whether a box is ticked, and what follows it. Tools mark what is under way in several ways.
+/// Whether a box is ticked, and the text after it. Tools mark items in progress in several ways.
 fn after_box(line: &str) -> Option<(bool, &str)> {
     let mut chars = line.strip_prefix('[')?.chars();
     let done = match chars.next()? {

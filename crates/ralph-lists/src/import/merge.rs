@@ -1,88 +1,91 @@
-//! Many files, one loop.
+//! Merges the content of many files into one loop.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Command, Feature, Limits, Source, Understood};
 
-/// What the reader of a feature list takes.
+/// Maximum number of features that the reader of a feature list accepts.
 const MOST_FEATURES: usize = 20_000;
 const MOST_TROUBLES: usize = 20;
 const LONGEST_ID: usize = 40;
 const LONGEST_NAME: usize = 48;
-/// The directory that the first session to stop takes over: nobody asked for that.
+/// A loop of this name would be adopted by the first session that stops, so an import never uses it.
 const TAKEN_OVER: &str = "current";
 
-/// All that was said, in one place.
+/// The merged content of all files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Letters, digits and `-`.
     pub name: Option<String>,
     pub goal: Vec<String>,
     pub features: Vec<Feature>,
-    /// With the files that name them.
+    /// Each with the file that declares it.
     pub commands: Vec<(String, Command)>,
     pub limits: Limits,
     pub protect: Vec<String>,
-    /// With the files that they stand in.
+    /// Each with the file that contains it.
     pub progress: Vec<(String, String)>,
-    /// What did not fit together, in words.
+    /// Conflicts between or within the files, as text.
     pub troubles: Vec<String>,
 }
 
 pub fn merge(sources: &[Source]) -> Merged {
     let mut merged = Merged::default();
     for source in sources {
-        if let Ok(said) = &source.said {
-            add(&mut merged, &source.path, said);
+        if let Ok(content) = &source.said {
+            add(&mut merged, &source.path, content);
         }
     }
     if merged.features.len() > MOST_FEATURES {
         let more = merged.features.len().saturating_sub(MOST_FEATURES);
         merged.features.truncate(MOST_FEATURES);
         merged.troubles.push(format!(
-            "a list holds {MOST_FEATURES} features; {more} more stay where they are"
+            "a list can have {MOST_FEATURES} features; {more} more were not imported"
         ));
     }
     if merged.troubles.len() > MOST_TROUBLES {
         let more = merged.troubles.len().saturating_sub(MOST_TROUBLES);
         merged.troubles.truncate(MOST_TROUBLES);
-        merged.troubles.push(format!("and {more} more like these"));
+        merged.troubles.push(format!("and {more} more"));
     }
     merged
 }
 
-fn add(merged: &mut Merged, path: &str, said: &Understood) {
-    let name = said.name.as_deref().and_then(slug);
+fn add(merged: &mut Merged, path: &str, content: &Understood) {
+    let name = content.name.as_deref().and_then(slug);
     merged.name = merged.name.take().or(name);
-    for paragraph in &said.goal {
+    for paragraph in &content.goal {
         if !merged.goal.contains(paragraph) {
             merged.goal.push(paragraph.clone());
         }
     }
-    let mut features = said.features.clone();
+    let mut features = content.features.clone();
     by_priority(&mut features);
     let same = drop_known(&mut features, merged);
     if !same.is_empty() {
-        let count = same.len();
-        merged.troubles.push(format!("`{path}`: {count} of its items are in the files before it"));
+        let items = match same.len() {
+            1 => "1 of its items is".to_string(),
+            count => format!("{count} of its items are"),
+        };
+        merged.troubles.push(format!("`{path}`: {items} also in an earlier file"));
     }
     name_apart(&mut features, (merged, path), same);
     let known = merged.features.iter().map(|feature| feature.id.clone()).collect();
     let troubles = order(&mut features, &known);
     merged.troubles.extend(troubles.into_iter().map(|what| format!("`{path}`: {what}")));
     merged.features.extend(features);
-    let commands = said.commands.iter().map(|command| (path.to_string(), command.clone()));
+    let commands = content.commands.iter().map(|command| (path.to_string(), command.clone()));
     merged.commands.extend(commands);
-    merged.limits = std::mem::take(&mut merged.limits).or(&said.limits);
-    for glob in &said.protect {
+    merged.limits = std::mem::take(&mut merged.limits).or(&content.limits);
+    for glob in &content.protect {
         if !merged.protect.contains(glob) {
             merged.protect.push(glob.clone());
         }
     }
-    merged.progress.extend(said.progress.clone().map(|text| (path.to_string(), text)));
+    merged.progress.extend(content.progress.clone().map(|text| (path.to_string(), text)));
 }
 
-/// Letters, digits and `-`, from what somebody calls the work; a branch goes by its last part.
+/// Derives a loop name of letters, digits and `-` from the name of the work; of a branch only the last part is used.
 pub fn slug(name: &str) -> Option<String> {
     let name = name.trim().rsplit('/').next().unwrap_or(name);
     let mut out = String::new();
@@ -98,7 +101,7 @@ pub fn slug(name: &str) -> Option<String> {
     (!out.is_empty() && out != TAKEN_OVER).then(|| out.to_string())
 }
 
-/// Tools work by priority, and 1 is the first. Where not every feature has one, the order is the author's.
+/// Sorts by priority, 1 first. If any feature has none, the author's order is kept.
 fn by_priority(features: &mut [Feature]) {
     let rank = |feature: &Feature| feature.priority.as_ref()?.trim().parse::<i64>().ok();
     if features.iter().all(|feature| rank(feature).is_some()) {
@@ -111,8 +114,8 @@ fn is_plain(id: &str) -> bool {
     (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(plain)
 }
 
-/// Takes out what another file says in the same words, and returns what it is called here and there. It is done where
-/// both say so.
+/// Removes features that another file has with the same text, and returns the map from their ids to the known ids. Such
+/// a feature is done only if both files say so.
 fn drop_known(features: &mut Vec<Feature>, merged: &mut Merged) -> BTreeMap<String, String> {
     let words = |feature: &Feature| (feature.description.clone(), feature.steps.clone());
     let places = merged.features.iter().enumerate();
@@ -134,7 +137,7 @@ fn drop_known(features: &mut Vec<Feature>, merged: &mut Merged) -> BTreeMap<Stri
     same
 }
 
-/// Gives every feature an id of its own, and what waits for it the same one.
+/// Gives every feature a unique id, and updates the dependencies on it.
 fn name_apart(
     features: &mut [Feature],
     (merged, path): (&mut Merged, &str),
@@ -150,9 +153,9 @@ fn name_apart(
         };
         let id = free(&wanted, &mut taken);
         if id != wanted && !feature.id.trim().is_empty() {
-            merged
-                .troubles
-                .push(format!("`{path}`: the id `{wanted}` is used twice; one is `{id}` now"));
+            merged.troubles.push(format!(
+                "`{path}`: the id `{wanted}` is used twice; one was renamed to `{id}`"
+            ));
         }
         if !feature.id.trim().is_empty() {
             new_names.entry(feature.id.clone()).or_insert_with(|| id.clone());
@@ -166,7 +169,7 @@ fn name_apart(
     }
 }
 
-/// Names that are used, with how often each was wanted.
+/// The names in use, with how often each was requested.
 #[derive(Default)]
 struct Taken(BTreeMap<String, u32>);
 
@@ -181,7 +184,7 @@ fn free(wanted: &str, taken: &mut Taken) -> String {
     name
 }
 
-/// Puts what is waited for first, and drops what cannot be waited for; says what that was.
+/// Sorts features after their dependencies, and drops impossible dependencies. Returns a message for each of those.
 fn order(features: &mut Vec<Feature>, known: &BTreeSet<String>) -> Vec<String> {
     let mut troubles = Vec::new();
     let ids: BTreeSet<String> = features.iter().map(|feature| feature.id.clone()).collect();
@@ -190,8 +193,10 @@ fn order(features: &mut Vec<Feature>, known: &BTreeSet<String>) -> Vec<String> {
         after.retain(|other| {
             let is_there = (ids.contains(other) || known.contains(other)) && other != id;
             if !is_there {
-                let why = if other == id { "itself" } else { "what is not there" };
-                troubles.push(format!("`{id}` waits for {why} (`{other}`); that was dropped"));
+                let what = if other == id { "itself" } else { "a missing feature" };
+                troubles.push(format!(
+                    "`{id}` depends on {what} (`{other}`); the dependency was dropped"
+                ));
             }
             is_there
         });
@@ -236,11 +241,11 @@ fn order(features: &mut Vec<Feature>, known: &BTreeSet<String>) -> Vec<String> {
     troubles
 }
 
-/// Nothing else can come first, so this one does.
+/// Drops the dependencies of a feature that are part of a cycle, so that it can come first.
 fn break_open(feature: &mut Feature, is_later: impl Fn(&String) -> bool) -> String {
     let (dropped, kept): (Vec<_>, Vec<_>) =
         std::mem::take(&mut feature.after).into_iter().partition(is_later);
     feature.after = kept;
     let dropped: Vec<_> = dropped.iter().map(|other| format!("`{other}`")).collect();
-    format!("`{}` waits for {} in a circle; that was dropped", feature.id, dropped.join(", "))
+    format!("`{}` depends on {} in a cycle; the cycle was broken", feature.id, dropped.join(", "))
 }

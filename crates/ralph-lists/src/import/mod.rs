@@ -1,7 +1,7 @@
-//! Loops of other tools, read once and made into one of ours.
+//! Imports loops of other tools: reads their files once and creates one of ralph's loops from them.
 //!
-//! Each family of files has a reader of its own: text to [`Understood`], and nothing that a file says is lost. What has
-//! a place gets there; the rest is kept as notes. The files themselves are only read.
+//! Each family of files has its own parser from text to [`ImportedContent`]. No content is lost: what has no counterpart
+//! in ralph is kept as notes. The imported files are never changed.
 
 mod features;
 mod find;
@@ -26,42 +26,43 @@ pub use find::{Family, Source, gather};
 pub use limits::Limits;
 pub use merge::{Merged, merge, slug};
 
-/// What one file says.
+/// The content of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Understood {
-    /// What the work is called, as its author writes it.
+    /// The author's name for the work.
     pub name: Option<String>,
-    /// What the agent is told, in paragraphs.
+    /// Instructions for the agent, in paragraphs.
     pub goal: Vec<String>,
     pub features: Vec<Feature>,
-    /// Commands that judge the whole.
+    /// Commands that check the whole project.
     pub commands: Vec<Command>,
     pub limits: Limits,
-    /// Globs of what an agent should not change.
+    /// Globs of files that an agent should not change.
     pub protect: Vec<String>,
-    /// How it went so far.
+    /// The progress so far.
     pub progress: Option<String>,
-    /// Files that it names and that belong to it, relative to the project.
+    /// Files that belong to it, by their paths relative to the project.
     pub reads: Vec<String>,
-    /// What has no other place.
+    /// Texts that have no counterpart in ralph.
     pub kept: Vec<Kept>,
+    /// Entries that are deliberately not imported.
     pub ignored: Vec<Ignored>,
 }
 
-/// A feature as `feature_list.json` has it.
+/// A feature as it is written to `feature_list.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Feature {
     pub id: String,
     pub description: String,
     pub steps: Vec<String>,
-    /// Somebody's word.
+    /// A claim, not evidence.
     pub passes: bool,
-    /// A program and its arguments whose result alone counts.
+    /// The program and its arguments that check the feature; then only their result counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "number_or_text")]
     pub priority: Option<String>,
-    /// Ids of what has to be done before.
+    /// Ids of features that have to be done first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,32 +71,35 @@ pub struct Feature {
     pub notes: Option<String>,
 }
 
-#[expect(clippy::ref_option, reason = "serde hands it over like this")]
-fn number_or_text<S: Serializer>(said: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
-    let said = said.as_deref().unwrap_or_default();
-    match said.parse::<i64>() {
+#[expect(clippy::ref_option, reason = "the signature that serde requires")]
+fn number_or_text<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = text.as_deref().unwrap_or_default();
+    match text.parse::<i64>() {
         Ok(number) => serializer.serialize_i64(number),
-        Err(_) => serializer.serialize_str(said),
+        Err(_) => serializer.serialize_str(text),
     }
 }
 
+/// A command that checks the whole project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What its author calls it; may be empty.
+    /// The author's name for it; may be empty.
     pub label: String,
     pub text: String,
 }
 
+/// A text that is kept as a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Where in its file: a key, or a word for what it is.
+    /// Its key in the file, or a description of it.
     pub key: String,
     /// Counted from 1.
     pub line: Option<u32>,
-    /// As it was written.
+    /// Verbatim.
     pub text: String,
 }
 
+/// An entry that is not imported, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
     pub key: String,

@@ -1,9 +1,9 @@
-//! `plan-state.json`, a plan in steps and phases, and `.ralph-state.json`, how far a list of tasks got.
+//! `plan-state.json`, a plan with steps and phases, and `.ralph-state.json`, the progress of a task list.
 
 use super::tree::{self, Fields, Node};
 use super::{Understood, work};
 
-/// What a run of the other tool was at.
+/// Keys that describe a run of the other tool.
 const AT_WORK: [&str; 22] = [
     "activeAgent",
     "awaitingApproval",
@@ -60,7 +60,7 @@ pub(super) fn read(text: &str) -> Result<Understood, String> {
     Ok(understood)
 }
 
-/// Steps name their phase by its id; people know it by its name.
+/// Replaces the phase ids of steps with the names of the phases.
 fn name_phases(phases: &Node, understood: &mut Understood) {
     for phase in phases.items() {
         let mut fields = Fields::of(phase);
@@ -80,11 +80,11 @@ impl Understood {
         self.ignored.push(super::Ignored { key: key.to_string(), text: text.to_string(), why });
     }
 
-    /// What only a run under way has a use for.
+    /// Ignores entries that are only useful to a run in progress.
     pub(super) fn ignore_state(&mut self, fields: &mut Fields<'_>, keys: &[&str]) {
         for key in keys {
             while let Some((key, node)) = fields.entry(key) {
-                self.ignore(key, &tree::inline(node), "where a run of the other tool was");
+                self.ignore(key, &tree::inline(node), "run state of the other tool");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `prd.json`: user stories, of several tools. Some keep a plain list under that name.
+//! `prd.json`: the user stories of several tools. Some use a plain list.
 
 use super::tree::{self, Fields, Node};
 use super::{Understood, work};

@@ -1,4 +1,4 @@
-//! `.ralphrc`: shell assignments, which are read and never run.
+//! `.ralphrc`: shell assignments, which are parsed and never executed.
 
 use super::Understood;
 use super::limits;
@@ -8,8 +8,9 @@ pub(super) fn read(text: &str) -> Result<Understood, String> {
     let mut rest: Vec<&str> = Vec::new();
     let mut first = None;
     for (number, line) in (1..).zip(text.lines()) {
-        let said = assignment(line).is_some_and(|(name, value)| take(name, value, &mut understood));
-        if !said && !line.trim().is_empty() {
+        let is_taken =
+            assignment(line).is_some_and(|(name, value)| take(name, value, &mut understood));
+        if !is_taken && !line.trim().is_empty() {
             first = first.or(Some(number));
             rest.push(line);
         }
@@ -21,7 +22,7 @@ pub(super) fn read(text: &str) -> Result<Understood, String> {
     Ok(understood)
 }
 
-/// `NAME=value`, without quotes, comments behind it and `${NAME:-…}` around it.
+/// Parses `NAME=value`, and strips quotes, a trailing comment and a surrounding `${NAME:-…}`.
 fn assignment(line: &str) -> Option<(&str, &str)> {
     let line = line.trim().trim_start_matches("export ").trim_start();
     let (name, value) = line.split_once('=')?;
@@ -40,7 +41,7 @@ fn assignment(line: &str) -> Option<(&str, &str)> {
     Some((name, default.and_then(|inner| inner.split_once(":-")).map_or(value, |it| it.1)))
 }
 
-/// Whether a setting of this name has a place here.
+/// Takes a setting; returns whether ralph has a counterpart for it.
 fn take(name: &str, value: &str, understood: &mut Understood) -> bool {
     let limits = &mut understood.limits;
     let number = || value.parse::<u32>().ok().filter(|number| *number > 0);
@@ -69,7 +70,7 @@ fn take(name: &str, value: &str, understood: &mut Understood) -> bool {
     }
 }
 
-/// `TEST_COMMAND` and the like.
+/// Takes `TEST_COMMAND` and similar settings.
 fn command(name: &str, value: &str, understood: &mut Understood) -> bool {
     let label = name.strip_suffix("_COMMAND").or_else(|| name.strip_suffix("_CMD"));
     let label = label.map(str::to_ascii_lowercase).filter(|label| {

@@ -1,9 +1,9 @@
-//! Files as their tools write them, good, odd and broken; what each comes to, and that nothing of it is lost.
+//! Files as other tools write them, valid and broken: their imported content, and that nothing is lost.
 #![expect(
     clippy::format_collect,
     clippy::needless_for_each,
     clippy::too_many_lines,
-    reason = "a snapshot is as long as what it shows, and made as briefly as it goes"
+    reason = "snapshots are long, and short code that builds them is easier to read"
 )]
 
 use std::path::Path;
@@ -19,17 +19,17 @@ fn read(family: Family, bytes: &[u8]) -> Result<Understood, String> {
     decoded(bytes).and_then(|text| family.read(&text))
 }
 
-/// All that was understood, briefly.
-fn shown(said: &Result<Understood, String>) -> String {
-    let said = match said {
-        Ok(said) => said,
+/// A compact rendering of the imported content.
+fn shown(content: &Result<Understood, String>) -> String {
+    let content = match content {
+        Ok(content) => content,
         Err(why) => return format!("not read: {why}"),
     };
     let mut out = String::new();
     let mut put = |line: String| out.push_str(&format!("{line}\n"));
-    said.name.iter().for_each(|name| put(format!("name {name}")));
-    said.goal.iter().for_each(|goal| put(format!("goal {goal:?}")));
-    for feature in &said.features {
+    content.name.iter().for_each(|name| put(format!("name {name}")));
+    content.goal.iter().for_each(|goal| put(format!("goal {goal:?}")));
+    for feature in &content.features {
         put(format!(
             "{} {} {:?} {:?}{}{}{}{}{}",
             if feature.passes { "[x]" } else { "[ ]" },
@@ -47,20 +47,20 @@ fn shown(said: &Result<Understood, String>) -> String {
             feature.notes.iter().map(|it| format!(" notes {it:?}")).collect::<String>(),
         ));
     }
-    for command in &said.commands {
+    for command in &content.commands {
         put(format!("command {}: {}", command.label, command.text));
     }
-    if !said.limits.options().is_empty() {
-        put(format!("limits {}", said.limits.options().join(" ")));
+    if !content.limits.options().is_empty() {
+        put(format!("limits {}", content.limits.options().join(" ")));
     }
-    said.protect.iter().for_each(|glob| put(format!("protect {glob}")));
-    said.progress.iter().for_each(|text| put(format!("progress {text:?}")));
-    said.reads.iter().for_each(|path| put(format!("reads {path}")));
-    for kept in &said.kept {
+    content.protect.iter().for_each(|glob| put(format!("protect {glob}")));
+    content.progress.iter().for_each(|text| put(format!("progress {text:?}")));
+    content.reads.iter().for_each(|path| put(format!("reads {path}")));
+    for kept in &content.kept {
         let line = kept.line.map_or("?".to_string(), |line| line.to_string());
         put(format!("kept {}@{line} {:?}", kept.key, kept.text));
     }
-    for ignored in &said.ignored {
+    for ignored in &content.ignored {
         put(format!("ignored {} {:?}: {}", ignored.key, ignored.text, ignored.why));
     }
     out.trim_end().to_string()
@@ -168,7 +168,7 @@ fn good() -> Vec<(&'static str, Family, &'static str)> {
 }
 
 #[test]
-fn what_files_of_other_tools_come_to() {
+fn files_of_other_tools_are_imported() {
     let mut out = String::new();
     for (name, family, text) in good() {
         out.push_str(&format!("== {name}\n{}\n", shown(&read(family, text.as_bytes()))));
@@ -202,7 +202,7 @@ fn what_files_of_other_tools_come_to() {
     [ ] infra-1 "sitemap: XML sitemap" [] notes "status: in_progress\ntype: infrastructure"
     [x] infra-2 "robots" [] verify ["node", "check.js"]
     kept init_script@? "init.sh"
-    ignored total_features "3": a count, made anew
+    ignored total_features "3": a count, which is recomputed
     == fix_plan.md
     [ ] · "HIGH: Parse `a`" [] in "High Priority"
     [x] · "Write tests for all of it" [] in "High Priority"
@@ -213,8 +213,8 @@ fn what_files_of_other_tools_come_to() {
     [ ] 1.2 "1.2 [P] Write SKILL.md" ["**Verify**: `cat skills/SKILL.md | grep -c ralph` returns 11"] in "Phase 1: Make It Work"
     [ ] V1 "V1 [VERIFY] Quality check" ["**Verify**: `gh pr create --title x`"] in "Phase 1: Make It Work"
     kept text@7 "# Tasks: add-skills-doc\nFocus: the directory."
-    ignored total_tasks "3": where a run of the other tool was
-    ignored phase "tasks": where a run of the other tool was
+    ignored total_tasks "3": run state of the other tool
+    ignored phase "tasks": run state of the other tool
     == .ralph/ralph-tasks.md
     [x] · "Epic: Guardrails" [] in "Ralph Tasks"
     [x] · "Add `docs/guardrails.md`" [] in "Ralph Tasks"
@@ -250,14 +250,14 @@ fn what_files_of_other_tools_come_to() {
     goal "Make the tests pass.\n\nThen stop."
     limits --max-iterations 30 --completion-promise "ALL DONE"
     kept review_enabled@8 "true"
-    ignored active "true": where a run of the other tool was
-    ignored iteration "5": where a run of the other tool was
-    ignored started_at "2026-01-03T00:20:45Z": where a run of the other tool was
+    ignored active "true": run state of the other tool
+    ignored iteration "5": run state of the other tool
+    ignored started_at "2026-01-03T00:20:45Z": run state of the other tool
     == other/ralph-loop.local.md
     goal "Go on."
     kept max_iterations@4 "0"
-    ignored active "true": where a run of the other tool was
-    ignored iteration "1": where a run of the other tool was
+    ignored active "true": run state of the other tool
+    ignored iteration "1": run state of the other tool
     == tasks.yaml
     [x] · "Create the schema: Users and tasks.\nPostgreSQL." [] notes "parallel_group: 1"
     [ ] · "Set up authentication" [] notes "parallel_group: 2"
@@ -300,9 +300,9 @@ fn what_files_of_other_tools_come_to() {
     kept phases@2 "- phase_id: w0\n  phase_name: Security"
     kept loop_state@7 "max_iterations: 25\ncurrent_iteration: 3"
     kept barriers@3 "tests_passing: true"
-    ignored current_phase "w1": where a run of the other tool was
-    ignored last_updated "2026-04-07": where a run of the other tool was
-    ignored version "3.0.0": where a run of the other tool was
+    ignored current_phase "w1": run state of the other tool
+    ignored last_updated "2026-04-07": run state of the other tool
+    ignored version "3.0.0": run state of the other tool
     == other/plan-state.json
     name Upgrade
     goal "Upgrade"
@@ -312,16 +312,16 @@ fn what_files_of_other_tools_come_to() {
     name test-spec
     limits --max-iterations 100
     kept source@? "plan"
-    ignored phase "execution": where a run of the other tool was
-    ignored taskIndex "2": where a run of the other tool was
-    ignored totalTasks "5": where a run of the other tool was
+    ignored phase "execution": run state of the other tool
+    ignored taskIndex "2": run state of the other tool
+    ignored totalTasks "5": run state of the other tool
     == progress.txt
     progress "## Codebase Patterns\n- Status: COMPLETE"
     "###);
 }
 
 #[test]
-fn what_cannot_be_read_is_said_in_one_line() {
+fn unreadable_files_give_a_one_line_reason() {
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
         let below = vec![format!("*a{}", level - 1); 9].join(", ");
@@ -366,8 +366,8 @@ fn what_cannot_be_read_is_said_in_one_line() {
     a scalar: not read: it is neither a list nor a map
     a list: not read: it is not a map
     tabs: not read: it is not valid YAML
-    no settings: not read: it does not begin with settings between `---`
-    never ends: not read: it does not begin with settings between `---`
+    no settings: not read: it does not start with settings between `---`
+    never ends: not read: it does not start with settings between `---`
     prose: not read: it has no settings
     a list: not read: it is not an object
     empty: not read: it is empty
@@ -376,7 +376,7 @@ fn what_cannot_be_read_is_said_in_one_line() {
 }
 
 #[test]
-fn marks_in_front_and_other_line_ends_change_nothing() {
+fn byte_order_marks_and_line_endings_do_not_matter() {
     for (name, family, text) in good() {
         let plain = read(family, text.as_bytes());
         let other = format!("\u{feff}{}", text.replace('\n', "\r\n"));
@@ -384,9 +384,9 @@ fn marks_in_front_and_other_line_ends_change_nothing() {
     }
 }
 
-/// Nothing that is read panics, however it is cut.
+/// No part of a file makes a parser panic.
 #[test]
-fn no_part_of_a_file_is_a_panic() {
+fn truncated_files_do_not_panic() {
     for (_, family, text) in good() {
         for end in (0..text.len()).step_by(5).filter(|end| text.is_char_boundary(*end)) {
             let (head, tail) = text.split_at(end);
@@ -400,7 +400,7 @@ fn source(name: &str, family: Family, text: &str) -> Source {
 }
 
 #[test]
-fn many_files_become_one_loop() {
+fn many_files_are_merged_into_one_loop() {
     let sources = [
         source("prd.json", Family::Stories, STORIES),
         source("deps/prd.json", Family::Stories, WITH_DEPENDENCIES),
@@ -426,14 +426,14 @@ fn many_files_become_one_loop() {
     Some("task-priority")
     US-001 US-002 B A<B C<A D<C
     --max-iterations 30 --stuck-after 5 --completion-promise "ALL DONE"
-    `deps/prd.json`: `D` waits for what is not there (`gone`); that was dropped
-    `deps/prd.json`: `C` waits for `D` in a circle; that was dropped
-    `again/prd.json`: 2 of its items are in the files before it
+    `deps/prd.json`: `D` depends on a missing feature (`gone`); the dependency was dropped
+    `deps/prd.json`: `C` depends on `D` in a cycle; the cycle was broken
+    `again/prd.json`: 2 of its items are also in an earlier file
     "#);
 }
 
 #[test]
-fn names_are_made_of_what_the_work_is_called() {
+fn loop_names_are_derived_from_the_name_of_the_work() {
     for (name, expected) in [
         ("ralph/task-priority", Some("task-priority")),
         ("My App: v2!", Some("my-app-v2")),
@@ -449,11 +449,11 @@ fn names_are_made_of_what_the_work_is_called() {
     assert!(long.len() <= 48 && !long.ends_with('-'), "{long}");
 }
 
-/// What stands for the state of a piece of work.
+/// Values that stand for the status of a work item.
 const STATES: [&str; 8] =
     ["true", "false", "null", "completed", "complete", "pending", "done", "verified"];
 
-/// Every word of a file that means something.
+/// Every meaningful text of a file.
 fn said_in(family: Family, text: &str) -> Vec<String> {
     fn scalars(node: &Node, out: &mut Vec<String>) {
         match node {
@@ -503,13 +503,14 @@ fn said_in(family: Family, text: &str) -> Vec<String> {
         }
     }
     let trimmed =
-        out.iter().map(|said| said.trim().trim_matches(['"', '\'', '}', '`']).trim().to_string());
-    trimmed.filter(|said| !said.is_empty() && !STATES.contains(&said.as_str())).collect()
+        out.iter().map(|text| text.trim().trim_matches(['"', '\'', '}', '`']).trim().to_string());
+    trimmed.filter(|text| !text.is_empty() && !STATES.contains(&text.as_str())).collect()
 }
 
-/// Whatever a file says is a feature, a gate, a limit, the goal, the progress, a note, or named among what is left out.
+/// Every text of a file ends up in a feature, a gate, a limit, the goal, the progress or a note, or is listed as left
+/// out.
 #[test]
-fn nothing_that_was_said_is_lost() {
+fn no_text_is_lost() {
     let mut lost = Vec::new();
     for (name, family, text) in good() {
         let sources = [source(name, family, text)];
@@ -536,16 +537,16 @@ fn nothing_that_was_said_is_lost() {
             sources[0].said.as_ref().unwrap().name,
             sources[0].said.as_ref().unwrap().reads
         ));
-        for said in said_in(family, text).into_iter().filter(|said| !all.contains(said)) {
-            lost.push(format!("{name}: {said}"));
+        for missing in said_in(family, text).into_iter().filter(|text| !all.contains(text)) {
+            lost.push(format!("{name}: {missing}"));
         }
     }
     assert_eq!(lost, <[String; 0]>::default());
 }
 
-/// What is written is what the reader of feature lists reads.
+/// The reader of feature lists can read the written list.
 #[test]
-fn the_list_that_is_written_is_read() {
+fn the_written_list_is_readable() {
     for (name, family, text) in good() {
         let merged = merge(&[source(name, family, text)]);
         let files = write::files("x", &merged, "");
@@ -563,24 +564,26 @@ fn the_list_that_is_written_is_read() {
 }
 
 #[test]
-fn large_lists_with_one_id_and_long_chains_take_no_time() {
+fn large_lists_and_long_dependency_chains_are_fast() {
     let same = vec![r#"{"id": "a", "description": "d"}"#; 15_000].join(",");
     let merged = merge(&[source("prd.json", Family::Stories, &format!("[{same}]"))]);
     let last = merged.features.last().unwrap();
     assert_eq!((merged.features.len(), last.id.as_str()), (15_000, "a-15000"));
-    assert_eq!(merged.troubles.last().unwrap(), "and 14979 more like these");
+    assert_eq!(merged.troubles.last().unwrap(), "and 14979 more");
     let chain: Vec<_> =
         (0..15_000).map(|n| format!(r#"{{"id": "i{n}", "dependsOn": ["i{}"]}}"#, n + 1)).collect();
     let merged = merge(&[source("prd.json", Family::Stories, &format!("[{}]", chain.join(",")))]);
     assert_eq!(merged.features.first().unwrap().id, "i14999");
     assert_eq!(
         merged.troubles,
-        ["`prd.json`: `i14999` waits for what is not there (`i15000`); that was dropped"]
+        [
+            "`prd.json`: `i14999` depends on a missing feature (`i15000`); the dependency was dropped"
+        ]
     );
 }
 
 #[test]
-fn files_are_found_by_their_names_and_links_that_lead_out_are_not_followed() {
+fn files_are_found_by_name_and_links_out_of_the_project_are_not_followed() {
     let dir = tempfile::tempdir().unwrap();
     let project = dir.path().join("p");
     let put = |path: &str, text: &str| {
@@ -608,16 +611,16 @@ fn files_are_found_by_their_names_and_links_that_lead_out_are_not_followed() {
     let lines: Vec<_> = found
         .iter()
         .map(|source| match &source.said {
-            Ok(said) => format!("{}: {} features", source.path, said.features.len()),
+            Ok(content) => format!("{}: {} features", source.path, content.features.len()),
             Err(why) => format!("{}: {why}", source.path),
         })
         .collect();
     assert_snapshot!(lines.join("\n"), @"
-    prd.json: it is a link that leads nowhere
+    prd.json: it is a broken symbolic link
     features.json: it is not a regular file
     .ralph/fix_plan.md: 2 features
-    tasks.md: it leads out of the project
-    .ralphrc: it is a link that leads nowhere
+    tasks.md: it resolves to a path outside the project
+    .ralphrc: it is a broken symbolic link
     ralph.yml: 0 features
     docs/plans/a.md: 3 features
     specs/a/.ralph-state.json: 0 features
@@ -629,6 +632,6 @@ fn files_are_found_by_their_names_and_links_that_lead_out_are_not_followed() {
     let large = project.join("tasks.yaml");
     ralph_sys::fs::put(&large, &vec![b' '; 9 * 1024 * 1024], ralph_sys::fs::Mode::Ordinary)
         .unwrap();
-    let said = &gather(&project, Path::new(&large))[0].said;
-    assert_eq!(said, &Err("it is larger than 8388608 bytes".to_string()));
+    let content = &gather(&project, Path::new(&large))[0].said;
+    assert_eq!(content, &Err("it is larger than 8388608 bytes".to_string()));
 }

@@ -1,11 +1,11 @@
-//! JSON and YAML of other tools as one tree, with an eye on what was not asked for.
+//! JSON and YAML of other tools as one tree, with access that keeps track of unread entries.
 
 use ralph_core::source::Garbled;
 
 use ralph_policy::detect::yaml;
 pub(super) use ralph_policy::detect::yaml::Node;
 
-/// A text that is shown on one line is not longer.
+/// Maximum length of a text on one line, in characters.
 const LONGEST_INLINE: usize = 4000;
 
 pub(super) fn json(text: &str) -> Result<Node, String> {
@@ -19,7 +19,7 @@ pub(super) fn yaml(text: &str) -> Result<Node, String> {
     yaml::read(text).map_err(ToString::to_string)
 }
 
-/// The entries of a map that nobody took yet.
+/// The entries of a map that have not been taken yet.
 pub(super) struct Fields<'n>(Vec<(&'n str, &'n Node)>);
 
 impl<'n> Fields<'n> {
@@ -27,7 +27,8 @@ impl<'n> Fields<'n> {
         Self(node.entries().iter().map(|(key, node)| (key.as_str(), node)).collect())
     }
 
-    /// The first entry by any of these names that says something. `acceptanceCriteria` and `acceptance_criteria` are one.
+    /// Takes the first non-empty entry with one of these names. `acceptanceCriteria` and `acceptance_criteria` are the same
+    /// name.
     pub(super) fn take(&mut self, names: &[&str]) -> Option<&'n Node> {
         for name in names {
             let at = self.0.iter().position(|(key, node)| is_same(key, name) && !is_nothing(node));
@@ -38,7 +39,7 @@ impl<'n> Fields<'n> {
         None
     }
 
-    /// What [`Self::take`] would take.
+    /// The entry that [`Self::take`] would take.
     pub(super) fn peek(&self, names: &[&str]) -> Option<&'n Node> {
         names.iter().find_map(|name| {
             let mut found = self.0.iter().filter(|(key, _)| is_same(key, name));
@@ -46,13 +47,13 @@ impl<'n> Fields<'n> {
         })
     }
 
-    /// [`Self::take`], with the key as it is written.
+    /// Like [`Self::take`], but also returns the key as it is written.
     pub(super) fn entry(&mut self, name: &str) -> Option<(&'n str, &'n Node)> {
         let at = self.0.iter().position(|(key, node)| is_same(key, name) && !is_nothing(node))?;
         Some(self.0.remove(at))
     }
 
-    /// [`Self::take`] for one line or more of text.
+    /// Like [`Self::take`], but only takes a text.
     pub(super) fn text(&mut self, names: &[&str]) -> Option<&'n str> {
         for name in names {
             let at = self.0.iter().position(|(key, node)| {
@@ -65,7 +66,7 @@ impl<'n> Fields<'n> {
         None
     }
 
-    /// A positive whole number.
+    /// Like [`Self::take`], but only takes a positive whole number.
     pub(super) fn number(&mut self, names: &[&str]) -> Option<u32> {
         for name in names {
             let number =
@@ -79,7 +80,7 @@ impl<'n> Fields<'n> {
         None
     }
 
-    /// What is left and says something.
+    /// The remaining non-empty entries.
     pub(super) fn rest(self) -> impl Iterator<Item = (&'n str, &'n Node)> {
         self.0.into_iter().filter(|(_, node)| !is_nothing(node))
     }
@@ -95,7 +96,7 @@ fn is_same(one: &str, other: &str) -> bool {
     plain(one) == plain(other)
 }
 
-/// Empty, or `null`.
+/// Whether a node is empty or `null`.
 pub(super) fn is_nothing(node: &Node) -> bool {
     match node {
         Node::Text(text) => matches!(text.trim(), "" | "null" | "~"),
@@ -104,7 +105,7 @@ pub(super) fn is_nothing(node: &Node) -> bool {
     }
 }
 
-/// As people write it down: items with dashes, entries with colons, what is inside further in.
+/// Renders a node for people: items with dashes, entries with colons, nested values indented.
 pub(super) fn shown(node: &Node) -> String {
     let mut out = String::new();
     show(node, 0, &mut out);
@@ -145,7 +146,7 @@ fn label(label: &str, node: &Node, depth: usize, out: &mut String) {
     }
 }
 
-/// On one line.
+/// Renders a node on one line.
 pub(super) fn inline(node: &Node) -> String {
     match node {
         Node::Text(text) => text.trim().to_string(),
@@ -157,7 +158,7 @@ pub(super) fn inline(node: &Node) -> String {
     }
 }
 
-/// The texts of a list, one each, or the one text that stands in its place.
+/// The items of a list as texts, or the single text in place of a list.
 pub(super) fn lines(node: &Node) -> Vec<String> {
     let items = match node {
         Node::List(items) => items.as_slice(),
@@ -167,7 +168,7 @@ pub(super) fn lines(node: &Node) -> Vec<String> {
     texts.map(|text| ralph_core::text::cut(&text, LONGEST_INLINE)).collect()
 }
 
-/// Where a key first stands, counted from 1.
+/// The line of the first occurrence of a key, counted from 1.
 pub(super) fn line_of(text: &str, key: &str) -> Option<u32> {
     let is_there = |line: &str| {
         let line = line.trim_start().trim_start_matches("- ").trim_start_matches("export ");
@@ -187,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_keeps_its_order_and_what_is_said_twice() {
+    fn json_keeps_order_and_duplicate_keys() {
         let node = json(r#"{"b": 1, "a": [true, null, 1.50, -2], "b": "\ud83d\ude00"}"#).unwrap();
         insta::assert_snapshot!(shown(&node), @"
         b: 1
@@ -210,12 +211,12 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_one_however_they_are_written_and_lines_are_found() {
+    fn spellings_of_a_key_are_equal_and_lines_are_found() {
         let text = "# c\nmax_iterations: 5\nnested:\n  - completionPromise: X\nMaxIterations: 0\n";
         let node = yaml(text).unwrap();
         let mut fields = Fields::of(&node);
         assert_eq!(fields.number(&["maxIterations"]), Some(5));
-        assert_eq!(fields.number(&["maxIterations"]), None, "0 is no limit");
+        assert_eq!(fields.number(&["maxIterations"]), None, "0 is not a limit");
         let rest: Vec<_> = fields.rest().map(|(key, node)| (key, inline(node))).collect();
         assert_eq!(
             rest,

@@ -1,4 +1,4 @@
-//! One piece of work, by whatever names its fields go.
+//! Imports one work item, whichever names its fields have, and the commands that check the whole project.
 
 use super::tree::{self, Fields, Node};
 use super::{Command, Feature, Kept, Understood};
@@ -22,7 +22,7 @@ const CATEGORY: &[&str] = &["category", "phase", "epic", "component", "area", "g
 const CHECK: &[&str] = &["verify", "verifyCommand", "testCommand", "check", "completionCriteria"];
 const PARTS: &[&str] = &["subtasks", "tasks", "children"];
 
-/// Whether one word for a state means that it is done; `None` when it says more than that.
+/// Whether a status means done or not done; `None` if it means something else.
 fn is_done(status: &str) -> Option<bool> {
     let status = status.trim().to_ascii_lowercase().replace(['-', '_'], " ");
     match status.as_str() {
@@ -34,7 +34,7 @@ fn is_done(status: &str) -> Option<bool> {
     }
 }
 
-/// Every piece of work in a list, or in a map by their ids.
+/// Imports every work item of a list, or of a map from ids to items.
 pub(super) fn read_all(list: &Node, category: Option<&str>, into: &mut Understood) {
     match list {
         Node::List(items) => {
@@ -129,9 +129,9 @@ fn described(fields: &mut Fields<'_>) -> String {
 fn passes(fields: &mut Fields<'_>, notes: &mut Vec<String>) -> bool {
     let flag = fields.text(DONE);
     let status = fields.text(&["status", "state"]);
-    for said in [flag, status].into_iter().flatten() {
-        if is_done(said).is_none() {
-            notes.push(format!("status: {}", said.trim()));
+    for value in [flag, status].into_iter().flatten() {
+        if is_done(value).is_none() {
+            notes.push(format!("status: {}", value.trim()));
         }
     }
     flag.or(status).and_then(is_done).unwrap_or(false)
@@ -139,12 +139,11 @@ fn passes(fields: &mut Fields<'_>, notes: &mut Vec<String>) -> bool {
 
 enum Check {
     Words(Vec<String>),
-    /// It needs a shell, or does more than check.
+    /// Needs a shell, or does more than check.
     Text(String),
 }
 
-/// The commands, and what is no command but says what to look for. A list of single words that begins with a program
-/// is one command.
+/// Splits a check into commands and prose criteria. A list of single words that starts with a program is one command.
 fn commands(node: &Node) -> (Vec<Check>, Vec<String>) {
     let texts = tree::lines(node);
     let is_argv = matches!(node, Node::List(_))
@@ -159,7 +158,7 @@ fn commands(node: &Node) -> (Vec<Check>, Vec<String>) {
     (commands.into_iter().map(check).collect(), prose)
 }
 
-/// Programs that checks of other tools begin with.
+/// Programs that checks of other tools start with.
 const PROGRAMS: [&str; 48] = [
     "bash",
     "biome",
@@ -211,7 +210,7 @@ const PROGRAMS: [&str; 48] = [
     "zig",
 ];
 
-/// Whether this is something to run, and not a sentence.
+/// Whether a text is a command rather than a sentence.
 pub(super) fn is_command(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
@@ -222,7 +221,7 @@ pub(super) fn is_command(text: &str) -> bool {
     first.starts_with("./") || (PROGRAMS.contains(&first) && !is_sentence)
 }
 
-/// The one command that a step names as the check: `Verify: ` and then nothing but code.
+/// The command that exactly one step names as the check: `Verify: ` followed only by code.
 pub(super) fn check_of(steps: &[String]) -> Option<Vec<String>> {
     let mut found = None;
     for step in steps {
@@ -252,14 +251,14 @@ impl Understood {
         }
     }
 
-    /// What is left of a file's entries is kept, with the lines where it stands.
+    /// Keeps the remaining entries of a file, with their lines.
     pub(super) fn keep_rest(&mut self, text: &str, fields: Fields<'_>) {
         for (key, node) in fields.rest() {
             self.keep(key, tree::line_of(text, key), &tree::shown(node));
         }
     }
 
-    /// Commands of the whole: by name, in objects, or one each. What else an object says is kept.
+    /// Adds commands that check the whole project: by name, in objects, or as a list. Other entries of an object are kept.
     pub(super) fn declare(&mut self, node: &Node) {
         match node {
             Node::Map(entries) => {

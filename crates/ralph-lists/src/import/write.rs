@@ -1,4 +1,4 @@
-//! The files of the new loop: shown first, then made, and never over anything that is there.
+//! Renders the files of an imported loop and creates them. Existing files are never overwritten.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ const MOST_NOTES: usize = 256 * 1024;
 const MOST_LOOPS: u32 = 1000;
 
 const POLICY_HEAD: &str = "\
-# What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
+# Checks found by `ralph import`. Nothing in this file runs until a person approves it with `ralph trust`.
 ";
 
-/// A file that is not there yet.
+/// A file to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct New {
     /// Relative to the project.
@@ -33,19 +33,19 @@ struct List<'f> {
     features: &'f [Feature],
 }
 
-/// A name that no loop of the project has: the one that was wished for, or that with a number.
-pub fn free_name(project: &Path, wished: &str) -> Option<String> {
-    let numbered = (2..MOST_LOOPS).map(|number| format!("{wished}-{number}"));
-    let mut names = std::iter::once(wished.to_string()).chain(numbered);
+/// A name that no loop of the project has: the wanted one, or that with a number.
+pub fn free_name(project: &Path, wanted: &str) -> Option<String> {
+    let numbered = (2..MOST_LOOPS).map(|number| format!("{wanted}-{number}"));
+    let mut names = std::iter::once(wanted.to_string()).chain(numbered);
     names.find(|name| fs::stat_link(&project.join(DIRECTORY).join(name)).is_none())
 }
 
-/// The files of a loop. One without features is a goal and notes.
+/// The files of a loop. A loop without features has only a prompt and notes.
 pub fn files(name: &str, merged: &Merged, notes: &str) -> Vec<New> {
     let directory = Path::new(DIRECTORY).join(name);
     let mut files = vec![New { path: directory.join(PROMPT), text: prompt(name, merged, notes) }];
     if !merged.features.is_empty() {
-        // Strings, lists and numbers: serialising them cannot fail.
+        // Strings, lists and numbers always serialize.
         let list = serde_json::to_string_pretty(&List { features: &merged.features });
         let text = format!("{}\n", list.unwrap_or_default());
         files.push(New { path: directory.join(loop_directory::FEATURES), text });
@@ -66,15 +66,17 @@ fn prompt(name: &str, merged: &Merged, notes: &str) -> String {
         out.push_str(&format!("{paragraph}\n\n"));
     }
     if !merged.features.is_empty() {
-        out.push_str("Make every feature of `feature_list.json`, beside this file, pass: in order, one at a time.\n");
+        out.push_str("Make every feature in `feature_list.json`, next to this file, pass: in order, one at a time.\n");
     }
     if !notes.is_empty() {
-        out.push_str("What else was written down before is in `NOTES.md`, beside this file.\n");
+        out.push_str(
+            "Everything else from the imported files is in `NOTES.md`, next to this file.\n",
+        );
     }
     out
 }
 
-/// The lines that a loop reads stand first: what was written before may have some that only look like them.
+/// The lines that ralph parses come first, because the imported progress may contain similar ones.
 fn progress(name: &str, merged: &Merged) -> String {
     let mut out = format!("# Progress of {name}\n\n- Iteration: 0\n");
     if let Some(count) = merged.limits.iterations {
@@ -85,25 +87,25 @@ fn progress(name: &str, merged: &Merged) -> String {
         return out;
     }
     for (path, text) in &merged.progress {
-        out.push_str(&format!("\n## Before, in `{path}`\n\n{}\n", text.trim_end()));
+        out.push_str(&format!("\n## Earlier progress, from `{path}`\n\n{}\n", text.trim_end()));
     }
     out
 }
 
-/// All that has no other place, as it was written, with where it stood.
+/// Everything without a counterpart in ralph, verbatim and with its source.
 pub fn notes(sources: &[Source], merged: &Merged, without_gate: &[usize]) -> String {
     let mut out = String::new();
     for source in sources {
-        let Ok(said) = &source.said else { continue };
-        for kept in &said.kept {
+        let Ok(content) = &source.said else { continue };
+        for kept in &content.kept {
             let line = kept.line.map(|line| format!(", line {line}")).unwrap_or_default();
             let key = text::line(&kept.key, 200);
             let text = &kept.text;
             out.push_str(&format!("\n## `{}`: {key}{line}\n\n{text}\n", source.path));
         }
-        // Otherwise it stands in `progress.txt`.
+        // Otherwise it is in `progress.txt`.
         if merged.features.is_empty()
-            && let Some(progress) = &said.progress
+            && let Some(progress) = &content.progress
         {
             out.push_str(&format!("\n## `{}`\n\n{progress}\n", source.path));
         }
@@ -122,27 +124,27 @@ pub fn notes(sources: &[Source], merged: &Merged, without_gate: &[usize]) -> Str
     );
     section(
         &mut out,
-        "What is not to be changed",
+        "Files not to be changed",
         merged.protect.iter().map(|glob| format!("- `{glob}`\n")),
     );
     let ignored = sources.iter().filter_map(|source| Some((source, source.said.as_ref().ok()?)));
     section(
         &mut out,
-        "Not taken over",
-        ignored.flat_map(|(source, said)| {
-            said.ignored.iter().map(move |ignored| {
+        "Not imported",
+        ignored.flat_map(|(source, content)| {
+            content.ignored.iter().map(move |ignored| {
                 let text = text::line(&ignored.text, 200);
                 format!("- `{}`: `{}` {text}: {}\n", source.path, ignored.key, ignored.why)
             })
         }),
     );
     let troubles = merged.troubles.iter().map(|trouble| format!("- {trouble}\n"));
-    section(&mut out, "What did not fit together", troubles);
+    section(&mut out, "Conflicts", troubles);
     if out.is_empty() {
         return out;
     }
     let head =
-        "# Notes\n\nWhat `ralph import` read and has no other place for, as it was written.\n";
+        "# Notes\n\nContent that `ralph import` read and could not place elsewhere, verbatim.\n";
     bounded(format!("{head}{out}"))
 }
 
@@ -162,13 +164,12 @@ fn bounded(mut notes: String) -> String {
         }
         notes.truncate(end);
         let more = whole.saturating_sub(end);
-        notes
-            .push_str(&format!("\n\n… and {more} bytes more, in the files that are named above\n"));
+        notes.push_str(&format!("\n\n… and {more} more bytes, in the files named above\n"));
     }
     notes
 }
 
-/// The commands of the whole, for [`detect::declared`].
+/// The commands that check the whole project, for [`detect::import_declared`].
 pub fn declared(merged: &Merged) -> Vec<Declared> {
     let declared = merged.commands.iter().map(|(source, command)| Declared {
         source: source.clone(),
@@ -178,7 +179,7 @@ pub fn declared(merged: &Merged) -> Vec<Declared> {
     declared.collect()
 }
 
-/// A `ralph.toml` with these gates, and with what other tools were told to leave alone.
+/// Renders a `ralph.toml` with these gates and the imported protected files.
 pub fn policy(mut detected: Detected, merged: &Merged) -> String {
     for glob in merged.protect.iter().filter(|glob| globset::Glob::new(glob).is_ok()) {
         let is_ours = glob.starts_with(".git/") || glob.starts_with("node_modules");
@@ -189,15 +190,15 @@ pub fn policy(mut detected: Detected, merged: &Merged) -> String {
     detect::write::render_under(POLICY_HEAD, &detected)
 }
 
-/// Why not all of it was made, and what was.
+/// The error that kept some files from being created, and the files that were.
 #[derive(Debug, thiserror::Error)]
-#[error("{} of the files were made", made.len())]
+#[error("only {} of the files could be created", made.len())]
 pub struct Unfinished {
     pub made: Vec<PathBuf>,
     pub source: FileError,
 }
 
-/// Makes the files, in order.
+/// Creates the files, in order.
 pub fn make(project: &Path, files: &[New]) -> Result<(), Unfinished> {
     let mut made = Vec::new();
     for file in files {
@@ -214,7 +215,10 @@ fn make_one(project: &Path, file: &New) -> Result<(), FileError> {
     let above = path.ancestors().skip(1).find(|above| fs::exists(above));
     let is_inside = above.and_then(fs::resolve).is_some_and(|above| above.starts_with(project));
     if !is_inside {
-        return Err(FileError::refused(&path, "its directory leads out of the project"));
+        return Err(FileError::refused(
+            &path,
+            "its directory resolves to a path outside the project",
+        ));
     }
     if let Some(directory) = path.parent() {
         fs::create_dir_ordinary(directory)?;
@@ -222,6 +226,6 @@ fn make_one(project: &Path, file: &New) -> Result<(), FileError> {
     if fs::create_new_ordinary(&path, file.text.as_bytes())? {
         Ok(())
     } else {
-        Err(FileError::refused(&path, "somebody made it meanwhile"))
+        Err(FileError::refused(&path, "it was created in the meantime"))
     }
 }

@@ -3,7 +3,7 @@
 use super::tree::{self, Fields, Node};
 use super::{Command, Understood, work};
 
-/// `tasks.yaml`, and `.ralph/tasks.yml`, whose tasks have tasks.
+/// `tasks.yaml`, and `.ralph/tasks.yml`, whose tasks have subtasks.
 pub(super) fn tasks(text: &str) -> Result<Understood, String> {
     let node = tree::yaml(text)?;
     let mut understood = Understood::default();
@@ -27,12 +27,12 @@ pub(super) fn tasks(text: &str) -> Result<Understood, String> {
     Ok(understood)
 }
 
-/// `ralph.yml`: what ends the loop, what it works on, and gates that nothing ever ran.
+/// `ralph.yml`: the limits of the loop, its prompt, and gates that its tool never ran.
 pub(super) fn orchestrator(text: &str) -> Result<Understood, String> {
     let node = map(text)?;
     let mut understood = Understood::default();
     let mut fields = Fields::of(&node);
-    // An older format has all of it at the top.
+    // An older format has these keys at the top level.
     let mut top = prompt(&mut fields, &mut understood);
     if let Some(event_loop) = fields.take(&["eventLoop"]) {
         let mut inner = Fields::of(event_loop);
@@ -56,14 +56,14 @@ pub(super) fn orchestrator(text: &str) -> Result<Understood, String> {
     Ok(understood)
 }
 
-/// The limits, the goal, and the file that has it.
+/// Takes the limits and the prompt, and returns the name of the prompt file.
 fn prompt<'n>(fields: &mut Fields<'n>, understood: &mut Understood) -> Option<&'n str> {
     understood.limits.take(fields);
     understood.goal.extend(fields.text(&["prompt"]).map(str::to_string));
     fields.text(&["promptFile"])
 }
 
-/// Commands that stood between the loop and its end.
+/// Adds the commands of hooks that block the end of the loop.
 fn hooks_that_block(hooks: &Node, understood: &mut Understood) {
     let events = hooks.get("events").unwrap_or(hooks).entries();
     for (event, handlers) in events.iter().filter(|(event, _)| event == "pre.loop.complete") {
@@ -77,7 +77,7 @@ fn hooks_that_block(hooks: &Node, understood: &mut Understood) {
     }
 }
 
-/// `.ralphy/config.yaml`: commands, rules for the agent, and files that are not its to touch.
+/// `.ralphy/config.yaml`: commands, rules for the agent, and files that it must not touch.
 pub(super) fn ralphy(text: &str) -> Result<Understood, String> {
     let node = map(text)?;
     let mut understood = Understood::default();
@@ -113,7 +113,7 @@ fn keep_within(text: &str, name: &str, fields: Fields<'_>, understood: &mut Unde
     }
 }
 
-/// What a reader of YAML does not see: comments, and every document but the first.
+/// Keeps what the YAML parser drops: comments, and all documents after the first.
 pub(super) fn keep_beside(text: &str, understood: &mut Understood) {
     let mut comments = Vec::new();
     let mut first = None;
@@ -133,7 +133,7 @@ pub(super) fn keep_beside(text: &str, understood: &mut Understood) {
     understood.keep("comments", first, &comments.join("\n"));
 }
 
-/// What follows a `#` outside of quotes.
+/// The comment of a line: a `#` outside quotes and the text after it.
 fn comment(line: &str) -> Option<&str> {
     let mut quote = None;
     let mut before = ' ';

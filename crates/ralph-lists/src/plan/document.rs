@@ -1,4 +1,4 @@
-//! Prepares bytes for the Markdown parser: normalizes line ends, removes front matter, and rejects or bounds input that
+//! Prepares bytes for the Markdown parser: normalizes line endings, removes front matter, and rejects or bounds input that
 //! would make it slow.
 
 use super::{LARGEST, Note, garbled};
@@ -60,7 +60,7 @@ pub(super) fn prepare(bytes: &[u8]) -> Result<Document, Garbled> {
     Ok(document)
 }
 
-/// Splits at the line ends of Unix, Windows and classic Mac OS, which may be mixed.
+/// Splits at the line endings of Unix, Windows and classic Mac OS, which may be mixed.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }
@@ -112,8 +112,8 @@ fn is_rule(line: &str) -> bool {
     ['-', '*'].iter().any(|mark| line.chars().all(|char| char == *mark || char.is_whitespace()))
 }
 
-/// How many lines at the top are front matter, between `---` or `+++`. To be distinguished from a thematic break, the
-/// second line must look like a setting.
+/// How many lines at the top are front matter, between `---` or `+++`. The second line must look like
+/// a setting, to tell front matter from a thematic break.
 fn front_matter(lines: &[&str]) -> usize {
     let mut ends = lines.iter().map(|line| line.trim_end());
     let (close, setter): (&[&str], char) = match ends.next() {

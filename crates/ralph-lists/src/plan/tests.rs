@@ -674,7 +674,7 @@ fn large_and_binary_files_are_rejected() {
 fn a_tick_without_work_is_reported() {
     let then = read(b"# P\n- [ ] a: src/a.rs\n- [ ] b: src/b/\n- [ ] c\n- [x] d: src/d.rs\n- [ ] e: e.rs\n- [ ] f: src/f.rs\n").unwrap();
     let now = read(b"# P\n- [x] a: src/a.rs\n- [x] b: src/b/\n- [x] c\n- [x] d: src/d.rs\n- [x] e: e.rs\n- [ ] f: src/f.rs\n- [x] new: `src/g.rs` src/h.rs src/i.rs src/j.rs src/k.rs\n").unwrap();
-    let told = |touched: &[&str]| {
+    let report = |touched: &[&str]| {
         let touched: Vec<String> = touched.iter().map(ToString::to_string).collect();
         let list = Compared { file: "PLAN.md", then: &then.items, now: &now.items };
         discrepancies(&[list], &touched).map_or("nothing".to_string(), |requirement| {
@@ -689,10 +689,10 @@ fn a_tick_without_work_is_reported() {
         })
     };
     let all = [
-        told(&[]),
-        told(&["src/a.rs", "src/b/deep/x.rs", "crates/e/e.rs"]),
-        told(&["src/ab.rs", "src/b.rs", "some.rs", "src/k.rs"]),
-        told(&["crates/x/src/a.rs", "src/b", "e.rs", "src/h.rs"]),
+        report(&[]),
+        report(&["src/a.rs", "src/b/deep/x.rs", "crates/e/e.rs"]),
+        report(&["src/ab.rs", "src/b.rs", "some.rs", "src/k.rs"]),
+        report(&["crates/x/src/a.rs", "src/b", "e.rs", "src/h.rs"]),
     ];
     insta::assert_snapshot!(all.join("\n--\n"), @"
     4 items are ticked, but nothing that they name changed

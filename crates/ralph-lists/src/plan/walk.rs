@@ -258,16 +258,16 @@ impl<'a> Walk<'a> {
         self.sections.truncate(self.sections.partition_point(|section| section.level < level));
         let above = self.sections.last().map_or(Weight::Required, |section| section.weight);
         // The title names the whole plan, which cannot be optional.
-        let says = if is_title {
+        let hint = if is_title {
             Says::Nothing
         } else {
             section::says(&block.shown(source, &[], Code::Left))
         };
-        let weight = match says {
+        let weight = match hint {
             Says::Optional => Weight::Advisory,
             Says::Perhaps | Says::Nothing => above,
         };
-        if says == Says::Perhaps && weight == Weight::Required {
+        if hint == Says::Perhaps && weight == Weight::Required {
             self.note(start, PERHAPS_OPTIONAL);
         }
         let title = text::cut(&title, LONGEST_IN_NAME);

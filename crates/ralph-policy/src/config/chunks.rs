@@ -7,7 +7,7 @@ use ralph_core::pipeline;
 use ralph_core::policy::Chunk;
 use ralph_core::text;
 
-/// The most names shown of a long cycle or a long list of suggestions.
+/// Maximum number of names shown of a cycle or of the known names.
 const SHOWN: usize = 12;
 
 pub(super) fn check(entries: &[Entry], sources: &[Source], problems: &mut Problems) {
@@ -52,9 +52,9 @@ impl<'a> Check<'a> {
     /// when it was parsed.
     fn name(&mut self, chunk: &Entry) {
         if self.all("chunk").any(|other| other.name == chunk.name) {
-            let says = format!("there is also a `[[chunk]]` named `{}`", chunk.name);
+            let message = format!("there is also a `[[chunk]]` named `{}`", chunk.name);
             let hint = "requirements of a chunk are reported by its name: rename one of the two";
-            self.tell(chunk, "name", (says, hint.to_string()));
+            self.tell(chunk, "name", (message, hint.to_string()));
         }
     }
 
@@ -63,14 +63,14 @@ impl<'a> Check<'a> {
             if self.all(PIPELINE).any(|other| other.name == *name) {
                 continue;
             }
-            let says = format!("there is no `[[{PIPELINE}]]` named `{name}`");
+            let message = format!("there is no `[[{PIPELINE}]]` named `{name}`");
             let hint = if self.all("chunk").any(|other| other.name == *name) {
                 format!("`[[chunk]]` entries have no order: make `{name}` a `[[{PIPELINE}]]`")
             } else {
                 let others = self.all(PIPELINE).filter(|other| other.name != chunk.name);
                 suggested(name, others, "the pipeline has no other chunk")
             };
-            self.tell(chunk, "after", (says, hint));
+            self.tell(chunk, "after", (message, hint));
         }
     }
 
@@ -80,9 +80,9 @@ impl<'a> Check<'a> {
         };
         let has_own = !list(chunk, "gates").is_empty() || !list(chunk, "outputs").is_empty();
         if !has_own && !self.all("gate").any(is_for_agents) {
-            let says = format!("chunk `{}` requires nothing", text::line(&chunk.name, 60));
+            let message = format!("chunk `{}` requires nothing", text::line(&chunk.name, 60));
             let hint = "add `gates = [\"tests\"]` or `outputs = [\"docs/parser.md\"]`".to_string();
-            self.tell(chunk, "match", (says, hint));
+            self.tell(chunk, "match", (message, hint));
         }
     }
 
@@ -94,7 +94,7 @@ impl<'a> Check<'a> {
         else {
             return;
         };
-        let (says, hint) = match names.as_slice() {
+        let (message, hint) = match names.as_slice() {
             [one, _] => (
                 format!("chunk `{one}` comes after itself"),
                 "remove its own name from `after`".to_string(),
@@ -104,16 +104,16 @@ impl<'a> Check<'a> {
                 "each chunk waits for the next: remove one name from an `after`".to_string(),
             ),
         };
-        self.tell(first, "after", (says, hint));
+        self.tell(first, "after", (message, hint));
     }
 
-    fn tell(&mut self, chunk: &Entry, key: &str, (says, hint): (String, String)) {
+    fn tell(&mut self, chunk: &Entry, key: &str, (message, hint): (String, String)) {
         let setting = chunk.settings.iter().find(|setting| setting.key == key);
         if let Some(setting) = setting
             && let Some(source) =
                 self.sources.iter().find(|source| source.layer == setting.place.layer)
         {
-            self.problems.add(source, setting.span.clone(), (says, Some(hint)));
+            self.problems.add(source, setting.span.clone(), (message, Some(hint)));
         }
     }
 }

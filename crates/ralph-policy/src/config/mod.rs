@@ -280,7 +280,7 @@ impl Merged {
     /// Reports problems that involve more than one setting.
     fn check(&self, sources: &[Source], problems: &mut Problems) {
         let policy = apply::policy(&self.settings, &[]);
-        let (keys, says, hint): (&[&str], _, _) = match policy.limits.check() {
+        let (keys, message, hint): (&[&str], _, _) = match policy.limits.check() {
             Ok(()) => (&[], String::new(), ""),
             Err(Invalid::MorePasses { least, most }) => (
                 &["run.min_iterations", "run.max_iterations"],
@@ -298,7 +298,7 @@ impl Merged {
         if let Some(setting) = last
             && let Some(source) = sources.iter().find(|source| source.layer == setting.place.layer)
         {
-            problems.add(source, setting.span.clone(), (says, Some(hint.to_string())));
+            problems.add(source, setting.span.clone(), (message, Some(hint.to_string())));
         }
         chunks::check(&self.entries, sources, problems);
     }

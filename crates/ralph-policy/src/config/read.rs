@@ -10,7 +10,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// The most entries a table such as `[[gate]]` may have; more are taken for a mistake.
+/// Maximum number of entries in a table such as `[[gate]]`; more are taken for a mistake.
 pub(super) const MOST_ENTRIES: usize = 200;
 pub(super) const MOST_VARIABLES: usize = 200;
 /// Only this many problems are kept; the rest are counted.
@@ -71,13 +71,13 @@ impl Problems {
         &mut self,
         source: &Source,
         span: Range<usize>,
-        said: (String, Option<String>),
+        text: (String, Option<String>),
     ) {
         if self.first.len() >= MOST_PROBLEMS {
             self.more += 1;
             return;
         }
-        let (message, hint) = said;
+        let (message, hint) = text;
         let problem =
             Problem { path: source.path.clone(), source: source.text.clone(), span, message, hint };
         // Two layers of the parser may report the same mistake.
@@ -123,9 +123,9 @@ impl Reader<'_> {
             if let Kind::Named(keys) = key.kind {
                 self.entries(key.name, keys, found);
             } else if matches!(key.kind, Kind::Own(_)) && self.source.layer == Layer::Project {
-                let says = format!("`{}` cannot be set by a project", key.heading());
+                let message = format!("`{}` cannot be set by a project", key.heading());
                 let hint = "it can run programs, send data or spend money on your behalf: set it in your own `~/.ralph/config.toml`";
-                self.problem(name.span(), says, hint.to_string());
+                self.problem(name.span(), message, hint.to_string());
             } else {
                 self.table(key, found);
             }
@@ -159,21 +159,21 @@ impl Reader<'_> {
             return self.problem(found.span(), format!("`{table}` must be a list of tables"), hint);
         };
         if items.len() > MOST_ENTRIES {
-            let says = format!("more than {MOST_ENTRIES} `[[{table}]]` entries");
+            let message = format!("more than {MOST_ENTRIES} `[[{table}]]` entries");
             let is_chunks = table.ends_with("chunk");
             let hint = if is_chunks {
                 "merge some of them"
             } else {
                 "combine several checks in one command"
             };
-            return self.problem(found.span(), says, hint.to_string());
+            return self.problem(found.span(), message, hint.to_string());
         }
         for item in items {
             if let DeValue::Table(fields) = item.get_ref() {
                 self.entry((table, keys), fields, item.span());
             } else {
-                let says = format!("`{table}` must be a list of tables");
-                self.problem(item.span(), says, hint.clone());
+                let message = format!("`{table}` must be a list of tables");
+                self.problem(item.span(), message, hint.clone());
             }
         }
     }
@@ -210,11 +210,11 @@ impl Reader<'_> {
             if let Some((name, span)) = name.as_ref().filter(|_| table == "gate")
                 && OWN_NAMES.iter().any(|own| own.eq_ignore_ascii_case(name))
             {
-                let says = format!("`gate.name` cannot be `\"{name}\"`");
+                let message = format!("`gate.name` cannot be `\"{name}\"`");
                 let hint = format!(
                     "ralph uses that name for a requirement of its own: try `\"{name}-gate\"`"
                 );
-                self.problem(span.clone(), says, hint);
+                self.problem(span.clone(), message, hint);
             }
             if let Some((name, span)) = &name
                 && self
@@ -223,8 +223,12 @@ impl Reader<'_> {
                     .iter()
                     .any(|entry| entry.table == table && entry.name == *name)
             {
-                let says = format!("there is already a `[[{table}]]` named `{name}`");
-                self.problem(span.clone(), says, "names must be unique within a file".to_string());
+                let message = format!("there is already a `[[{table}]]` named `{name}`");
+                self.problem(
+                    span.clone(),
+                    message,
+                    "names must be unique within a file".to_string(),
+                );
             }
         }
         let name = name.map_or_else(String::new, |(name, _)| name);
@@ -248,8 +252,8 @@ impl Reader<'_> {
                 missing("run", "add the command: `run = [\"npm\", \"test\"]`");
             }
             ("gate", true, true) => {
-                let says = "`[[gate]]` has both `run` and `shell`".to_string();
-                self.problem(span, says, "keep one of them".to_string());
+                let message = "`[[gate]]` has both `run` and `shell`".to_string();
+                self.problem(span, message, "keep one of them".to_string());
             }
             ("chunk", ..) if !has("match") => {
                 missing("match", "say which agents it applies to: `match = \"implementer*\"`");
@@ -270,8 +274,8 @@ impl Reader<'_> {
             );
         };
         if table.len() > MOST_VARIABLES {
-            let says = format!("`{path}` has more than {MOST_VARIABLES} variables");
-            return self.problem(found.span(), says, "set them in a script instead".to_string());
+            let message = format!("`{path}` has more than {MOST_VARIABLES} variables");
+            return self.problem(found.span(), message, "set them in a script instead".to_string());
         }
         for (name, found) in in_order(table) {
             let path = format!("{path}.{}", text::line(name.get_ref(), 100));
@@ -322,13 +326,13 @@ impl Reader<'_> {
         let written: &str = name.get_ref();
         let known = keys.iter().find(|key| key.name == written);
         if known.is_none() {
-            let says = format!("unknown key `{}`", text::line(written, 60));
+            let message = format!("unknown key `{}`", text::line(written, 60));
             // A project's file must not be offered keys that it may not set.
             let is_offered = |key: &&Key| {
                 !matches!(key.kind, Kind::Own(_)) || self.source.layer != Layer::Project
             };
             let keys: Vec<&Key> = keys.iter().filter(is_offered).collect();
-            self.problem(name.span(), says, suggest(&keys, table, written));
+            self.problem(name.span(), message, suggest(&keys, table, written));
         }
         known
     }

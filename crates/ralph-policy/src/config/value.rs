@@ -10,11 +10,11 @@ use std::path::{Component, Path};
 use toml::Spanned;
 use toml::de::{DeArray, DeFloat, DeInteger, DeValue};
 
-/// The most bytes in a glob or a regular expression; people write shorter ones.
+/// Maximum size of a glob or a regular expression; people write shorter ones.
 const LONGEST_PATTERN: usize = 500;
-/// The most bytes that a compiled regular expression may take.
+/// Maximum size of a compiled regular expression, in bytes.
 const LARGEST_REGEX: usize = 1024 * 1024;
-/// The most items in a list; longer lists belong in a file.
+/// Maximum number of items in a list; longer lists belong in a file.
 pub(super) const MOST_ITEMS: usize = 1000;
 const LONGEST_WILDCARD: usize = 200;
 const LONGEST_NAME: usize = 60;
@@ -112,9 +112,9 @@ fn refuse(kind: &Kind, found: Found) -> Wrong {
 
 /// Parses a value of `[environment] set`.
 pub(super) fn variable(name: &str, found: Found) -> Result<Value, Wrong> {
-    let wrong = |says: &str, hint: &str| Wrong {
+    let wrong = |message: &str, hint: &str| Wrong {
         span: found.span(),
-        says: says.to_string(),
+        says: message.to_string(),
         hint: hint.to_string(),
     };
     if !is_variable(name) {
@@ -128,8 +128,8 @@ pub(super) fn variable(name: &str, found: Found) -> Result<Value, Wrong> {
     {
         return Ok(Value::Text(text.to_string()));
     }
-    let says = format!("cannot be {}", describe(found.get_ref()));
-    Err(wrong(&says, "expected a string without NUL"))
+    let message = format!("cannot be {}", describe(found.get_ref()));
+    Err(wrong(&message, "expected a string without NUL"))
 }
 
 const VARIABLE_HINT: &str = "expected letters, digits and `_`, not starting with a digit";
@@ -138,8 +138,12 @@ const LOCATION_HINT: &str = "it would point git at another repository, so no gat
 fn texts(kind: &Kind, items: &DeArray, span: Range<usize>) -> Result<Vec<String>, Vec<Wrong>> {
     let is_command = matches!(kind, Kind::Argv);
     if items.len() > MOST_ITEMS && !is_command {
-        let says = format!("has more than {MOST_ITEMS} items");
-        return Err(vec![Wrong { span, says, hint: "use globs to shorten the list".to_string() }]);
+        let message = format!("has more than {MOST_ITEMS} items");
+        return Err(vec![Wrong {
+            span,
+            says: message,
+            hint: "use globs to shorten the list".to_string(),
+        }]);
     }
     let mut texts = Vec::new();
     let mut wrongs = Vec::new();
@@ -162,8 +166,8 @@ fn texts(kind: &Kind, items: &DeArray, span: Range<usize>) -> Result<Vec<String>
         }
     }
     if wrongs.is_empty() && is_command && texts.first().is_none_or(String::is_empty) {
-        let says = "names no program".to_string();
-        wrongs.push(Wrong { span: span.clone(), says, hint: kind.expected() });
+        let message = "names no program".to_string();
+        wrongs.push(Wrong { span: span.clone(), says: message, hint: kind.expected() });
     }
     if wrongs.is_empty() && matches!(kind, Kind::Choices(_)) {
         let mut seen = Vec::new();
@@ -204,8 +208,8 @@ fn one(kind: &Kind, text: &str, span: Range<usize>) -> Result<String, Wrong> {
         }
         // Not quoted: a mistyped URL may still contain a secret.
         Kind::Address if !is_address(text) => {
-            let says = "is not an `https://` URL".to_string();
-            return Err(Wrong { span, says, hint: kind.expected() });
+            let message = "is not an `https://` URL".to_string();
+            return Err(Wrong { span, says: message, hint: kind.expected() });
         }
         Kind::Shell | Kind::Argv | Kind::Arguments | Kind::Text | Kind::Address => None,
         // The other kinds are never strings.

@@ -9,7 +9,7 @@ use super::place::{self, Notes, Place};
 use super::shell::{self, Shape};
 
 const LONGEST: usize = 1000;
-/// The most commands imported per source kind (CI, other tools).
+/// Maximum number of commands imported from CI, and from other tools.
 const MOST_IMPORTED: usize = 12;
 
 /// Where a command was found.
@@ -129,7 +129,7 @@ pub(super) fn import(
     notes: &mut Notes,
 ) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
-    let mut told = Told::default();
+    let mut import_notes = Told::default();
     for script in scripts {
         let mut refused = 0;
         let commands = shell::commands(&script.text);
@@ -155,16 +155,16 @@ pub(super) fn import(
                 Taken::Gate(draft) => match known_gate(&draft, known) {
                     Some(ours) => {
                         if let Some(command) = variant(ours, &draft) {
-                            told.variant(&ours.gate.name, command);
+                            import_notes.variant(&ours.gate.name, command);
                         }
                     }
                     None => add(&mut drafts, *draft, known, notes),
                 },
             }
         }
-        told.left_out(script.source, refused);
+        import_notes.left_out(script.source, refused);
     }
-    told.note(notes);
+    import_notes.note(notes);
     drafts
 }
 
@@ -451,22 +451,22 @@ fn aspect_of(words: &[&str]) -> Option<Aspect> {
 pub(super) fn aspect_of_name(name: &str) -> Option<Aspect> {
     let name = name.to_ascii_lowercase();
     let parts: Vec<&str> = name.split(|char: char| !char.is_ascii_alphanumeric()).collect();
-    let says = |words: &[&str]| parts.iter().any(|part| words.contains(part));
-    if says(&["watch", "fix", "dev", "deploy", "publish", "install", "update", "write"]) {
+    let has_any = |words: &[&str]| parts.iter().any(|part| words.contains(part));
+    if has_any(&["watch", "fix", "dev", "deploy", "publish", "install", "update", "write"]) {
         None
-    } else if says(&["audit", "security", "deny"]) {
+    } else if has_any(&["audit", "security", "deny"]) {
         Some(Aspect::Audit)
-    } else if says(&["fmt", "format", "prettier"]) {
-        says(&["check"]).then_some(Aspect::Format)
-    } else if says(&["typecheck", "types", "type", "tsc", "mypy"]) {
+    } else if has_any(&["fmt", "format", "prettier"]) {
+        has_any(&["check"]).then_some(Aspect::Format)
+    } else if has_any(&["typecheck", "types", "type", "tsc", "mypy"]) {
         Some(Aspect::Types)
-    } else if says(&["lint", "eslint", "clippy", "vet", "style", "ruff"]) {
+    } else if has_any(&["lint", "eslint", "clippy", "vet", "style", "ruff"]) {
         Some(Aspect::Lint)
-    } else if says(&["test", "tests", "unit", "e2e", "integration", "spec", "pytest"]) {
+    } else if has_any(&["test", "tests", "unit", "e2e", "integration", "spec", "pytest"]) {
         Some(Aspect::Test)
-    } else if says(&["build", "compile"]) {
+    } else if has_any(&["build", "compile"]) {
         Some(Aspect::Build)
-    } else if says(&["check", "checks", "ci", "verify", "validate"]) {
+    } else if has_any(&["check", "checks", "ci", "verify", "validate"]) {
         Some(Aspect::Whole)
     } else {
         None

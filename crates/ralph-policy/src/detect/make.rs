@@ -1,4 +1,4 @@
-//! `Makefile` and `justfile`: reads only the names of targets, and proposes those whose name says what they check.
+//! `Makefile` and `justfile`: reads only the names of targets, and proposes those whose name indicates what they check.
 
 use super::command;
 use super::draft::{Aspect, Draft};

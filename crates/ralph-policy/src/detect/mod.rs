@@ -27,7 +27,7 @@ use self::draft::Draft;
 use self::place::{Notes, Place, Project};
 use ralph_sys::env::Env;
 
-/// The most gates proposed; people do not read a longer proposal.
+/// Maximum number of proposed gates; people do not read a longer proposal.
 const MOST_GATES: usize = 40;
 
 /// The result of inspecting a project: proposed gates and everything else for a new policy.

@@ -508,7 +508,7 @@ fn pytest_through_uv() {
 }
 
 #[test]
-fn python_tools_run_in_the_project_s_environment() {
+fn python_tools_run_in_the_environment_of_the_project() {
     let mut shown = String::new();
     for (files, tools) in [
         (vec![("poetry.lock", ""), ("pytest.ini", "")], vec!["poetry"]),

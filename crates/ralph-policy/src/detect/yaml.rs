@@ -9,7 +9,7 @@ use granit_parser::{Event, Parser};
 
 const LARGEST_TEXT: usize = 256 * 1024;
 const DEEPEST: usize = 64;
-/// The most bytes that aliases may expand to: the bytes of text, plus sixteen per node.
+/// Maximum size of expanded aliases: the bytes of text, plus sixteen per node.
 const BUDGET: usize = 2 * 1024 * 1024;
 
 /// A YAML or JSON value; every scalar is kept as text.

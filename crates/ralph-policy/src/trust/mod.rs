@@ -33,7 +33,7 @@ const CHECKS_OF: &str = "checks of ";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     pub project: PathBuf,
-    /// Hash over everything in `called`.
+    /// Hash over all references.
     pub hash: String,
     /// The literal commands, in the order of the policy.
     pub commands: Vec<GateCommand>,

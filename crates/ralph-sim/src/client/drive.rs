@@ -1,4 +1,4 @@
-//! Plays the person: says what the scenario says, when the client is ready to hear it, and interrupts.
+//! Plays the person: sends the prompts of the scenario when the client is ready for them, and interrupts.
 
 use super::launch::{self, Launch, Place, Session};
 use super::story::{Seen, Story};
@@ -16,32 +16,32 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-/// How long one prompt may take, hooks and background tasks included.
+/// How long one prompt may take, including hooks and background tasks.
 const PROMPT: Duration = Duration::from_mins(20);
-/// How long a background task is waited for while nothing happens.
+/// How long to wait for a background task while nothing happens.
 const QUIET: Duration = Duration::from_mins(1);
-/// How long the client may take to end when nobody has anything more to say.
+/// How long the client may take to exit after its input is closed.
 const FAREWELL: Duration = Duration::from_mins(1);
 const SEND: Duration = Duration::from_secs(30);
-/// How long a tool has been running when the person interrupts it.
+/// How long a tool runs before the person interrupts it.
 const INTO_TOOL: Duration = Duration::from_millis(300);
-/// The same, when nothing shows that it runs.
+/// Delay of the interrupt after the answer, if nothing shows that the tool runs.
 const AFTER_ANSWER: Duration = Duration::from_secs(3);
-/// How long to wait for what hooks of a failed turn were given.
+/// How long to wait for the tap of `StopFailure`.
 const LATE_TAP: Duration = Duration::from_secs(2);
-/// How long a tap takes to keep what it was given.
+/// How long a tap may take to store its input.
 const LAST_TAP: Duration = Duration::from_millis(200);
-/// Messages of a request that are looked at for news of a task.
+/// Number of messages at the end of a request that are searched for task notifications.
 const LATEST: usize = 3;
 const LOOK: Duration = Duration::from_millis(10);
-/// How long it takes at most until a wish to end is seen.
+/// Maximum delay until a cancellation is noticed.
 const LONGEST_LOOK: Duration = Duration::from_millis(200);
-/// Of one prompt. What follows is a client that has gone mad.
+/// Limit for the observations of one prompt; further ones are dropped.
 const MOST_SEEN: usize = 1_000_000;
 
 enum Event {
     Seen(Seen),
-    /// The client says nothing more.
+    /// The client closed its output.
     End,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn play(
                 Happened::Asked(asked) => Seen::Asked(asked),
                 Happened::Answered(answered) => Seen::Answered(answered),
             };
-            // Nobody listens once the play is over.
+            // The receiver is gone once the scenario is over.
             told.send(Event::Seen(seen)).ok();
         }),
     };
@@ -114,7 +114,7 @@ fn start(
             }
             Heard::End => Event::End,
         };
-        // Nobody listens once the play is over.
+        // The receiver is gone once the scenario is over.
         sender.send(event).ok();
     })
 }
@@ -127,23 +127,23 @@ struct Driver<'a, 'b> {
     events: Receiver<Event>,
     story: Story,
     watcher: &'a mut Watcher<'b>,
-    /// `None` when the client has ended.
+    /// `None` after the client has exited.
     talk: Option<Talk>,
-    /// Clients that are open and silent, because another one is talked to.
+    /// Clients that stay open and idle while another one is active.
     aside: Vec<Talk>,
-    /// The session that is going on.
+    /// The id of the current session.
     id: String,
     state: State,
     code: i32,
-    /// Whether the client did anything.
+    /// Whether the client printed anything.
     has_begun: bool,
 }
 
-/// How far the client is.
+/// The state of the current prompt.
 #[derive(Debug, Default)]
 struct State {
     is_busy: bool,
-    /// Background tasks whose end the agent has not heard of.
+    /// Background tasks whose end was not reported to the agent yet.
     tasks: BTreeSet<String>,
     interrupt: Option<Due>,
     has_failed: bool,
@@ -152,7 +152,7 @@ struct State {
 #[derive(Debug)]
 enum Due {
     Now,
-    /// When the tools of the next answer run.
+    /// While the tools of the next answer run.
     InTools,
     At(Deadline),
 }
@@ -167,7 +167,7 @@ impl Driver<'_, '_> {
                         self.server.next_prompt();
                     }
                     is_first = false;
-                    // Who has ended hears nothing more, until the session is taken up again.
+                    // A client that has exited gets no prompts until the session is resumed.
                     if self.talk.is_some() {
                         self.prompt(text)?;
                     }
@@ -213,7 +213,7 @@ impl Driver<'_, '_> {
                 Next::Nothing if self.state.is_busy => {
                     return Err(ClientError::Silent { what: "answer a prompt", after: PROMPT });
                 }
-                // A task that never ends, or that nobody is told of.
+                // A task that never ends, or whose end is never reported.
                 Next::Nothing => break,
             }
             self.interrupt();
@@ -230,7 +230,7 @@ impl Driver<'_, '_> {
         talk.say(format!("{message}\n").as_bytes(), Deadline::after(SEND))
     }
 
-    /// The next event, at most until then or until the person interrupts.
+    /// Waits for the next event until the deadline, or until an interrupt is due.
     fn next(&mut self, deadline: Deadline) -> Next {
         let bound = match &self.state.interrupt {
             Some(Due::At(due)) => deadline.min(*due),
@@ -265,12 +265,12 @@ impl Driver<'_, '_> {
                         Interrupt::Answer => Some(Due::Now),
                         Interrupt::Tools => Some(Due::InTools),
                     };
-                    // What hooks add comes after it.
+                    // Context from hooks may follow the notification, so several messages are searched.
                     let latest = asked.messages.iter().rev().take(LATEST);
                     let texts: Vec<String> = latest.map(Value::to_string).collect();
-                    let is_told =
+                    let is_reported =
                         |task: &String| texts.iter().any(|text| text.contains(&task_tag(task)));
-                    self.state.tasks.retain(|task| !is_told(task));
+                    self.state.tasks.retain(|task| !is_reported(task));
                 }
             }
             Seen::Line { line, .. } => self.look_at_line(line),
@@ -287,7 +287,7 @@ impl Driver<'_, '_> {
             (Some("result"), _) => {
                 self.state.is_busy = false;
                 self.state.has_failed |= line["terminal_reason"] == "api_error";
-                // A notification that was dropped is over with its prompt.
+                // A notification that a hook blocked ends with its prompt.
                 let result = line["result"].as_str().unwrap_or_default();
                 self.state.tasks.retain(|task| !result.contains(&task_tag(task)));
             }
@@ -323,12 +323,12 @@ impl Driver<'_, '_> {
             let request = json!({"subtype": "interrupt"});
             let message =
                 json!({"type": "control_request", "request_id": "interrupt", "request": request});
-            // Who cannot be told has ended, which is found next.
+            // If the client has exited, the next read detects it.
             self.say(&message).ok();
         }
     }
 
-    /// Hooks of a failed turn are told beside its end.
+    /// Waits for the tap of `StopFailure`, whose hooks run while the client already reports the end of the turn.
     fn await_failure(&mut self) {
         let bound = Deadline::after(LATE_TAP);
         while !self.story.tap.has_kept("StopFailure") && !bound.is_over() {
@@ -344,7 +344,7 @@ impl Driver<'_, '_> {
         }
     }
 
-    /// Lets the client end as it does when its input ends.
+    /// Closes the client's input and waits until it exits.
     fn leave(&mut self) -> Result<(), ClientError> {
         let Some(talk) = &mut self.talk else { return Ok(()) };
         talk.hang_up();
@@ -355,20 +355,20 @@ impl Driver<'_, '_> {
                 Next::Cancelled => return Err(ClientError::Cancelled),
                 Next::End => return self.ended(),
                 Next::Nothing => {
-                    return Err(ClientError::Silent { what: "end", after: FAREWELL });
+                    return Err(ClientError::Silent { what: "exit", after: FAREWELL });
                 }
             }
         }
     }
 
-    /// The client has nothing more to say.
+    /// Collects the exit code after the client closed its output.
     fn ended(&mut self) -> Result<(), ClientError> {
         let Some(mut talk) = self.talk.take() else { return Ok(()) };
         let code = talk.wait(Deadline::after(FAREWELL)).map_err(ClientError::Wait)?;
-        let silent = ClientError::Silent { what: "end", after: FAREWELL };
+        let silent = ClientError::Silent { what: "exit", after: FAREWELL };
         self.code = code.ok_or(silent)?;
         if self.code > 128 {
-            // Taps outlive a client that was killed, for a moment.
+            // Taps may briefly outlive a killed client.
             clock::pause(LAST_TAP);
         }
         drop(talk);
@@ -383,14 +383,14 @@ impl Driver<'_, '_> {
 }
 
 enum Next {
-    /// The person wants it to end.
+    /// The user cancelled the scenario.
     Cancelled,
     Something,
     Nothing,
     End,
 }
 
-/// How a notification names the task that it is about.
+/// The tag that names the task in a notification.
 fn task_tag(task: &str) -> String {
     format!("<task-id>{task}</task-id>")
 }

@@ -1,4 +1,5 @@
-//! Which hooks answer to an event, in the order in which the client starts them. Its lines name the event only.
+//! Determines which hooks the client runs for an event, in order. The client's output names only the event, not the
+//! hooks.
 
 use super::tap::Tap;
 use crate::matcher;
@@ -11,17 +12,17 @@ use std::path::Path;
 
 const LARGEST_SETTINGS: usize = 4 * 1024 * 1024;
 
-/// One of them, as the client shows it.
+/// A hook that the client should run for an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answering {
     pub(super) command: String,
     pub(super) source: String,
     pub(super) is_tap: bool,
-    /// Nobody waits for it.
+    /// The client does not wait for it.
     pub(super) is_async: bool,
 }
 
-/// The hooks of the stage, and the tap.
+/// Loads the hooks of the scratch project, including the tap.
 pub(super) fn load(stage: &Stage, tap: &Tap) -> Loaded {
     let mut files = vec![
         (Source::User, stage.home.join(".claude/settings.json")),
@@ -45,7 +46,7 @@ pub(super) fn load(stage: &Stage, tap: &Tap) -> Loaded {
     settings::load(&layers.collect::<Vec<_>>())
 }
 
-/// Those that answer to an event with this input.
+/// The hooks for an event with this input.
 pub(super) fn answering(loaded: &Loaded, tap: &Path, event: &str, input: &Value) -> Vec<Answering> {
     let subject = matcher::subject_field(event).and_then(|name| input.get(name));
     let hooks = loaded.handlers(event, subject.and_then(Value::as_str));

@@ -1,4 +1,4 @@
-//! How the client is started: with the stage, the model, and nothing of the person's own.
+//! Starts the real client with the scratch home and the scripted model, isolated from the user's own configuration.
 
 use super::ClientError;
 use crate::scenario::Scenario;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 const ERRORS: &str = "client.err";
 const LARGEST_ERRORS: usize = 16 * 1024;
-/// The variable with which the client is somebody's, and needs no key.
+/// The variable with a login token, which replaces the API key.
 const LOGIN: &str = "CLAUDE_CODE_OAUTH_TOKEN";
 
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub(super) enum Session {
     Forked { from: String, to: String },
 }
 
-/// What the client would ask a person about at its first start.
+/// Writes the answers to the questions that the client asks at its first start.
 pub(crate) fn seed(stage: &Stage) -> Result<(), FileError> {
     let path = stage.home.join(".claude.json");
     if fs::exists(&path) {
@@ -47,7 +47,7 @@ pub(crate) fn seed(stage: &Stage) -> Result<(), FileError> {
     fs::put(&path, known.to_string().as_bytes(), Mode::Ordinary)
 }
 
-/// All variables of the client, or of who drives it. Without a port there is no model.
+/// The environment of the client, or of the runner that starts it. Without a port there is no model server.
 pub(crate) fn environment(
     scenario: &Scenario,
     home: &Path,
@@ -60,11 +60,11 @@ pub(crate) fn environment(
         ("CLAUDE_CODE_MAX_RETRIES".into(), "0".into()),
         ("IS_SANDBOX".into(), "1".into()),
     ];
-    // Later ones win: a scenario may change what is above, and not who it talks to.
+    // The last value of a variable wins: a scenario may override those above, but not those below.
     let own = scenario.env.iter().map(|(name, value)| (name.into(), value.into()));
     environment.extend(own);
     environment.push(("HOME".into(), home.as_os_str().to_owned()));
-    // With both the client takes the key, and tells nothing of an account's limits.
+    // With both, the client uses the key and reports no rate limits of the account.
     if !scenario.env.contains_key(LOGIN) {
         environment.push(("ANTHROPIC_API_KEY".into(), server::KEY.into()));
     }
@@ -130,20 +130,20 @@ impl Launch<'_> {
         self.stage.root.join(ERRORS)
     }
 
-    /// The end of what the client said on standard error.
+    /// The last line that the client wrote to standard error.
     pub(super) fn complaint(&self) -> String {
         let path = self.errors();
         let len = fs::stat(&path).map_or(0, |found| found.len);
         let from = len.saturating_sub(LARGEST_ERRORS as u64);
         let said = fs::read_range(&path, from, LARGEST_ERRORS).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
-        said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing said").to_owned()
+        said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output").to_owned()
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     pub(super) settings: &'a Path,
-    /// Where the model is.
+    /// Port of the model server.
     pub(super) port: u16,
 }

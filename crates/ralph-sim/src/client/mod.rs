@@ -1,7 +1,7 @@
-//! The real client, played with a scenario, telling the same story as the simulated one.
+//! Plays a scenario with the real client and produces the same timeline as the simulator.
 //!
-//! Its model is [`server`](crate::server), in this process. What it does is read off three things: the lines it
-//! prints, the requests it makes, and a hook of ours on every event, the `tap`.
+//! The model is [`server`](crate::server), in this process. The timeline is derived from three sources: the lines that
+//! the client prints, its requests, and our own hook on every event, the `tap`.
 
 mod drive;
 mod handlers;
@@ -26,33 +26,33 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const NAME: &str = "claude";
-/// For what is quick or broken.
+/// Timeout for `--version`.
 const SHORT: Duration = Duration::from_secs(30);
 const LONGEST_VERSION: usize = 4096;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The transcripts of the session, and of those it went over into.
+    /// Transcripts of all sessions, in order.
     pub transcripts: Vec<PathBuf>,
-    /// How the last process of the client ended.
+    /// Exit code of the last client process.
     pub code: i32,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    #[error("there is no Claude Code: `{0}` was not found")]
+    #[error("cannot find Claude Code (`{0}`)")]
     Missing(String),
-    #[error("`{}` does not tell its version", .0.display())]
+    #[error("`{}` does not report its version", .0.display())]
     NoVersion(PathBuf),
-    #[error("`{}` holds no settings", .0.display())]
+    #[error("`{}` is not a settings file", .0.display())]
     Settings(PathBuf),
-    #[error("Claude Code ended with code {code} before it asked the model anything: {said}")]
+    #[error("Claude Code exited with code {code} before its first output: {said}")]
     Failed { code: i32, said: String },
     #[error("Claude Code did not {what} within {} seconds", after.as_secs())]
     Silent { what: &'static str, after: Duration },
-    #[error("cannot tell Claude Code anything")]
+    #[error("cannot send input to Claude Code")]
     Deaf(#[source] std::io::Error),
-    #[error("it was interrupted")]
+    #[error("interrupted")]
     Cancelled,
     #[error("cannot wait for Claude Code")]
     Wait(#[source] std::io::Error),
@@ -65,14 +65,16 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// What to do about it, where anything can be done.
+    /// A hint for the user, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Missing(_) => Some("`npm install -g @anthropic-ai/claude-code` installs it"),
+            Self::Missing(_) => Some("install it: `npm install -g @anthropic-ai/claude-code`"),
             Self::NoVersion(_) | Self::Failed { .. } => {
-                Some("run it by hand with `--version` and see what it says")
+                Some("run it with `--version` to see what is wrong")
             }
-            Self::Silent { .. } => Some("a hook that hangs, or a command that waits for input?"),
+            Self::Silent { .. } => {
+                Some("check for a hook that hangs or a command that waits for input")
+            }
             Self::Cancelled
             | Self::Settings(_)
             | Self::Deaf(_)
@@ -84,7 +86,7 @@ impl ClientError {
     }
 }
 
-/// Plays the scenario with a real client, on a stage that was just set up, to the end of its last process.
+/// Plays the scenario with the real client, in a scratch project that was just set up, until the last process exits.
 pub fn play(
     scenario: &Scenario,
     stage: &Stage,
@@ -96,22 +98,22 @@ pub fn play(
     drive::play(scenario, &launch, watcher)
 }
 
-/// The real one, and who may end it.
+/// The program of the real client, and how to cancel it.
 #[derive(Clone, Copy, Debug)]
 pub struct Client<'a> {
     pub program: &'a Path,
-    /// Where it and its hooks find programs.
+    /// `PATH` of the client and its hooks.
     pub search_path: &'a OsStr,
     pub cancel: &'a Cancel,
 }
 
-/// The client names its model by address, whose port is another one every time.
+/// Replaces the port in the address of the model, which differs in every run.
 fn without_port(bytes: &[u8], port: u16) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.replace(&format!("127.0.0.1:{port}"), "127.0.0.1:PORT")
 }
 
-/// Where the client is: `name`, or `claude`, looked for in the search path unless it is a path itself.
+/// Finds the client: `name`, or `claude` by default. A name without a slash is searched for in the search path.
 pub fn locate(name: Option<&Path>, search_path: Option<&OsStr>) -> Result<PathBuf, ClientError> {
     let name = name.unwrap_or(Path::new(NAME));
     let is_program = |path: &PathBuf| {
@@ -126,7 +128,7 @@ pub fn locate(name: Option<&Path>, search_path: Option<&OsStr>) -> Result<PathBu
     found.ok_or_else(|| ClientError::Missing(name.display().to_string()))
 }
 
-/// What the client says its version is, such as `2.1.325`.
+/// The version that the client reports, such as `2.1.325`.
 pub fn version(program: &Path) -> Result<String, ClientError> {
     let argv = [program.as_os_str(), OsStr::new("--version")];
     let spec = Spec { argv: &argv, cwd: None, env: &[] };

@@ -1,10 +1,10 @@
-//! What is new in a request: hook texts, prompts, tool results, notifications, and nothing of what the client tells
-//! its model about itself.
+//! Extracts the new messages of a request: prompts, tool results, hook texts and notifications, without the standing
+//! context that the client adds on its own.
 
 use crate::timeline::{Role, Said};
 use serde_json::Value;
 
-/// How paragraphs begin that the client adds of its own, to whatever is said.
+/// Prefixes of paragraphs that the client adds on its own.
 const STANDING: [&str; 21] = [
     "Attribution for git",
     "# Environment",
@@ -28,7 +28,7 @@ const STANDING: [&str; 21] = [
     "The user's message starts with the slash command",
     "The task tools haven't been used recently",
 ];
-/// How texts begin that tell of something that happened.
+/// Prefixes of notifications.
 const NEWS: [&str; 2] =
     ["The user sent a new message while you were working", "[SYSTEM NOTIFICATION"];
 const HOOK_WORDS: [&str; 4] = [
@@ -37,12 +37,12 @@ const HOOK_WORDS: [&str; 4] = [
     " hook blocking error from command: ",
     " hook stopped continuation: ",
 ];
-/// How a conversation begins that was compacted.
+/// Prefix of a compacted conversation.
 const SUMMED_UP: &str = "This session is being continued from a previous conversation";
 const INSTRUCTIONS: (&str, &str) = ("Additional Instructions:\n", "\n\nREMINDER:");
 const REMINDER: (&str, &str) = ("<system-reminder>\n", "\n</system-reminder>");
 
-/// What one conversation has said so far, the model's part included.
+/// All messages of one conversation so far, including the model's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
     before: Vec<Block>,
@@ -50,13 +50,13 @@ pub(super) struct Lane {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Block {
-    /// `None` is the model.
+    /// `None` for the model.
     role: Option<Role>,
     text: String,
 }
 
 impl Lane {
-    /// What these messages add to those of the request before.
+    /// The messages that were added since the previous request.
     pub(super) fn news(&mut self, messages: &[Value]) -> Vec<Said> {
         let blocks: Vec<Block> = messages.iter().flat_map(blocks).collect();
         let pairs = self.before.iter().zip(&blocks);
@@ -66,7 +66,7 @@ impl Lane {
         let said = blocks
             .iter()
             .skip(from)
-            // What was cut out of the conversation leaves old parts behind the gap.
+            // After a compaction, old messages may remain behind the summary.
             .filter(|block| {
                 is_continued || block.text.starts_with(SUMMED_UP) || !self.before.contains(block)
             })
@@ -77,7 +77,7 @@ impl Lane {
     }
 }
 
-/// What a person or a hook asks of a summary.
+/// The instructions for a summary, from a person or a hook.
 pub(super) fn instructions(messages: &[Value]) -> Vec<Said> {
     let mut latest = messages.iter().rev();
     let last = latest.find(|message| message["role"] == "user");
@@ -104,7 +104,7 @@ fn blocks(message: &Value) -> Vec<Block> {
             let parts = parts.iter().enumerate().map(|(place, part)| match part["type"].as_str() {
                 Some("text") => {
                     let text = part["text"].as_str().unwrap_or_default();
-                    // The client ends a text with one more line when another follows in the same message.
+                    // The client appends a newline to a text if another follows in the same message.
                     let text = match text.strip_suffix('\n') {
                         Some(shorter) if is_text(parts.get(place + 1)) => shorter,
                         _ => text,
@@ -130,7 +130,7 @@ fn blocks(message: &Value) -> Vec<Block> {
     kept.collect()
 }
 
-/// Where the cache ends is marked in other places every time.
+/// Removes the cache mark, which moves with every request.
 fn without_marks(part: &Value) -> String {
     let mut part = part.clone();
     if let Some(fields) = part.as_object_mut() {
@@ -158,34 +158,35 @@ fn is_standing(paragraph: &str) -> bool {
     STANDING.iter().any(|beginning| paragraph.starts_with(beginning))
 }
 
-/// The texts in a message of the client's that are not its own. They are joined by empty lines, and have some.
+/// The texts in a system message that are not the client's standing context. They are joined by empty lines, which they
+/// may also contain.
 fn told(text: &str) -> Vec<Block> {
-    let mut told: Vec<String> = Vec::new();
-    let mut is_told = true;
+    let mut texts: Vec<String> = Vec::new();
+    let mut is_kept = true;
     for paragraph in text.split("\n\n") {
-        // What ends with a line has one more between it and the next.
+        // A text that ends with a newline is followed by one more.
         let beginning = paragraph.trim_start_matches('\n');
         let more = paragraph.strip_suffix(beginning).unwrap_or_default();
-        if is_told && let Some(last) = told.last_mut() {
+        if is_kept && let Some(last) = texts.last_mut() {
             last.push_str(more);
         }
         let is_news =
             is_hook_text(beginning) || NEWS.iter().any(|news| beginning.starts_with(news));
         if is_standing(beginning) {
-            is_told = false;
-        } else if is_news || is_told && told.is_empty() {
-            is_told = true;
-            told.push(beginning.to_owned());
-        } else if is_told && let Some(last) = told.last_mut() {
+            is_kept = false;
+        } else if is_news || is_kept && texts.is_empty() {
+            is_kept = true;
+            texts.push(beginning.to_owned());
+        } else if is_kept && let Some(last) = texts.last_mut() {
             last.push_str("\n\n");
             last.push_str(beginning);
         }
     }
-    told.retain(|text| !text.is_empty());
-    told.into_iter().map(|text| Block { role: Some(Role::System), text }).collect()
+    texts.retain(|text| !text.is_empty());
+    texts.into_iter().map(|text| Block { role: Some(Role::System), text }).collect()
 }
 
-/// `PreToolUse:Bash hook additional context: …`
+/// Whether a paragraph is a hook text such as `PreToolUse:Bash hook additional context: …`.
 fn is_hook_text(paragraph: &str) -> bool {
     let first = paragraph.lines().next().unwrap_or_default();
     HOOK_WORDS.iter().any(|words| {
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_told_and_nothing_of_the_clients_own() {
+    fn returns_only_new_messages_without_standing_context() {
         let first = json!({"role": "user", "content": [
             {"type": "text", "text": ATTRIBUTION},
             {"type": "text", "text": "go", "cache_control": {"type": "ephemeral"}},
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_asked_for_with_instructions_only() {
+    fn extracts_the_instructions_for_a_summary() {
         let ask = |more: &str| {
             let text = format!("CRITICAL: Respond with TEXT ONLY.{more}\n\nREMINDER: Do NOT");
             let message = json!({"role": "user", "content": [{"type": "text", "text": text}]});
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_messages_are_nothing() {
+    fn tolerates_malformed_messages() {
         let odd = [json!(null), json!({"role": 7, "content": [1, {"type": "text"}]}), json!([])];
         assert_eq!(show(&Lane::default().news(&odd)), "User \"1\"\nUser \"\"");
     }

@@ -1,7 +1,7 @@
-//! A hook of ours on every event: it keeps what hooks are given, and is in nobody's way.
+//! The tap: our own hook on every event, which stores the input of the event and affects nothing else.
 //!
-//! It answers with an object that means nothing to the client and names what it kept, so that an answer among the
-//! client's lines leads to the input. Of some events the client prints nothing; those are told by the tap alone.
+//! It answers with an object that the client ignores and that names the stored file, so that the answer in the client's
+//! output leads to the input. For some events the client prints nothing; only the tap reveals those.
 
 use super::{ClientError, without_port};
 use crate::scenario::EVENTS;
@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// It reads in a session of its own, because the client kills the hooks that are left when one of them has decided.
-/// What it says about a compaction is heard by the model, so there it says nothing.
+/// The script reads its input in a new session (`setsid`), because the client kills the remaining hooks as soon as one of
+/// them has decided. At compactions it prints nothing, because the client passes that output to the model.
 const SCRIPT: &str = r#"#!/bin/sh
 name=$$
 while [ -e "${0%/*}/taps/$name.json" ]; do name=$name-1; done
@@ -22,13 +22,13 @@ setsid sh -c 'cat > "$1.tmp" && mv "$1.tmp" "$1.json"' tap "${0%/*}/taps/$name"
 [ "$1" = PreCompact ] || [ "$1" = PostCompact ] || printf '{"tap":"%s"}' "$name"
 exit 0
 "#;
-/// How long an input may be on its way.
+/// How long to wait for an input that is still being written.
 const LATE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(10);
 const LARGEST_SETTINGS: usize = 4 * 1024 * 1024;
 const LARGEST_INPUT: usize = 64 * 1024 * 1024;
 const MOST: usize = 1_000_000;
-/// The events whose hooks the client runs without a word.
+/// Events whose hooks the client runs without printing anything.
 const SILENT: [&str; 8] = [
     "PreCompact",
     "PostCompact",
@@ -43,16 +43,16 @@ const SILENT: [&str; 8] = [
 #[derive(Debug)]
 pub(super) struct Tap {
     pub(super) program: PathBuf,
-    /// What the client gets as `--settings`.
+    /// The client's `--settings`.
     pub(super) settings: PathBuf,
     directory: PathBuf,
-    /// Of the model.
+    /// Port of the model server.
     port: u16,
-    /// The files that were told of.
+    /// Files that were already used.
     taken: BTreeSet<String>,
 }
 
-/// What the hooks of one event were given.
+/// The stored input of one event.
 #[derive(Clone, Debug)]
 pub(super) struct Input {
     /// When it was written.
@@ -62,7 +62,7 @@ pub(super) struct Input {
 }
 
 impl Tap {
-    /// Lays it beside the hooks of the flag layer.
+    /// Installs the tap in the flag settings, beside the hooks that are there.
     pub(super) fn lay(stage: &Stage, port: u16) -> Result<Self, ClientError> {
         let program = stage.root.join("tap");
         let directory = stage.root.join("taps");
@@ -86,7 +86,7 @@ impl Tap {
         Ok(Self { program, settings, directory, port, taken: BTreeSet::new() })
     }
 
-    /// The input that an answer of the tap names.
+    /// The input that is named by an answer of the tap.
     pub(super) fn named_by(&mut self, stdout: &str) -> Option<Input> {
         let answer: Value = serde_json::from_str(stdout).ok()?;
         let name = format!("{}.json", answer.get("tap")?.as_str()?);
@@ -95,8 +95,8 @@ impl Tap {
         Some(input)
     }
 
-    /// The first input of this event that was written since then, and that no answer has named. It may still be
-    /// on its way when the client has gone on.
+    /// The first unused input of this event that was written since then. Waits briefly, because the tap may still be
+    /// writing when the client has continued.
     pub(super) fn unnamed(&mut self, event: &str, since_ns: u64) -> Option<Input> {
         let bound = Deadline::after(LATE);
         loop {
@@ -113,7 +113,7 @@ impl Tap {
         }
     }
 
-    /// The inputs of silent events that were not told before, in order.
+    /// The unused inputs of [`SILENT_EVENTS`], in order.
     pub(super) fn silent(&mut self) -> Vec<Input> {
         let left = self.left().into_iter();
         let silent = left.filter(|(_, input)| SILENT.contains(&input.event.as_str()));
@@ -122,7 +122,7 @@ impl Tap {
         inputs
     }
 
-    /// Whether there is an input of this event that was not told before.
+    /// Whether there is an unused input of this event.
     pub(super) fn has_kept(&self, event: &str) -> bool {
         self.left().iter().any(|(_, input)| input.event == event)
     }

@@ -1,4 +1,4 @@
-//! Commands in the background: the agent may stop meanwhile, and is woken when they are done.
+//! Background commands: the agent may stop while they run, and is woken when they are done.
 
 use super::PretendError;
 use super::client::{Break, Client, Priority, Prompt};
@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_mins(10);
 pub(super) struct Task {
     id: String,
     run: String,
-    /// Of the call that started it.
+    /// The id of the tool call that started it.
     call: String,
     command: String,
     description: String,
@@ -92,7 +92,7 @@ impl Client<'_> {
         self.tell(json!({"type": "system", "subtype": "background_tasks_changed", "tasks": tasks}))
     }
 
-    /// As `Stop` lists them.
+    /// The `background_tasks` field of `Stop`.
     pub(super) fn listed_tasks(&self) -> Vec<Value> {
         let listed = self.tasks.iter().map(|task| {
             json!({
@@ -106,7 +106,7 @@ impl Client<'_> {
         listed.collect()
     }
 
-    /// A command has ended; the agent hears of it in a turn of its own.
+    /// Reports a finished command and queues its notification as a separate turn.
     pub(super) fn note_task(&mut self, id: &str, finished: &Finished) -> Result<(), Break> {
         let Some(place) = self.tasks.iter().position(|task| task.id == id) else { return Ok(()) };
         let task = self.tasks.remove(place);
@@ -152,7 +152,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// The process ends: nothing that it started goes on.
+    /// Cancels all background commands, as when the process exits.
     pub(super) fn end_tasks(&mut self) {
         for task in self.tasks.drain(..) {
             task.cancel.wish();
@@ -160,7 +160,7 @@ impl Client<'_> {
     }
 }
 
-/// No subagents are simulated.
+/// The `subagent_stats` of a result. All are zero, because the fake client runs no subagents.
 pub(super) fn subagent_stats() -> Value {
     json!({
         "spawned": 0,

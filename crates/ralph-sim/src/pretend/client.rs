@@ -1,4 +1,4 @@
-//! The client's process: its session, what it hears and what it says.
+//! The process of the fake client: its session, its input and its output.
 
 use super::background::Task;
 use super::flags::{Flags, Start};
@@ -32,32 +32,32 @@ pub(super) struct Client<'a> {
     say: &'a mut Say<'a>,
     pub(super) turns: Turns,
     pub(super) session: String,
-    /// Once somebody said something.
+    /// Opened at the first write.
     transcript: Option<Transcript>,
     /// Follows the agent's `cd`.
     pub(super) cwd: PathBuf,
     pub(super) seen: Seen,
     pub(super) model: String,
     pub(super) prompt_id: Option<String>,
-    /// Hooks of the driver's.
+    /// Hook callbacks that the driver registered.
     pub(super) hooks: Vec<Registered>,
-    /// What the driver was asked and has not answered, by its id.
+    /// Ids of the requests that the driver has not answered yet.
     pub(super) asked: Vec<String>,
-    /// The call that the driver is asked to permit.
+    /// The tool call that the driver is asked to permit.
     pub(super) call: Option<String>,
-    /// What was said once in this process and is not said again.
+    /// Keys of notices that are shown only once per process.
     pub(super) said: Vec<&'static str>,
     pub(super) queue: VecDeque<Prompt>,
     pub(super) tasks: Vec<Task>,
     pub(super) metered: Metered,
-    /// Of the last answer, in tokens.
+    /// Size of the context at the last answer, in tokens.
     pub(super) context: u64,
     pub(super) input: Line,
     signal: Option<Signal>,
     code: u8,
 }
 
-/// Whether the driver can still be heard.
+/// Whether the driver's input is still open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Open,
@@ -68,24 +68,24 @@ pub(super) enum Line {
 pub(super) struct Prompt {
     pub(super) text: String,
     pub(super) priority: Priority,
-    /// The run of the task in the background that it tells of.
+    /// The run id of the background task that it reports.
     pub(super) task: Option<String>,
-    /// The driver's own, by which it finds the result again.
+    /// The driver's id for the message, which is repeated in the result.
     pub(super) id: Option<String>,
 }
 
-/// When a message is heard that comes while the agent works.
+/// When a message that arrives during a turn is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Priority {
     /// After the next tool.
     Next,
-    /// In a turn of its own.
+    /// In a separate turn.
     Later,
 }
 
-/// What ends whatever is under way.
+/// Why the current operation is abandoned.
 pub(super) enum Break {
-    /// The driver does not want the turn any more.
+    /// The driver interrupted the turn.
     Interrupted,
     Signal(Signal),
     Ends(Exit),
@@ -104,17 +104,18 @@ impl From<PositionError> for Break {
     }
 }
 
-/// What was heard.
+/// The next input, after control requests and messages are handled.
 pub(super) enum Heard {
-    /// It needs nobody else: an order, or a message for later.
+    /// The input was handled: a control request, or a message that was queued.
     Nothing,
-    /// The answer to a request of ours, by its id.
+    /// The driver's answer to a request, with the id of the request.
     Answer(String, Result<Value, String>),
     Tool(Box<Finished>),
     Task(String, Box<Finished>),
     Interrupt,
-    /// The driver hung up.
+    /// The driver closed its side.
     Closed,
+    /// The deadline passed.
     Late,
 }
 
@@ -175,7 +176,7 @@ impl<'a> Client<'a> {
         Ok(Exit::Code { code, said: None })
     }
 
-    /// Finds its session; how the process ends where it has none.
+    /// Opens the session. Returns how the process ends if there is no such session.
     fn begin(&mut self) -> Result<Option<Exit>, FileError> {
         let start = self.options.flags.start.clone();
         match start {
@@ -225,12 +226,12 @@ impl<'a> Client<'a> {
             "permission_denials": [],
             "errors": [text],
         });
-        // The process ends whether it was heard or not.
+        // The process ends in any case.
         drop(self.tell(result));
         Exit::Code { code: 1, said: Some(format!("{text}\n")) }
     }
 
-    /// From turn to turn, until nobody has anything more to say.
+    /// Runs queued prompts until the input is closed and no background task is left.
     fn serve(&mut self) -> Result<(), Break> {
         let mut is_idle = true;
         loop {
@@ -255,21 +256,21 @@ impl<'a> Client<'a> {
             }
             match self.hear(None) {
                 Ok(Heard::Task(id, finished)) => self.note_task(&id, &finished)?,
-                // Nobody is interrupted who does nothing.
+                // An interrupt has no effect while idle.
                 Ok(_) | Err(Break::Interrupted) => {}
                 Err(reason) => return Err(reason),
             }
         }
     }
 
-    /// The driver is told that the session ends, if it can still be heard.
+    /// Fires `SessionEnd`, if the driver is still connected.
     fn farewell(&mut self) {
         let input = self.input_of("SessionEnd", Fields::Neither).with("reason", "other");
-        // It ends all the same.
+        // The session ends in any case.
         drop(self.ask("SessionEnd", Some("other"), input));
     }
 
-    /// The next thing that is heard, by then. Orders are carried out here.
+    /// Waits for the next input until the deadline. Control requests are handled here.
     pub(super) fn hear(&mut self, deadline: Option<&Deadline>) -> Result<Heard, Break> {
         let Some(event) = self.inbox.next(deadline.map(Deadline::remaining)) else {
             return Ok(Heard::Late);
@@ -302,7 +303,7 @@ impl<'a> Client<'a> {
         self.metered.is_in_turn()
     }
 
-    /// One line, with what every line has.
+    /// Writes a line with the fields that every line has.
     pub(super) fn tell(&mut self, mut line: Value) -> Result<(), Break> {
         line["session_id"] = json!(self.session);
         line["uuid"] = json!(id::uuid());
@@ -326,7 +327,7 @@ impl<'a> Client<'a> {
         self.tell(json!({"type": "system", "subtype": "session_state_changed", "state": state}))
     }
 
-    /// How far a message is that has an id.
+    /// Reports the state of a message, if the driver gave it an id.
     pub(super) fn tell_lifecycle(&mut self, prompt: &Prompt, state: &str) -> Result<(), Break> {
         let Some(id) = &prompt.id else { return Ok(()) };
         self.tell(json!({"type": "command_lifecycle", "command_uuid": id, "state": state}))
@@ -348,7 +349,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Made when it is first written to.
+    /// The transcript, which is created at the first use.
     pub(super) fn transcript(&mut self) -> Result<&mut Transcript, FileError> {
         let Options { home, project, .. } = &self.options;
         let place = Place { home, project, session: &self.session };
@@ -358,12 +359,12 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// If anything was written.
+    /// The transcript, if it was created.
     pub(super) fn written(&self) -> Option<&Transcript> {
         self.transcript.as_ref()
     }
 
-    /// Files of the session's own, besides its transcript.
+    /// The directory for files of the session, beside its transcript.
     pub(super) fn scratch(&self) -> PathBuf {
         self.transcript_path().with_extension("")
     }
@@ -377,7 +378,8 @@ impl<'a> Client<'a> {
         self.mode() == BYPASS
     }
 
-    /// A variable of the process; settings beat what it was started with, and `--settings` beats all of them.
+    /// An environment variable of the client. Settings override the inherited environment, and `--settings` overrides
+    /// other settings.
     pub(super) fn variable(&self, name: &str) -> Option<String> {
         let mut env = self.settings().env;
         let own = || self.options.env.iter().rev().find(|(key, _)| key == name);
@@ -410,7 +412,7 @@ impl<'a> Client<'a> {
         settings::load(&layers.collect::<Vec<_>>())
     }
 
-    /// The fields that begin what a hook of the event reads.
+    /// The first fields of a hook's input, common to all events.
     pub(super) fn input_of(&self, event: &str, fields: Fields) -> Input {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let has_mode = matches!(fields, Fields::Turn | Fields::Mode);
@@ -426,7 +428,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Which of the fields that many events share an event has.
+/// Which of the shared input fields an event has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fields {
     Turn,
@@ -435,7 +437,7 @@ pub(super) enum Fields {
     Neither,
 }
 
-/// The model that a name stands for.
+/// Resolves the alias of a model.
 pub(super) fn resolved(name: &str) -> String {
     match name {
         "default" | "opus" => transcript::MODEL,

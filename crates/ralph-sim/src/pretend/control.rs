@@ -1,11 +1,11 @@
-//! What the driver says: messages for the agent, answers, and orders.
+//! Handles the lines of the driver: prompts, answers and control requests.
 
 use super::client::{Break, Client, Heard, Priority, Prompt, resolved};
 use super::hooks::Registered;
 use crate::transcript::VERSION;
 use serde_json::{Value, json};
 
-/// What a model of the client's can read at once, in tokens.
+/// Context window of the client's models, in tokens.
 pub(super) const WINDOW: u64 = 1_000_000;
 
 impl Client<'_> {
@@ -33,7 +33,7 @@ impl Client<'_> {
                 Ok(Heard::Answer(id, answer))
             }
             Some("control_request") => self.obey(&line),
-            // What it does not know it passes over.
+            // The client ignores unknown lines.
             Some(_) | None => Ok(Heard::Nothing),
         }
     }
@@ -133,7 +133,7 @@ impl Client<'_> {
         })
     }
 
-    /// What the driver was asked and does not have to answer any more.
+    /// Cancels all requests that the driver has not answered.
     pub(super) fn cancel_asked(&mut self) -> Result<(), Break> {
         for id in std::mem::take(&mut self.asked) {
             self.write(&json!({"type": "control_cancel_request", "request_id": id}))?;
@@ -141,7 +141,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    #[expect(clippy::integer_division, reason = "the client tells whole percents")]
+    #[expect(clippy::integer_division, reason = "the client reports whole percents")]
     fn context_usage(&self) -> Value {
         let used = self.context.min(WINDOW);
         let category = |id: &str, name: &str, tokens: u64, kind: &str| json!({"id": id, "name": name, "tokens": tokens, "color": "inactive", "kind": kind});
@@ -161,7 +161,7 @@ impl Client<'_> {
     }
 }
 
-/// The text of a message, whole or in blocks.
+/// The text of a message: a string, or its text blocks joined by newlines.
 fn words(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! The client's own command line, as far as it matters here. Whatever else is on it is ignored.
+//! Parses the client's command line. Unknown flags are ignored.
 
 use std::ffi::OsString;
 
@@ -8,16 +8,17 @@ pub struct Flags {
     pub model: Option<String>,
     pub max_turns: Option<u32>,
     pub max_budget_usd: Option<f64>,
-    /// JSON, or the path of a file with it.
+    /// Inline JSON, or the path of a JSON file.
     pub settings: Option<String>,
+    /// The permission mode.
     pub mode: Option<String>,
-    /// Tools that need no permission, as `--allowedTools` lists them.
+    /// Tools that need no permission, from `--allowedTools`.
     pub allowed: Vec<String>,
     pub asks: Asks,
     pub dress: Dress,
 }
 
-/// Whether the client does without whatever is configured.
+/// Whether the client ignores configured hooks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dress {
     #[default]
@@ -26,10 +27,10 @@ pub enum Dress {
     Bare,
 }
 
-/// The session that the process is for.
+/// The session that the process opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// With an id of the caller's, or one that is made up.
+    /// A new session, with the given or a generated id.
     New(Option<String>),
     Resumed(String),
     Forked {
@@ -44,7 +45,7 @@ impl Default for Start {
     }
 }
 
-/// Whether there is somebody to be asked for permissions.
+/// Where permission prompts go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Asks {
     #[default]
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clients_command_line_is_read_and_what_is_unknown_is_passed_over() {
+    fn parses_known_flags_and_ignores_unknown_ones() {
         let line = "-p --input-format stream-json --output-format=stream-json --verbose --session-id A --model=m \
             --max-turns 3 --max-budget-usd 0.5 --settings {} --permission-mode acceptEdits --allowedTools Bash,Read \
             --permission-prompt-tool stdio --append-system-prompt x --unheard-of --bare";

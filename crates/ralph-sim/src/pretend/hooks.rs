@@ -1,4 +1,4 @@
-//! Hooks of the driver's, which are asked by callback.
+//! Hooks that the driver registered, which are run by callback.
 
 use super::client::{Break, Client, Heard, Line};
 use super::flags::Dress;
@@ -16,7 +16,7 @@ use std::time::Duration;
 const USUAL: Duration = Duration::from_mins(10);
 const SIMPLE: &str = "CLAUDE_CODE_SIMPLE";
 const MALFORMED: &str = "initialize: hooks must map hook events to arrays of matchers";
-/// As the client names a callback where it names the command of a hook.
+/// The client's name for a callback, in place of a hook command.
 const COMMAND: &str = "callback";
 
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ impl Registered {
     }
 }
 
-/// A callback that is waited for.
+/// A callback that has not been answered yet.
 pub(super) struct Open {
     pub(super) request: String,
     callback: String,
@@ -72,7 +72,7 @@ pub(super) struct Open {
 }
 
 impl Client<'_> {
-    /// Asks every callback of an event, and waits for all of them. Whoever hung up is not asked.
+    /// Runs all callbacks of an event and waits for their answers. Runs none if the driver has closed its side.
     pub(super) fn ask(
         &mut self,
         event: &'static str,
@@ -112,7 +112,7 @@ impl Client<'_> {
         Ok(Told::new(Telling { event, subject, agent: None, input }, answers))
     }
 
-    /// What hooks have to say to the person.
+    /// Writes the system messages of hooks.
     pub(super) fn pass_on(&mut self, told: &Told) -> Result<(), Break> {
         for content in told.messages() {
             self.inform(&content, "notice", None)?;
@@ -120,7 +120,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Asks, and does not wait for an answer.
+    /// Sends the callbacks of an event without waiting for answers.
     pub(super) fn send(
         &mut self,
         event: &str,
@@ -158,7 +158,7 @@ impl Client<'_> {
         Ok(open)
     }
 
-    /// `None` when it counts for nothing, which the driver is told.
+    /// Interprets an answer. An invalid one is reported to the driver and gives `None`.
     pub(super) fn understand(
         &mut self,
         event: &'static str,
@@ -201,7 +201,7 @@ impl Client<'_> {
         }))
     }
 
-    /// A client that is to be bare asks no hooks, and says of them what it always says.
+    /// Whether hooks are skipped, by `--bare` or its variable. The client still reports them as applied.
     fn is_bare(&self) -> bool {
         let is_set = |value: String| matches!(value.as_str(), "1" | "true");
         self.options.flags.dress == Dress::Bare || self.variable(SIMPLE).is_some_and(is_set)

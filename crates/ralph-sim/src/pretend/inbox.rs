@@ -1,5 +1,4 @@
-//! Whatever reaches the client from elsewhere, in the order in which it does: lines of its driver's, tools that end,
-//! signals.
+//! A queue of everything that reaches the client from outside: lines of the driver, finished commands and signals.
 
 use ralph_sys::proc::job::Finished;
 use serde_json::Value;
@@ -7,24 +6,24 @@ use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-/// A longer line ends the conversation.
+/// Maximum length of a line. A longer one is invalid.
 const LONGEST_LINE: u64 = 64 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(super) enum Event {
     Line(Value),
-    /// Nothing more will be heard, because the input ended or was none.
+    /// The input ended or could not be read.
     Closed,
-    /// A line that is no JSON object; nothing is heard after it.
+    /// A line that is not a JSON object. No input is read after it.
     Garbled,
-    /// The command that the agent waits for.
+    /// The foreground command finished.
     Tool(Box<Finished>),
-    /// A command in the background, by its id.
+    /// A background command finished, with its id.
     Task(String, Box<Finished>),
     Signal(Signal),
 }
 
-/// Why the process is to end.
+/// A signal that ends the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     Interrupt,
@@ -36,7 +35,7 @@ pub(super) struct Inbox {
     receiver: Receiver<Event>,
 }
 
-/// For whoever has something to tell the client.
+/// A handle that adds events to the inbox.
 #[derive(Clone, Debug)]
 pub struct Bell(Sender<Event>);
 
@@ -46,7 +45,7 @@ impl Bell {
     }
 
     pub(super) fn ring(&self, event: Event) {
-        // Nobody listens once the client has ended.
+        // The receiver is gone once the client has ended.
         self.0.send(event).ok();
     }
 }
@@ -61,10 +60,10 @@ impl Inbox {
         Bell(self.sender.clone())
     }
 
-    /// `None` when nothing came in time.
+    /// Returns `None` if no event arrives in time.
     pub(super) fn next(&self, wait: Option<Duration>) -> Option<Event> {
         match wait {
-            // There is always a sender: this one.
+            // Never disconnected, because `self` holds a sender.
             None => Some(self.receiver.recv().unwrap_or(Event::Closed)),
             Some(wait) => match self.receiver.recv_timeout(wait) {
                 Ok(event) => Some(event),
@@ -75,7 +74,7 @@ impl Inbox {
     }
 }
 
-/// Hears the driver until it has nothing more to say.
+/// Reads the driver's lines on a thread, until the input ends.
 pub(super) fn listen(input: impl Read + Send + 'static, bell: Bell) {
     std::thread::spawn(move || {
         let mut input = BufReader::new(input);
@@ -89,7 +88,7 @@ pub(super) fn listen(input: impl Read + Send + 'static, bell: Bell) {
     });
 }
 
-/// `None` for a line without anything on it.
+/// Reads one line. Returns `None` for a blank one.
 fn line(input: &mut impl BufRead) -> Option<Event> {
     let mut bytes = Vec::new();
     let read = input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes);

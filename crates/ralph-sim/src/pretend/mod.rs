@@ -1,14 +1,14 @@
-//! A pretended client: it speaks the client's side of `-p --input-format stream-json --output-format stream-json` from
-//! a scenario, without a model and without a delay, for whoever drives a client and wants to be tested by the hundred.
+//! A fake client for testing programs that drive one. It speaks the client's side of `-p --input-format stream-json
+//! --output-format stream-json`, scripted by a scenario, without a model and without delays.
 //!
 //! ```text
-//! driver ─ lines ─▶ inbox ─▶ client ─ turn ─▶ position: the scenario's turns, one queue over all processes
-//!    ▲                         │        ├──▶ hooks: callbacks that the driver registered
-//!    └──────── lines ──────────┘        └──▶ tools, which really run
+//! driver ─ lines ─▶ inbox ─▶ process ─ turn_loop ─▶ script_position: one queue of turns for all processes
+//!    ▲                          │          ├──▶ hook_callbacks: hooks that the driver registered
+//!    └───────── lines ──────────┘          └──▶ client_tools, which really run
 //! ```
 //!
-//! What it does was measured on Claude Code 2.1.325. Prompts come from the driver: those of the scenario are passed
-//! over. Hooks in settings files are not run; the session's transcript is written as the client writes it.
+//! Its behavior was measured on Claude Code 2.1.325. Prompts come from the driver; those of the scenario are ignored.
+//! Hooks in settings files are not run. The transcript is written in the client's format.
 
 mod background;
 mod client;
@@ -42,27 +42,27 @@ pub(crate) const BYPASS: &str = "bypassPermissions";
 /// How the process was started.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// This program: tools run under it.
+    /// The `ralph` binary, which supervises tools.
     pub program: PathBuf,
     pub pid: u32,
-    /// Where it was started.
+    /// The working directory at the start.
     pub project: PathBuf,
     pub home: PathBuf,
-    /// All of its environment; tools get it too.
+    /// The whole environment, which tools inherit.
     pub env: Vec<(OsString, OsString)>,
-    /// Where the script's position is kept. Without it every process starts the script anew.
+    /// The file that stores the position in the script. Without it every process starts the script from the beginning.
     pub position: Option<PathBuf>,
     pub flags: Flags,
 }
 
-/// How the process ends.
+/// How the process is to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// With a code, and what is said on stderr.
+    /// With a code and a message on stderr.
     Code { code: u8, said: Option<String> },
-    /// By SIGKILL, as the scenario has it.
+    /// By SIGKILL, because the scenario has a crash here.
     Killed,
-    /// Never: it neither says nor hears anything any more.
+    /// Never: the process hangs, without input or output.
     Never,
 }
 
@@ -72,14 +72,14 @@ pub enum PretendError {
     Position(#[from] PositionError),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("commands cannot be started")]
+    #[error("cannot start commands")]
     Cancel(#[source] std::io::Error),
 }
 
-/// Who hears the client: `false` when nobody does any more.
+/// Receives the output of the client. Returns `false` if it is closed.
 pub type Say<'a> = dyn FnMut(&[u8]) -> bool + 'a;
 
-/// A client that was started, and has said nothing yet.
+/// A fake client before its first output.
 pub struct Pretended<'a>(Client<'a>);
 
 impl std::fmt::Debug for Pretended<'_> {
@@ -93,12 +93,12 @@ impl<'a> Pretended<'a> {
         Self(Client::new(scenario, options, say))
     }
 
-    /// For signals.
+    /// A handle to deliver signals with.
     pub fn bell(&self) -> Bell {
         self.0.inbox.bell()
     }
 
-    /// From the first line of the driver's to the end of the process.
+    /// Runs until the process is to end.
     pub fn run(mut self, input: impl Read + Send + 'static) -> Result<Exit, PretendError> {
         inbox::listen(input, self.0.inbox.bell());
         self.0.live()

@@ -1,4 +1,4 @@
-//! Whether a tool may run, and who is asked.
+//! Decides whether a tool call may run: by the permission mode, by hooks, or by asking the driver.
 
 use super::client::{Break, Client, Fields, Heard, Line};
 use super::flags::Asks;
@@ -19,22 +19,22 @@ const DO_NOT_ASK: &str = " has been denied because Claude Code is running in don
 const EVENT: &str = "PermissionRequest";
 
 pub(super) enum Granted {
-    /// It never came to a question.
+    /// The call was rejected before permissions were checked.
     Unasked,
     ByMode,
-    /// By who drives the client, with another input where it gave one.
+    /// Allowed by the driver, with the input that replaces the original, if any.
     ByDriver(Option<Value>),
     Not {
         text: String,
         by: Denier,
     },
-    /// The driver does not want the turn any more.
+    /// The driver interrupted the turn.
     Interrupted,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Denier {
-    /// There is nobody to ask.
+    /// Denied because no permission prompt is available.
     Nobody,
     Mode,
     Driver,
@@ -65,7 +65,7 @@ impl Client<'_> {
         granted
     }
 
-    /// Whether nobody has to be asked.
+    /// Whether the call needs no permission.
     fn is_free(&self, call: &Call) -> bool {
         let is_edit = matches!(call.name.as_str(), "Write" | "Edit");
         let is_listed = |rule: &String| rule.split('(').next() == Some(call.name.as_str());
@@ -75,7 +75,7 @@ impl Client<'_> {
             || self.options.flags.allowed.iter().any(is_listed)
     }
 
-    /// `None` when no hook decides.
+    /// Returns `None` if no hook decides.
     fn ask_hooks(&mut self, call: &Call) -> Result<Option<Granted>, Break> {
         let told = self.ask(EVENT, Some(&call.name), self.request(call))?;
         Ok(told.answers.iter().filter_map(decision).next_back())
@@ -89,7 +89,7 @@ impl Client<'_> {
             .with_some("permission_suggestions", is_edit.then(suggestions))
     }
 
-    /// The driver is asked, and its hooks beside it: whoever decides first.
+    /// Asks the driver and its hooks at the same time. The first decision counts.
     fn ask_driver(&mut self, call: &Call) -> Result<Granted, Break> {
         let request = id::uuid();
         let mut asked = json!({
@@ -158,7 +158,7 @@ impl Client<'_> {
     }
 }
 
-/// Whether nobody but a person can answer it.
+/// Whether only a person can answer the call.
 fn needs_person(call: &Call) -> bool {
     matches!(call.name.as_str(), "AskUserQuestion" | "ExitPlanMode")
 }
@@ -195,7 +195,7 @@ fn suggestions() -> Value {
     json!([{"type": "setMode", "mode": "acceptEdits", "destination": "session"}])
 }
 
-/// In a few words.
+/// A short description of the call: its file name or command.
 fn described(call: &Call) -> String {
     let path = call.input.get("file_path").and_then(Value::as_str);
     let name = path.and_then(|path| path.rsplit('/').next());
@@ -203,7 +203,7 @@ fn described(call: &Call) -> String {
     name.or_else(command).unwrap_or_default().to_owned()
 }
 
-/// What the agent reads of the answers to its questions.
+/// The result of `AskUserQuestion`, with the answers that the driver put into its input.
 pub(super) fn answered(input: &Value) -> Done {
     let answers = input["answers"].as_object().cloned().unwrap_or_default();
     let listed = answers.iter().map(|(question, answer)| {

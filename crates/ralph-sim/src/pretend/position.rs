@@ -1,4 +1,4 @@
-//! How far the script is. One queue serves every process that is started with the same file, as one model would.
+//! The position in the script. Processes that are started with the same position file share one queue of turns.
 
 use crate::scenario::{AgentTurn, Repeat, Scenario, Step};
 use ralph_sys::clock::Deadline;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Said for ever when the script is used up.
+/// The answer when the script is exhausted.
 const DONE: &str = "done";
 const PATIENCE: Duration = Duration::from_secs(30);
 const LARGEST: usize = 1024 * 1024;
@@ -19,25 +19,25 @@ pub enum PositionError {
     File(#[from] FileError),
     #[error(transparent)]
     Lock(#[from] LockError),
-    #[error("`{}` is no position in a script", .0.display())]
+    #[error("`{}` is not a valid script position file", .0.display())]
     Garbled(PathBuf),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Position {
     v: u32,
-    /// How often the model was asked.
+    /// Number of requests to the model.
     requests: u64,
     script: Place,
-    /// Those of the subagents, in the scenario's order.
+    /// Positions of the subagents, in the scenario's order.
     agents: Vec<Place>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
-    /// Turns that are over.
+    /// Number of finished turns.
     turn: usize,
-    /// How often the next one was taken already.
+    /// How often the next turn was already taken.
     given: u32,
 }
 
@@ -61,7 +61,7 @@ impl Turns {
         Self { script: script.collect(), agents: agents.collect(), file, at }
     }
 
-    /// The model is asked: the number of the request, and its answer.
+    /// Takes the next turn. Returns the number of the request and the turn.
     pub(super) fn next(&mut self, task: Option<&str>) -> Result<(u64, AgentTurn), PositionError> {
         let Some(file) = self.file.clone() else { return Ok(self.take(task)) };
         let mut beside = file.clone().into_os_string();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_process_goes_on_where_the_last_one_stopped() {
+    fn a_process_continues_where_the_last_one_stopped() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("position");
         let process = || Turns::new(&scenario(), Some(file.clone()));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn two_at_once_never_take_the_same_turn() {
+    fn concurrent_processes_never_take_the_same_turn() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("position");
         let turn = |number: u32| Step::Agent(says(&number.to_string(), Repeat::Times(1)));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_position_is_left_as_it_is() {
+    fn an_invalid_position_file_is_an_error_and_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("position");
         for text in ["", "{}", r#"{"v":2,"requests":1,"script":{"turn":0,"given":0},"agents":[]}"#]
@@ -193,7 +193,7 @@ mod tests {
             let error = Turns::new(&scenario(), Some(file.clone())).next(None).unwrap_err();
             assert_eq!(
                 error.to_string(),
-                format!("`{}` is no position in a script", file.display())
+                format!("`{}` is not a valid script position file", file.display())
             );
             assert_eq!(fs::read(&file, LARGEST).unwrap(), text.as_bytes());
         }

@@ -1,4 +1,4 @@
-//! What a turn and a session have used, and the line that ends a turn.
+//! The usage of a turn and a session, and the result line that ends a turn.
 
 use super::client::{Break, Client};
 use super::control::WINDOW;
@@ -15,12 +15,12 @@ pub(super) const NONE: Usage = Usage { input: 0, output: 0, cache_read: 0, cache
 
 type Models = BTreeMap<String, ModelUsed>;
 
-/// What the process counts from result to result.
+/// Usage counters of the process.
 #[derive(Debug, Default)]
 pub(super) struct Metered {
-    /// What the session had cost when the process started.
+    /// Cost of the session when the process started.
     before: f64,
-    /// At the last result.
+    /// Usage at the last result.
     models: Models,
     results: u64,
     turn: Option<Stopwatch>,
@@ -42,7 +42,7 @@ impl Metered {
 }
 
 impl Client<'_> {
-    /// What this process has spent, in USD.
+    /// Cost of this process, in USD.
     pub(super) fn spent(&mut self) -> Result<f64, Break> {
         let before = self.metered.before;
         Ok(self.transcript()?.cost() - before)
@@ -113,7 +113,7 @@ impl Client<'_> {
     }
 }
 
-/// Of one turn.
+/// The `usage` field of a result.
 pub(super) fn usage(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.input,

@@ -1,4 +1,4 @@
-//! The agent wants to stop.
+//! Handles an attempted stop: runs the stop hooks and applies their answers.
 
 use super::client::{Break, Client, Fields};
 use super::turn::{Over, Turn, crash};
@@ -10,7 +10,7 @@ use crate::transcript::{Answered, Attached, HookInfo, Stop};
 use serde_json::json;
 
 impl Client<'_> {
-    /// `None` when it has to go on.
+    /// Returns `None` if the agent has to continue.
     pub(super) fn stop(&mut self, turn: &mut Turn) -> Result<Option<Over>, Break> {
         let event = "Stop";
         let last = Some(turn.last_text.clone()).filter(|text| !text.is_empty());
@@ -25,7 +25,7 @@ impl Client<'_> {
             crash(turn.mishap, Point::Stop)?;
         }
         let told = match self.ask(event, None, input) {
-            // Who interrupts the question has answered it.
+            // An interrupt while the hooks run ends the turn.
             Err(Break::Interrupted) => {
                 return Ok(Some(Over::success("completed", &turn.last_text)));
             }
@@ -72,7 +72,7 @@ impl Client<'_> {
         Ok(Some(Over::success("completed", kept)))
     }
 
-    /// The first block of a process is shown to the person.
+    /// Writes the client's notification of a block, which appears once per process.
     fn notify_once(&mut self) -> Result<(), Break> {
         const KEY: &str = "stop-hook-error";
         if self.said.contains(&KEY) {
@@ -88,7 +88,7 @@ impl Client<'_> {
         }))
     }
 
-    /// What hooks add is kept in the transcript; the driver does not see it again.
+    /// Writes added context to the transcript. It is not sent to the driver.
     pub(super) fn add_contexts(&mut self, told: &Told) -> Result<(), Break> {
         for text in told.contexts() {
             self.transcript()?.attach(&Answered {

@@ -1,4 +1,4 @@
-//! Conversations in this process, over pipes.
+//! Drives fake clients in this process, over pipes.
 
 use super::*;
 use crate::scenario;
@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::path::Path;
 use std::thread::JoinHandle;
 
-/// A pretended client, and who drives it.
+/// A fake client with its driver.
 struct Driven {
     to: Option<PipeWriter>,
     from: BufReader<PipeReader>,
@@ -67,7 +67,7 @@ impl Driven {
         serde_json::from_str(&line).ok()
     }
 
-    /// The next line of this kind; what comes before it is of no interest.
+    /// Skips to the next line of this kind.
     fn until(&mut self, kind: &str) -> Value {
         loop {
             let line = self.hear().unwrap();
@@ -77,7 +77,7 @@ impl Driven {
         }
     }
 
-    /// What is heard until it ends, when every stop is answered like this, and how it ends.
+    /// Answers every stop with `answer`, and returns the remaining lines and how the client ends.
     fn rest(mut self, answer: &Value) -> (Vec<String>, Exit) {
         let mut lines = Vec::new();
         while let Some(line) = self.hear() {
@@ -94,7 +94,7 @@ impl Driven {
 
 const BYPASSING: [&str; 2] = ["--permission-mode", BYPASS];
 
-/// A line in a word or two.
+/// A line in one or two words.
 fn told(line: &Value) -> String {
     let text = line["message"]["content"][0]["text"].as_str();
     match line["type"].as_str().unwrap() {
@@ -109,7 +109,7 @@ fn told(line: &Value) -> String {
 }
 
 #[test]
-fn the_process_ends_at_the_point_that_the_scenario_says() {
+fn crashes_at_the_scripted_point() {
     let mut story = Vec::new();
     for point in ["answer", "tools", "stop", "result", "idle"] {
         let directory = tempfile::tempdir().unwrap();
@@ -133,7 +133,7 @@ fn the_process_ends_at_the_point_that_the_scenario_says() {
 }
 
 #[test]
-fn who_hangs_in_the_model_can_be_interrupted_and_who_hangs_itself_cannot() {
+fn a_hanging_model_can_be_interrupted_and_a_hanging_client_cannot() {
     let directory = tempfile::tempdir().unwrap();
     let script = "[[step]]\nhang = 'answer'\n[[step]]\nagent = 'b'\nhang = 'client'";
     let mut client = Driven::start(directory.path(), script, &[]);
@@ -156,7 +156,7 @@ fn who_hangs_in_the_model_can_be_interrupted_and_who_hangs_itself_cannot() {
 
 /// `get_context_usage`, `get_session_cost` and `set_model` are answered while a stop waits for its hook.
 #[test]
-fn orders_are_carried_out_while_a_stop_is_asked() {
+fn control_requests_are_answered_while_a_stop_hook_runs() {
     let directory = tempfile::tempdir().unwrap();
     let script = "[[step]]\nagent = 'a'\nusage = { input = 250000 }\n[[step]]\nagent = 'b'";
     let mut client = Driven::start(directory.path(), script, &["--model", "sonnet"]);
@@ -190,7 +190,7 @@ fn orders_are_carried_out_while_a_stop_is_asked() {
 }
 
 #[test]
-fn the_cap_of_the_settings_given_beats_the_projects() {
+fn the_cap_in_flag_settings_overrides_the_projects() {
     let directory = tempfile::tempdir().unwrap();
     let claude = directory.path().join("project/.claude");
     ralph_sys::fs::create_dir(&claude).unwrap();
@@ -225,7 +225,7 @@ fn the_cap_of_the_settings_given_beats_the_projects() {
 }
 
 #[test]
-fn a_limit_is_told_before_the_error_that_comes_of_it() {
+fn a_rate_limit_is_reported_before_its_error() {
     let directory = tempfile::tempdir().unwrap();
     let script = "[[step]]\nagent = 'near'\nrate_limit = { status = 'allowed_warning', type = 'seven_day', used_percent = 91 }\n\
         [[step]]\nrate_limit = { resets_in_ms = 60000 }";
@@ -256,9 +256,9 @@ fn a_limit_is_told_before_the_error_that_comes_of_it() {
     "#);
 }
 
-/// One process for a thousand turns: every stop is asked, every result counted, and the sums go on after a resume.
+/// One process runs a thousand turns with a stop and a result each, and the totals continue after a resume.
 #[test]
-fn a_thousand_turns_are_as_good_as_one() {
+fn totals_are_correct_after_a_thousand_turns() {
     let directory = tempfile::tempdir().unwrap();
     let script = "[[step]]\nagent = 'a'\nrepeat = 1000";
     let mut client = Driven::start(directory.path(), script, &["--session-id", "s"]);

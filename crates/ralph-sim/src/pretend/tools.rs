@@ -1,4 +1,4 @@
-//! The tool calls of one answer: hooks, permissions, and the tools themselves, which really run.
+//! Runs the tool calls of one answer, with hooks and permissions. The tools really run.
 
 use super::client::{Break, Client, Fields, Heard};
 use super::flags::Asks;
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 const FOR_TOOL: &str = "[Request interrupted by user for tool use]";
 
-/// What became of a call, and how it came to run or not.
+/// A completed call: its outcome and its permission.
 struct Made {
     call: Call,
     done: Done,
@@ -33,7 +33,7 @@ struct Made {
 }
 
 impl Client<'_> {
-    /// `None` when the agent is asked again.
+    /// Runs all calls. Returns `None` if the model gets another request.
     pub(super) fn run_tools(
         &mut self,
         turn: &mut Turn,
@@ -65,7 +65,7 @@ impl Client<'_> {
         Ok(is_stopped.then(|| Over::success("hook_stopped", "")))
     }
 
-    /// From the question whether a call may run to what it did.
+    /// Runs one call, if hooks and permissions allow it.
     fn make(&mut self, turn: &mut Turn, call: &Call) -> Result<Made, Break> {
         let made = |call: &Call, done: Done, granted: Granted| Made {
             call: call.clone(),
@@ -103,7 +103,7 @@ impl Client<'_> {
         Ok(Made { took: watch.elapsed(), ..made(&call, done, granted) })
     }
 
-    /// What is there only with a driver that can be asked.
+    /// The error for a tool that needs a permission prompt, if there is none.
     fn absent(&self, call: &Call) -> Option<String> {
         let name = &call.name;
         let is_asking = matches!(name.as_str(), "AskUserQuestion" | "ExitPlanMode");
@@ -149,7 +149,7 @@ impl Client<'_> {
         self.scratch().join(format!("cwd-{}", self.options.pid))
     }
 
-    /// A command, while the driver is heard.
+    /// Runs a command and handles the driver's input meanwhile.
     fn shell(&mut self, call: &Call) -> Result<Done, Break> {
         let order = self.order(call)?;
         let cancel = Cancel::new().map(Arc::new);
@@ -192,7 +192,7 @@ impl Client<'_> {
             .with("tool_input", self.shown(call))
     }
 
-    /// As the client completes it for hooks.
+    /// The input as hooks receive it: with absolute paths and defaults.
     fn shown(&self, call: &Call) -> Value {
         let mut input = call.input.clone();
         if let Some(path) = input.get("file_path").and_then(Value::as_str) {
@@ -205,7 +205,7 @@ impl Client<'_> {
         input
     }
 
-    /// Whether a hook ends the turn.
+    /// Fires the event after a call. Returns whether a hook ended the turn.
     fn after(&mut self, made: &Made) -> Result<bool, Break> {
         let Made { call, done, took, .. } = made;
         let (event, input) = match done {
@@ -256,7 +256,7 @@ impl Client<'_> {
         self.tell_user(&json!([block]), more)
     }
 
-    /// The driver interrupts: this call while it runs, the others before they do.
+    /// Ends an interrupted turn: `call` was running, and `rest` had not started.
     fn abort(&mut self, turn: &mut Turn, call: &Call, rest: &[Call]) -> Result<Over, Break> {
         let texts = std::iter::once(format!("{REJECTED}{STOPPED_RUNNING}"))
             .chain(std::iter::repeat(REJECTED.to_owned()));
@@ -272,12 +272,12 @@ impl Client<'_> {
     }
 }
 
-/// As the result of the turn lists it.
+/// An entry of `permission_denials` in the result.
 fn denial(call: &Call) -> Value {
     json!({"tool_name": call.name, "tool_use_id": call.id, "tool_input": call.input})
 }
 
-/// How the call came to run, or why it did not.
+/// The metadata of a tool result: why the call ran or did not.
 fn meta(call: &Call, done: &Done, granted: &Granted) -> Value {
     let mut meta = json!({"id": call.id});
     match (done, granted) {
@@ -312,7 +312,7 @@ fn meta(call: &Call, done: &Done, granted: &Granted) -> Value {
     meta
 }
 
-/// Some errors are marked as such for the model, and only for it.
+/// Removes the mark that some errors carry for the model.
 fn bare(text: &str) -> &str {
     let inner = text.strip_prefix("<tool_use_error>");
     inner.and_then(|text| text.strip_suffix("</tool_use_error>")).unwrap_or(text)

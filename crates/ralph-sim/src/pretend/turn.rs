@@ -1,4 +1,4 @@
-//! One turn: from what the driver says to the result.
+//! Runs one turn, from the driver's prompt to the result line.
 
 use super::Exit;
 use super::client::{Break, Client, Fields, Heard, Prompt};
@@ -16,23 +16,23 @@ const NETWORK: &str = "API Error: Connection dropped (ECONNRESET). Check the gat
 const LIMIT: &str = "This request would exceed your account's rate limit. Please try again later.";
 const SILENT: &str = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
 
-/// What is known of a turn while it goes on.
+/// The state of a running turn.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// As the client counts them for the driver.
+    /// `num_turns` of the result, by the client's rules.
     pub(super) num_turns: u32,
-    /// How often the model was asked.
+    /// Number of requests to the model.
     pub(super) rounds: u32,
     pub(super) stops: Stops,
     pub(super) last_text: String,
     pub(super) stop_reason: Option<String>,
     pub(super) usage: Usage,
     pub(super) denials: Vec<Value>,
-    /// Of the last answer.
+    /// The scripted failure of the last answer.
     pub(super) mishap: Mishap,
-    /// The run of the task in the background that the turn is about.
+    /// The run id of the background task that the turn reports.
     pub(super) run: Option<String>,
-    /// The driver's own ids of the messages that it answers.
+    /// The driver's ids of the messages that the turn answers.
     pub(super) messages: Vec<String>,
     is_nudged: bool,
 }
@@ -41,7 +41,7 @@ pub(super) struct Turn {
 pub(super) struct Stops {
     /// `stop_hook_active`
     pub(super) is_active: bool,
-    /// In a row, without a tool call between them.
+    /// Consecutive blocks, without a tool call between them.
     pub(super) blocks: u32,
 }
 
@@ -51,9 +51,9 @@ pub(super) struct Over {
     pub(super) subtype: &'static str,
     pub(super) reason: &'static str,
     pub(super) is_error: bool,
-    /// Where it is not what was counted.
+    /// Overrides the counted value.
     pub(super) num_turns: Option<u32>,
-    /// What this ending has to tell besides.
+    /// Additional fields of the result line.
     pub(super) fields: Map<String, Value>,
 }
 
@@ -84,7 +84,7 @@ impl Over {
 }
 
 impl Client<'_> {
-    /// The code that the process would end with now, and what the scenario has in store for it.
+    /// Runs a turn. Returns the exit code if the process exited now, and the scripted failure of the last answer.
     pub(super) fn turn(&mut self, prompt: &Prompt) -> Result<(u8, Mishap), Break> {
         self.metered.start_turn();
         self.tell_lifecycle(prompt, "started")?;
@@ -146,7 +146,7 @@ impl Client<'_> {
                     None => self.out_of_budget()?,
                 }
             } else if let Some(over) = self.out_of_budget()? {
-                // The answer that was too much is in the sums, and not in what the turn used.
+                // The answer that exceeded the budget counts for the session but not for the turn.
                 turn.usage = before;
                 Some(over)
             } else if answer.text.is_empty() && !std::mem::replace(&mut turn.is_nudged, true) {
@@ -164,7 +164,7 @@ impl Client<'_> {
         }
     }
 
-    /// The hooks of a prompt are asked; what the driver reads where they refuse it.
+    /// Fires `UserPromptSubmit`. Returns the message for the driver if a hook blocks the prompt.
     fn submit(&mut self, prompt: &Prompt) -> Result<Option<String>, Break> {
         let event = "UserPromptSubmit";
         let input = self.input_of(event, Fields::Mode).with("prompt", prompt.text.clone());
@@ -179,7 +179,7 @@ impl Client<'_> {
         Ok(refusal)
     }
 
-    /// Messages that came while a tool ran belong to this turn.
+    /// Adds messages that arrived while a tool ran to this turn.
     fn overhear(&mut self, turn: &mut Turn) -> Result<(), Break> {
         use super::client::Priority;
         while self.queue.front().is_some_and(|prompt| prompt.priority == Priority::Next) {
@@ -218,7 +218,7 @@ impl Client<'_> {
         }))
     }
 
-    /// The time until an answer is there, and what may happen meanwhile.
+    /// Waits for the delay of an answer, and plays its scripted crash or hang.
     fn await_answer(&mut self, answer: &AgentTurn) -> Result<(), Break> {
         crash(answer.mishap, Point::Answer)?;
         let deadline = match answer.mishap {
@@ -235,7 +235,7 @@ impl Client<'_> {
             match self.hear(deadline.as_ref())? {
                 Heard::Interrupt => return Err(Break::Interrupted),
                 Heard::Task(id, finished) => self.note_task(&id, &finished)?,
-                // Nobody is left who could end the wait.
+                // Without a driver, nothing could end the wait.
                 Heard::Closed if deadline.is_none() => return Err(Break::Interrupted),
                 Heard::Nothing
                 | Heard::Answer(..)
@@ -247,7 +247,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// One line for every block.
+    /// Writes an answer: one line for each block.
     fn answer(&mut self, turn: &mut Turn, answer: &AgentTurn, number: u64) -> Result<(), Break> {
         let Usage { input, output, cache_read, cache_creation } = answer.usage;
         let read = [input, cache_read, cache_creation];
@@ -322,7 +322,7 @@ impl Client<'_> {
     fn tell_limit(&mut self, limit: &RateLimit) -> Result<(), Break> {
         let mut info = json!({"status": limit.status, "rateLimitType": limit.kind});
         if let Some(wait) = limit.resets_in_ms {
-            // In whole seconds, and not before.
+            // In whole seconds, rounded up so that the reset is never reported too early.
             let at = clock::now_ms().saturating_add(wait).div_ceil(1000);
             info["resetsAt"] = json!(at);
         }
@@ -332,7 +332,7 @@ impl Client<'_> {
         self.tell(json!({"type": "rate_limit_event", "rate_limit_info": info}))
     }
 
-    /// The API answers with an error, which was retried to no avail.
+    /// Ends the turn with an API error that retries did not resolve.
     fn failed(&mut self, turn: &mut Turn, error: &ApiError, number: u64) -> Result<Over, Break> {
         let is_unreached = error.status == 0;
         let text = if is_unreached { NETWORK.to_owned() } else { api_error_text(error) };
@@ -357,7 +357,7 @@ impl Client<'_> {
             .input_of("StopFailure", Fields::Effort)
             .with("error", class)
             .with("last_assistant_message", text.clone());
-        // Its answer is not waited for.
+        // The client does not wait for the answer.
         self.send("StopFailure", Some(class), &input)?;
         self.asked.clear();
         let mut over = Over::success("api_error", &text);
@@ -365,7 +365,7 @@ impl Client<'_> {
         Ok(Over { is_error: true, ..over })
     }
 
-    /// While the answer was on its way.
+    /// Ends a turn that was interrupted while the answer was streaming.
     fn interrupted(&mut self, turn: &mut Turn) -> Result<Over, Break> {
         turn.num_turns += 1;
         turn.stop_reason = None;
@@ -378,7 +378,7 @@ impl Client<'_> {
         self.tell_user(&json!([{"type": "text", "text": text}]), Map::new())
     }
 
-    /// What the agent reads in the person's place, and the driver too.
+    /// Writes a user message that no person sent, to the transcript and to the driver.
     pub(super) fn remind(&mut self, turn: &mut Turn, text: &str) -> Result<(), Break> {
         turn.num_turns += 1;
         self.transcript()?.feedback(text)?;
@@ -423,7 +423,7 @@ impl Client<'_> {
     }
 }
 
-/// The process ends here, if the scenario says so.
+/// Ends the process if the scenario has a crash at this point.
 pub(super) fn crash(mishap: Mishap, here: Point) -> Result<(), Break> {
     match mishap {
         Mishap::Crash { at, exit } if at == here => Err(Break::Ends(match exit {
@@ -434,7 +434,7 @@ pub(super) fn crash(mishap: Mishap, here: Point) -> Result<(), Break> {
     }
 }
 
-/// Which messages of the driver's a line answers, where they have ids.
+/// Adds the ids of the messages that a line answers, if the driver gave any.
 pub(super) fn name_messages(line: &mut Value, messages: &[String]) {
     if let Some(last) = messages.last() {
         line["user_message_uuid"] = json!(last);
@@ -453,7 +453,7 @@ fn too_many() -> ApiError {
     ApiError { status: 429, kind: "rate_limit_error".to_owned(), message: LIMIT.to_owned() }
 }
 
-/// What is told in the model's place.
+/// An assistant message that the client makes up.
 fn synthetic(text: &str, class: &str, about: &Map<String, Value>) -> Value {
     let mut line = json!({
         "type": "assistant",

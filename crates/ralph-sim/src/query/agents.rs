@@ -1,4 +1,4 @@
-//! Subagents: conversations of their own inside the session.
+//! Subagents: separate conversations within a session.
 
 use super::conversation::{Conversation, Over, converse};
 use super::hooks::Telling;
@@ -24,18 +24,19 @@ pub(super) struct Task {
     pub(super) agent: Agent,
     pub(super) description: String,
     pub(super) prompt: String,
-    /// The id of the call that wants it.
+    /// The id of the tool call that starts it.
     call: String,
     is_background: bool,
 }
 
-/// What it leaves.
+/// The result of a finished subagent.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     pub(super) over: Over,
     pub(super) tokens: u64,
     /// Names of the tools it called.
     pub(super) calls: Vec<String>,
+    /// Number of tool calls.
     pub(super) tools: u32,
     pub(super) ms: u64,
 }
@@ -54,7 +55,7 @@ impl Task {
     }
 }
 
-/// Tells hooks that it starts. What they add is the first thing it reads.
+/// Creates the conversation of a subagent and fires `SubagentStart`, whose context goes into the first request.
 pub(super) fn begin(
     host: &mut Host<'_>,
     chat: &mut Conversation,
@@ -82,7 +83,7 @@ pub(super) fn begin(
     Ok(own)
 }
 
-/// Until it is let go.
+/// Runs a subagent until it may stop.
 pub(super) fn finish(host: &mut Host<'_>, own: &mut Conversation) -> Report {
     let watch = Stopwatch::start();
     let over = converse(host, own);
@@ -95,7 +96,7 @@ pub(super) fn finish(host: &mut Host<'_>, own: &mut Conversation) -> Report {
     }
 }
 
-/// The agent waits for it.
+/// Runs a subagent while its parent waits.
 pub(super) fn in_foreground(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
     let task = Task::of(call, false);
     let mut own = match begin(host, chat, &task) {
@@ -134,7 +135,7 @@ pub(super) fn in_foreground(host: &mut Host<'_>, chat: &mut Conversation, call: 
     Done::Ran { response, text }
 }
 
-/// Why a subagent has no report.
+/// The client's message for a subagent that ended with an error.
 pub(super) fn terminated(host: &Host<'_>, report: &Report) -> String {
     let (class, status) = report.over.failure.unwrap_or(("unknown", 0));
     format!(
@@ -147,7 +148,7 @@ pub(super) fn terminated(host: &Host<'_>, report: &Report) -> String {
 }
 
 impl Report {
-    /// What the client says of the tools it called, apart from those that its agent knows.
+    /// The client's list of the tools that the subagent called and its parent did not.
     fn used(&self, known: &[String]) -> Option<String> {
         let names = self.calls.iter().filter(|name| !known.contains(name));
         let names: Vec<&str> = names.map(String::as_str).collect();

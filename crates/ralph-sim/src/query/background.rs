@@ -1,7 +1,7 @@
-//! What goes on while the agent does something else: it may stop meanwhile, and is woken when the work is done.
+//! Background work: the agent may stop while it runs, and is woken when it is done.
 //!
-//! A subagent's turns come from the script, so it gets them once the main conversation is idle: the order that a slow
-//! subagent has in the real client. A command really runs meanwhile.
+//! A background subagent runs when the main conversation is idle, because its turns come from the script. That is the
+//! order of a slow subagent in the real client. A command really runs in the background.
 
 use super::agents::{self, Report, Task};
 use super::conversation::Conversation;
@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_mins(10);
 
 pub(super) struct Background {
     id: String,
-    /// Of the call that started it.
+    /// The id of the tool call that started it.
     call: String,
     description: String,
     output: PathBuf,
@@ -34,7 +34,7 @@ pub(super) struct Background {
 enum Work {
     Agent {
         task: Task,
-        /// Until it is finished.
+        /// Taken when the subagent runs.
         own: Option<Box<Conversation>>,
     },
     Teammate(Option<Box<Conversation>>),
@@ -45,9 +45,9 @@ enum Work {
     },
 }
 
-/// Who is woken when it is over.
+/// What happens when background work is done.
 pub(super) enum Woken {
-    /// The agent, by these words.
+    /// The agent is woken with this notification.
     Agent(String),
     Nobody,
 }
@@ -63,7 +63,7 @@ impl Background {
         }
     }
 
-    /// As `Stop` lists it.
+    /// Its entry in the `background_tasks` field of `Stop`.
     pub(super) fn listed(&self) -> Value {
         match &self.work {
             Work::Agent { task, .. } => json!({
@@ -92,7 +92,7 @@ impl Background {
     pub(super) fn end(self) {
         if let Work::Shell { cancel, thread, .. } = self.work {
             cancel.wish();
-            // Its output is nobody's any more.
+            // The output is discarded.
             drop(thread.join());
         }
     }
@@ -181,7 +181,7 @@ pub(super) fn shell(host: &mut Host<'_>, call: &Call) -> Done {
     Done::Ran { response, text }
 }
 
-/// Waits for the oldest; `None` when nothing goes on.
+/// Waits for the oldest background work. Returns `None` if there is none.
 pub(super) fn next(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Woken> {
     let own = match &mut host.background.first_mut()?.work {
         Work::Agent { own, .. } => own.take(),
@@ -191,7 +191,7 @@ pub(super) fn next(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Woken
         }
         Work::Shell { .. } => None,
     };
-    // It counts as running while it is asked whether it may stop.
+    // The subagent stays in the list, and so counts as running, until its stop hooks have answered.
     let report = own.map(|mut own| {
         let report = agents::finish(host, &mut own);
         let wrote = chat.transcript.finish(&own.transcript);
@@ -216,7 +216,7 @@ pub(super) fn next(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Woken
     )))
 }
 
-/// Commands that ended while the agent works are told of in the same turn.
+/// Reports finished commands to the agent in the middle of its turn.
 pub(super) fn tell_of_ended(host: &mut Host<'_>, chat: &mut Conversation) {
     let is_ended = |background: &Background| match &background.work {
         Work::Shell { thread, .. } => thread.is_finished(),
@@ -265,7 +265,7 @@ fn shell_status(description: &str, output: &Path, finished: Option<&Finished>) -
     });
     if let Some(finished) = finished {
         let text = [finished.output.head.as_slice(), &finished.output.tail].concat();
-        // The agent is told where it would be; a disk that is full is no part of the scenario.
+        // The agent only learns the path. A write error, such as a full disk, is not part of the scenario.
         output.parent().map(fs::create_dir);
         drop(fs::put(output, &text, Mode::Ordinary));
     }
@@ -282,12 +282,12 @@ fn shell_status(description: &str, output: &Path, finished: Option<&Finished>) -
     }
 }
 
-/// As the model reads it when it is woken.
+/// The text of a notification that wakes the model.
 pub(super) fn announced(notification: &str) -> String {
     format!("<system-reminder>\n{}\n</system-reminder>", mentioned(notification))
 }
 
-/// As the model reads it while it works.
+/// The text of a notification in the middle of a turn.
 pub(super) fn mentioned(notification: &str) -> String {
     format!(
         "[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis is an automated background-task event, NOT a \

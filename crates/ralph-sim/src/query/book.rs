@@ -1,6 +1,6 @@
-//! What the simulated client writes into the transcript.
+//! Writes the simulated client's events to the transcript.
 //!
-//! A transcript that cannot be written ends the play, but not in the middle of a turn: the host keeps the first error.
+//! A write error ends the simulation, but not in the middle of a turn: [`SimulatedClient`] keeps the first one.
 
 use super::conversation::Conversation;
 use super::host::Host;
@@ -15,7 +15,7 @@ use crate::transcript::{
 use crate::wire;
 use serde_json::Value;
 
-/// What a hook's answer leaves in the transcript.
+/// Writes the attachments for all hook answers to an event.
 pub(super) fn hooks(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) {
     let id = id::uuid();
     for answered in &told.answers {
@@ -35,7 +35,7 @@ pub(super) fn hooks(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) {
 enum Owned<'a> {
     Success(&'a str, Ended<'a>),
     Blocking(&'a str, &'a str),
-    /// In the client's words.
+    /// With the client's error message.
     Failed(String, Ended<'a>),
     Cancelled(&'a str, u64),
     Stopped(&'a str),
@@ -98,7 +98,7 @@ fn attached(answered: &Answered) -> Vec<Owned<'_>> {
     list
 }
 
-/// The client sums up every stop that hooks were asked about.
+/// Writes the hook answers of a stop and, as the client does for the main conversation, their summary.
 pub(super) fn stop(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) {
     hooks(host, chat, told);
     if chat.agent.is_some() || told.answers.is_empty() {

@@ -1,4 +1,4 @@
-//! The conversation is summed up when it fills its window, or when the person asks for it.
+//! Compaction: the conversation is summarized when it fills the context window, or when the person requests it.
 
 use super::book;
 use super::conversation::Conversation;
@@ -9,10 +9,10 @@ use crate::timeline::{Effect, Entry, Reply, Request, Role, Said};
 use crate::transcript;
 use serde_json::{Value, json};
 
-/// How much of the window the client keeps free.
+/// Tokens of the context window that the client keeps free.
 const RESERVE: u64 = 33_000;
 
-/// A summary leaves out the last answer, unless it is the only one.
+/// Appended to the summary if the last answer is kept verbatim, which it is unless it is the only one.
 const KEPT: &str = "\n\nThe messages after this summary are the most recent messages from before compaction, kept \
     verbatim. The summary was written without seeing them, so something it says has not happened yet may already have \
     happened in them.";
@@ -20,7 +20,7 @@ const KEPT: &str = "\n\nThe messages after this summary are the most recent mess
 #[derive(Clone, Debug)]
 pub(super) enum Trigger {
     Automatic,
-    /// With what the person wants to be kept.
+    /// With the person's instructions for the summary.
     Manual(Option<String>),
 }
 
@@ -40,16 +40,16 @@ impl Trigger {
     }
 }
 
-/// Before a request, when the answer before it filled the window.
+/// Compacts before a request if the last answer filled the window.
 pub(super) fn when_full(host: &mut Host<'_>, chat: &mut Conversation) {
     let Some(window) = host.scenario.client.autocompact else { return };
     if chat.agent.is_none() && chat.context > window.saturating_sub(RESERVE) {
-        // A hook that forbids it is asked again at the next request.
+        // If a hook blocks the compaction, it is tried again before the next request.
         drop(compact(host, chat, &Trigger::Automatic));
     }
 }
 
-/// `Err` holds why a hook forbade it.
+/// Compacts the conversation. `Err` is the message for the person if it was not possible.
 pub(super) fn compact(
     host: &mut Host<'_>,
     chat: &mut Conversation,
@@ -71,7 +71,7 @@ pub(super) fn compact(
         return Err("Not enough messages to compact.".to_owned());
     }
     if matches!(trigger, Trigger::Automatic) && chat.answers < 2 {
-        // Nothing but the last answer would be left out, and that is kept.
+        // Only the last answer could be removed, and it is always kept.
         return Ok(());
     }
     let summary = sum_up(host, trigger, &told.contexts());
@@ -115,7 +115,7 @@ pub(super) fn compact(
     Ok(())
 }
 
-/// The client's own request; what is new in it is what the person and hooks want of the summary.
+/// Requests the summary. Of the client's request, the timeline shows only the instructions of the person and the hooks.
 fn sum_up(host: &mut Host<'_>, trigger: &Trigger, printed: &[String]) -> String {
     host.requests += 1;
     let wanted = match trigger {
@@ -137,7 +137,7 @@ fn sum_up(host: &mut Host<'_>, trigger: &Trigger, printed: &[String]) -> String 
     text
 }
 
-/// Summing up is the work of a nameless subagent, whose stop is told like any other.
+/// Fires `SubagentStop` for the nameless subagent that writes the summary.
 fn told_of_summary(host: &mut Host<'_>, chat: &Conversation, summary: &str) {
     let event = "SubagentStop";
     let agent = Agent { id: id::agent(), kind: String::new() };
@@ -156,7 +156,7 @@ fn told_of_summary(host: &mut Host<'_>, chat: &Conversation, summary: &str) {
     host.show(&told, Effect::Allowed);
 }
 
-/// What the model reads instead of the conversation.
+/// The text that replaces the conversation.
 fn continued(host: &Host<'_>, chat: &Conversation, summary: &str) -> String {
     format!(
         "This session is being continued from a previous conversation that ran out of context. The summary below covers \
@@ -172,7 +172,7 @@ fn continued(host: &Host<'_>, chat: &Conversation, summary: &str) -> String {
     )
 }
 
-/// What stands between the tags, or all of it.
+/// The text between the `<summary>` tags, or all of it.
 fn inner(summary: &str) -> &str {
     let from = summary.find("<summary>").map_or(0, |at| at + "<summary>".len());
     let rest = summary.get(from..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The query loop: ask the model, run its tools, and when it wants to stop ask the hooks.
+//! The query loop: asks the model, runs its tools, and runs the stop hooks when the model wants to stop.
 
 use super::book;
 use super::compaction;
@@ -14,11 +14,11 @@ use crate::transcript::{Failure, Transcript};
 use crate::wire;
 use serde_json::json;
 
-/// How often hooks may block a stop in a row, unless the person says otherwise.
+/// Default number of consecutive blocks that the client allows.
 const CAP: u32 = 8;
 pub(crate) const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
-/// How often an answer may be too long.
+/// How often a cut-off answer is continued.
 const CUT_OFF_MOST: u32 = 3;
 const CONTINUE: &str = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up \
     mid-thought if that is where the cut happened. Break remaining work into smaller pieces.";
@@ -34,34 +34,34 @@ const SILENT: &str = "[Your previous response had no visible output. Please cont
 /// The main conversation, or that of a subagent.
 pub(super) struct Conversation {
     pub(super) agent: Option<Agent>,
-    /// What a subagent was asked to do.
+    /// The task of a subagent.
     pub(super) task: Option<String>,
     pub(super) pending: Pending,
     pub(super) transcript: Transcript,
-    /// Files that the model has seen as they are.
+    /// Files whose current content the model has read.
     pub(super) seen: Seen,
-    /// Of the last answer, in tokens.
+    /// Size of the context at the last answer, in tokens.
     pub(super) context: u64,
-    /// As the client counts them for the person.
+    /// Number of turns, by the client's rules for `--max-turns`.
     pub(super) turns: u32,
-    /// The tools it called.
+    /// Names of the tools called so far, without duplicates.
     pub(super) calls: Vec<String>,
     pub(super) call_count: u32,
-    /// What hooks said when the session began.
+    /// Context that `SessionStart` hooks have added.
     pub(super) greetings: Vec<String>,
-    /// How often it answered since it was summed up.
+    /// Number of answers since the last compaction.
     pub(super) answers: u32,
     stops: Stops,
     cut_off: u32,
     last_text: String,
 }
 
-/// What the client remembers of stops since the last prompt.
+/// The client's record of stops since the last prompt.
 #[derive(Debug, Default)]
 struct Stops {
     /// `stop_hook_active`
     is_active: bool,
-    /// In a row, without a tool call between them.
+    /// Consecutive blocks, without a tool call between them.
     blocks: u32,
     was_noticed: bool,
 }
@@ -72,7 +72,7 @@ pub(super) struct Over {
     pub(super) reason: &'static str,
     pub(super) result: String,
     pub(super) is_error: bool,
-    /// What the client calls the API's error, and its status.
+    /// The client's class of an API error, and its HTTP status.
     pub(super) failure: Option<(&'static str, u16)>,
 }
 
@@ -110,7 +110,7 @@ impl Conversation {
         lane(self.agent.as_ref())
     }
 
-    /// Each tool once: what the client tells of them is who was called.
+    /// Records tool calls. The list has each tool once, because the client reports only which tools were called.
     fn note_calls(&mut self, calls: &[String]) {
         self.call_count += u32::try_from(calls.len()).unwrap_or_default();
         for call in calls {
@@ -120,7 +120,7 @@ impl Conversation {
         }
     }
 
-    /// A new prompt begins: what was remembered of stops is forgotten.
+    /// Resets the per-prompt state.
     pub(super) fn begin(&mut self) {
         self.stops = Stops::default();
         self.cut_off = 0;
@@ -129,7 +129,7 @@ impl Conversation {
     }
 }
 
-/// From a prompt to its end.
+/// Runs the query loop until the prompt is finished.
 pub(super) fn converse(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
     loop {
         if host.is_over() {
@@ -162,7 +162,7 @@ pub(super) fn converse(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
             chat.stops.blocks = 0;
             match tools::run(host, chat, &turn) {
                 Round::On => {}
-                // A subagent reports what it said last.
+                // The report of a subagent is its last text.
                 Round::Over(over) if chat.agent.is_some() && !over.is_error => {
                     return Over { result: chat.last_text.clone(), ..over };
                 }
@@ -203,13 +203,13 @@ fn answered(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn) {
     }));
 }
 
-/// The person presses escape before the answer is there.
+/// The person presses Esc before the answer arrives.
 fn interrupted(host: &mut Host<'_>, chat: &mut Conversation) -> Over {
     let text = "[Request interrupted by user]";
     let wrote = chat.transcript.interruption(text);
     host.wrote(wrote);
     chat.pending.text(text.to_owned());
-    // After a block it counts as a stop that hooks prevented, and not as an error.
+    // After a block, the client reports an interrupt as a prevented stop, not as an error.
     Over { is_error: !chat.stops.is_active, ..Over::error("aborted_streaming", "") }
 }
 
@@ -234,7 +234,7 @@ fn failed(host: &mut Host<'_>, chat: &mut Conversation, error: &ApiError) -> Ove
     Over { failure: Some((error_class(error), error.status)), ..Over::error(reason, text) }
 }
 
-/// An answer that is too long is to be continued, three times.
+/// Asks the model to continue a cut-off answer, at most three times in a row.
 fn cut_off(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Over> {
     if chat.cut_off < CUT_OFF_MOST {
         chat.cut_off += 1;
@@ -272,7 +272,7 @@ pub(crate) fn api_error_text(error: &ApiError) -> String {
     }
 }
 
-/// The client's word for what went wrong.
+/// The client's class of an API error.
 pub(crate) fn error_class(error: &ApiError) -> &'static str {
     match error.status {
         429 => "rate_limit",
@@ -285,7 +285,7 @@ pub(crate) fn error_class(error: &ApiError) -> &'static str {
     }
 }
 
-/// The agent wants to stop. `None` when it has to go on.
+/// Handles an attempted stop. Returns `None` if the agent has to continue.
 fn stop(host: &mut Host<'_>, chat: &mut Conversation) -> Option<Over> {
     let told = ask_hooks(host, chat);
     let over = decide(host, chat, &told);
@@ -327,7 +327,7 @@ fn decide(host: &mut Host<'_>, chat: &mut Conversation, told: &Told) -> Option<O
     if let Some(cap) = cap(host)
         && chat.stops.blocks > cap
     {
-        // A subagent reports what it said last.
+        // The report of a subagent is its last text.
         let is_kept = reasons.is_empty() || chat.agent.is_some();
         let result = if is_kept { chat.last_text.clone() } else { String::new() };
         host.show(told, Effect::Overridden { reasons });
@@ -367,15 +367,15 @@ fn ask_hooks(host: &mut Host<'_>, chat: &mut Conversation) -> Told {
     tell(host, Telling { event, subject, agent: chat.lane(), input })
 }
 
-/// `None` is without a limit.
+/// The cap on consecutive blocks; `None` means no limit.
 pub(super) fn cap(host: &mut Host<'_>) -> Option<u32> {
     read_cap(host.variable(CAP_VARIABLE).as_deref())
 }
 
-/// The cap that a value of its variable sets.
+/// Parses the value of [`CAP_VARIABLE`].
 pub(crate) fn read_cap(value: Option<&str>) -> Option<u32> {
     match value.map(number) {
-        // Whole blocks are counted, and no cap is none that can be reached.
+        // Fractions are cut off, and a value below 1 means no limit.
         Some(Some(number)) if number >= 1.0 => Some(to_count(number)),
         Some(Some(_)) => None,
         Some(None) | None => Some(CAP),
@@ -385,13 +385,13 @@ pub(crate) fn read_cap(value: Option<&str>) -> Option<u32> {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "it is not below 1, and what is too large becomes the largest"
+    reason = "the number is at least 1, and the cast saturates"
 )]
 fn to_count(number: f64) -> u32 {
     number as u32
 }
 
-/// The number that a text begins with, as JavaScript reads it.
+/// Parses the number at the start of a text, as JavaScript's `parseFloat` does.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim_start();
     let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
@@ -418,9 +418,9 @@ fn out_of_turns(host: &Host<'_>, chat: &Conversation) -> Option<Over> {
 mod tests {
     use super::*;
 
-    /// As the client was seen to read its variable.
+    /// As observed in the client.
     #[test]
-    fn a_number_is_what_a_text_begins_with() {
+    fn parses_the_number_at_the_start_of_a_text() {
         let texts = ["8", " 2", "1.5", "2abc", "1e1", "0x2", "-1", "0", "many", "", "e", "."];
         let expected = [
             Some(8.0),

@@ -1,4 +1,4 @@
-//! One event told to its hooks: all at once, each under a supervisor of its own, answers in order of completion.
+//! Runs the hooks of one event: all at once, each under its own supervisor, with answers in order of completion.
 
 use super::host::Host;
 use super::input::Input;
@@ -17,35 +17,35 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Of each output; a reason has no limit, so this is far above any that is meant.
+/// Kept bytes of each output. The client has no limit for a reason, so this is far above any real one.
 const KEEP: Keep = Keep { head: 4 * 1024 * 1024, tail: 0 };
-/// Between asking a hook that is out of time to end and ending it.
+/// Time between SIGTERM and SIGKILL after a timeout.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Of a timeout that makes no sense.
+/// Replaces a timeout that is not a valid duration.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// What is told.
+/// An event to run hooks for.
 pub(crate) struct Telling {
     pub(crate) event: &'static str,
-    /// What matchers are held against.
+    /// Matchers are compared with this.
     pub(crate) subject: Option<String>,
     pub(crate) agent: Lane,
     pub(crate) input: Input,
 }
 
-/// What every hook of an event is started with.
+/// What every hook of an event is launched with.
 pub(crate) struct Ground<'a> {
-    /// This program, which supervises them.
+    /// The `ralph` binary, which supervises the hooks.
     pub(crate) program: &'a Path,
     pub(crate) cancel: &'a Cancel,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,
-    /// Where plugins keep what is theirs, each below its name.
+    /// Parent of the plugins' data directories.
     pub(crate) plugin_data: PathBuf,
 }
 
-/// What the client adds to the environment of whatever it starts.
+/// The variables that the client sets for every process it starts.
 pub(crate) fn variables(project: &Path, session: &str, pid: u32) -> [(OsString, OsString); 6] {
     [
         ("CLAUDE_PROJECT_DIR", project.into()),
@@ -58,7 +58,7 @@ pub(crate) fn variables(project: &Path, session: &str, pid: u32) -> [(OsString, 
     .map(|(name, value)| (name.into(), value))
 }
 
-/// A hook that nobody waits for.
+/// A running hook that the client does not wait for.
 #[derive(Debug)]
 pub(crate) struct Asynchronous {
     cancel: Arc<Cancel>,
@@ -70,10 +70,10 @@ impl Asynchronous {
         self.thread.is_finished()
     }
 
-    /// The client's process ends, and with it whatever it started.
+    /// Kills the hook and waits for its thread.
     pub(crate) fn end(self) {
         self.cancel.wish();
-        // It has nothing to say.
+        // The thread returns nothing.
         drop(self.thread.join());
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn tell(host: &mut Host<'_>, telling: Telling) -> Told {
     told
 }
 
-/// Who is asked.
+/// Identifies a hook.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     /// The command, as the client shows it.
@@ -119,7 +119,7 @@ pub(crate) struct Asked {
     pub(crate) plugin: Option<String>,
 }
 
-/// One process to start.
+/// A hook process to start.
 pub(crate) struct Order {
     asked: Asked,
     argv: Vec<OsString>,
@@ -128,11 +128,11 @@ pub(crate) struct Order {
     timeout: Duration,
 }
 
-/// The processes that an event starts.
+/// The hook processes of an event.
 pub(crate) struct Orders {
     pub(crate) awaited: Vec<Order>,
     pub(crate) detached: Vec<Order>,
-    /// What does not run, and why.
+    /// Hooks that are skipped, with the reason.
     pub(crate) complaints: Vec<String>,
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn orders(settings: &Loaded, telling: &Telling, ground: &Ground<'_>) 
             Some(order) if handler.mode == Mode::Async => all.detached.push(order),
             Some(order) => all.awaited.push(order),
             None => all.complaints.push(format!(
-                "a hook of {event} in {} settings is of a kind that is not simulated, so it does not run",
+                "skipped a {event} hook from {} settings: its type is not simulated",
                 handler.source
             )),
         }
@@ -171,7 +171,7 @@ fn order(settings: &Loaded, handler: &Hook, ground: &Ground<'_>) -> Option<Order
     let (argv, command) = match args {
         None => (shell(&command), command),
         Some(rest) => {
-            // Without a shell, the client fills these in itself.
+            // Without a shell, the client expands these variables itself.
             let words = std::iter::once(&command).chain(rest);
             let shown = words.clone().map(String::as_str).collect::<Vec<_>>().join(" ");
             (words.map(|word| fill(word, &env).into()).collect(), shown)
@@ -186,7 +186,7 @@ fn order(settings: &Loaded, handler: &Hook, ground: &Ground<'_>) -> Option<Order
     })
 }
 
-/// As the client fills it in, and shows it.
+/// Expands `CLAUDE_PLUGIN_ROOT` as the client does before it shows and runs a command.
 pub(crate) fn with_root(command: &str, root: &str) -> String {
     command.replace("${CLAUDE_PLUGIN_ROOT}", root).replace("$CLAUDE_PLUGIN_ROOT", root)
 }
@@ -206,7 +206,8 @@ fn shell(command: &str) -> Vec<OsString> {
     vec!["/bin/sh".into(), "-c".into(), command.into()]
 }
 
-/// Waits for all of them. What they say comes in the order in which they ended, with whom they left behind.
+/// Runs hooks and waits for all of them. Returns answers in order of completion, each with the processes that the hook
+/// left running.
 pub(crate) fn ask(
     ground: &Ground<'_>,
     event: &str,
@@ -232,7 +233,7 @@ fn run_all(ground: &Ground<'_>, orders: Vec<Order>, input: &[u8]) -> Vec<(Order,
             let sender = sender.clone();
             scope.spawn(move || {
                 let finished = run(program, &order, input, cancel);
-                // The other end waits for everybody.
+                // The receiver outlives all senders.
                 sender.send((order, finished)).ok();
             });
         }
@@ -257,7 +258,7 @@ fn run(program: &Path, order: &Order, input: &[u8], cancel: &Cancel) -> Finished
     })
 }
 
-/// Starts one that nobody waits for.
+/// Starts a hook without waiting for it.
 pub(crate) fn start(ground: &Ground<'_>, order: Order, input: Vec<u8>) -> Option<Asynchronous> {
     let cancel = Cancel::new().map(Arc::new).ok()?;
     let program = ground.program.to_owned();
@@ -283,7 +284,7 @@ fn understand(event: &str, order: Order, finished: Finished) -> (Answered, Optio
     (answered(event, order.asked, ended), finished.remains)
 }
 
-/// What a process that is over left to be read.
+/// Exit status and output of a finished hook process.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
     pub(crate) exit: Exit,

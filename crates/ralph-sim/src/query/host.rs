@@ -1,4 +1,4 @@
-//! The client's process: what every conversation in it shares.
+//! The state of the simulated client's process, which all its conversations share.
 
 use super::background::Background;
 use super::hooks::{Asynchronous, Telling, tell, variables};
@@ -26,7 +26,7 @@ const LARGEST_SETTINGS: usize = 4 * 1024 * 1024;
 const MODE: &str = "bypassPermissions";
 const EFFORT: &str = "medium";
 
-/// Which of the fields that many events share an event has.
+/// Which of the shared input fields an event has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shared {
     /// `permission_mode` and `effort`
@@ -38,7 +38,7 @@ pub(super) enum Shared {
     Neither,
 }
 
-/// A subagent, as events name it.
+/// A subagent as named in the input of hooks.
 #[derive(Clone, Debug)]
 pub(super) struct Agent {
     pub(super) id: String,
@@ -48,34 +48,34 @@ pub(super) struct Agent {
 pub(super) struct Host<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) stage: &'a Stage,
-    /// This program, which supervises hooks and tools.
+    /// The `ralph` binary, which supervises hooks and tools.
     pub(super) program: &'a Path,
-    /// Where programs are looked up.
+    /// `PATH` of hooks and tools.
     pub(super) search_path: OsString,
     pub(super) cancel: Arc<Cancel>,
     pub(super) watcher: &'a mut Watcher<'a>,
     pub(super) script: Script,
-    /// What hooks are told is the client's process, and what stands for it.
+    /// The pid that hooks see as the client's. It belongs to the stand-in process in `client`.
     pub(super) pid: u32,
     pub(super) client: Option<StandIn>,
     /// Whether a hook or a tool killed its parent, which is the client.
     pub(super) was_killed: bool,
     pub(super) session: String,
     pub(super) transcript_path: PathBuf,
-    /// Once there was one.
+    /// The id of the current prompt.
     pub(super) prompt: Option<String>,
     /// Follows the agent's `cd`.
     pub(super) cwd: PathBuf,
-    /// How often the model was asked.
+    /// Number of requests to the model.
     pub(super) requests: u64,
     pub(super) background: Vec<Background>,
     pub(super) asynchronous: Vec<Asynchronous>,
     pub(super) tasks: Tasks,
-    /// What hooks and tools left running.
+    /// Processes that hooks and tools left running.
     remains: Vec<Remains>,
-    /// The first thing that could not be written.
+    /// The first write error. It ends the simulation after the current step.
     pub(super) trouble: Option<FileError>,
-    /// What the person was told once.
+    /// Notices that were already shown.
     complaints: Vec<String>,
 }
 
@@ -125,14 +125,14 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// For a tool that has to write and cannot.
+    /// Records a write error and returns it as the result of a tool.
     pub(super) fn cannot_write(&mut self, error: FileError) -> Done {
         let text = error.to_string();
         self.wrote(Err(error));
         Done::Failed { text }
     }
 
-    /// Whether there is no use in going on.
+    /// Whether the simulation should stop: cancelled, killed, or out of order.
     pub(super) fn is_over(&self) -> bool {
         self.trouble.is_some() || self.cancel.is_wished() || self.is_killed()
     }
@@ -146,7 +146,7 @@ impl<'a> Host<'a> {
         named.unwrap_or(transcript::MODEL).to_owned()
     }
 
-    /// Read anew for every event: a client notices when its settings change.
+    /// Loads the settings. They are read again for every event, because the client notices changes.
     pub(super) fn settings(&mut self) -> Loaded {
         let claude = |directory: &Path| directory.join(".claude");
         let text = |path: PathBuf| -> Option<String> {
@@ -179,7 +179,7 @@ impl<'a> Host<'a> {
         loaded
     }
 
-    /// Once, however often it is met.
+    /// Shows a notice, but each text only once.
     pub(super) fn complain(&mut self, complaint: String) {
         if !self.complaints.contains(&complaint) {
             self.complaints.push(complaint.clone());
@@ -187,12 +187,12 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// As `Stop` lists them.
+    /// The `background_tasks` field of `Stop`.
     pub(super) fn background_tasks(&self) -> Vec<serde_json::Value> {
         self.background.iter().map(Background::listed).collect()
     }
 
-    /// A variable of the client's process; settings beat what it was started with.
+    /// An environment variable of the client. Settings override the variables that it was started with.
     pub(super) fn variable(&mut self, name: &str) -> Option<String> {
         let settings = self.settings();
         settings.env.get(name).or_else(|| self.scenario.env.get(name)).cloned()
@@ -204,13 +204,13 @@ impl<'a> Host<'a> {
         for (name, value) in self.scenario.env.iter().chain(&settings.env) {
             env.push((name.into(), value.into()));
         }
-        // Later ones win, and nothing of the person's own is to be found.
+        // The last value of a variable wins: hooks and tools never see the user's own home.
         env.push(("HOME".into(), self.stage.home.clone().into()));
         env.extend(variables(&self.stage.project, &self.session, self.pid));
         env
     }
 
-    /// Of a hook; at the start of a session it may leave variables for the agent's commands.
+    /// The environment of a hook. A `SessionStart` hook may write variables for the agent's commands to a file.
     pub(super) fn hook_environment(
         &self,
         settings: &Loaded,
@@ -223,12 +223,12 @@ impl<'a> Host<'a> {
         env
     }
 
-    /// Read by the shell before every command of the agent's.
+    /// The file of variables that the shell reads before every command of the agent.
     pub(super) fn env_file(&self) -> PathBuf {
         self.stage.root.join(format!("env-{}.sh", self.session))
     }
 
-    /// The fields that begin what every hook reads.
+    /// The first fields of a hook's input, common to all events.
     pub(super) fn input(&self, event: &str, shared: Shared, agent: Option<&Agent>) -> Input {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let has_mode = matches!(shared, Shared::Turn | Shared::Mode);
@@ -245,7 +245,7 @@ impl<'a> Host<'a> {
             .with("hook_event_name", event)
     }
 
-    /// Tells an event whose hooks can only add context, and shows it.
+    /// Fires an event whose hooks can only add context, and emits it.
     pub(super) fn inform(&mut self, telling: Telling) -> Told {
         let told = tell(self, telling);
         let effect = match told.contexts() {
@@ -257,7 +257,7 @@ impl<'a> Host<'a> {
     }
 
     pub(super) fn show(&mut self, told: &Told, effect: Effect) {
-        // An event that nobody can be told of is none.
+        // With all hooks disabled, the event does not appear in the timeline.
         if !told.is_heard {
             return;
         }
@@ -267,7 +267,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// What the model reads of a text that a hook adds: a long one is put into a file.
+    /// The context that a hook adds, as the model reads it. A long text is written to a file.
     pub(super) fn deliver(&mut self, event: &str, context: &Context) -> String {
         let (text, name) = match context {
             Context::Additional(text) => {
@@ -293,7 +293,7 @@ impl<'a> Host<'a> {
         self.remains.extend(remains);
     }
 
-    /// The process ends: nothing that it started goes on.
+    /// Ends all processes that the client started, as when it exits.
     pub(super) fn end_all(&mut self) {
         for asynchronous in self.asynchronous.drain(..) {
             asynchronous.end();
@@ -305,7 +305,7 @@ impl<'a> Host<'a> {
     }
 }
 
-/// For events of a lane.
+/// The timeline lane of a conversation.
 pub(super) fn lane(agent: Option<&Agent>) -> Lane {
     agent.map(|agent| agent.kind.clone())
 }

@@ -1,4 +1,4 @@
-//! What a hook reads on standard input, with its fields in the client's order.
+//! The JSON that a hook reads on standard input, with its fields in the client's order.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ impl Input {
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        // Strings, numbers and lists of them always become JSON.
+        // Serializing JSON values cannot fail.
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
         bytes.push(b'\n');
         bytes

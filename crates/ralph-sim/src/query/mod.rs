@@ -1,4 +1,4 @@
-//! The simulated client: sessions, prompts, and the query loop in `conversation`.
+//! The simulated client. This file plays a scenario and starts and ends sessions; the query loop is in `conversation`.
 
 mod agents;
 mod background;
@@ -34,12 +34,12 @@ use std::sync::Arc;
 /// The exit code of a client that was killed.
 const KILLED: i32 = 137;
 
-/// How the simulator is run.
+/// What the simulator needs from its caller.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
-    /// This program: hooks and tools run under it.
+    /// The `ralph` binary, which supervises hooks and tools.
     pub program: &'a Path,
-    /// Where hooks and tools find programs.
+    /// `PATH` of hooks and tools.
     pub search_path: OsString,
     pub cancel: Arc<Cancel>,
 }
@@ -52,16 +52,16 @@ pub enum PlayError {
     Transcript(#[from] FileError),
 }
 
-/// What is left when it is over.
+/// The result of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Of the client's process.
+    /// Exit code of the client.
     pub exit: i32,
-    /// Every session there was, in order.
+    /// Transcripts of all sessions, in order.
     pub transcripts: Vec<PathBuf>,
 }
 
-/// Why a session begins.
+/// Why a session starts: the `source` of `SessionStart`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Startup,
@@ -95,7 +95,7 @@ pub fn play<'a>(
     let mut is_first = true;
     for step in &scenario.steps {
         match step {
-            // The script hands them out.
+            // Agent turns come from the script.
             Step::Agent(_) | Step::Screen(_) => {}
             Step::Person(text) => {
                 if !is_first {
@@ -130,18 +130,18 @@ pub fn play<'a>(
     }
 }
 
-/// Shows how a prompt ended; the exit code if it was the last.
+/// Emits the ending of a prompt and returns the exit code of the client if it exited now.
 fn end(host: &mut Host<'_>, over: Over) -> i32 {
     let Over { reason, result, is_error, .. } = over;
     if host.is_killed() {
-        // Nobody is there to say how it ended.
+        // A killed client reports no ending.
         return KILLED;
     }
     host.emit(&Entry::Ending(Ending { reason: reason.to_owned(), result, is_error }));
     i32::from(is_error)
 }
 
-/// A session begins, or goes on from `before`.
+/// Starts a session, or continues the one in `before`, and fires `SessionStart`.
 fn begin(
     host: &mut Host<'_>,
     session: String,
@@ -165,7 +165,7 @@ fn begin(
     }
     let mut chat = Conversation::new(None, transcript);
     let event = "SessionStart";
-    // A new process knows no prompt yet, and neither does a cleared conversation.
+    // Neither a new process nor a cleared conversation has a prompt id yet.
     host.prompt = None;
     let mut input = host.input(event, Shared::Neither, None).with("source", source.name());
     if let (Source::Resume | Source::Fork, Some(before)) = (source, before) {
@@ -186,7 +186,7 @@ fn begin(
     let told = host.inform(Telling { event, subject, agent: None, input });
     book::hooks(host, &mut chat, &told);
     for text in told.additions() {
-        // Whoever is greeted with the same words again is not told twice, why ever the session starts.
+        // The client drops context that an earlier start of the session already added.
         let words = text.split_once(": ").map_or(text.as_str(), |(_, words)| words).to_owned();
         if !chat.greetings.contains(&words) {
             chat.greetings.push(words);
@@ -196,7 +196,7 @@ fn begin(
     Ok(chat)
 }
 
-/// What writing so many tokens into the cache would cost, in USD.
+/// The cost of writing this many tokens to the cache, in USD.
 #[expect(clippy::cast_precision_loss, reason = "no context has 2⁵² tokens")]
 fn cache_cost(tokens: u64) -> f64 {
     const PER_TOKEN: f64 = 0.000_005;

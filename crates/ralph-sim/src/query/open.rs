@@ -1,4 +1,4 @@
-//! The clients that are open: the one that is talked to, and those that are silent meanwhile.
+//! The open clients: the active one and those that stay idle meanwhile.
 
 use super::background::{self, Woken};
 use super::conversation::Conversation;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) struct Open {
     chat: Conversation,
-    /// The code that its process would end with.
+    /// The exit code of the active client if it exited now.
     exit: i32,
     silent: Vec<Silent>,
 }
@@ -52,7 +52,7 @@ impl Open {
         Ok(())
     }
 
-    /// Another process of the client, in the place of this one or beside it.
+    /// Starts another client process, which replaces the active one or runs beside it.
     pub(super) fn start(
         &mut self,
         host: &mut Host<'_>,
@@ -74,7 +74,7 @@ impl Open {
         let (before, transcript) = (host.session.clone(), host.transcript_path.clone());
         let prompt = host.prompt.clone();
         start(host, program)?;
-        // A fork is told from the session that it leaves.
+        // A fork copies the session that `host` still points to.
         let chat = begin(host, session, source, Some(&mut self.chat))?;
         let left = std::mem::replace(&mut self.chat, chat);
         if let Some(client) = aside {
@@ -96,7 +96,7 @@ impl Open {
         host.emit(&Entry::Exit { code: self.exit });
     }
 
-    /// All of them end, the last one first. The code is that of the first.
+    /// Ends all clients, the newest first. Returns the exit code of the oldest.
     pub(super) fn end(mut self, host: &mut Host<'_>) -> i32 {
         close(host, &mut self.chat, "other");
         host.end_all();
@@ -112,7 +112,7 @@ impl Open {
     }
 }
 
-/// A hook may kill the client that it is told of.
+/// Starts the stand-in process, which a hook may kill instead of a real client.
 fn start(host: &mut Host<'_>, program: &Path) -> Result<(), PlayError> {
     let client = stand_in::start(program).map_err(PlayError::StandIn)?;
     host.pid = client.pid();

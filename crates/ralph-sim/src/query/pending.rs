@@ -1,7 +1,7 @@
-//! What the model has not been told yet.
+//! Messages that the next request to the model will contain.
 //!
-//! The client puts a round into one user message and one system message. Here it is the texts that they are made of:
-//! answers of tools first, then what is said, then whatever hooks added.
+//! The client merges them into one user message and one system message. Here they stay separate texts: tool results
+//! first, then user texts, then context from hooks.
 
 use crate::timeline::{Role, Said};
 
@@ -21,7 +21,7 @@ impl Pending {
         self.texts.push(text);
     }
 
-    /// Before everything that is said.
+    /// Adds a user text before all others.
     pub(super) fn first(&mut self, text: String) {
         self.texts.insert(0, text);
     }
@@ -30,11 +30,11 @@ impl Pending {
         self.context.push(text);
     }
 
-    /// The messages of the next request; nothing is pending afterwards.
+    /// Removes and returns the messages for the next request.
     pub(crate) fn take(&mut self) -> Vec<Said> {
         let Self { tools, texts, context } = std::mem::take(self);
         if tools.is_empty() && texts.is_empty() && !context.is_empty() {
-            // A request ends with what the user says.
+            // A request must end with a user message.
             return vec![said(Role::User, reminder(&context.join("\n\n")))];
         }
         let tools = tools.into_iter().map(|text| said(Role::Tool, text));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_is_told_the_way_the_client_merges_it() {
+    fn messages_are_ordered_as_the_client_merges_them() {
         let round = told(|pending| {
             pending.text("first".to_owned());
             pending.context("one".to_owned());
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn context_alone_becomes_what_the_user_says() {
+    fn context_alone_becomes_a_user_message() {
         let round = told(|pending| pending.context("some context".to_owned()));
         let text = "<system-reminder>\nsome context\n</system-reminder>".to_owned();
         assert_eq!(round, [(Role::User, text)]);

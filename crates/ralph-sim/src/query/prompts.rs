@@ -1,4 +1,4 @@
-//! What a person types: a message, a command of theirs, or one of the client's.
+//! Handles what a person types: a message, a custom slash command, or a built-in one.
 
 use super::compaction::{self, Trigger};
 use super::conversation::{Conversation, Over, converse};
@@ -63,7 +63,7 @@ pub(super) fn say(
     Ok(converse(host, chat))
 }
 
-/// Work in the background is done: the client tells the agent in the person's name.
+/// Wakes the agent with a notification, which the client submits as a prompt.
 pub(super) fn notify(host: &mut Host<'_>, chat: &mut Conversation, text: &str) -> Over {
     host.emit(&Entry::Prompt { text: text.to_owned() });
     host.prompt = Some(chat.transcript.begin());
@@ -78,7 +78,7 @@ pub(super) fn notify(host: &mut Host<'_>, chat: &mut Conversation, text: &str) -
     converse(host, chat)
 }
 
-/// Work in the background is done while the agent works.
+/// Adds a notification in the middle of a turn.
 pub(super) fn mention(host: &mut Host<'_>, chat: &mut Conversation, text: &str) {
     host.emit(&Entry::Prompt { text: text.to_owned() });
     let mentioned = background::mentioned(text);
@@ -87,7 +87,7 @@ pub(super) fn mention(host: &mut Host<'_>, chat: &mut Conversation, text: &str) 
     }
 }
 
-/// `Some` when a hook does not let the prompt through.
+/// Fires `UserPromptSubmit`. Returns `Some` if a hook blocks the prompt.
 fn submit(host: &mut Host<'_>, chat: &mut Conversation, prompt: &str, sent: &str) -> Option<Over> {
     let event = "UserPromptSubmit";
     let input = host.input(event, Shared::Mode, None).with("prompt", prompt);
@@ -118,7 +118,7 @@ fn expand(host: &mut Host<'_>, chat: &mut Conversation, expansion: &Expansion<'_
 
 struct Judged<'a> {
     prompt: &'a str,
-    /// What stays in the conversation although nobody answers it.
+    /// The text that stays in the conversation even if the prompt is stopped.
     kept: Option<&'a str>,
 }
 
@@ -136,7 +136,7 @@ fn judge(
         };
         host.show(told, Effect::Stopped { reason: stop.reason.clone() });
         match judged.kept {
-            // What the client says in the person's name is told as such.
+            // A notification is marked as such.
             Some(kept) if kept != judged.prompt => {
                 chat.pending.text(kept.to_owned());
                 chat.pending.text(background::announced(&text));
@@ -161,8 +161,8 @@ fn judge(
     None
 }
 
-/// A command of the person's own, the project's or a plugin's, without its front matter. What stands before a colon is
-/// a directory, or the plugin.
+/// Finds a slash command of the user, the project or a plugin. Returns its source and its text without front matter. The
+/// part before a colon is a directory or a plugin.
 fn template(host: &Host<'_>, name: &str) -> Option<(&'static str, String)> {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
     let parts: Vec<&str> = name.split(':').collect();
@@ -184,7 +184,7 @@ fn template(host: &Host<'_>, name: &str) -> Option<(&'static str, String)> {
     })
 }
 
-/// Words are counted from 0.
+/// Replaces `$ARGUMENTS` and `$0` to `$9`; the first word is `$0`.
 fn filled(body: &str, arguments: &str) -> String {
     let mut body = body.replace("$ARGUMENTS", arguments);
     for (place, word) in arguments.split_whitespace().enumerate().take(10) {

@@ -1,9 +1,9 @@
-//! Why a hook's answer does not do what it may have been meant to.
+//! Explains why a hook's answer probably does not have the intended effect.
 
 use crate::answer::{Answer, Failure, Fault, Form, Verdict};
 use serde_json::{Map, Value};
 
-/// Fields without which an answer in JSON says nothing.
+/// Fields that have an effect. An answer without any of them does nothing.
 const HEEDED: [&str; 6] = [
     "continue",
     "decision",
@@ -13,30 +13,30 @@ const HEEDED: [&str; 6] = [
     "terminalSequence",
 ];
 
-/// `stdout` is all that the hook printed.
+/// Returns a remark for the author of the hook, if there is one. `stdout` is the whole output of the hook.
 pub(crate) fn remark(event: &str, answer: &Answer, stdout: &str) -> Option<String> {
     let text = match &answer.verdict {
         Verdict::Allow => unheeded(event, answer, stdout.trim())?,
         Verdict::Block { reason, form } => unexplained(reason, *form)?,
-        Verdict::TimedOut => "out of time: the client lets go without a word",
-        Verdict::Detached => "it asked not to be waited for: nothing it says counts",
+        Verdict::TimedOut => "timed out: the client ignores the hook and reports nothing",
+        Verdict::Detached => "asynchronous: the client does not wait and ignores the answer",
         Verdict::Failed(failure) => match failure {
-            Failure::Status { .. } => "neither exit 0 nor exit 2: an error, and the client lets go",
+            Failure::Status { .. } => "neither exit 0 nor exit 2: an error that does not block",
             Failure::ScriptMissing { .. } => {
-                "exit 2, but the client takes it for a missing script, because stderr speaks of one and stdout is blank"
+                "exit 2, but the client assumes a missing script, because stderr mentions one and stdout is blank"
             }
-            Failure::Powerless { .. } => "nothing can be blocked at this event",
-            Failure::NotStarted { why } => return Some(format!("it could not be started: {why}")),
-            Failure::Lost => "it killed its parent, which would have been the client",
+            Failure::Powerless { .. } => "this event cannot be blocked",
+            Failure::NotStarted { why } => return Some(format!("could not be started: {why}")),
+            Failure::Lost => "the hook killed its parent, which would be the client",
         },
         Verdict::Void(fault) => match fault {
-            Fault::NotJson => "void, as if it had said nothing: this is no JSON",
+            Fault::NotJson => "the whole answer is ignored: not valid JSON",
             Fault::Schema { why } => {
-                return Some(format!("void, as if it had said nothing: one field is wrong, {why}"));
+                return Some(format!("the whole answer is ignored: one field is invalid, {why}"));
             }
             Fault::Foreign { expected, found } => {
                 return Some(format!(
-                    "void, as if it had said nothing: the answer is for `{found}`, and this is `{expected}`"
+                    "the whole answer is ignored: it is for `{found}`, but the event is `{expected}`"
                 ));
             }
         },
@@ -47,16 +47,16 @@ pub(crate) fn remark(event: &str, answer: &Answer, stdout: &str) -> Option<Strin
 fn unexplained(reason: &str, form: Form) -> Option<&'static str> {
     match (form, reason) {
         (Form::ExitTwo, "No stderr output") => {
-            Some("exit 2 without a word on stderr: the agent is not told why")
+            Some("exit 2 with empty stderr: the agent does not learn why")
         }
         (Form::Json, "Blocked by hook") => {
-            Some("a block without a reason: the agent is not told why")
+            Some("a block without a reason: the agent does not learn why")
         }
         (Form::ExitTwo | Form::Json, _) => None,
     }
 }
 
-/// Something was printed, and nothing comes of it.
+/// Why printed output has no effect.
 fn unheeded(event: &str, answer: &Answer, text: &str) -> Option<&'static str> {
     let is_heeded = answer.stop.is_some()
         || answer.context.is_some()
@@ -73,18 +73,14 @@ fn unheeded(event: &str, answer: &Answer, text: &str) -> Option<&'static str> {
             None
         }
         Ok(fields) if fields.contains_key("reason") => {
-            Some("a reason without a decision does nothing")
+            Some("a reason without a decision has no effect")
         }
         Ok(_) => Some("no decision: the client knows none of these fields"),
-        Err(_) if text.starts_with('[') => {
-            Some("no decision: the answer has to be one JSON object")
-        }
+        Err(_) if text.starts_with('[') => Some("no decision: the answer must be a JSON object"),
         Err(_) if text.contains('{') && text.contains('"') => {
-            Some("no decision: standard output has to be one JSON object and nothing else")
+            Some("no decision: standard output must be one JSON object and nothing else")
         }
-        Err(_) => {
-            is_stop.then_some("no decision: plain text on standard output counts for nothing here")
-        }
+        Err(_) => is_stop.then_some("no decision: plain text on standard output is ignored here"),
     }
 }
 
@@ -93,9 +89,9 @@ mod tests {
     use super::*;
     use crate::answer::{self, Exit, Output};
 
-    /// Each of these was meant to do something, and does not.
+    /// None of these has the effect that its author intended.
     #[test]
-    fn a_mistake_is_named() {
+    fn explains_common_mistakes() {
         let rows = [
             (0, r#"{"decision": "block", "reason": 42}"#, ""),
             (0, r#"{"decision": "deny", "reason": "no"}"#, ""),
@@ -120,42 +116,42 @@ mod tests {
         });
         insta::assert_snapshot!(told.join("\n"), @r#"
         0 {"decision": "block", "reason": 42}
-          void, as if it had said nothing: one field is wrong, reason: expected string, received number
+          the whole answer is ignored: one field is invalid, reason: expected string, received number
         0 {"decision": "deny", "reason": "no"}
-          void, as if it had said nothing: one field is wrong, decision: Invalid option: expected one of "approve"|"block"
+          the whole answer is ignored: one field is invalid, decision: Invalid option: expected one of "approve"|"block"
         0 {"decision": "block"}
-          a block without a reason: the agent is not told why
+          a block without a reason: the agent does not learn why
         0 {"decision": "block", }
-          void, as if it had said nothing: this is no JSON
+          the whole answer is ignored: not valid JSON
         0 {"decision": "block"
-          no decision: standard output has to be one JSON object and nothing else
+          no decision: standard output must be one JSON object and nothing else
         0 checking⏎{"decision": "block", "reason": "no"}
-          no decision: standard output has to be one JSON object and nothing else
+          no decision: standard output must be one JSON object and nothing else
         0 {"decision": "block", "reason": "no"}⏎done
-          no decision: standard output has to be one JSON object and nothing else
+          no decision: standard output must be one JSON object and nothing else
         0 [{"decision": "block"}]
-          no decision: the answer has to be one JSON object
+          no decision: the answer must be a JSON object
         0 {"ok": false}
           no decision: the client knows none of these fields
         0 {"reason": "no"}
-          a reason without a decision does nothing
+          a reason without a decision has no effect
         0 {"hookSpecificOutput": {"hookEventName": "PreToolUse"}}
-          void, as if it had said nothing: the answer is for `PreToolUse`, and this is `Stop`
+          the whole answer is ignored: it is for `PreToolUse`, but the event is `Stop`
         0 block
-          no decision: plain text on standard output counts for nothing here
+          no decision: plain text on standard output is ignored here
         0 {"async": true}
-          it asked not to be waited for: nothing it says counts
+          asynchronous: the client does not wait and ignores the answer
         1 no
-          neither exit 0 nor exit 2: an error, and the client lets go
+          neither exit 0 nor exit 2: an error that does not block
         2 
-          exit 2 without a word on stderr: the agent is not told why
+          exit 2 with empty stderr: the agent does not learn why
         2 tests.sh: No such file or directory
-          exit 2, but the client takes it for a missing script, because stderr speaks of one and stdout is blank
+          exit 2, but the client assumes a missing script, because stderr mentions one and stdout is blank
         "#);
     }
 
     #[test]
-    fn what_does_what_it_says_needs_no_remark() {
+    fn an_effective_answer_needs_no_remark() {
         let rows = [
             ("Stop", 0, "", ""),
             ("Stop", 0, "", "all is well"),

@@ -1,6 +1,6 @@
-//! Teammates: subagents with a name, who are asked once more before they rest.
+//! Teammates: named subagents that fire `TeammateIdle` before they become idle.
 //!
-//! The real client has them in its terminal only. Headless, it takes a named agent for any other.
+//! The real client has teammates only in its terminal. Headless, it treats a named agent like any other.
 
 use super::agents::{self, Task};
 use super::background::Background;
@@ -18,7 +18,7 @@ fn name(call: &Call) -> Option<&str> {
     call.input.get("name").and_then(Value::as_str)
 }
 
-/// Whether the call wants a teammate.
+/// Whether the call starts a teammate.
 pub(super) fn is_wanted(host: &mut Host<'_>, call: &Call) -> bool {
     name(call).is_some() && host.variable(VARIABLE).is_some_and(|value| value == "1")
 }
@@ -44,12 +44,12 @@ pub(super) fn start(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -
     Done::Ran { response, text }
 }
 
-/// The session's, unless somebody founds another.
+/// The name of the session's default team.
 fn team(host: &Host<'_>) -> String {
     format!("session-{}", host.session.get(..8).unwrap_or(&host.session))
 }
 
-/// Until it may rest.
+/// Runs a teammate until its hooks let it become idle.
 pub(super) fn work(host: &mut Host<'_>, own: &mut Conversation) {
     let mut held = 0;
     loop {

@@ -1,4 +1,4 @@
-//! What came back from the hooks of one event, and how the client words it.
+//! The answers of all hooks to one event, and the texts that the client makes of them.
 
 use super::hooks::Telling;
 use super::input::Input;
@@ -7,22 +7,22 @@ use crate::timeline::{Effect, Handled, Hook, Lane};
 
 pub(crate) struct Told {
     event: &'static str,
-    /// As the client names it: with the tool, or why a session starts.
+    /// The client's name for the event, with its subject for some: `PreToolUse:Bash`, `SessionStart:resume`.
     name: String,
     agent: Lane,
     input: Input,
     pub(crate) answers: Vec<Answered>,
-    /// Whether there are hooks at all: settings can turn all of them off.
+    /// False if the settings disable all hooks.
     pub(crate) is_heard: bool,
 }
 
 pub(crate) struct Answered {
-    /// As the client shows it.
+    /// The command as the client shows it.
     pub(crate) command: String,
-    /// Name and marketplace, which the client tells the model.
+    /// `NAME@MARKETPLACE`, which the client shows to the model.
     pub(crate) plugin: Option<String>,
     pub(crate) answer: Answer,
-    /// The context it adds, as the model reads it.
+    /// The added context as the model reads it.
     pub(crate) added: Option<String>,
     pub(crate) handled: Handled,
 }
@@ -39,7 +39,7 @@ impl Answered {
         }
     }
 
-    /// What it says against going on, with the command in front and where it comes from unless it answered in JSON.
+    /// The reason of a block. For exit 2, the command precedes it and the plugin, if any, follows it.
     pub(crate) fn feedback(&self) -> String {
         let Some((reason, form)) = self.block() else { return String::new() };
         let text = worded(reason, form, &self.command);
@@ -51,7 +51,7 @@ impl Answered {
         }
     }
 
-    /// Whether it killed its parent, which would have been the client.
+    /// Whether the hook killed its parent, which would be the client.
     pub(crate) fn has_killed(&self) -> bool {
         matches!(self.answer.verdict, Verdict::Failed(Failure::Lost))
     }
@@ -93,7 +93,7 @@ impl Told {
         }
     }
 
-    /// Who blocks, in order of completion.
+    /// The blocking answers, in order of completion.
     pub(crate) fn blocks(&self) -> Vec<&Answered> {
         self.answers.iter().filter(|answered| answered.block().is_some()).collect()
     }
@@ -108,24 +108,23 @@ impl Told {
         contexts.map(str::to_owned).collect()
     }
 
-    /// What the model reads of every `continue: false`, when somebody speaks to it again.
+    /// The texts for every `continue: false`, which the model reads with the next prompt.
     pub(crate) fn stops(&self) -> Vec<String> {
         let stops = self.answers.iter().filter_map(|answered| answered.answer.stop.as_ref());
-        let unsaid = format!("{} hook prevented continuation", self.event);
+        let default = format!("{} hook prevented continuation", self.event);
         let worded = stops.map(|stop| {
-            let reason = stop.reason.as_ref().unwrap_or(&unsaid);
+            let reason = stop.reason.as_ref().unwrap_or(&default);
             format!("{} hook stopped continuation: {reason}", self.name)
         });
         worded.collect()
     }
 
-    /// `continue: false`; the last word counts.
+    /// The last `continue: false`, if any.
     pub(crate) fn stop(&self) -> Option<&Stop> {
         self.answers.iter().rev().find_map(|answered| answered.answer.stop.as_ref())
     }
 
-    /// What the model reads in the person's place: why it has to go on. A subagent is told in the words for the main
-    /// conversation.
+    /// The user messages that make the model continue. The client uses the wording of `Stop` for a subagent too.
     pub(crate) fn feedback(&self) -> Vec<String> {
         let name = match self.event {
             "SubagentStop" => "Stop",
@@ -135,12 +134,12 @@ impl Told {
         blocks.map(|answered| format!("{name} hook feedback:\n{}", answered.feedback())).collect()
     }
 
-    /// Why a task is not made or not done.
+    /// Why a task is not created or stays open.
     pub(crate) fn objection(&self) -> Option<String> {
         self.feedback().into_iter().next()
     }
 
-    /// Why a conversation is not summed up.
+    /// Why a compaction is blocked.
     pub(crate) fn refused_compaction(&self) -> Option<String> {
         let answered = self.blocks().into_iter().next()?;
         let (reason, _) = answered.block()?;
@@ -148,7 +147,7 @@ impl Told {
         Some(format!("Compaction blocked by PreCompact hook: {}", reason.trim_end()))
     }
 
-    /// What the person reads instead of an answer to their prompt.
+    /// The text that the person reads instead of an answer, if the prompt is blocked.
     pub(crate) fn refused_prompt(&self, prompt: &str) -> Option<String> {
         if let Some(stop) = self.stop() {
             let reason = stop.reason.as_deref().unwrap_or_default();
@@ -162,21 +161,21 @@ impl Told {
         Some(text)
     }
 
-    /// Why a turn ends after its tool calls: there a block means the same as `continue: false`.
+    /// Why a turn ends after its tool calls. At `PostToolBatch` a block has the same effect as `continue: false`.
     pub(crate) fn end_of_turn(&self) -> Option<String> {
         let stopped = self.stop().map(|stop| stop.reason.clone().unwrap_or_default());
         stopped.or_else(|| Some(self.blocks().first()?.feedback()))
     }
 
-    /// What the model reads besides the feedback: at a stop, a reason given in JSON once more; after a tool call, every
-    /// reason; and whatever was added.
+    /// The texts that the model reads besides the feedback: reasons of blocks (at a stop only those given in JSON, which
+    /// the client repeats) and added context.
     pub(crate) fn asides(&self) -> Vec<String> {
         let is_stop = matches!(self.event, "Stop" | "SubagentStop" | "TeammateIdle");
         let mut asides = Vec::new();
         for answered in &self.answers {
-            let is_told =
+            let has_text =
                 matches!(answered.block(), Some((_, form)) if form == Form::Json || !is_stop);
-            if is_told && self.event != "PreToolUse" {
+            if has_text && self.event != "PreToolUse" {
                 let (name, command) = (&self.name, &answered.command);
                 let reason = answered.feedback();
                 asides.push(format!(
@@ -190,7 +189,7 @@ impl Told {
         asides
     }
 
-    /// What hooks add where their plain output counts too: that first.
+    /// Added context at events where plain output counts too; plain output comes first.
     pub(crate) fn additions(&self) -> Vec<String> {
         let mut printed = Vec::new();
         let mut added = Vec::new();
@@ -209,7 +208,7 @@ impl Told {
         printed
     }
 
-    /// What hooks have to say to the person.
+    /// System messages of the hooks, which are shown to the user.
     pub(crate) fn messages(&self) -> Vec<String> {
         let messages =
             self.answers.iter().filter_map(|answered| answered.answer.system_message.as_ref());

@@ -1,4 +1,4 @@
-//! The program that a runner starts as its agent: it writes its number down, and becomes the client.
+//! The program that a runner starts as its agent: a script that records its pid and then execs the client.
 
 use crate::scenario::{self, Scenario};
 use crate::stage::Stage;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const LARGEST: usize = 1024 * 1024;
-/// Whoever was killed takes a moment to be gone.
+/// How long killed processes may take to disappear.
 const GONE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 const LONGEST_NAME: usize = 200;
@@ -23,7 +23,7 @@ fn numbers(stage: &Stage) -> PathBuf {
     stage.root.join("agents")
 }
 
-/// Where a pretended client keeps how far the script is.
+/// The file in which the fake client stores its position in the script.
 pub(super) fn position(stage: &Stage) -> PathBuf {
     stage.root.join("position")
 }
@@ -46,10 +46,10 @@ pub(super) fn lay(
     fs::put(&place(stage), script.as_bytes(), Mode::Program)
 }
 
-/// How a pretended client is called that plays the scenario, whichever process of it asks.
+/// Writes the scenario for the fake client and returns its command line. All its processes share one script position.
 fn pretended(scenario: &Scenario, stage: &Stage, program: &Path) -> Result<String, FileError> {
     let path = stage.root.join("scenario.toml");
-    // The turns are all that it needs; what stands in other files is on the stage already.
+    // Only the turns are needed; everything else is already in the scratch project.
     let turns = Scenario {
         only: Some(scenario::Player::Pretend),
         copy: None,
@@ -59,7 +59,7 @@ fn pretended(scenario: &Scenario, stage: &Stage, program: &Path) -> Result<Strin
         ..scenario.clone()
     };
     fs::put(&path, scenario::write(&turns).as_bytes(), Mode::Ordinary)?;
-    // Where it is found may be a name for whoever asks.
+    // The program may be a symlink whose meaning depends on the caller (such as `/proc/self/exe`).
     let program = fs::resolve(program).unwrap_or_else(|| program.to_owned());
     let (program, path, at) = (quoted(&program), quoted(&path), quoted(&position(stage)));
     Ok(format!("{program} pretend --scenario {path} --position {at} --"))
@@ -75,7 +75,7 @@ pub(super) fn kill(stage: &Stage) {
     }
 }
 
-/// Whoever still runs with the home of the stage, after a moment, as it was called.
+/// The command lines of processes that still run with the scratch home, after a short wait.
 pub(super) fn left(stage: &Stage) -> Vec<String> {
     let home = home(stage);
     let bound = Deadline::after(GONE);
@@ -95,14 +95,14 @@ fn name(pid: u32) -> String {
     words.trim_end().chars().take(LONGEST_NAME).collect()
 }
 
-/// Everybody on the stage has it, and nobody else.
+/// The environment variable that identifies all processes of the scenario, and no others.
 fn home(stage: &Stage) -> OsString {
     let mut variable = OsString::from("HOME=");
     variable.push(&stage.home);
     variable
 }
 
-/// As a shell reads it.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }

@@ -1,10 +1,10 @@
-//! `ralph run`, played: the real program drives the real client, whose model is scripted, or the pretended one. What it
-//! tells is what happened.
+//! Plays a scenario with `ralph run`, which drives the real client with a scripted model, or the fake client. The events
+//! that `ralph run` prints form the timeline.
 //!
 //! ```text
-//! scenario ─ stage ─▶ ralph run ARGS --json ─▶ agent ─▶ the client ─▶ server: the script
-//!    │                   ▲        │              └────▶ ralph pretend: script and client in one
-//!    └─ [[runner.at]] ───┘        └─▶ timeline
+//! scenario ─ scratch ─▶ ralph run ARGS --json ─▶ agent ─▶ the client ─▶ server: the script
+//!    │                     ▲        │              └────▶ ralph pretend: script and client in one
+//!    └─ [[runner.at]] ─────┘        └─▶ timeline
 //! ```
 
 mod agent;
@@ -30,26 +30,27 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-/// A scenario is short: what takes longer hangs.
+/// Timeout of a scenario.
 const LONGEST: Duration = Duration::from_mins(10);
-/// How long it takes at most until a request, a moment or a wish to end is seen.
+/// Maximum delay until a request, an intervention or a cancellation is noticed.
 const LOOK: Duration = Duration::from_millis(5);
 const FAREWELL: Duration = Duration::from_secs(30);
 const LARGEST_ERRORS: usize = 16 * 1024;
-/// How a shell tells of a process that was killed.
+/// Exit code of a killed process, as a shell reports it.
 const KILLED: i32 = 137;
-/// Who left the run for a person: `needs_human`, `rate_limited`, `overridden`, `crashed`, `cancelled`.
+/// Exit codes of a runner that left the run to a person: `needs_human`, `rate_limited`, `overridden`, `crashed`,
+/// `cancelled`.
 const PARKED: [i32; 5] = [5, 8, 9, 10, 130];
 
 #[derive(Debug, thiserror::Error)]
 pub enum RunnerError {
     #[error("this scenario has no runner")]
     None,
-    #[error("the run was not over within {} seconds", LONGEST.as_secs())]
+    #[error("the run did not end within {} seconds", LONGEST.as_secs())]
     Endless,
-    #[error("`ralph run` ended with code {code} before it did anything: {said}")]
+    #[error("`ralph run` exited with code {code} before the run started: {said}")]
     Failed { code: i32, said: String },
-    #[error("it was interrupted")]
+    #[error("interrupted")]
     Cancelled,
     #[error("cannot wait for `ralph run`")]
     Wait(#[source] std::io::Error),
@@ -63,13 +64,13 @@ pub enum RunnerError {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The first run's.
+    /// Exit code of the first run.
     pub code: i32,
-    /// Processes that should be gone, as they were called.
+    /// Command lines of processes that should have exited.
     pub alive: Vec<String>,
 }
 
-/// Plays it on a stage that was just set up. Without a client of its own the agent is a pretended one.
+/// Plays the scenario in a scratch project that was just set up. Without a client, the agent is the fake one.
 pub fn play(
     scenario: &Scenario,
     stage: &Stage,
@@ -105,7 +106,7 @@ pub fn play(
     Ok(Outcome { code, alive })
 }
 
-/// What every runner is started with.
+/// What every runner needs to start.
 #[derive(Clone, Copy)]
 struct Scene<'a> {
     scenario: &'a Scenario,
@@ -122,16 +123,17 @@ struct Play<'a, 'b> {
     events: Receiver<Event>,
     model: Model,
     seats: Vec<Seat>,
-    /// Runners that have ended: whoever they started is not ended with them, as it is nowhere.
+    /// Runners that have exited. They are kept, because dropping a [`Talk`] would kill processes that the runner left
+    /// behind, which must be detected instead.
     graves: Vec<Talk>,
     due: Vec<(Deadline, Act)>,
 }
 
 /// One of the runs.
 struct Seat {
-    /// `None` when it is over.
+    /// `None` after the runner has exited.
     talk: Option<Talk>,
-    /// Its id, when it was told.
+    /// The id of the run, once the runner has printed it.
     run: Option<String>,
     resumes: u32,
     code: Option<i32>,
@@ -164,7 +166,7 @@ impl Play<'_, '_> {
         };
         let sender = self.sender.clone();
         let mut talk = talk::start(&spec, move |heard| {
-            // Nobody listens once the play is over.
+            // The receiver is gone once the scenario is over.
             sender
                 .send(match heard {
                     Heard::Line(line) => Event::Line(number, line),
@@ -176,7 +178,7 @@ impl Play<'_, '_> {
         Ok(talk)
     }
 
-    /// The exit code of the first run.
+    /// Waits until all runners have exited. Returns the exit code of the first run.
     fn last(&mut self) -> Result<i32, RunnerError> {
         let bound = Deadline::after(LONGEST);
         while self.seats.iter().any(|seat| seat.talk.is_some()) {
@@ -206,7 +208,7 @@ impl Play<'_, '_> {
         (self.watcher)(&Entry::Run { runner: number, told });
     }
 
-    /// The requests that are new, and what is to happen because of them.
+    /// Emits new requests and schedules the interventions that they trigger.
     fn count(&mut self) {
         for number in self.model.news() {
             (self.watcher)(&Entry::Request(Request { agent: None, messages: Vec::new() }));
@@ -240,7 +242,7 @@ impl Play<'_, '_> {
         }
     }
 
-    /// A runner has nothing more to say. Its run is gone on with where the scenario says so.
+    /// Handles the exit of a runner, and resumes the run if the scenario says so.
     fn ended(&mut self, number: usize) -> Result<(), RunnerError> {
         let Some(seat) = self.seats.get_mut(number) else { return Ok(()) };
         let Some(mut talk) = seat.talk.take() else { return Ok(()) };
@@ -252,7 +254,7 @@ impl Play<'_, '_> {
         let is_unfinished = code == KILLED || PARKED.contains(&code);
         if is_unfinished && seat.resumes > 0 {
             seat.resumes -= 1;
-            // Who was killed before there was a run begins anew.
+            // A runner that was killed before the run existed starts again from the beginning.
             let args = match run {
                 Some(run) => vec!["--resume".to_owned(), run],
                 None => self.runner.args.clone(),
@@ -273,12 +275,12 @@ fn errors(stage: &Stage, number: usize) -> PathBuf {
     stage.root.join(format!("run-{number}.err"))
 }
 
-/// The end of what it said on standard error.
+/// The end of the runner's standard error.
 fn complaint(path: &Path) -> String {
     let len = fs::stat(path).map_or(0, |found| found.len);
     let from = len.saturating_sub(LARGEST_ERRORS as u64);
     let said = fs::read_range(path, from, LARGEST_ERRORS).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if said.is_empty() { "nothing said".to_owned() } else { said.join(" · ") }
+    if said.is_empty() { "no output".to_owned() } else { said.join(" · ") }
 }

@@ -1,4 +1,4 @@
-//! Who answers the agent, and how often it was asked.
+//! Serves the model of the agent, if needed, and counts its requests.
 
 use super::agent;
 use crate::scenario::Scenario;
@@ -15,14 +15,14 @@ const LARGEST: usize = 1024 * 1024;
 
 pub(super) struct Model {
     source: Source,
-    /// Requests that were told of.
+    /// Number of requests that were already reported.
     told: u64,
 }
 
 enum Source {
-    /// The real client's.
+    /// The model server for the real client.
     Server { server: Server, asked: Arc<AtomicU64> },
-    /// The pretended one asks nobody, and keeps count.
+    /// The position file of the fake client, which needs no server and counts its own requests.
     Position(PathBuf),
 }
 
@@ -59,14 +59,14 @@ impl Model {
         }
     }
 
-    /// The numbers of the requests since this was last asked.
+    /// The numbers of the requests since the last call.
     pub(super) fn news(&mut self) -> std::ops::RangeInclusive<u64> {
         let asked = match &self.source {
             Source::Server { asked, .. } => asked.load(Ordering::SeqCst),
             Source::Position(path) => {
                 let bytes = fs::read_opt(path, LARGEST).ok().flatten().unwrap_or_default();
                 let at = serde_json::from_slice::<Value>(&bytes).unwrap_or_default();
-                // Replaced as a whole, but not there before the first.
+                // The file is replaced atomically, but does not exist before the first request.
                 at["requests"].as_u64().unwrap_or(self.told)
             }
         };

@@ -1,12 +1,12 @@
-//! Crashes by chance, the same for the same seed.
+//! Adds random crashes to a scenario, reproducible by seed.
 
 use crate::scenario::{Act, Moment, Scenario};
 
-/// No later than this after a request: then the answer, its tools, the stop and the gates are behind it.
+/// Maximum delay of a crash after a request. By then the answer, its tools, the stop and the gates are done.
 const LONGEST_MS: u64 = 400;
 
-/// The same scenario, struck by chance. How the last runner ends is not looked at: one that is killed when the run is over
-/// leaves nothing to go on with.
+/// The same scenario with random crashes. The final status and exit code are not expected: a runner that is killed after
+/// the run has ended leaves nothing to resume.
 pub fn struck(scenario: &Scenario, seed: u64, requests: u64) -> Scenario {
     let mut scenario = scenario.clone();
     if let Some(runner) = &mut scenario.runner {
@@ -24,7 +24,7 @@ fn strike(seed: u64, requests: u64) -> Vec<Moment> {
     let moments = (0..kills).map(|_| {
         let act = if chance.below(2) == 0 { Act::KillRunner } else { Act::KillAgent };
         let request = 1 + chance.below(requests);
-        // Most of what matters happens soon.
+        // Short delays are more likely, because most events follow a request quickly.
         let within = LONGEST_MS >> chance.below(6);
         Moment { request, after_ms: chance.below(within), act }
     });

@@ -1,4 +1,4 @@
-//! A scenario with a runner from an empty directory to what did not come true, for whoever plays it many times.
+//! Runs a whole scenario with a runner, from an empty directory to the list of mismatches, for tests that repeat it often.
 
 use super::{RunnerError, play};
 use crate::check::{Check, Mismatch};
@@ -14,7 +14,7 @@ pub enum TrialError {
     Runner(#[from] RunnerError),
 }
 
-/// Below `root`, which is there and empty.
+/// Runs the scenario below `root`, which must exist and be empty.
 pub fn attempt(
     scenario: &Scenario,
     root: &Path,

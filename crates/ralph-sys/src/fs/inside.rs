@@ -76,8 +76,8 @@ impl Inside {
         Ok(Self { root: opened, path: root.to_owned() })
     }
 
-    /// The metadata of this path, without following links. `None` if it, or one of its parents, is missing or not a
-    /// directory.
+    /// The metadata of this path, without following links. `None` if it is missing, or if one of its parents is missing
+    /// or not a directory.
     pub fn stat(&self, path: &Path) -> Result<Option<Stat>, FileError> {
         let look = || {
             let place = self.place(path, Missing::Fail)?;
@@ -86,7 +86,7 @@ impl Inside {
         match look() {
             Ok(stat) => Ok(Some(stat)),
             Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(FileError::new("look at", &self.path.join(path))(error)),
+            Err(error) => Err(FileError::new("inspect", &self.path.join(path))(error)),
         }
     }
 

@@ -46,7 +46,8 @@ pub fn peek(path: &Path, cap: usize) -> Result<Peeked, FileError> {
     seen().map_err(FileError::new("read", path))
 }
 
-/// Locks the slot, creating the file if it is missing. Waits while `keep_waiting` returns true; `None` once it does not.
+/// Locks the slot, creating the file if it is missing. Waits while `keep_waiting` returns true; `None` once it returns
+/// false.
 pub fn take(path: &Path, keep_waiting: &dyn Fn() -> bool) -> Result<Option<Slot>, FileError> {
     let mut pause = FIRST_PAUSE;
     loop {

@@ -420,7 +420,8 @@ fn rename_to_free(_: &Path, _: &Path) -> rustix::io::Result<()> {
     Err(Errno::NOSYS)
 }
 
-/// File systems without this rename fail with `EINVAL` or `ENOTSUP`; old kernels and sandboxes with `ENOSYS` or `EPERM`.
+/// File systems without this rename fail with `EINVAL` or `ENOTSUP`, old kernels and sandboxes with `ENOSYS` or
+/// `EPERM`.
 fn is_unsupported(error: &io::Error) -> bool {
     [Errno::INVAL, Errno::NOTSUP, Errno::NOSYS, Errno::PERM]
         .map(|errno| Some(errno.raw_os_error()))

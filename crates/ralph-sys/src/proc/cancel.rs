@@ -22,7 +22,8 @@ impl Cancel {
         Self::or_when(|| false)
     }
 
-    /// A token that is also cancelled once `elsewhere` returns true. It is called about five times a second during a job.
+    /// A token that is also cancelled once `elsewhere` returns true, which is checked about five times a second during
+    /// a job.
     pub fn or_when(elsewhere: impl Fn() -> bool + Send + Sync + 'static) -> io::Result<Self> {
         let (bell, heard) = UnixStream::pair()?;
         let wished = AtomicBool::new(false);
@@ -39,11 +40,11 @@ impl Cancel {
         if self.wished.load(Ordering::SeqCst) {
             return true;
         }
-        let is_wished = (self.elsewhere)();
-        if is_wished {
+        let is_cancelled = (self.elsewhere)();
+        if is_cancelled {
             self.wish();
         }
-        is_wished
+        is_cancelled
     }
 
     /// A descriptor that becomes readable on cancellation.

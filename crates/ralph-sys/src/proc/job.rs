@@ -109,7 +109,8 @@ pub enum How {
     TimedOut,
     Cancelled,
     CouldNotStart(CannotStart),
-    /// The supervisor exited without an answer, because it was killed or ran out of memory. The command's end is unknown.
+    /// The supervisor exited without an answer, because it was killed or ran out of memory. How the command ended is
+    /// unknown.
     Lost,
 }
 

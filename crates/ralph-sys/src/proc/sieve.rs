@@ -1,7 +1,8 @@
 //! Redacts secrets in output that arrives in pieces.
 //!
-//! A secret may be split across pieces, so only complete lines are passed on. Held back are bytes that can still become
-//! a secret: the last line, a private key whose end has not arrived yet, and the beginning of a known multi-line secret.
+//! A secret may be split across pieces, so only complete lines are passed on. Bytes that can still become a secret are
+//! held back: the last line, a private key whose end has not arrived yet, and the beginning of a known multi-line
+//! secret.
 
 use memchr::{memmem, memrchr};
 use ralph_core::redact::Redactor;

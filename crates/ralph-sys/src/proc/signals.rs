@@ -54,12 +54,12 @@ pub enum Told {
     Terminate,
 }
 
-/// Calls `hear` for every SIGINT and SIGTERM, neither of which then ends this process.
-pub fn pass_on(mut hear: impl FnMut(Told) + Send + 'static) -> io::Result<()> {
+/// Calls `on_signal` for every SIGINT and SIGTERM, neither of which then ends this process.
+pub fn pass_on(mut on_signal: impl FnMut(Told) + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     std::thread::Builder::new().name("signals".to_string()).spawn(move || {
         for signal in signals.forever() {
-            hear(if signal == SIGINT { Told::Interrupt } else { Told::Terminate });
+            on_signal(if signal == SIGINT { Told::Interrupt } else { Told::Terminate });
         }
     })?;
     Ok(())

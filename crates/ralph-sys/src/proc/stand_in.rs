@@ -1,5 +1,5 @@
-//! A decoy process: its pid is handed out in place of another process's, so that an attempt to kill that one is harmless
-//! and can be detected.
+//! A decoy process: its pid is handed out in place of another process's, so that an attempt to kill that one is
+//! harmless and can be detected.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

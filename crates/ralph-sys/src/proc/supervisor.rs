@@ -5,10 +5,10 @@
 //! the requester (the process that started the job) exits first, the supervisor kills them at once.
 //!
 //! ```text
-//! run ── exits ──▶ settle ─┐
-//!  │        └─ spare leftovers ──▶ drain ──▶ answer ──▶ guard ── all exited, or requester gone: KILL ──▶ over
-//!  ├─ deadline, cancelled ─┴▶ TERM ── grace ──▶ KILL ── all exited, or timeout ──▶ drain ──▶ answer
-//!  └─ requester gone ──────────────────────────▶ KILL
+//! run ── exits ──▶ wait briefly ─┐
+//!  │        └─ spare leftovers ──▶ drain ──▶ answer ──▶ guard ── all exited, or requester gone and killed ──▶ over
+//!  ├─ deadline, cancelled ───────┴▶ TERM ── grace ──▶ KILL ── all exited, or timeout ──▶ drain ──▶ answer
+//!  └─ requester gone ────────────────────────────────▶ KILL
 //! ```
 
 use std::collections::BTreeSet;
@@ -214,11 +214,11 @@ impl Job {
             logged: self.log.finish(),
             spared,
         };
-        let said = say(&answer, &captured);
+        let sent = say(&answer, &captured);
         match spared {
-            Spared::Nobody => said,
+            Spared::Nobody => sent,
             Spared::Somebody => {
-                if said.is_err() {
+                if sent.is_err() {
                     self.asked = Asked::Abandon;
                 }
                 self.guard();

@@ -153,8 +153,11 @@ pub struct Talk {
     is_collected: bool,
 }
 
-/// Starts the program. A separate thread calls `hear` for every line and at the end of the output.
-pub fn start(spec: &Spec<'_>, hear: impl FnMut(Heard) + Send + 'static) -> Result<Talk, TalkError> {
+/// Starts the program. A separate thread calls `on_output` for every line and at the end of the output.
+pub fn start(
+    spec: &Spec<'_>,
+    on_output: impl FnMut(Heard) + Send + 'static,
+) -> Result<Talk, TalkError> {
     let errors = fs::stream(spec.errors)?;
     let name = spec.argv.first().copied().unwrap_or_default().to_owned();
     let failed = |source| TalkError::Start { name: name.clone(), source };
@@ -167,7 +170,7 @@ pub fn start(spec: &Spec<'_>, hear: impl FnMut(Heard) + Send + 'static) -> Resul
     let talk = Talk { child, input, mark: value, is_collected: false };
     std::thread::Builder::new()
         .name("listener".to_string())
-        .spawn(move || listen(output, hear))
+        .spawn(move || listen(output, on_output))
         .map_err(failed)?;
     Ok(talk)
 }
@@ -211,7 +214,7 @@ fn hex(key: &[u8]) -> String {
     hex
 }
 
-fn listen(mut output: ChildStdout, mut hear: impl FnMut(Heard)) {
+fn listen(mut output: ChildStdout, mut on_output: impl FnMut(Heard)) {
     let mut line = Vec::new();
     let mut block = vec![0; BLOCK];
     loop {
@@ -225,15 +228,15 @@ fn listen(mut output: ChildStdout, mut hear: impl FnMut(Heard)) {
         while let Some(end) = memchr::memchr(b'\n', rest) {
             let (piece, after) = rest.split_at(end);
             extend(&mut line, piece);
-            hear(Heard::Line(std::mem::take(&mut line)));
+            on_output(Heard::Line(std::mem::take(&mut line)));
             rest = after.get(1..).unwrap_or_default();
         }
         extend(&mut line, rest);
     }
     if !line.is_empty() {
-        hear(Heard::Line(line));
+        on_output(Heard::Line(line));
     }
-    hear(Heard::End);
+    on_output(Heard::End);
 }
 
 fn extend(line: &mut Vec<u8>, piece: &[u8]) {
@@ -253,8 +256,8 @@ impl Talk {
         self.input.shutdown(Shutdown::Write).ok();
     }
 
-    /// Its exit code, or `None` if it is still running at the deadline. A death by signal is 128 plus the signal number,
-    /// as in a shell.
+    /// Its exit code, or `None` if it is still running at the deadline. A death by signal is 128 plus the signal
+    /// number, as in a shell.
     pub fn wait(&mut self, deadline: Deadline) -> io::Result<Option<i32>> {
         let status = wait::for_child(&mut self.child, deadline)?;
         self.is_collected |= status.is_some();
@@ -371,13 +374,13 @@ mod tests {
             mark: None,
             tie: Tie::Loose,
         };
-        let (sender, heard) = mpsc::channel();
+        let (sender, received) = mpsc::channel();
         let talk = start(&spec, move |what| drop(sender.send(what))).unwrap();
-        (talk, heard, errors)
+        (talk, received, errors)
     }
 
-    fn lines(heard: &mpsc::Receiver<Heard>) -> Vec<String> {
-        let lines = heard.iter().map_while(|heard| match heard {
+    fn lines(received: &mpsc::Receiver<Heard>) -> Vec<String> {
+        let lines = received.iter().map_while(|received| match received {
             Heard::Line(line) => Some(String::from_utf8(line).unwrap()),
             Heard::End => None,
         });
@@ -389,10 +392,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let script =
             "while read word; do echo \"<$word>\"; done; printf last; echo oops >&2; exit 3";
-        let (mut talk, heard, errors) = talk(directory.path(), script);
+        let (mut talk, received, errors) = talk(directory.path(), script);
         talk.say(b"one\ntwo\n", soon()).unwrap();
         talk.hang_up();
-        assert_eq!(lines(&heard), ["<one>", "<two>", "last"]);
+        assert_eq!(lines(&received), ["<one>", "<two>", "last"]);
         assert_eq!(talk.wait(soon()).unwrap(), Some(3));
         assert_eq!(fs::read(&errors, 100).unwrap(), b"oops\n");
         assert!(talk.say(b"more\n", soon()).is_err());
@@ -413,10 +416,10 @@ mod tests {
     fn dropping_it_kills_processes_that_left_its_group_and_lost_their_parents() {
         let directory = tempfile::tempdir().unwrap();
         let script = "setsid sh -c 'setsid sleep 600 & echo $!; exec sleep 600' & echo $!; wait";
-        let (talk, heard, _) = talk(directory.path(), script);
+        let (talk, received, _) = talk(directory.path(), script);
         let mut pids = Vec::new();
         while pids.len() < 2 {
-            let Heard::Line(line) = heard.recv().unwrap() else { panic!("it ended") };
+            let Heard::Line(line) = received.recv().unwrap() else { panic!("it ended") };
             pids.push(String::from_utf8(line).unwrap());
         }
         drop(talk);
@@ -433,13 +436,14 @@ mod tests {
     #[test]
     fn unrelated_processes_with_the_same_environment_are_not_killed() {
         let directory = tempfile::tempdir().unwrap();
-        let (mut stranger, heard, _) = talk(directory.path(), "echo here; read word; echo $word");
-        assert!(matches!(heard.recv().unwrap(), Heard::Line(_)));
+        let (mut stranger, received, _) =
+            talk(directory.path(), "echo here; read word; echo $word");
+        assert!(matches!(received.recv().unwrap(), Heard::Line(_)));
         let (talk, others, _) = talk(directory.path(), "echo here; exec sleep 600");
         assert!(matches!(others.recv().unwrap(), Heard::Line(_)));
         drop(talk);
         stranger.say(b"alive\n", soon()).unwrap();
-        assert_eq!(lines(&heard), ["alive"]);
+        assert_eq!(lines(&received), ["alive"]);
     }
 
     #[test]

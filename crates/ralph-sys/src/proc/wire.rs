@@ -1,8 +1,8 @@
 //! The protocol between a job and its supervisor, over one socket. Both are the same executable, so it has no version.
 //!
 //! The job sends one frame with the order, then possibly a [`CANCEL`] byte. The supervisor sends the frames of the
-//! answer once all processes but the spared ones have ended, then an [`OVER`] byte when those have ended too. The end of
-//! the stream means that the peer has exited or needs nothing more.
+//! answer once all processes but the spared ones have ended, then an [`OVER`] byte when those have ended too. The end
+//! of the stream means that the peer has exited or needs nothing more.
 
 use std::ffi::OsString;
 use std::io::{self, Read};

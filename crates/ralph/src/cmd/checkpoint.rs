@@ -223,7 +223,7 @@ fn list(env: &Env, args: &CheckpointList) -> Result<(), Failure> {
     }
     let mut out = format!("{}  ", paint(term::BOLD, run));
     out.push_str(&match found.len() {
-        0 => format!("no checkpoint yet; `ralph checkpoint make {run}` makes one\n"),
+        0 => format!("no checkpoint yet; `ralph checkpoint make {run}` creates one\n"),
         count => {
             let root = safe(&repository.root().to_string_lossy());
             format!("{} of `{root}`\n", counted(count, "checkpoint"))
@@ -244,7 +244,7 @@ fn diff(env: &Env, args: &CheckpointDiff) -> Result<(), Failure> {
         Some(number) => repository.find(number, deadline)?,
         None => repository.list(deadline)?.into_iter().next().ok_or_else(|| {
             let what = format!("run `{}` has no checkpoint to compare with", scene.run);
-            Failure::new(&what, &format!("`ralph checkpoint make {}` makes one", scene.run))
+            Failure::new(&what, &format!("`ralph checkpoint make {}` creates one", scene.run))
         })?,
     };
     let to = match args.to {

@@ -1,4 +1,5 @@
-//! `ralph import`: a loop of another tool becomes one of ours, after a person saw what was understood.
+//! `ralph import`: converts the loop files of another tool into a loop of ralph's, after it has shown what it
+//! understood. The original files are not changed.
 
 use super::init::{Asking, Status, confirm};
 use super::print_json;
@@ -16,7 +17,7 @@ use ralph_sys::fs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// So many keys are named; how many more there are is told.
+/// How many keys are named; the rest is only counted.
 const MOST_NAMED: usize = 6;
 
 #[derive(Args)]
@@ -27,45 +28,47 @@ Examples:
   ralph import prd.json --name checkout
   ralph import --yes --json | jq '.next'
 
-Read are prd.json, feature_list.json, features.json, fix_plan.md, IMPLEMENTATION_PLAN.md, tasks.md,
-tasks.yaml, .ralph/ralph-tasks.md, .ralph/tasks.yml, RALPH_TASK.md, plan-state.json, docs/plans/*.md
-with validation commands, .claude/ralph-loop.local.md, .ralphrc, ralph.yml, .ralphy/config.yaml and
-progress.txt. They stay as they are, and nothing is run. What has no place in the new loop is kept in
-its NOTES.md. That something is done is taken over as a claim.")]
+Reads prd.json, feature_list.json, features.json, fix_plan.md,
+IMPLEMENTATION_PLAN.md, tasks.md, tasks.yaml, .ralph/ralph-tasks.md,
+.ralph/tasks.yml, RALPH_TASK.md, plan-state.json, docs/plans/*.md with
+validation commands, .claude/ralph-loop.local.md, .ralphrc, ralph.yml,
+.ralphy/config.yaml and progress.txt. It changes none of them and runs
+nothing. Whatever does not fit into the new loop is kept in its NOTES.md.
+Items that are marked done become claims.")]
 pub(crate) struct Import {
-    /// The project, or one file [default: the current directory]
+    /// Read this project or file [default: the current directory]
     #[arg(value_name = "PATH")]
     pub path: Option<PathBuf>,
-    /// What the loop is called, in letters, digits and `-` [default: what the files call it]
+    /// Name the loop, in letters, digits and `-` [default: from the files]
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub name: Option<String>,
-    /// Do not ask
+    /// Don't ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
-    /// Only show what was understood and what would be made
+    /// Show what would be created, and create nothing
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Print one JSON object, and do not ask
+    /// Print one JSON object, and don't ask
     #[arg(long)]
     pub json: bool,
 }
 
 fn name(text: &str) -> Result<String, String> {
     let slug = import::slug(text).filter(|slug| slug == text);
-    slug.ok_or_else(|| "small letters, digits and `-` are needed, and not `current`, which the first session to stop would take over".to_string())
+    slug.ok_or_else(|| "expected lowercase letters, digits and `-`, but not `current`, which the first session to stop would take over".to_string())
 }
 
-/// All that is shown, and made.
+/// The plan of an import: what is shown and what is created.
 struct Planned {
     project: PathBuf,
     name: String,
-    /// What the loop would be called, were there not one already.
+    /// The preferred name, which another loop may have already.
     wished: String,
     sources: Vec<Source>,
     merged: Merged,
     detected: Detected,
     without_gate: usize,
-    /// The policy that is there; then gates are only shown.
+    /// An existing policy file, which is not changed: gates are then only shown.
     policy: Option<PathBuf>,
     files: Vec<New>,
 }
@@ -79,7 +82,7 @@ pub(crate) fn run(env: &Env, args: &Import) -> Result<(), Failure> {
     if status == Status::Written {
         confirm(
             &Asking { yes: args.yes, json: args.json, command: "import" },
-            "make this? [y/N] ",
+            "create this? [y/N] ",
         )?;
         write::make(&planned.project, &planned.files)?;
     }
@@ -88,7 +91,7 @@ pub(crate) fn run(env: &Env, args: &Import) -> Result<(), Failure> {
         return Ok(());
     }
     let out = match status {
-        Status::Planned | Status::Unchanged => "nothing was made\n".to_string(),
+        Status::Planned | Status::Unchanged => "nothing was created\n".to_string(),
         Status::Written => {
             let steps = next(&planned).into_iter().map(|step| format!("next: {step}\n"));
             std::iter::once(made(&planned)).chain(steps).collect()
@@ -102,18 +105,15 @@ fn plan(env: &Env, args: &Import) -> Result<Planned, Failure> {
     let (project, from) = places(env, args.path.as_deref())?;
     let sources = import::gather(&project, &from);
     if sources.is_empty() {
-        let what = format!("nothing of a loop was found in `{}`", from.display());
-        return Err(Failure::new(
-            &what,
-            "`ralph import --help` lists the files that are looked for",
-        ));
+        let what = format!("no loop files found in `{}`", from.display());
+        return Err(Failure::new(&what, "`ralph import --help` lists the files that it reads"));
     }
     let merged = import::merge(&sources);
     if sources.iter().all(|source| source.said.is_err()) {
         let lines: Vec<_> = sources.iter().map(source_shown).collect();
         term::err(&format!("{}\n", lines.concat().trim_start_matches('\n')));
-        let what = "none of the files that were found could be read";
-        return Err(Failure::new(what, "nothing was made; mend one of them, then try again"));
+        let what = "none of the files could be read";
+        return Err(Failure::new(what, "nothing was created; fix one of them, then try again"));
     }
     let wished = args.name.clone().or_else(|| merged.name.clone());
     let wished = wished.or_else(|| {
@@ -122,7 +122,7 @@ fn plan(env: &Env, args: &Import) -> Result<Planned, Failure> {
     });
     let wished = wished.unwrap_or_else(|| "imported".to_string());
     let name = write::free_name(&project, &wished).ok_or_else(|| {
-        let what = format!("there are too many loops called `{wished}`");
+        let what = format!("there are too many loops named `{wished}`");
         Failure::new(&what, "choose another name with `--name`")
     })?;
     let (detected, without_gate) = detect::declared(&project, env, &write::declared(&merged));
@@ -138,13 +138,14 @@ fn plan(env: &Env, args: &Import) -> Result<Planned, Failure> {
     Ok(Planned { project, name, wished, sources, merged, detected, without_gate, policy, files })
 }
 
-/// The project, and what in it is read.
+/// The project, and the directory or file to read.
 fn places(env: &Env, path: Option<&Path>) -> Result<(PathBuf, PathBuf), Failure> {
     let here = env.current_dir().ok_or_else(|| {
         Failure::new("the current directory no longer exists", "change to a directory that exists")
     })?;
     let named = path.map_or_else(|| here.clone(), |path| here.join(path));
-    let missing = || Failure::new(&format!("`{}` is not there", named.display()), "check the path");
+    let missing =
+        || Failure::new(&format!("`{}` does not exist", named.display()), "check the path");
     if fs::is_directory(&named) {
         let project = fs::resolve(&named).ok_or_else(missing)?;
         return Ok((project.clone(), project));
@@ -173,17 +174,19 @@ fn shown(planned: &Planned) -> String {
     out
 }
 
-/// What a person should know of the whole.
+/// Notes about all files together.
 fn remarks(planned: &Planned) -> String {
     let mut out = String::new();
     let total = planned.merged.features.len();
     let done = planned.merged.features.iter().filter(|feature| feature.passes).count();
     if done > 0 {
-        out.push_str(&format!("{done} of {total} said to pass: claims until their checks pass\n"));
+        out.push_str(&format!(
+            "{done} of {total} marked as passing: claims until their checks pass\n"
+        ));
     }
     if planned.without_gate > 0 {
         let what = plural(planned.without_gate, "command has no gate", "commands have no gate");
-        out.push_str(&format!("{what} of its own: kept as notes\n"));
+        out.push_str(&format!("{what}: kept as notes\n"));
     }
     for trouble in planned.merged.troubles.iter().chain(&planned.detected.notes) {
         out.push_str(&format!("{}: {}\n", paint(term::ODD, "note"), safe(trouble)));
@@ -194,7 +197,7 @@ fn remarks(planned: &Planned) -> String {
     }
     if planned.name != planned.wished {
         let (wished, name) = (&planned.wished, &planned.name);
-        let what = format!("there is a loop `{wished}` already, so this one is `{name}`");
+        let what = format!("there is a loop `{wished}` already, so this one is named `{name}`");
         out.push_str(&format!("{}: {what}\n", paint(term::ODD, "note")));
     }
     out
@@ -215,7 +218,7 @@ fn made_shown(planned: &Planned) -> String {
             file.map(|file| format!("\n{}", file.text)).unwrap_or_default()
         }
         (Some(path), false) => format!(
-            "\n`{}` is there and stays as it is; these gates could be added:\n{}",
+            "\n`{}` exists and is not changed; these gates could be added:\n{}",
             safe(&path.to_string_lossy()),
             detect::write::gates(&planned.detected)
         ),
@@ -227,7 +230,7 @@ fn made_shown(planned: &Planned) -> String {
     out
 }
 
-/// How much was made, and how to be rid of it.
+/// How many files were created, and how to remove them.
 fn made(planned: &Planned) -> String {
     let policy = config::NAMES[0];
     let is_policy = planned.files.iter().any(|file| file.path == Path::new(policy));
@@ -240,7 +243,7 @@ fn made(planned: &Planned) -> String {
     )
 }
 
-/// What one file came to: understood, kept as notes, left out.
+/// The result for one file: what was understood, kept as notes, or left out.
 fn source_shown(source: &Source) -> String {
     let path = safe(&source.path);
     let said = match &source.said {
@@ -313,12 +316,12 @@ fn plural(count: usize, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }
 
-/// What to do with it.
+/// The next steps for the person.
 fn next(planned: &Planned) -> Vec<String> {
     let mut steps = Vec::new();
     let has_checks = planned.merged.features.iter().any(|feature| feature.verify.is_some());
     if has_checks || !planned.detected.gates.is_empty() {
-        steps.push("`ralph trust`, after reading what it would run".to_string());
+        steps.push("`ralph trust`, after reviewing what it would run".to_string());
     }
     let directory = format!("{}/{}", write::DIRECTORY, planned.name);
     let mut options = planned.merged.limits.options();
@@ -469,6 +472,6 @@ impl From<Unfinished> for Failure {
         if made.is_empty() {
             return failure;
         }
-        failure.with_hint(&format!("made so far, and left: {}", made.join(", ")))
+        failure.with_hint(&format!("created so far, and kept: {}", made.join(", ")))
     }
 }

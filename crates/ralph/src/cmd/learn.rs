@@ -1,4 +1,4 @@
-//! `ralph learn`: what was found out, kept for whoever comes next.
+//! `ralph learn`: saves, lists and deletes learnings, which later sessions find with `ralph recall`.
 
 use super::home;
 use crate::report::Failure;
@@ -18,7 +18,8 @@ use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-/// Far more than a learning may have: a text that is only somewhat too long is told so.
+/// The limit on stdin. It is far above the limit on a learning, so that a text that is slightly too long gets the
+/// proper error.
 const LARGEST_INPUT: usize = 1024 * 1024;
 
 #[derive(Args)]
@@ -29,26 +30,26 @@ Examples:
   ralph learn --list
   ralph learn --forget 20261115-133802-how-releases-are-cut
 
-A learning is a Markdown file in `~/.ralph/learnings`, of at most 16 KiB; secrets are left out.
-`ralph recall` finds it. In an agent's shell it is noted for the run that holds the agent. Only a
-person can forget one.")]
+A learning is a Markdown file in `~/.ralph/learnings` of at most 16 KiB, with
+secrets redacted. `ralph recall` finds it. In an agent's shell it is also
+recorded for the run that holds the agent. Only a person can delete one.")]
 pub(crate) struct Learn {
-    /// What was learned; `-` reads it from stdin
+    /// Save this text; `-` reads it from stdin
     #[arg(value_name = "TEXT", required_unless_present_any = ["list", "forget"])]
     pub text: Vec<String>,
-    /// What to call it; by default its first line
+    /// Set the title [default: the first line]
     #[arg(long, value_name = "TITLE")]
     pub title: Option<String>,
-    /// The run that it comes from, or the session that it holds; inside an agent's shell, its own
+    /// Name its run or session [default in an agent's shell: its own]
     #[arg(long, value_name = "RUN|SESSION")]
     pub run: Option<String>,
-    /// Show what was learned in this project, the newest first
+    /// List the learnings of this project, newest first
     #[arg(long, conflicts_with_all = ["text", "title", "run", "forget"])]
     pub list: bool,
     /// Delete the learning with this id
     #[arg(long, value_name = "ID", conflicts_with_all = ["text", "title", "run"])]
     pub forget: Option<String>,
-    /// The project; by default the nearest directory upwards that has a policy
+    /// Use this project [default: the nearest parent with a policy]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Print one JSON object
@@ -87,7 +88,7 @@ fn save(env: &Env, ground: &Ground, args: &Learn) -> Result<(), Failure> {
     }
     let what = match novelty {
         Novelty::New => "saved",
-        Novelty::Known => "known already",
+        Novelty::Known => "saved already",
     };
     term::out(&format!(
         "{}  {what}: {}\n  `{}`\n",
@@ -103,14 +104,14 @@ fn text(args: &Learn) -> Result<String, Failure> {
         return Ok(args.text.join(" "));
     }
     if std::io::stdin().is_terminal() {
-        term::err("write what was learned, then press Ctrl-D on an empty line\n");
+        term::err("write the learning, then press Ctrl-D on an empty line\n");
     }
     let bytes = stdin::read_all(std::io::stdin(), LARGEST_INPUT)
         .map_err(|error| Failure::because("cannot read the learning from stdin", &error))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The run that was named, or that of the session whose shell this is, if it has one.
+/// The named run, or the run of the session of this shell, if there is one.
 pub(super) fn run_of(env: &Env, home: &Home, name: Option<&str>) -> Result<Option<RunId>, Failure> {
     if name.is_some() {
         return super::declare::run_of(env, home, name).map(Some);
@@ -140,9 +141,7 @@ fn list(ground: &Ground, args: &Learn) -> Result<(), Failure> {
     }
     if learnings.is_empty() {
         let project = safe(&ground.project_name());
-        out.push_str(&format!(
-            "nothing was learned in `{project}` yet; `ralph learn \"…\"` saves something\n"
-        ));
+        out.push_str(&format!("no learnings in `{project}` yet; `ralph learn \"…\"` saves one\n"));
     }
     term::out(&out)?;
     Ok(())
@@ -151,7 +150,7 @@ fn list(ground: &Ground, args: &Learn) -> Result<(), Failure> {
 fn forget(env: &Env, ground: &Ground, args: &Learn, id: &str) -> Result<(), Failure> {
     if is_agent(env, &ground.home) {
         let hint = "ask a person to do this in their own terminal";
-        return Err(Failure::new("an agent may not forget what was learned", hint));
+        return Err(Failure::new("an agent may not delete learnings", hint));
     }
     let learning = learning::forget(ground, id)?;
     if args.json {
@@ -163,7 +162,7 @@ fn forget(env: &Env, ground: &Ground, args: &Learn, id: &str) -> Result<(), Fail
     Ok(())
 }
 
-/// By its shell's variables, or because the host of a run is among the processes above us.
+/// Whether an agent calls: by the variables of its shell, or because the host of a run is one of our ancestors.
 fn is_agent(env: &Env, home: &Home) -> bool {
     let runs = store::list(home).unwrap_or_default();
     let mut hosts = runs.iter().filter_map(|run| store::load(home, run).ok()?.state.process);
@@ -218,8 +217,8 @@ impl From<LearnError> for Failure {
     fn from(error: LearnError) -> Self {
         let hint = match error {
             LearnError::File(error) => return error.into(),
-            LearnError::Empty => "say what was learned: `ralph learn \"…\"`",
-            LearnError::TooLong(_) => "keep what the next one needs, in a few sentences",
+            LearnError::Empty => "give the text: `ralph learn \"…\"`",
+            LearnError::TooLong(_) => "shorten it to a few sentences",
             LearnError::Unknown(_) => "`ralph learn --list` shows the ids",
         };
         Self::new(&error.to_string(), hint)

@@ -1,4 +1,4 @@
-//! `ralph loop …`: loop directories, made and listed.
+//! `ralph loop …`: creates and lists loop directories.
 
 use super::feature::{counts, holds, loops, trust};
 use super::home;
@@ -22,9 +22,9 @@ const LARGEST_GOAL: usize = 64 * 1024;
 
 #[derive(Subcommand)]
 pub(crate) enum LoopCommand {
-    /// Make a loop directory: a feature list, what the agent is told, and `progress.txt`
+    /// Create a loop directory: feature list, prompt and `progress.txt`
     New(LoopNew),
-    /// Show the loops of the project and whether a run is held to them
+    /// List the loops of the project and the runs that work on them
     List(LoopList),
 }
 
@@ -35,19 +35,20 @@ Examples:
   ralph loop new csv --from feature_list.json --max-iterations 30
   ralph loop new csv --goal \"A command line tool that reads and writes CSV\"
 
-A list in JSON is copied as it is; of a text, each `- ` or `- [ ]` item is a feature, and items below it
-are its steps. Nothing that exists is overwritten.")]
+A list in JSON is copied unchanged. In a text, each `- ` or `- [ ]` item is a
+feature, and the items below it are its steps. Existing files are never
+overwritten.")]
 pub(crate) struct LoopNew {
-    /// What it is called: letters, digits, `.`, `_` and `-`
+    /// Name the loop, in letters, digits, `.`, `_` and `-`
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// What is to be done: a feature list, or a text with a list in it
+    /// Read the features from a feature list, or from a list in a text
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
-    /// What all of it is for, told to the agent; `-` reads it from stdin
+    /// Describe the overall goal for the agent; `-` reads it from stdin
     #[arg(long, value_name = "TEXT")]
     pub goal: Option<String>,
-    /// How often the agent may be held when a session takes the loop over by itself
+    /// Limit the holds when a session takes over the loop by itself
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = at_least_one)]
     pub max_iterations: u32,
     /// Print one JSON object
@@ -124,7 +125,7 @@ fn new(env: &Env, args: &LoopNew) -> Result<(), Failure> {
     let trust = (checked > 0).then(|| trust(env, &made));
     let directory = from_here(env, &made.directory);
     let goal = format!(
-        "/ralph:goal --features {} Do what {} there says",
+        "/ralph:goal --features {} Follow the instructions in its {}",
         quoted(&directory),
         features::PROMPT
     );
@@ -141,11 +142,11 @@ fn new(env: &Env, args: &LoopNew) -> Result<(), Failure> {
         })?;
         return Ok(());
     }
-    let mut out = format!("made `{}` with {}\n", safe(&directory), counts(&items));
+    let mut out = format!("created `{}` with {}\n", safe(&directory), counts(&items));
     for (name, what) in [
-        (loop_directory::FEATURES, "what is to be done"),
-        (features::PROMPT, "what the agent is told"),
-        (loop_directory::PROGRESS, "how far it is"),
+        (loop_directory::FEATURES, "the features"),
+        (features::PROMPT, "the instructions for the agent"),
+        (loop_directory::PROGRESS, "the progress"),
     ] {
         out.push_str(&format!("  {name:<18} {}\n", paint(term::DIM, what)));
     }
@@ -156,13 +157,13 @@ fn new(env: &Env, args: &LoopNew) -> Result<(), Failure> {
         ));
     }
     if let Some(trust) = trust {
-        out.push_str(&format!("next: `{trust}` shows what the checks run, and asks\n"));
+        out.push_str(&format!("next: `{trust}` shows what the checks run and asks for approval\n"));
     }
     out.push_str(&format!("next: in the session, `{goal}`\n"));
     out.push_str(&format!("next: or without one, `ralph run --loop {}`\n", quoted(&made.name)));
     if made.directory == project.join(loop_directory::DEFAULT_DIRECTORY) {
         out.push_str(
-            "note: the first session that stops in this project takes this loop over by itself\n",
+            "note: the first session that stops in this project takes over this loop by itself\n",
         );
     }
     term::out(&out)?;
@@ -201,7 +202,7 @@ fn list(env: &Env, args: &LoopList) -> Result<(), Failure> {
     }
     if loops.is_empty() {
         let place = safe(&project.to_string_lossy());
-        term::out(&format!("no loops in `{place}`; `ralph loop new NAME` makes one\n"))?;
+        term::out(&format!("no loops in `{place}`; `ralph loop new NAME` creates one\n"))?;
         return Ok(());
     }
     let width = loops.iter().map(|one| safe(&one.name).chars().count()).max().unwrap_or(0);
@@ -212,7 +213,7 @@ fn list(env: &Env, args: &LoopList) -> Result<(), Failure> {
             Err(error) => paint(term::BAD, &safe(&error.to_string())),
         };
         let run = runs.iter().find(|view| holds(view, one));
-        let run = run.map(|view| format!("  run {} is held to it", view.opened.run.id));
+        let run = run.map(|view| format!("  run {} works on it", view.opened.run.id));
         let name = safe(&one.name);
         let pad = " ".repeat(width.saturating_sub(name.chars().count()));
         let name = paint(term::BOLD, &name);

@@ -1,4 +1,4 @@
-//! `ralph model`: a scenario's model, served for a real client.
+//! `ralph model`: serves the scripted model of a scenario to a real client.
 
 use super::simulate::failure;
 use crate::report::Failure;
@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How soon Ctrl-C is heard.
+/// How often Ctrl-C is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Serve the model of a scenario, for a real client to talk to
+/// Serve the model of a scenario to a real client
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -28,15 +28,16 @@ Examples:
   ANTHROPIC_BASE_URL=http://127.0.0.1:8765 ANTHROPIC_API_KEY=sk-ant-dummy-000000000000000000000000 \\
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 claude
 
-The turns of the scenario are given in order, whatever is said. Nobody but this machine can reach it.")]
+Returns the turns of the scenario in order, whatever the prompts are. Listens
+on this machine only.")]
 pub(crate) struct Model {
-    /// A scenario file
+    /// Read this scenario file
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
-    /// The port on 127.0.0.1; by default any that is free
+    /// Listen on this port of 127.0.0.1 [default: any free port]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub port: u16,
-    /// Where relative paths of the scenario's tool calls lead; by default the current directory
+    /// Resolve relative paths of tool calls here [default: current directory]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }
@@ -46,7 +47,7 @@ pub(crate) fn run(env: &Env, args: &Model) -> Result<(), Failure> {
     let directory = args.project.clone().or_else(|| env.current_dir()).unwrap_or_default();
     let project = ralph_sys::fs::resolve(&directory).ok_or_else(|| {
         let what = format!("there is no directory `{}`", directory.display());
-        Failure::new(&what, "`--project DIR` names another")
+        Failure::new(&what, "give another one with `--project DIR`")
     })?;
     let cancel = Cancel::new()
         .map(Arc::new)
@@ -66,8 +67,8 @@ pub(crate) fn run(env: &Env, args: &Model) -> Result<(), Failure> {
         },
     )
     .map_err(|error| {
-        let hint = "another may be serving there; without `--port` any that is free is taken";
-        Failure::because("the model cannot be served", &error).with_hint(hint)
+        let hint = "the port may be in use; omit `--port` to use any free port";
+        Failure::because("cannot serve the model", &error).with_hint(hint)
     })?;
     let url = server.url();
     let lines = format!(
@@ -92,7 +93,7 @@ fn line(asked: &Asked) -> String {
     };
     let again = match asked.nth {
         Nth::First => "",
-        Nth::Retry => "  (again)",
+        Nth::Retry => "  (retry)",
     };
     format!(
         "{}  {:>4}  {who:<7}  {:>4} messages  {}{again}\n",

@@ -1,4 +1,4 @@
-//! `ralph notify`: tries out how a person is told, and does it for the hook.
+//! `ralph notify`: tests the configured notifications, and sends them in the background when a run ends.
 
 use super::print_json;
 use crate::report::Failure;
@@ -14,17 +14,17 @@ use ralph_sys::env::Env;
 use serde::Serialize;
 use std::time::Duration;
 
-/// More than every way together may take.
+/// More than all channels together may take.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Try out how you are told of the end of a run
+/// Test the notifications about the end of a run
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   ralph notify --test
   ralph notify --test --json | jq '.told[].how'
 
-How you are told is for your own file alone, `~/.ralph/config.toml`:
+Notifications are configured only in your own `~/.ralph/config.toml`:
 
   [notify]
   bell = true
@@ -33,12 +33,12 @@ How you are told is for your own file alone, `~/.ralph/config.toml`:
   webhook = \"https://hooks.example.org/T0/B0\"
   on = [\"verified\", \"needs_human\"]
 
-The exit code is 0 when every way worked, else 1.")]
+The exit code is 0 if every channel worked, else 1.")]
 pub(crate) struct Notify {
-    /// Send a test message in every way that is configured, and say how each went
+    /// Send a test message through every configured channel
     #[arg(long, required_unless_present = "about")]
     pub test: bool,
-    /// Tell of the end of this run, as it was written down
+    /// Notify about the recorded end of this run
     #[arg(long, value_name = "RUN", hide = true, conflicts_with = "test")]
     pub about: Option<String>,
     /// Print one JSON object
@@ -68,10 +68,10 @@ pub(crate) fn run(env: &Env, args: &Notify) -> Result<u8, Failure> {
         print_json(&ToldJson { v: 1, told: &told })?;
     } else if told.is_empty() {
         let hint = format!(
-            "add `[notify]` with `bell = true` to `{}`; `ralph notify --help` shows all there is",
+            "add `[notify]` with `bell = true` to `{}`; `ralph notify --help` shows all settings",
             home.user_config().display()
         );
-        return Err(Failure::new("nobody is told when a run ends", &hint));
+        return Err(Failure::new("no notification is configured", &hint));
     } else {
         term::out(&told.iter().map(line).collect::<String>())?;
     }
@@ -81,7 +81,7 @@ pub(crate) fn run(env: &Env, args: &Notify) -> Result<u8, Failure> {
 fn line(told: &Told) -> String {
     let (mark, what) = match &told.how {
         How::Sent => (paint(term::GOOD, "✓"), "sent".to_string()),
-        How::Skipped { why } => (paint(term::DIM, "·"), format!("not here: {}", safe(why))),
+        How::Skipped { why } => (paint(term::DIM, "·"), format!("skipped: {}", safe(why))),
         How::Failed { why } => (paint(term::BAD, "✗"), format!("failed: {}", safe(why))),
     };
     format!("{mark} {:<8} {what}\n", told.way)

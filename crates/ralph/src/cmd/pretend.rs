@@ -1,4 +1,4 @@
-//! `ralph pretend`: a client without a model, for whoever drives one.
+//! `ralph pretend`: a simulated client without a model, to test programs that drive a client.
 
 use super::simulate::failure;
 use crate::report::Failure;
@@ -16,24 +16,26 @@ use std::time::Duration;
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Pretend to be Claude Code over stream-json, from a scenario and without a model
+/// Simulate Claude Code over stream-json, from a scenario
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   ralph pretend --scenario night.toml -- -p --input-format stream-json --output-format stream-json --verbose
   printf '#!/bin/sh\\nexec ralph pretend --scenario night.toml --position at.json -- \"$@\"\\n' > agent
 
-The agent's turns of the scenario are given in order, whatever is said. With `--position` all processes share one
-script: a session that is resumed, or a fresh one, goes on where the last one stopped. When it is used up, the agent
-says \"done\" for ever. Tools really run, and the session is kept below `~/.claude/projects`.")]
+Plays the agent's turns of the scenario in order, whatever the prompts are.
+With `--position`, all processes share one script: a resumed or fresh session
+continues where the last one stopped. After the last turn, the agent answers
+\"done\" forever. Tools really run, and the session is stored below
+`~/.claude/projects`.")]
 pub(crate) struct Pretend {
-    /// A scenario file
+    /// Read this scenario file
     #[arg(long, value_name = "FILE")]
     pub scenario: PathBuf,
-    /// Where the position in the script is kept
+    /// Keep the position in the script in this file
     #[arg(long, value_name = "FILE")]
     pub position: Option<PathBuf>,
-    /// The client's own command line; what is unknown in it is ignored
+    /// Give the client's own command line; unknown flags are ignored
     #[arg(last = true, value_name = "ARGS")]
     pub args: Vec<OsString>,
 }
@@ -41,11 +43,11 @@ pub(crate) struct Pretend {
 pub(crate) fn run(env: &Env, args: &Pretend) -> Result<u8, Failure> {
     let scenario =
         scenario::read_to_pretend(&args.scenario).map_err(|mistakes| failure(&mistakes))?;
-    let project = env.current_dir().ok_or_else(|| {
-        Failure::new("there is no current directory", "start it where the project is")
-    })?;
+    let project = env
+        .current_dir()
+        .ok_or_else(|| Failure::new("there is no current directory", "start it in the project"))?;
     let home = env.home().ok_or_else(|| {
-        Failure::new("there is no home directory", "`HOME` says where the session is kept")
+        Failure::new("there is no home directory", "set `HOME`: the session is stored there")
     })?;
     let options = Options {
         program: env::this_program(),
@@ -68,7 +70,7 @@ pub(crate) fn run(env: &Env, args: &Pretend) -> Result<u8, Failure> {
     .map_err(|error| Failure::because("cannot watch for signals", &error))?;
     let exit = client
         .run(std::io::stdin())
-        .map_err(|error| Failure::because("the pretended client cannot go on", &error))?;
+        .map_err(|error| Failure::because("the simulated client cannot continue", &error))?;
     match exit {
         Exit::Code { code, said } => {
             term::err(&said.unwrap_or_default());
@@ -76,7 +78,7 @@ pub(crate) fn run(env: &Env, args: &Pretend) -> Result<u8, Failure> {
         }
         Exit::Killed => {
             kill_process(getpid(), Kill::KILL).map_err(|error| {
-                Failure::because("the pretended client cannot be killed", &error)
+                Failure::because("the simulated client cannot be killed", &error)
             })?;
             Ok(1)
         }

@@ -1,4 +1,4 @@
-//! `ralph recall`: what is on record about a question.
+//! `ralph recall`: searches past runs, handoffs, learnings and memory.
 
 use super::home;
 use crate::report::Failure;
@@ -18,9 +18,9 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 const MOST_HITS: u16 = 1000;
-/// As much of a question as is put on record.
+/// How many characters of a query the journal records.
 const LONGEST_QUERY: usize = 200;
-/// Room for the kind of a hit, and the margin of what follows it.
+/// The width of the column with the kind of a hit.
 const MARGIN: usize = 10;
 
 #[derive(Args)]
@@ -30,24 +30,25 @@ Examples:
   ralph recall \"why did the upload time out\" --kind learning
   ralph recall axum upgrade --everywhere --limit 3 --json | jq '.hits[].title'
 
-Searched are goals, ends and obstacles of past runs, handoffs, what `ralph learn` saved, and memory:
-`MEMORY.md`, `CLAUDE.md`, `AGENTS.md`, `docs/plans/*/MEMORY.md`, `.claude/memory/*.md`, progress
-files and the client's own memory of the project. What has every word comes first, then what has
-some of them, each by relevance. The last word may be the beginning of one.")]
+Searches goals, ends and obstacles of past runs, handoffs, learnings, and
+memory: `MEMORY.md`, `CLAUDE.md`, `AGENTS.md`, `docs/plans/*/MEMORY.md`,
+`.claude/memory/*.md`, progress files and the client's own memory of the
+project. Hits with every word come first, then hits with some of them, each
+by relevance. The last word may be a prefix.")]
 pub(crate) struct Recall {
-    /// What to look for, in any words
+    /// Search for these words
     #[arg(value_name = "QUERY", required = true)]
     pub query: Vec<String>,
-    /// How many hits to show
+    /// Show at most this many hits
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_HITS)))]
     pub limit: u16,
     /// Search the records of every project
     #[arg(long)]
     pub everywhere: bool,
-    /// The project; by default the nearest directory upwards that has a policy
+    /// Use this project [default: the nearest parent with a policy]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Only this kind of record
+    /// Search only this kind of record
     #[arg(long, value_name = "KIND", value_parser = ["run", "handoff", "learning", "memory"])]
     pub kind: Option<String>,
     /// Print one JSON object
@@ -90,7 +91,7 @@ fn shown(ground: &Ground, asked: &Asked<'_>, answer: &Answer) -> String {
     }
     if answer.coverage == Coverage::Partial {
         let mark = paint(term::ODD, "?");
-        out.push_str(&format!("{mark} there is more to read; ask again to go on\n"));
+        out.push_str(&format!("{mark} the index is incomplete; search again to continue\n"));
     }
     out
 }
@@ -110,7 +111,7 @@ fn paragraph(hit: &Hit, scope: Scope, now_ms: u64) -> String {
     out
 }
 
-/// Where to read all of it.
+/// Where the whole record is.
 fn place(hit: &Hit) -> String {
     let file = || match hit.line {
         Some(line) => format!("`{}:{line}`", safe(&hit.path)),
@@ -147,7 +148,7 @@ fn nothing(ground: &Ground, asked: &Asked<'_>, searched: Searched) -> String {
     };
     if searched.all() == 0 {
         return format!(
-            "nothing is on record about {whose} yet\n  \
+            "no records of {whose} yet\n  \
              runs       from `ralph start`\n  \
              learnings  from `ralph learn \"…\"`\n  \
              memory     from {MEMORY_FILES}\n"
@@ -166,7 +167,7 @@ fn nothing(ground: &Ground, asked: &Asked<'_>, searched: Searched) -> String {
         .map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }));
     let only = asked.kind.map_or(String::new(), |kind| format!(" of kind `{}`", kind.name()));
     let query = ralph_core::text::line(asked.query, 100);
-    let mut out = format!("nothing{only} on record has any word of `{query}`\n");
+    let mut out = format!("no record{only} has any word of `{query}`\n");
     let counts = counts.collect::<Vec<_>>().join(", ");
     out.push_str(&format!("searched: {counts} of {whose}\n"));
     if asked.scope == Scope::Project {
@@ -197,7 +198,7 @@ struct HitJson<'a> {
     path: &'a str,
     line: Option<u32>,
     snippet: String,
-    /// The words of title and snippet that fit the query.
+    /// The words of the title and snippet that match the query.
     found: Vec<&'a str>,
     every_word: bool,
     score: f64,
@@ -246,14 +247,14 @@ fn hit_json(hit: &Hit) -> HitJson<'_> {
         snippet: plain(&hit.snippet),
         found,
         every_word: hit.matched == Match::EveryWord,
-        // Four digits tell hits apart, and stay the same from one machine to the next.
+        // Four digits distinguish the hits, and are the same on every machine.
         score: (hit.score * 1e4).round() / 1e4,
     }
 }
 
 impl From<RecallError> for Failure {
     fn from(error: RecallError) -> Self {
-        Self::because("cannot search what is on record", &error)
-            .with_hint("delete `index` in ralph's home; it is made again")
+        Self::because("cannot search the records", &error)
+            .with_hint("delete `index` in ralph's home; it is rebuilt")
     }
 }

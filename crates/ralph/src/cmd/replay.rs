@@ -1,4 +1,5 @@
-//! `ralph replay`.
+//! `ralph replay`: sends one captured payload to the configured hooks and shows what the client would do. ralph's own
+//! hooks decide about a copy of the run, unless `--live` is given.
 
 pub(crate) mod args;
 mod settings;
@@ -28,20 +29,20 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What ralph itself decided, when it was among the hooks.
+/// ralph's own decision, if ralph was among the hooks.
 enum Ruling {
-    /// On record, with the line that has it.
+    /// The journal has the decision.
     Recorded(History),
-    /// There was nothing to record.
+    /// Nothing was recorded; the rule and the reason are derived from the payload and the state.
     Unrecorded { rule: &'static str, because: String },
 }
 
-/// All there is to show.
+/// The result of a replay.
 struct Shown {
     replayed: Replayed,
     ruling: Option<Ruling>,
     project: PathBuf,
-    /// What there is to say when nobody was asked.
+    /// The explanation to print if no hook ran.
     silence: String,
     ms: u64,
 }
@@ -91,8 +92,9 @@ fn read(env: &Env, args: &Args) -> Result<Payload, Failure> {
     Payload::read(&bytes).map_err(|error| match &error {
         PayloadError::UnknownEvent(name) => Failure::new(&error.to_string(), &nearest(name)),
         PayloadError::NoEvent | PayloadError::NotAnObject => {
-            let hint = "what a hook reads on stdin is such a payload: `cat > payload.json` as a hook keeps one";
-            Failure::new(&format!("this is no payload of a hook: {error}"), hint)
+            let hint =
+                "a payload is what a hook reads on stdin: the hook `cat > payload.json` saves one";
+            Failure::new(&format!("not a hook payload: {error}"), hint)
         }
         PayloadError::NotJson(_) => Failure::because(what, &error),
     })
@@ -104,11 +106,11 @@ fn nearest(name: &str) -> String {
     let near = EVENTS.iter().find(|event| Some(event.to_lowercase().as_str()) == near);
     match near {
         Some(event) => format!("did you mean `{event}`?"),
-        None => format!("there are {}", EVENTS.join(", ")),
+        None => format!("the events are {}", EVENTS.join(", ")),
     }
 }
 
-/// Where the session is, as far as that can be told from here.
+/// The project of the session: the given one, the payload's `cwd`, or the current directory.
 fn project(args: &Args, payload: &Payload, here: &Path) -> Result<PathBuf, Failure> {
     if let Some(named) = &args.project {
         let path = here.join(named);
@@ -119,7 +121,7 @@ fn project(args: &Args, payload: &Payload, here: &Path) -> Result<PathBuf, Failu
     Ok(directory_of(payload).unwrap_or_else(|| here.to_owned()))
 }
 
-/// The payload's `cwd`, if there is such a directory here.
+/// The payload's `cwd`, if it exists on this machine.
 fn directory_of(payload: &Payload) -> Option<PathBuf> {
     let cwd = PathBuf::from(payload.text("cwd")?);
     (cwd.is_absolute() && fs::is_directory(&cwd)).then_some(cwd)
@@ -131,7 +133,7 @@ struct Stage<'a> {
     root: &'a Path,
 }
 
-/// `None` when the person did not want to wait.
+/// `None` if it was interrupted.
 fn play(
     env: &Env,
     args: &Args,
@@ -187,10 +189,10 @@ fn play(
     Ok(Some(Shown { replayed, ruling, project, silence, ms }))
 }
 
-/// Where ralph's own hooks look.
+/// The real home of ralph, and the home that its hooks use.
 struct Homes {
     real: Home,
-    /// A copy, unless the person wants it for real.
+    /// A copy, unless `--live` is given.
     used: Home,
 }
 
@@ -200,8 +202,8 @@ fn homes(
     session: Option<&SessionId>,
     stage: &Stage<'_>,
 ) -> Result<Option<Homes>, Failure> {
-    let said = stage.found.loaded.env.get("RALPH_HOME").filter(|path| !path.is_empty());
-    let real = match said.map(PathBuf::from) {
+    let configured = stage.found.loaded.env.get("RALPH_HOME").filter(|path| !path.is_empty());
+    let real = match configured.map(PathBuf::from) {
         Some(path) => Some(path).filter(|path| path.is_absolute()),
         None => env.ralph_home(),
     };
@@ -216,7 +218,7 @@ fn homes(
     Ok(Some(Homes { real, used }))
 }
 
-/// Paths of the copy, as they would be.
+/// Replaces paths of the copied home by those of the real one.
 fn named_for_real(replayed: &mut Replayed, homes: &Homes) {
     let (Some(used), Some(real)) = (homes.used.root().to_str(), homes.real.root().to_str()) else {
         return;
@@ -226,7 +228,7 @@ fn named_for_real(replayed: &mut Replayed, homes: &Homes) {
             *text = text.replace(used, real);
         }
     };
-    replayed.reads.iter_mut().for_each(|said| renamed(&mut said.text));
+    replayed.reads.iter_mut().for_each(|message| renamed(&mut message.text));
     replayed.person.iter_mut().for_each(renamed);
     for handled in &mut replayed.hook.handlers {
         renamed(&mut handled.stdout);
@@ -262,7 +264,7 @@ fn forced(
     Ok(forced)
 }
 
-/// Whether a command is one of ralph's own hooks, as far as its words tell.
+/// Whether a command is one of ralph's own hooks: it contains the words `ralph hook`.
 fn calls_ralph(command: &str) -> bool {
     let bare = |word: &str| word.trim_matches(['"', '\'']).to_owned();
     let words: Vec<String> = command.split_whitespace().map(bare).collect();
@@ -274,7 +276,7 @@ fn decided(home: Option<&Home>, session: Option<&SessionId>) -> Option<History> 
     rehearsal::history(home?, session?)
 }
 
-/// Only the decisions that came after so many entries.
+/// Keeps only the decisions after the first `before` entries.
 fn since(mut history: History, before: usize) -> History {
     let is_decision = |entry: &Entry| matches!(entry.change, Change::Decided(_));
     history.entries = history.entries.into_iter().skip(before).filter(is_decision).collect();
@@ -290,18 +292,20 @@ fn unrecorded(
     let event = payload.event();
     let (rule, because) = match (home, session) {
         (None, _) => ("not-mine", "cannot determine ralph's home directory".to_owned()),
-        (_, None) => ("not-mine", "the payload names no session that a run could hold".to_owned()),
+        (_, None) => ("not-mine", "the payload has no valid session id".to_owned()),
         (Some(_), Some(_)) if env.is_off() => ("off", "`RALPH_OFF` is set".to_owned()),
         (Some(_), Some(_)) if event == "StopFailure" => {
             ("not-mine", "the turn failed, and no decision was needed".to_owned())
         }
-        (Some(_), Some(_)) if event != "Stop" => ("not-mine", format!("nobody is held at {event}")),
+        (Some(_), Some(_)) if event != "Stop" => {
+            ("not-mine", format!("no decision was recorded for {event}"))
+        }
         (Some(home), Some(session)) => {
             let because = match rehearsal::held(home, session) {
                 Held::No => "no run holds this session",
                 Held::NoLonger => "the run of this session has ended",
                 Held::ByRun | Held::ByFiles => {
-                    "nothing was put on record; `ralph status` may say why"
+                    "no decision was recorded; `ralph status` may show why"
                 }
             };
             ("not-mine", because.to_owned())

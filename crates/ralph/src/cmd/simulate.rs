@@ -1,4 +1,4 @@
-//! `ralph simulate`.
+//! `ralph simulate`: plays scenarios against hooks, or makes a scenario from the transcript of a real session.
 
 pub(crate) mod args;
 mod hooks;
@@ -27,11 +27,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Interrupted by the person, as shells say it.
+/// The exit code after Ctrl-C, as in shells.
 pub(super) const INTERRUPTED: u8 = 130;
-/// Whoever tries hooks of their own may take what is expected for a judgement of them.
-const YOURS: &str = "· the hooks are yours, the expectations the scenario's own\n";
-const NO_FILES: &str = "the files that it worked on are not in it: add `copy` or `[files]`, or play it with `--project`";
+/// Printed after a mismatch with given hooks, which need not be at fault.
+const YOURS: &str = "· the expectations are for the scenario's own hooks, not for yours\n";
+const NO_FILES: &str = "the scenario lacks the files of the session: add `copy` or `[files]`, or play it with `--project`";
 
 #[derive(Serialize)]
 struct SummaryJson<'a> {
@@ -39,13 +39,13 @@ struct SummaryJson<'a> {
     v: u8,
     path: String,
     scenario: &'a str,
-    /// Whether everything that it expects came true.
+    /// Whether all expectations were met.
     came_true: bool,
     counts: Counts,
     mismatches: &'a [Mismatch],
     exit: i32,
     ms: u64,
-    /// Where the files are, if they were kept.
+    /// The scratch directory, if it was kept.
     kept: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, Failure> {
     let client = args.client.as_deref().map(|name| locate(env, name)).transpose()?;
     let cancel = Cancel::new().map(Arc::new);
     let cancel = cancel.map_err(|error| Failure::because("cannot wait for hooks", &error))?;
-    // From before the first file is there: whatever ends us first gives us the time to clear away.
+    // Before the first file is created, so that a signal leaves time to clean up.
     signals::wish_on_signals(&cancel)
         .and_then(|()| signals::outlive_readers())
         .map_err(|error| Failure::because("cannot listen for signals", &error))?;
@@ -90,7 +90,7 @@ pub(crate) fn run(env: &Env, args: &Args) -> Result<u8, Failure> {
     if cancel.is_wished() { Ok(INTERRUPTED) } else { code }
 }
 
-/// With all that happens in it.
+/// Plays one scenario and prints all that happens in it.
 fn alone(world: &World<'_>, path: &Path) -> Result<u8, Failure> {
     let args = world.args;
     let telling = match (args.quiet, args.json) {
@@ -132,17 +132,16 @@ fn not_played(error: &ClientError) -> Failure {
     }
 }
 
-/// What was said may hold secrets, and whatever a terminal obeys; TOML escapes the one, and the other is taken out.
+/// A transcript may hold secrets, which are redacted, and control characters, which TOML escapes.
 fn record(transcript: &Path) -> Result<u8, Failure> {
-    let recording = ralph_sim::record::record(transcript).map_err(|error| {
-        Failure::because("the transcript cannot be made into a scenario", &error)
-    })?;
+    let recording = ralph_sim::record::record(transcript)
+        .map_err(|error| Failure::because("cannot make a scenario from the transcript", &error))?;
     let text = Redactor::new(Vec::new()).redact(&scenario::write(&recording.scenario));
     for note in &recording.notes {
         term::err(&format!("note: {}\n", wording::safe(note)));
     }
     if recording.broken > 0 {
-        term::err(&format!("note: {} lines could not be read\n", recording.broken));
+        term::err(&format!("note: lines that could not be read: {}\n", recording.broken));
     }
     if has_tools(&recording.scenario) {
         term::err(&format!("note: {NO_FILES}\n"));
@@ -169,7 +168,7 @@ pub(super) fn failure(mistakes: &Mistakes) -> Failure {
     }
 }
 
-/// Who calls `ralph` in a scenario means this one.
+/// Puts the directory of this program first, so that `ralph` in a scenario is this program.
 pub(super) fn search_path(env: &Env, program: &Path) -> OsString {
     let usual = env.search_path().unwrap_or_default();
     let program = fs::resolve(program).unwrap_or_else(|| program.to_owned());

@@ -1,5 +1,5 @@
-//! `ralph statusline`: the run of a session on one line. Called every few hundred milliseconds, so it reads what it
-//! shows and nothing else, takes no lock and changes nothing.
+//! `ralph statusline`: the run of a session on one line. The client calls it every few hundred milliseconds, so it
+//! reads only what it shows, takes no lock and changes nothing.
 
 use super::{home, off};
 use crate::SUCCESS;
@@ -19,17 +19,17 @@ use ralph_sys::env::Env;
 use ralph_sys::{fs, stdin};
 use std::time::Duration;
 
-/// A client that writes nothing gets nothing.
+/// How long to wait for the client's JSON; without it nothing is printed.
 const PATIENCE: Duration = Duration::from_secs(2);
 const COLUMNS: usize = 120;
 const LARGEST_POINTER: usize = 4096;
-/// In columns.
+/// The limit on a requirement's name, in columns.
 const LONGEST_NAME: usize = 20;
 
-/// Print one line about the run of a session, for the status line of the client
+/// Print a session's run on one line, for the client's status line
 ///
-/// Reads what Claude Code tells a status line command, as JSON from stdin. Prints nothing for a session that no run
-/// holds or held, and never fails: the exit code is 0.
+/// Reads the JSON that Claude Code passes to a status line command on stdin. Prints nothing for a session without a
+/// run, and never fails: the exit code is 0.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +38,7 @@ Examples:
 In `~/.claude/settings.json`:
   \"statusLine\": { \"type\": \"command\", \"command\": \"ralph statusline\" }
 
-With colour, since the client shows it, unless `NO_COLOR` is set.")]
+Prints colours, which the client shows, unless `NO_COLOR` is set.")]
 pub(crate) struct Statusline {}
 
 pub(crate) fn run(env: &Env) -> u8 {
@@ -55,7 +55,7 @@ fn line(env: &Env) -> Option<String> {
     let input = stdin::read(std::io::stdin(), &Deadline::after(PATIENCE)).ok()?;
     let glance = status_line::parse(&input)?;
     let home = home(env).ok()?;
-    // Not by `holder`, which puts a file aside that it cannot read.
+    // Not with `session_pointer`, which quarantines a file that it cannot read.
     let pointer = fs::read_opt(&home.session(&glance.session), LARGEST_POINTER).ok()??;
     let pointer: Pointer = serde_json::from_slice(&pointer).ok()?;
     let opened = store::load(&home, &pointer.run).ok()?;
@@ -69,7 +69,7 @@ fn line(env: &Env) -> Option<String> {
     }
     let mut parts = vec![name];
     parts.extend(held(&opened, &glance));
-    // Rather without its last part than with half of it.
+    // Drops whole parts rather than cutting one off.
     while parts.len() > 1 && columns(&parts.join(" · ")) > COLUMNS {
         parts.pop();
     }
@@ -80,7 +80,7 @@ fn columns(painted: &str) -> usize {
     anstream::adapter::strip_str(painted).to_string().chars().map(term::width).sum()
 }
 
-/// One word for why the run holds nobody, if so.
+/// One word for why the run does not hold the session, if it does not.
 fn free(env: &Env, home: &Home, opened: &Opened) -> Option<&'static str> {
     match control::phase(home, opened) {
         Phase::Active => off(env, home).map(|_| "off"),
@@ -97,8 +97,8 @@ fn held(opened: &Opened, glance: &Glance) -> Vec<String> {
         Some(most) => format!("{} of {most}", state.iteration),
         None => format!("iteration {}", state.iteration),
     }];
-    parts.extend(state.report.as_ref().map(standings).filter(|said| !said.is_empty()));
-    // What the client counts is the whole session's, and no limit is on that.
+    parts.extend(state.report.as_ref().map(standings).filter(|text| !text.is_empty()));
+    // The client's cost is that of the whole session, to which the run's limit does not apply.
     parts.extend(match (wording::spent(state), limits.max_cost_micro_usd) {
         (Some(spent), Some(most)) => Some(format!("{} of {}", money(spent), money(most))),
         (Some(spent), None) => Some(money(spent)),

@@ -1,11 +1,11 @@
-//! Files that other tools write about a session, adopted as requirements: they hold once per prompt.
+//! State files of other tools, adopted as requirements of a session. They hold a stop once per prompt.
 
 use crate::sandbox::{Ended, SESSION, Sandbox, write_at};
 use insta::assert_snapshot;
 
-/// The four checks of the contract these files come from, by hand as its authors would.
+/// The four manual checks from the specification of these files.
 #[test]
-fn the_contracts_own_four_checks_hold() {
+fn the_checks_of_the_file_specification_pass() {
     let sandbox = Sandbox::named("project");
     let hook = |input: &str| sandbox.hook(input).code;
     assert_eq!(hook(r#"{"stop_hook_active": true}"#), Some(0));
@@ -37,7 +37,7 @@ const ORCHESTRATOR: &str = r#"{"phase":"implementation","verified_done":false,"c
     "adversarial_passed":null,"retrospective_done":false}}"#;
 
 #[test]
-fn an_unfinished_orchestrator_is_told_what_is_missing_and_held_once() {
+fn an_unfinished_orchestrator_is_held_once_with_the_missing_conditions() {
     let (sandbox, ended) = held_by(&[("orchestrator.json", ORCHESTRATOR)]);
     assert_snapshot!(sandbox.tidy(&ended.to_string()), @r#"
     exit 2
@@ -68,7 +68,7 @@ fn an_unfinished_orchestrator_is_told_what_is_missing_and_held_once() {
 }
 
 #[test]
-fn uncommitted_changes_hold_an_orchestrator_and_are_only_mentioned_to_a_loop() {
+fn uncommitted_changes_hold_an_orchestrator_but_are_advisory_for_a_loop() {
     let done = r#"{"phase":"complete","verified_done":true}"#;
     let sandbox = Sandbox::new();
     sandbox.write("new.txt", "x");
@@ -116,12 +116,12 @@ fn uncommitted_changes_hold_an_orchestrator_and_are_only_mentioned_to_a_loop() {
     └ 00000000
     · uncommitted changes: 1 path is not committed (advisory)
 
-    Next: Finish the task of `loop.json`, validate it, then set its `verified_done` to true. Then stop again
+    Next: Finish the task in `loop.json`, validate it, then set its `verified_done` to true. Then stop again
     ");
 }
 
 #[test]
-fn each_file_holds_exactly_while_its_contract_says_so() {
+fn each_file_holds_exactly_while_its_work_is_open() {
     let cases: &[(&str, &str, bool)] = &[
         ("loop.json", r#"{"iteration":24,"max_iterations":25,"verified_done":false}"#, true),
         ("loop.json", r#"{"iteration":25,"max_iterations":25,"verified_done":false}"#, false),
@@ -152,9 +152,9 @@ fn each_file_holds_exactly_while_its_contract_says_so() {
     }
 }
 
-/// R-L8b, R-L4e: what cannot be read says neither yes nor no: it is reported, and nobody is trapped.
+/// R-L8b, R-L4e: an unreadable file means neither yes nor no. It is reported, and the stop is allowed.
 #[test]
-fn a_file_that_cannot_be_read_is_reported_and_holds_nobody() {
+fn an_unreadable_file_is_reported_and_does_not_hold() {
     for broken in [
         "",
         "{",
@@ -177,13 +177,13 @@ fn a_file_that_cannot_be_read_is_reported_and_holds_nobody() {
             assert_eq!(faults.len(), 1, "{name} {broken:?}: {faults:?}");
             assert!(faults[0]["what"].as_str().unwrap().contains(name.rsplit('/').next().unwrap()));
             sandbox.stop(SESSION, "");
-            assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 1, "told once");
+            assert_eq!(sandbox.status()["faults"].as_array().unwrap().len(), 1, "reported once");
         }
     }
 }
 
 #[test]
-fn a_directory_or_a_pipe_in_place_of_a_file_neither_hangs_nor_holds() {
+fn a_directory_or_fifo_in_place_of_a_file_neither_hangs_nor_holds() {
     for name in ["orchestrator.json", "loop.json", "quality-gate.json", "tasks"] {
         let sandbox = Sandbox::new();
         let path = sandbox.ralph_home("state").join(SESSION).join(name);
@@ -207,7 +207,7 @@ fn a_directory_or_a_pipe_in_place_of_a_file_neither_hangs_nor_holds() {
 }
 
 #[test]
-fn the_files_of_a_session_join_the_contract_of_its_run_and_are_counted() {
+fn session_files_add_requirements_to_the_run() {
     let sandbox = Sandbox::new();
     let run = sandbox.start([
         "--goal-file",
@@ -221,22 +221,22 @@ fn the_files_of_a_session_join_the_contract_of_its_run_and_are_counted() {
         &format!("{SESSION}/tasks/1.json"),
         r#"{"status":"pending","subject":"write docs"}"#,
     );
-    let said = r#","last_assistant_message":"<promise>DONE</promise>""#;
-    assert!(sandbox.stop(SESSION, said).is_block());
+    let promise = r#","last_assistant_message":"<promise>DONE</promise>""#;
+    assert!(sandbox.stop(SESSION, promise).is_block());
     sandbox.write("a.txt", "progress");
-    let continuing = format!(r#"{said},"stop_hook_active":true"#);
+    let continuing = format!(r#"{promise},"stop_hook_active":true"#);
     assert!(
         sandbox.stop(SESSION, &continuing).is_block(),
         "a run's counter bounds it, not the host's flag"
     );
     sandbox.write_state(&format!("{SESSION}/tasks/1.json"), r#"{"status":"completed"}"#);
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, said).notice()).split(" and ").next().unwrap(), @"ralph: claimed: make it work — all 2 requirements are said to be met after 2 iterations");
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, promise).notice()).split(" and ").next().unwrap(), @"ralph: claimed: make it work — all 2 requirements are claimed to be met after 2 iterations");
     assert_eq!(sandbox.standing(&run), ("claimed".to_string(), 2));
 }
 
-/// A host that never says that a prompt was held before is not believed for ever.
+/// A host that never sets `stop_hook_active` cannot make files hold a prompt for ever.
 #[test]
-fn files_hold_a_prompt_once_even_when_the_host_does_not_say_so() {
+fn files_hold_a_prompt_once_even_without_stop_hook_active() {
     let (sandbox, first) = held_by(&[("orchestrator.json", ORCHESTRATOR)]);
     assert!(first.is_block());
     let prompt = r#","stop_hook_active":false,"prompt_id":"p1""#;
@@ -247,5 +247,5 @@ fn files_hold_a_prompt_once_even_when_the_host_does_not_say_so() {
         "another prompt is held again"
     );
     let in_a_row = (0..100).take_while(|_| sandbox.stop(SESSION, "").is_block()).count();
-    assert!(in_a_row <= 25, "{in_a_row} blocks without a prompt to tell them apart by");
+    assert!(in_a_row <= 25, "{in_a_row} consecutive blocks without a prompt id");
 }

@@ -1,4 +1,4 @@
-//! Subagents, teammates and tasks of a session that a run owns, through the payloads of the real client.
+//! Subagents, teammates and tasks of a session that has a run, with payloads recorded from the real client.
 
 use crate::gates::with_policy;
 use crate::sandbox::{Ended, SESSION, Sandbox, eventually, spawn};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 const AGENT: &str = "a992fcbb72ecc398e";
 
-/// A gate that the stop has too, one that only the chunk has, and a report.
+/// A chunk with a gate that the main stop runs too, a gate of its own, and a required report.
 const CHUNK: &str = r#"
 [[gate]]
 name = "check"
@@ -38,7 +38,7 @@ env = ["RAN"]
 forbid = ["debug-print"]
 "#;
 
-/// A payload of the client, of this session and project, with `changes`.
+/// A recorded payload, moved to this session and project, with `changes` applied.
 pub fn payload(sandbox: &Sandbox, name: &str, changes: &Value) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fixtures/hosts/claude-code/2.1.325/stdin")
@@ -67,17 +67,17 @@ fn started(policy: &str) -> (Sandbox, String) {
     (sandbox, run)
 }
 
-/// What `ralph why` says, without the times.
+/// The output of `ralph why` without times.
 fn why(sandbox: &Sandbox, run: &str) -> String {
-    let told = sandbox.ralph(["why", run]).stdout;
+    let output = sandbox.ralph(["why", run]).stdout;
     let line = |line: &str| {
         let line = if line.starts_with(' ') { line } else { line.get(10..).unwrap_or(line) };
         line.rsplit_once(" · ").map_or(line, |(before, _)| before).to_string()
     };
-    sandbox.tidy(&told.lines().map(line).collect::<Vec<_>>().join("\n"))
+    sandbox.tidy(&output.lines().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// R-H4b: an agent with a contract is held by it, on a counter of its own, and the run's does not move.
+/// R-H4b: a subagent with a contract is held on a counter of its own; the run's iteration does not change.
 #[test]
 fn a_subagent_is_held_until_its_chunk_is_done() {
     let (sandbox, run) = started(CHUNK);
@@ -142,11 +142,11 @@ fn a_subagent_is_held_until_its_chunk_is_done() {
     ");
 }
 
-/// R-H4b: nobody is held, and nothing is written, where no contract is about the agent or no run holds the session.
+/// R-H4b: without a contract for the agent, or without a run for the session, nothing is held and nothing is written.
 #[test]
-fn whoever_has_no_contract_is_let_go_and_nothing_is_counted() {
+fn an_agent_without_a_contract_is_let_go_uncounted() {
     let (sandbox, run) = started(CHUNK);
-    // Whoever points to a run does not own it.
+    // A pointer file alone does not make a session the owner of a run.
     let sessions = sandbox.ralph_home("sessions");
     fs::copy(sessions.join(SESSION), sessions.join("another-session")).unwrap();
     let before = sandbox.snapshot();
@@ -159,7 +159,7 @@ fn whoever_has_no_contract_is_let_go_and_nothing_is_counted() {
         json!({ "agent_id": "" }),
         json!({ "agent_id": "\u{7}" }),
         json!({ "session_id": "another-session" }),
-        json!({ "session_id": "nobody" }),
+        json!({ "session_id": "no-run" }),
         json!({ "session_id": "../../etc" }),
     ] {
         let ended = subagent(&sandbox, &changes);
@@ -184,23 +184,23 @@ fn whoever_has_no_contract_is_let_go_and_nothing_is_counted() {
     assert!(subagent(&sandbox, &json!({})).is_allow(), "a paused run");
     paused("resume");
     assert_eq!(sandbox.ralph(["trust", "--revoke"]).code, Some(0));
-    assert!(subagent(&sandbox, &json!({})).is_allow(), "an approval that was taken back");
+    assert!(subagent(&sandbox, &json!({})).is_allow(), "a revoked approval");
     sandbox.trust();
     assert!(subagent(&sandbox, &json!({})).is_block());
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
-    assert!(subagent(&sandbox, &json!({})).is_allow(), "a run that was cancelled");
+    assert!(subagent(&sandbox, &json!({})).is_allow(), "a cancelled run");
 }
 
-/// R-H4b: an agent is not held for ever, and who was let go unverified does not make the run so: its own stop measures
-/// the chunk on the tree as it is then.
+/// R-H4b: an agent is not held for ever. One that is let go unverified does not end the run unverified: the main stop
+/// measures the chunk again on the tree of that time.
 #[test]
-fn a_spent_agent_is_let_go_and_the_main_stop_is_held_for_its_chunk() {
+fn an_agent_at_its_limit_is_let_go_and_the_main_stop_is_held_for_its_chunk() {
     let (sandbox, run) = started(&CHUNK.replace("outputs", "max_holds = 2\noutputs"));
     sandbox.write("ok", "yes\n");
     sandbox.write("broken", "yes\n");
-    for (said, is_held) in [("a", true), ("b", true), ("c", false), ("d", false)] {
-        let ended = subagent(&sandbox, &json!({ "last_assistant_message": said }));
-        assert_eq!((ended.is_block(), ended.is_allow()), (is_held, !is_held), "{said}: {ended}");
+    for (message, is_held) in [("a", true), ("b", true), ("c", false), ("d", false)] {
+        let ended = subagent(&sandbox, &json!({ "last_assistant_message": message }));
+        assert_eq!((ended.is_block(), ended.is_allow()), (is_held, !is_held), "{message}: {ended}");
     }
     let held = sandbox.stop(SESSION, "");
     assert_snapshot!(sandbox.tidy(&held.stderr), @"
@@ -228,7 +228,6 @@ fn a_spent_agent_is_let_go_and_the_main_stop_is_held_for_its_chunk() {
     assert_eq!(sandbox.status()["runs"][0]["chunks"], json!({ "verified": 0, "total": 1 }));
 }
 
-/// A chunk that was verified and is broken later is seen.
 #[test]
 fn a_verified_chunk_that_is_broken_later_holds_the_run() {
     let (sandbox, run) = started(CHUNK);
@@ -255,7 +254,7 @@ fn a_verified_chunk_that_is_broken_later_holds_the_run() {
     assert_eq!(sandbox.standing(&run).0, "verified");
 }
 
-/// What agents are held to is not what the run is: gates that never count at its stop do not measure it.
+/// Contracts of subagents do not measure the run's goal: their gates do not run at the main stop.
 #[test]
 fn a_chunk_never_makes_the_run_verified_by_itself() {
     let policy = "[[gate]]\nname = \"part\"\nrun = [\"true\"]\nreport = \"none\"\non = [\"subagent\"]\n\n[[chunk]]\nmatch = \"*\"\n";
@@ -279,17 +278,17 @@ fn a_chunk_never_makes_the_run_verified_by_itself() {
     assert_eq!(sandbox.standing(&run).0, "held");
 }
 
-/// R-D2b: a hook that is registered twice is answered alike and counted once; its gates run once.
+/// R-D2b: a hook that is registered twice gets the same answer twice, is counted once, and runs its gates once.
 #[test]
-fn one_stop_that_is_delivered_twice_counts_once() {
+fn a_stop_delivered_twice_counts_once() {
     let (sandbox, run) = started(CHUNK);
     sandbox.write("ok", "no\n");
     let ran = || fs::read_to_string(sandbox.root().join("ran")).unwrap_or_default().lines().count();
-    for (round, said) in ["a", "b"].into_iter().enumerate() {
+    for (round, message) in ["a", "b"].into_iter().enumerate() {
         let event = payload(
             &sandbox,
             "SubagentStop.after-block.json",
-            &json!({ "last_assistant_message": said }),
+            &json!({ "last_assistant_message": message }),
         );
         let start = || spawn(sandbox.command().args(["hook", "claude"]), &event);
         let hooks = [start(), start()];
@@ -299,12 +298,12 @@ fn one_stop_that_is_delivered_twice_counts_once() {
         assert!(one.contains(&format!("hold {} of 3", round + 1)), "{one}");
         assert_eq!(sandbox.rules(&run).len(), round + 1);
     }
-    assert_eq!(ran(), 2, "here, and at the base for comparison");
+    assert_eq!(ran(), 2, "once here, once at the base for comparison");
 }
 
-/// Agents that stop at once have different gates: nobody's are called off for another's.
+/// Agents that stop at the same time have different gates, and none cancels the gates of another.
 #[test]
-fn agents_that_stop_at_once_are_all_judged() {
+fn agents_that_stop_at_the_same_time_are_all_judged() {
     let gate = |name: &str| {
         format!(
             "[[gate]]\nname = \"{name}\"\nrun = [\"sh\", \"-c\", \"sleep 0.3; test -e {name}\"]\non = [\"task\"]\n"
@@ -329,21 +328,21 @@ fn agents_that_stop_at_once_are_all_judged() {
     assert_eq!(status.matches("1 of 4 chunks verified").count(), 1, "{status}");
 }
 
-/// R-L5a: an agent that left work running comes back by itself.
+/// R-L5a: an agent with background work is woken by the host when the work ends.
 #[test]
-fn an_agent_that_waits_for_its_own_work_is_let_go() {
+fn an_agent_with_background_work_is_let_go() {
     let (sandbox, run) = started(CHUNK);
     let shell =
         json!([{ "id": "b1", "type": "shell", "status": "running", "description": "make" }]);
     assert!(subagent(&sandbox, &json!({ "background_tasks": shell })).is_allow());
     let itself = payload(&sandbox, "SubagentStop.background.json", &json!({}));
-    assert!(sandbox.hook(itself).is_block(), "it is itself in the list");
+    assert!(sandbox.hook(itself).is_block(), "the only task in the list is the agent itself");
     assert_eq!(sandbox.rules(&run), ["waiting", "hold"]);
 }
 
-/// Nobody is held just to wait, and an agent that worked in another work tree is not judged by this one.
+/// No agent is held just to wait for gates, and an agent that worked in another work tree is not judged by this one.
 #[test]
-fn what_cannot_be_told_in_time_or_place_lets_the_agent_go() {
+fn an_agent_that_cannot_be_measured_in_time_or_here_is_let_go() {
     let policy = CHUNK.replace("\"./check.sh\"", "\"./slow.sh\"");
     let sandbox = with_policy(&policy);
     crate::gates::script(&sandbox, "slow.sh", "#!/bin/sh\necho $$ >> \"$RAN\"\nexec sleep 600\n");
@@ -365,9 +364,9 @@ fn what_cannot_be_told_in_time_or_place_lets_the_agent_go() {
     eventually(|| (!fs::exists(format!("/proc/{pid}")).unwrap()).then_some(()));
 }
 
-/// Tasks answer for the lines that were added, each on a counter of its own; making one asks for nothing.
+/// Completing a task checks the added lines, with a counter for each task. Creating a task checks nothing.
 #[test]
-fn a_task_is_not_done_while_added_lines_are_not() {
+fn a_task_is_held_while_added_lines_are_forbidden() {
     let (sandbox, run) = started(LINES);
     sandbox.write("src/lib.rs", "fn rest() {\n    dbg!(1);\n}\n");
     let created = payload(&sandbox, "TaskCreated.json", &json!({ "task_subject": "" }));
@@ -390,17 +389,17 @@ fn a_task_is_not_done_while_added_lines_are_not() {
     assert!(task(&sandbox, "1").is_block());
     assert!(task(&sandbox, "2").is_block(), "another task has its own counter");
     assert!(task(&sandbox, "1").is_block());
-    assert!(task(&sandbox, "1").is_allow(), "after three times");
+    assert!(task(&sandbox, "1").is_allow(), "released after three holds");
     sandbox.write("src/lib.rs", "fn rest() {}\n");
     assert!(task(&sandbox, "2").is_allow());
     assert_eq!(sandbox.rules(&run), ["hold", "hold", "hold", "hold", "spent", "verified"],);
     assert_eq!(sandbox.standing(&run), ("armed".to_string(), 0));
-    assert_eq!(sandbox.status()["runs"][0]["chunks"], Value::Null, "tasks are no chunks");
+    assert_eq!(sandbox.status()["runs"][0]["chunks"], Value::Null, "tasks are not chunks");
 }
 
-/// A teammate stops as a subagent and then idles: both ask for its chunk, and it is one agent.
+/// A teammate stops as a subagent and then idles. Both events check its chunk and count as one agent.
 #[test]
-fn a_teammate_answers_for_its_chunk_and_for_added_lines() {
+fn a_teammate_is_held_for_its_chunk_and_for_added_lines() {
     let (sandbox, run) =
         started(&format!("{LINES}\n[[chunk]]\nmatch = \"alice\"\ngates = [\"check\"]\n"));
     sandbox.write("src/lib.rs", "fn rest() {\n    dbg!(1);\n}\n");
@@ -443,9 +442,9 @@ fn a_teammate_answers_for_its_chunk_and_for_added_lines() {
     assert_eq!(sandbox.status()["runs"][0]["chunks"], json!({ "verified": 1, "total": 1 }));
 }
 
-/// Without git nothing can be compared, and the time of a file tells that it is new; ignored files likewise.
+/// git cannot compare an ignored file, so its modification time decides whether it is new. The same holds without git.
 #[test]
-fn an_output_that_git_does_not_see_counts_by_its_time() {
+fn an_output_that_git_ignores_counts_by_its_modification_time() {
     let policy = "[[gate]]\nname = \"check\"\nrun = [\"./check.sh\"]\n\n[[chunk]]\nmatch = \"*\"\noutputs = [\"out/report.md\"]\n";
     let sandbox = with_policy(policy);
     sandbox.write(".gitignore", "out/\n");
@@ -466,9 +465,9 @@ fn an_output_that_git_does_not_see_counts_by_its_time() {
     assert!(subagent(&sandbox, &json!({ "last_assistant_message": "now" })).is_allow());
 }
 
-/// The scenarios about ralph itself, with the binary under test on the path.
+/// Simulates the scenarios of ralph itself with the binary under test on `PATH`.
 #[test]
-fn the_scenarios_about_ralph_come_true() {
+fn the_scenarios_about_ralph_meet_their_expectations() {
     let sandbox = Sandbox::new();
     let program = Path::new(env!("CARGO_BIN_EXE_ralph"));
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", program.parent().unwrap().display());

@@ -1,4 +1,4 @@
-//! `ralph checkpoint`: what a person sees of the states a run went through, and gets back.
+//! `ralph checkpoint`: listing, comparing, restoring and pruning the checkpoints of a run.
 
 use crate::sandbox::{Ended, SESSION, Sandbox, ended, spawn};
 use insta::assert_snapshot;
@@ -20,7 +20,7 @@ fn succeed(sandbox: &Sandbox, args: &[&str]) -> Ended {
     ended
 }
 
-/// Mode and bytes of every file, without what git keeps for checkpoints.
+/// Mode and contents of every file, without the objects and refs of checkpoints.
 fn files(directory: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let is_ours = |path: &Path| {
         let path = path.strip_prefix(directory).unwrap();
@@ -44,7 +44,7 @@ fn settings() -> insta::Settings {
     settings
 }
 
-/// Three checkpoints, and a change since.
+/// A run with three checkpoints and a later change.
 fn scene() -> (Sandbox, String) {
     let sandbox = Sandbox::new();
     sandbox.write(".gitignore", "ignored\n");
@@ -65,7 +65,7 @@ fn scene() -> (Sandbox, String) {
 }
 
 #[test]
-fn a_person_lists_compares_and_restores() {
+fn checkpoints_are_listed_compared_and_restored() {
     let (sandbox, run) = scene();
     let run = run.as_str();
     let calls: &[&[&str]] = &[
@@ -163,7 +163,7 @@ fn a_person_lists_compares_and_restores() {
 }
 
 #[test]
-fn what_cannot_be_done_says_what_can() {
+fn refusals_come_with_a_hint() {
     let (sandbox, run) = scene();
     let fresh = sandbox.start_for("other", GOAL);
     let run = run.as_str();
@@ -197,7 +197,7 @@ fn what_cannot_be_done_says_what_can() {
           hint: `ralph checkpoint list [run]` lists its checkpoints
         $ ralph checkpoint diff [run]
         error: run `[run]` has no checkpoint to compare with
-          hint: `ralph checkpoint make [run]` makes one
+          hint: `ralph checkpoint make [run]` creates one
         $ ralph checkpoint diff [run] x
         error: `FROM` cannot be `x`
           hint: expected a whole number
@@ -220,7 +220,7 @@ fn what_cannot_be_done_says_what_can() {
     });
 }
 
-/// R-D1a, R-D1b: a restore gives the same bytes back and touches nothing else of the user's.
+/// R-D1a, R-D1b: a restore brings back the same bytes and touches no other file of the user.
 #[test]
 fn a_restore_changes_the_work_tree_and_nothing_else() {
     let sandbox = Sandbox::new();
@@ -235,7 +235,7 @@ fn a_restore_changes_the_work_tree_and_nothing_else() {
     let run = sandbox.start(GOAL);
     let before = files(sandbox.project());
     succeed(&sandbox, &["make", &run]);
-    assert!(files(sandbox.project()) == before, "a checkpoint leaves everything alone");
+    assert!(files(sandbox.project()) == before, "a checkpoint changes no file");
     sandbox.write("edited", "by the agent\n");
     sandbox.write("more", "by the agent\n");
     fs::remove_file(sandbox.project().join("untracked")).unwrap();
@@ -243,7 +243,7 @@ fn a_restore_changes_the_work_tree_and_nothing_else() {
     assert!(files(sandbox.project()) == before);
 }
 
-/// Killed at any write, a restore leaves the checkpoint of what was there, and can be repeated.
+/// The state before the restore is checkpointed first, so a kill at any write loses nothing.
 #[test]
 fn a_restore_killed_at_any_write_can_be_undone_and_repeated() {
     let (sandbox, run) = scene();
@@ -254,7 +254,7 @@ fn a_restore_killed_at_any_write_can_be_undone_and_repeated() {
     succeed(&sandbox, &["restore", &run, "3", "--yes"]);
     assert!(files(sandbox.project()) == now);
     let mut killed = 0;
-    // After one change and before the next it is the same place.
+    // The point after one write and the point before the next are equivalent, so every second one is enough.
     for point in (1..).step_by(2) {
         let mut command = sandbox.command();
         command
@@ -279,7 +279,7 @@ fn a_restore_killed_at_any_write_can_be_undone_and_repeated() {
 }
 
 #[test]
-fn the_agent_may_look_but_not_rewind() {
+fn an_agent_may_list_and_compare_but_not_restore_or_prune() {
     let (sandbox, run) = scene();
     let before = files(sandbox.project());
     for (args, code) in [
@@ -301,7 +301,7 @@ fn the_agent_may_look_but_not_rewind() {
 }
 
 #[test]
-fn an_ended_run_can_be_pruned_to_the_last_ref() {
+fn pruning_an_ended_run_removes_every_ref() {
     let (sandbox, run) = scene();
     succeed(&sandbox, &["diff", &run, "0"]);
     assert_eq!(sandbox.ralph(["cancel", SESSION]).code, Some(0));

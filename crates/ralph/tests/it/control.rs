@@ -1,13 +1,13 @@
-//! Pause, resume, cancel, and the switches that free everybody.
+//! Pause, resume and cancel, and the switches that turn ralph off for all sessions.
 
 use crate::sandbox::{SESSION, Sandbox};
 use std::fs;
 
 const PROMISE: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
 
-/// R-L4a: after a cancel every stop is free, whatever is put back, until a person starts anew.
+/// R-L4a: after a cancel every stop is allowed, whichever files are restored, until a person starts a new run.
 #[test]
-fn a_cancelled_run_stays_cancelled_even_when_its_files_come_back() {
+fn a_cancelled_run_stays_cancelled_when_its_files_are_restored() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     assert!(sandbox.stop(SESSION, "").is_block());
@@ -20,7 +20,7 @@ fn a_cancelled_run_stays_cancelled_even_when_its_files_come_back() {
     for (path, bytes) in &alive {
         fs::write(path, bytes).unwrap();
     }
-    assert!(sandbox.stop(SESSION, "").is_allow(), "an older state does not wake it");
+    assert!(sandbox.stop(SESSION, "").is_allow(), "an older state does not revive it");
     sandbox.write_state(&format!("{SESSION}/orchestrator.json"), r#"{"verified_done":false}"#);
     assert!(sandbox.stop(SESSION, "").is_allow(), "nor does another tool's file");
     assert_eq!(sandbox.standing(&run).0, "cancelled");
@@ -31,7 +31,7 @@ fn a_cancelled_run_stays_cancelled_even_when_its_files_come_back() {
 }
 
 #[test]
-fn a_session_that_only_files_hold_can_be_cancelled_too() {
+fn a_session_held_only_by_files_can_be_cancelled() {
     let sandbox = Sandbox::new();
     sandbox.write_state("abc/orchestrator.json", r#"{"verified_done":false}"#);
     assert!(sandbox.stop("abc", "").is_block());
@@ -39,12 +39,12 @@ fn a_session_that_only_files_hold_can_be_cancelled_too() {
     assert!(sandbox.stop("abc", "").is_allow());
 }
 
-/// R-L4d: a cancel that did not take effect everywhere does not report success.
+/// R-L4d: a cancel that is incomplete does not report success.
 #[test]
-fn a_cancel_that_cannot_be_completed_says_what_remains() {
+fn an_incomplete_cancel_reports_the_remaining_file() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
-    // The tombstone goes first and frees the session; the rest must still be reported when it fails.
+    // The tombstone is written first and frees the session; a failure after it must still be reported.
     let pointer = sandbox.ralph_home("sessions").join(SESSION);
     fs::remove_file(&pointer).unwrap();
     fs::create_dir(&pointer).unwrap();
@@ -55,7 +55,7 @@ fn a_cancel_that_cannot_be_completed_says_what_remains() {
 }
 
 #[test]
-fn a_cancel_of_nothing_is_an_error_and_changes_nothing() {
+fn cancelling_an_unknown_or_ended_run_fails_without_changes() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
@@ -68,7 +68,7 @@ fn a_cancel_of_nothing_is_an_error_and_changes_nothing() {
 }
 
 #[test]
-fn a_paused_run_holds_nobody_and_its_clock_stands_still() {
+fn a_paused_run_does_not_hold() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     assert!(sandbox.stop(SESSION, "").is_block());
@@ -83,7 +83,7 @@ fn a_paused_run_holds_nobody_and_its_clock_stands_still() {
 }
 
 #[test]
-fn the_agent_cannot_loosen_the_run_that_holds_it() {
+fn an_agent_cannot_control_the_run_that_holds_it() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     let agents = sandbox.ralph_home("runs");
@@ -96,7 +96,7 @@ fn the_agent_cannot_loosen_the_run_that_holds_it() {
     }
     assert_eq!(sandbox.snapshot(), before);
 
-    // Without the variable, a process below the host that owns the run is still the agent's.
+    // Without the variable, a descendant of the host process that owns the run still counts as the agent.
     let mut hook = sandbox.command();
     hook.args(["hook", "claude"]).env("CLAUDE_PID", std::process::id().to_string());
     assert!(
@@ -108,7 +108,7 @@ fn the_agent_cannot_loosen_the_run_that_holds_it() {
 }
 
 #[test]
-fn the_environment_and_the_kill_switch_free_everybody() {
+fn the_environment_and_the_kill_switch_allow_every_stop() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     let mut off = sandbox.command();
@@ -121,9 +121,9 @@ fn the_environment_and_the_kill_switch_free_everybody() {
     assert!(sandbox.stop(SESSION, "").is_block());
 }
 
-/// Of many starts for one session one takes it, and no cancel of the run before undoes that.
+/// Exactly one of many concurrent starts for a session succeeds, and cancelling the previous run does not undo it.
 #[test]
-fn a_session_has_one_run_at_a_time_however_many_start() {
+fn concurrent_starts_give_a_session_one_run() {
     let sandbox = Sandbox::new();
     for round in 0..5 {
         let starts: Vec<_> = (0..8)
@@ -144,9 +144,9 @@ fn a_session_has_one_run_at_a_time_however_many_start() {
     }
 }
 
-/// An agent's own shell may arm its own session, and nobody else's; nor may it hide what went wrong.
+/// A command in an agent's shell may start a run for its own session only, and may not clear recorded faults.
 #[test]
-fn an_agent_holds_no_session_but_its_own() {
+fn an_agent_can_start_a_run_only_for_its_own_session() {
     let sandbox = Sandbox::new();
     sandbox.hook("garbage");
     let agent = |args: &[&str]| {
@@ -165,7 +165,7 @@ fn an_agent_holds_no_session_but_its_own() {
 }
 
 #[test]
-fn a_beginning_that_fits_two_sessions_names_both() {
+fn an_ambiguous_prefix_names_both_sessions() {
     let sandbox = Sandbox::new();
     sandbox.start_for("abcd1111-x", PROMISE);
     sandbox.start_for("abcd1111-y", PROMISE);
@@ -178,9 +178,9 @@ fn a_beginning_that_fits_two_sessions_names_both() {
     assert_eq!(sandbox.ralph(["status", "abcd1111-x"]).code, Some(0));
 }
 
-/// R-L4d: a cancel that could not be written down everywhere frees the session, and says what is missing.
+/// R-L4d: the session is freed even if the cancel cannot be recorded in the run.
 #[test]
-fn a_cancel_of_a_busy_run_frees_the_session_and_says_what_is_missing() {
+fn cancelling_a_locked_run_frees_the_session_and_reports_the_rest() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(PROMISE);
     let lock = fs::File::open(sandbox.ralph_home("runs").join(&run).join("lock")).unwrap();
@@ -196,5 +196,5 @@ fn a_cancel_of_a_busy_run_frees_the_session_and_says_what_is_missing() {
     drop(lock);
     assert!(sandbox.stop(SESSION, "").is_allow());
     assert_eq!(sandbox.standing(&run).0, "cancelled");
-    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0), "again finishes it");
+    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0), "a second cancel completes it");
 }

@@ -1,5 +1,5 @@
-//! A run whose runner or agent is killed at any moment, with a pretended client: `cargo xtask e2e` does the same with the
-//! real one.
+//! Runs whose runner or agent is killed at random moments, with the fake client. `cargo xtask e2e` does the same with the
+//! real client.
 
 use crate::simulate::SCENARIOS;
 use ralph_sim::check::Mismatch;
@@ -14,15 +14,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// No more are begun after this.
+/// No attempt starts after this time.
 const LONG: Duration = Duration::from_secs(20);
-/// Most of a run is waiting.
+/// More than there are cores, because a run mostly waits.
 const AT_ONCE: usize = 4;
 const FEWEST: u64 = 10;
 const MOST: u64 = 300;
-/// As many as the run makes when nobody is killed.
+/// Model requests of a run in which no process is killed.
 const REQUESTS: u64 = 8;
-/// Those of the real client come before them.
+/// The differential test with the real client uses the lower seeds.
 const FIRST: u64 = 1_000;
 
 struct Fault {
@@ -31,10 +31,10 @@ struct Fault {
     missed: Result<Vec<Mismatch>, String>,
 }
 
-/// R-L6c: whenever the runner or its agent is killed, the run goes on where it was: what was charged is charged once,
-/// what was done is done once, what was spent stays spent, and nobody is left behind.
+/// R-L6c: whenever the runner or its agent is killed, the run continues where it was: every iteration is charged once,
+/// every step is done once, no cost is lost, and no process is left behind.
 #[test]
-fn a_run_survives_the_death_of_its_runner_and_of_its_agent_at_any_moment() {
+fn a_run_survives_a_killed_runner_or_agent_at_any_moment() {
     let scenario = scenario::read(&Path::new(SCENARIOS).join("run/crash.toml")).unwrap();
     let began = Instant::now();
     let next = AtomicU64::new(0);

@@ -1,4 +1,4 @@
-//! `ralph demo`: what a person sees, and that nothing of theirs is part of it.
+//! `ralph demo`: its output, and that it neither reads nor changes files of the user.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,7 +17,7 @@ struct Hall {
     scratch: PathBuf,
 }
 
-/// A sandbox with a directory for temporary files, which is the sandbox's own.
+/// A sandbox with a temporary directory of its own.
 fn hall() -> Hall {
     let sandbox = Sandbox::new();
     let scratch = sandbox.root().join("tmp");
@@ -41,7 +41,7 @@ impl Hall {
     }
 }
 
-/// Times, and the room that is left to them, differ from run to run.
+/// Masks times and the padding around them, which differ from one test run to the next.
 fn steady(text: &str) -> String {
     let text = text.lines().map(|line| {
         let words = line.split_inclusive(' ').collect::<Vec<_>>();
@@ -57,7 +57,7 @@ fn steady(text: &str) -> String {
             _ => (*word).to_owned(),
         });
         let steady = steady.collect::<String>();
-        // The note of a verdict is at the right edge.
+        // The note of a verdict is aligned to the right edge.
         let inner = steady.trim_start();
         let indent = &steady[..steady.len() - inner.len()];
         if inner.ends_with("N ms") {
@@ -70,13 +70,13 @@ fn steady(text: &str) -> String {
 }
 
 #[test]
-fn an_agent_that_would_rather_be_done_is_held_until_the_work_is_done() {
+fn the_demo_agent_is_held_until_its_work_is_verified() {
     let hall = hall();
     let shown = hall.demo(&[]);
     assert_eq!((shown.code, &*shown.stderr), (Some(0), ""), "{shown}");
     insta::assert_snapshot!(steady(&shown.stdout), @r#"
-    A scripted agent that would rather be done. Its edits, the tests, the hook and
-    the journal are real; all of it stays in a scratch directory.
+    A scripted agent that stops too early. Its edits, the tests, the hook and the
+    journal are real; everything stays in a scratch directory.
 
     you    Make the tests of slug.sh pass
 
@@ -108,21 +108,21 @@ fn an_agent_that_would_rather_be_done_is_held_until_the_work_is_done() {
     ralph ✓ verified: Make the tests of slug.sh pass — all 6 N ms
              requirements are met after 3 iterations and N ms
 
-    4 stops, 3 of them held; N ms of waiting in all
-    Every decision is in the journal; `ralph why` tells them, the newest first:
+    4 stops, 3 of them held; N ms of waiting in total
+    Every decision is in the journal; `ralph why` shows them, newest first:
     [clock]  verified  rule `verified`     all 6 requirements are met after 3
               iterations and N ms not charged · N ms
     [clock] held rule `block` 1 not met iteration 3 · N ms
     [clock] held rule `block` 1 not met iteration 2 · N ms
     [clock] held rule `block` 1 not met iteration 1 · N ms
 
-    Next: `ralph gate detect --write` in a project of yours
+    Next: run `ralph gate detect --write` in one of your projects
     "#);
     assert!(shown.stdout.lines().all(|line| line.chars().count() <= 80), "{shown}");
 }
 
 #[test]
-fn a_program_reads_what_happened_and_how_it_ended() {
+fn json_output_ends_with_a_summary() {
     let hall = hall();
     let shown = hall.demo(&["--json"]);
     assert_eq!((shown.code, &*shown.stderr), (Some(0), ""), "{shown}");
@@ -192,11 +192,11 @@ fn a_program_reads_what_happened_and_how_it_ended() {
     "#);
 }
 
-/// Even where the person's own ralph is switched off, elsewhere, or asked by an agent.
+/// Even if the person's ralph is switched off, its home is elsewhere, or an agent runs the demo.
 #[test]
-fn nothing_of_the_person_is_read_or_written_and_nothing_is_left() {
+fn user_files_are_neither_read_nor_written_and_nothing_is_left_behind() {
     let hall = hall();
-    let secret = "this is no JSON, and whoever reads it complains";
+    let secret = "not JSON: reading this file fails";
     hall.sandbox.write_state("run.json", secret);
     for file in [".claude/settings.json", ".gitconfig", ".ralph/config.toml"] {
         crate::sandbox::write_at(&hall.sandbox.home().join(file), secret);
@@ -216,7 +216,7 @@ fn nothing_of_the_person_is_read_or_written_and_nothing_is_left() {
 }
 
 #[test]
-fn kept_files_can_be_looked_at_with_the_commands_that_are_named() {
+fn the_suggested_commands_work_on_kept_files() {
     let mut hall = hall();
     hall.scratch = hall.scratch.join("it's $HOME");
     fs::create_dir(&hall.scratch).unwrap();
@@ -286,7 +286,7 @@ fn kept_files_can_be_looked_at_with_the_commands_that_are_named() {
 }
 
 #[test]
-fn what_is_missing_is_said_with_a_way_out() {
+fn missing_prerequisites_are_reported_with_a_hint() {
     let hall = hall();
     let no_git = ended(hall.command(&[]).env("PATH", &hall.scratch), b"");
     let mut shown = format!("{no_git}\n");
@@ -297,14 +297,14 @@ fn what_is_missing_is_said_with_a_way_out() {
     fs::create_dir(&odd).unwrap();
     fs::create_dir(&foreign).unwrap();
     for place in [&file, &odd, &foreign, &missing] {
-        let said = ended(hall.command(&[]).env("TMPDIR", place), b"");
-        shown.push_str(&format!("{said}\n"));
+        let refused = ended(hall.command(&[]).env("TMPDIR", place), b"");
+        shown.push_str(&format!("{refused}\n"));
     }
     assert!(!hall.scratch.join("not").exists());
     insta::assert_snapshot!(hall.sandbox.tidy(&shown), @"
     exit 1
     --- stderr
-    error: git was not found, and the project of the demo is a repository
+    error: git was not found; the project of the demo is a repository
       hint: install git, or put it on `PATH`
 
 
@@ -333,17 +333,17 @@ fn what_is_missing_is_said_with_a_way_out() {
     ");
 }
 
-/// A machine whose `tr` is broken: the code cannot be fixed, and nobody says that it was.
+/// With a broken `tr` the code of the demo cannot be fixed, and the demo must not claim that it was.
 #[test]
-fn a_story_that_ends_otherwise_is_a_failure_that_says_what_was_expected() {
+fn an_unexpected_ending_fails_and_names_the_expectation() {
     let hall = hall();
     let tools = hall.sandbox.root().join("tools");
     program(&tools.join("tr"), "#!/bin/sh\ncat > /dev/null\necho broken\n");
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", tools.display());
     let shown = ended(hall.command(&[]).env("PATH", &path), b"");
     assert_eq!(shown.code, Some(1), "{shown}");
-    // What follows is what the agent read, with ids in it.
-    insta::assert_snapshot!(shown.stderr.split(" (run").next().unwrap(), @r#"error: the demo ended stuck, and not as it should: `reasons[0]`: expected text containing "2 of 5 tests failed", found "ralph: iteration 1 of 25 — 1 of 6 requirements is not met"#);
+    // The rest is the agent's input, which contains ids.
+    insta::assert_snapshot!(shown.stderr.split(" (run").next().unwrap(), @r#"error: the demo ended stuck, unexpectedly: `reasons[0]`: expected text containing "2 of 5 tests failed", found "ralph: iteration 1 of 25 — 1 of 6 requirements is not met"#);
     let shown = ended(hall.command(&["--json"]).env("PATH", &path), b"");
     assert_eq!((shown.code, &*shown.stderr), (Some(1), ""), "{shown}");
     let summary: Value = serde_json::from_str(shown.stdout.lines().last().unwrap()).unwrap();
@@ -354,7 +354,7 @@ fn a_story_that_ends_otherwise_is_a_failure_that_says_what_was_expected() {
 }
 
 #[test]
-fn whoever_interrupts_it_or_stops_reading_leaves_nothing_behind() {
+fn an_interrupt_or_closed_stdout_leaves_nothing_behind() {
     let hall = hall();
     let start = |args: &[&str]| {
         let mut child =

@@ -1,11 +1,11 @@
-//! `ralph gate detect`: what a person sees, and the one file that is written.
+//! `ralph gate detect`: its output, and the one file that it writes.
 
 use crate::sandbox::{Sandbox, write_at};
 use insta::assert_snapshot;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-/// A project with a script to run, on a machine that has npm and nothing else.
+/// A project with npm and Go files, on a machine where only npm is installed.
 fn sample() -> Sandbox {
     let sandbox = Sandbox::named("project");
     let bin = sandbox.root().join("bin");
@@ -19,7 +19,7 @@ fn sample() -> Sandbox {
 }
 
 #[test]
-fn a_proposal_is_printed_and_nothing_is_run_or_written() {
+fn detection_prints_a_proposal_without_running_or_writing_anything() {
     let sandbox = sample();
     let shown = sandbox.ralph(["gate", "detect"]);
     assert_snapshot!(shown.to_string(), @r#"
@@ -77,7 +77,7 @@ fn a_proposal_is_printed_and_nothing_is_run_or_written() {
 }
 
 #[test]
-fn a_proposal_is_written_once() {
+fn a_proposal_never_overwrites_a_policy() {
     let sandbox = sample();
     let proposed = sandbox.ralph(["gate", "detect"]).stdout;
     let written = sandbox.ralph(["gate", "detect", "--write"]);
@@ -93,7 +93,7 @@ fn a_proposal_is_written_once() {
     let path = sandbox.project().join("ralph.toml");
     assert_eq!(fs::read_to_string(&path).unwrap(), proposed);
     let read = sandbox.ralph(["config", "--json"]);
-    assert_eq!((read.code, &*read.stderr), (Some(0), ""), "what was written can be read");
+    assert_eq!((read.code, &*read.stderr), (Some(0), ""), "the written policy is valid");
     assert_ne!(fs::metadata(&path).unwrap().permissions().mode() & 0o044, 0, "others may read it");
 
     let mut shown = String::new();
@@ -107,7 +107,11 @@ fn a_proposal_is_written_once() {
     }
     fs::rename(&path, sandbox.project().join(".ralph.toml")).unwrap();
     let refused = sandbox.ralph(["gate", "detect", "--write"]);
-    assert_eq!((refused.code, path.exists()), (Some(1), false), "two policies are none: {refused}");
+    assert_eq!(
+        (refused.code, path.exists()),
+        (Some(1), false),
+        "a second policy file is refused: {refused}"
+    );
     assert_snapshot!(shown, @"
     error: `$ROOT/project/ralph.toml` exists already and was not changed
       hint: it has every detected gateerror: `$ROOT/project/ralph.toml` exists already and was not changed
@@ -119,7 +123,7 @@ fn a_proposal_is_written_once() {
 }
 
 #[test]
-fn a_proposal_is_one_json_object() {
+fn json_output_is_one_object() {
     let sandbox = sample();
     let shown = sandbox.ralph(["gate", "detect", "--json", "--write"]);
     assert_eq!((shown.code, &*shown.stderr), (Some(0), ""), "{shown}");
@@ -211,7 +215,7 @@ fn a_proposal_is_one_json_object() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn usage_errors_are_reported() {
     let sandbox = sample();
     let mut shown = String::new();
     let calls: &[&[&str]] = &[

@@ -35,14 +35,14 @@ fn ralph_of(sandbox: &Sandbox) -> PathBuf {
     sandbox.root().join("bin/ralph")
 }
 
-/// Without what is only so in a sandbox: that ralph is in a directory for what is soon deleted.
+/// Leaves out the note that ralph is in a temporary directory, which is true only in a sandbox.
 fn tidy(sandbox: &Sandbox, text: &str) -> Vec<String> {
     let text = sandbox.tidy(text);
     let mut lines: Vec<String> = Vec::new();
     let mut is_doubt = false;
     for line in text.lines() {
         let is_fix = line.trim_start().starts_with('→');
-        is_doubt = if is_fix { is_doubt } else { line.contains("soon deleted") };
+        is_doubt = if is_fix { is_doubt } else { line.contains("in a temporary directory") };
         if !is_doubt {
             lines.push(line.to_string());
         }
@@ -121,7 +121,7 @@ fn a_set_up_that_works_is_said_to() {
         ✓ trust       a person approved what the policy runs
         ✓ tools       every gate's program was found
         ✓ git         `$ROOT/project` is a repository
-        · client      `claude` is not on the path
+        · client      `claude` is not on the `PATH`
 
         no problems found
         ");
@@ -511,7 +511,7 @@ fn settings_that_keep_hooks_from_running() {
     +               → `RALPH_HOME=/srv/x ralph doctor`, or remove it from `$ROOT/project/.claude/settings.local.json`
     + 1 problem found
     -- an odd entry: exit 0
-    + ? settings    in `$ROOT/project/.claude/settings.local.json`, `hooks.Stop[0]` has no list `hooks`
+    + ? settings    in `$ROOT/project/.claude/settings.local.json`, `hooks.Stop[0]` has no `hooks` list
     +               → correct it in `$ROOT/project/.claude/settings.local.json`
     -- overruled: exit 0
     + ✓ settings    user: `$ROOT/home/.claude/settings.json` is loaded
@@ -609,7 +609,7 @@ fn the_plugin_holds_where_its_program_is() {
         ✓ trust       a person approved what the policy runs
         ✓ tools       every gate's program was found
         ✓ git         `$ROOT/project` is a repository
-        · client      `claude` is not on the path
+        · client      `claude` is not on the `PATH`
 
         no problems found
         ");
@@ -766,7 +766,7 @@ fn a_path_that_will_not_last() {
     - ✓ version     `$ROOT/bin/ralph` is ralph [version]
     - no problems found
     + ✓ hook        fired: `$ROOT/target/release/ralph hook claude` in the local settings, 13 events
-    + ✗ path        `$ROOT/target/release/ralph` may not be there for long: it is where a build left it, and the next one may remove it
+    + ✗ path        `$ROOT/target/release/ralph` may disappear: it is in a build directory, which the next build may replace
     +               → install ralph, then `ralph init`
     + ✓ version     `$ROOT/target/release/ralph` is ralph [version]
     + 1 problem found
@@ -775,7 +775,7 @@ fn a_path_that_will_not_last() {
     - ✓ version     `$ROOT/bin/ralph` is ralph [version]
     - no problems found
     + ✓ hook        fired: `$ROOT/home/.claude/plugins/cache/m/ralph/0.1.0/ralph hook claude` in the local settings, 13 events
-    + ✗ path        `$ROOT/home/.claude/plugins/cache/m/ralph/0.1.0/ralph` may not be there for long: it is in a plugin's directory, which an upgrade replaces
+    + ✗ path        `$ROOT/home/.claude/plugins/cache/m/ralph/0.1.0/ralph` may disappear: it is in a plugin's directory, which an upgrade replaces
     +               → install ralph, then `ralph init`
     + ✓ version     `$ROOT/home/.claude/plugins/cache/m/ralph/0.1.0/ralph` is ralph [version]
     + 1 problem found
@@ -839,7 +839,7 @@ fn a_home_that_cannot_be_used_or_has_something_to_tell() {
     fs::remove_dir_all(&elsewhere).unwrap();
     let nowhere = examined(&sandbox);
     let nowhere: Vec<_> = tidy(&sandbox, &nowhere.stdout);
-    let nowhere: Vec<_> = nowhere.iter().filter(|line| line.contains("leads nowhere")).collect();
+    let nowhere: Vec<_> = nowhere.iter().filter(|line| line.contains("broken symlink")).collect();
     settings().bind(|| {
         assert_snapshot!(format!("{open}{open_fixed}"), @"
         exit 1
@@ -1048,7 +1048,7 @@ fn a_run_that_hears_nothing_is_unprotected() {
         ✓ trust       a person approved what the policy runs
         ✓ tools       every gate's program was found
         ✓ git         `$ROOT/project` is a repository
-        · client      `claude` is not on the path
+        · client      `claude` is not on the `PATH`
 
         2 problems found
         [run]  unprotected   make it work

@@ -139,10 +139,10 @@ fn a_gate_that_cannot_start_is_unknown_and_then_broken() {
     ? lint (correctness): no result: it could not be started: cannot start `no-such-linter`: No such file or directory (os error 2)
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
-    Next: If your changes broke lint, mend that; otherwise a person has to look. Then stop again
+    Next: If your changes broke lint, fix it; otherwise leave it to a person. Then stop again
     ");
     sandbox.write("work", "more\n");
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").notice()), @"ralph: gate_broken: make it work — lint could not be told twice running: it could not be started: cannot start `no-such-linter`: No such file or directory (os error 2) (run [run]); fix it until `ralph gate run` gets a result, then run `/ralph:goal` again");
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").notice()), @"ralph: gate_broken: make it work — lint gave no result twice in a row: it could not be started: cannot start `no-such-linter`: No such file or directory (os error 2) (run [run]); fix it until `ralph gate run` gets a result, then run `/ralph:goal` again");
     assert_eq!(sandbox.standing(&run).0, "gate_broken");
 }
 
@@ -164,7 +164,7 @@ fn no_tests_is_inconclusive() {
     ? tests (correctness): no result: no tests ran
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
-    Next: If your changes broke tests, mend that; otherwise a person has to look. Then stop again
+    Next: If your changes broke tests, fix it; otherwise leave it to a person. Then stop again
     ");
 }
 
@@ -208,7 +208,7 @@ fn nothing_runs_before_a_person_approved_it() {
     sandbox.write("work", "done\n");
     assert_eq!(sandbox.ralph(["trust", "--revoke"]).code, Some(0));
     let told = sandbox.stop(SESSION, "");
-    assert_snapshot!(sandbox.tidy(&told.notice()), @"ralph: the policy of `$ROOT/project` is not approved, so nothing of it was run; read it, then `ralph trust`");
+    assert_snapshot!(sandbox.tidy(&told.notice()), @"ralph: the policy of `$ROOT/project` is not approved, so nothing was run; review it, then run `ralph trust`");
     assert_eq!(times(&sandbox), 0);
     let refused = sandbox.ralph(["gate", "run"]);
     assert_eq!((refused.code, times(&sandbox)), (Some(3), 0), "{refused}");

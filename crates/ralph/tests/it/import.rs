@@ -67,7 +67,7 @@ fn stories_and_their_progress() {
     ✓ `progress.txt` (progress)
         understood  progress so far
 
-    1 of 2 said to pass: claims until their checks pass
+    1 of 2 marked as passing: claims until their checks pass
 
     create `.claude/data/ralph-loops/task-priority/RALPH_PROMPT.md`, 8 lines
     create `.claude/data/ralph-loops/task-priority/feature_list.json`, 23 lines
@@ -80,7 +80,7 @@ fn stories_and_their_progress() {
     === .claude/data/ralph-loops/task-priority/NOTES.md
     # Notes
 
-    What `ralph import` read and has no other place for, as it was written.
+    Content that `ralph import` read and could not place elsewhere, verbatim.
 
     ## `prd.json`: branchName, line 3
 
@@ -93,8 +93,8 @@ fn stories_and_their_progress() {
 
     Add priority levels to tasks
 
-    Make every feature of `feature_list.json`, beside this file, pass: in order, one at a time.
-    What else was written down before is in `NOTES.md`, beside this file.
+    Make every feature in `feature_list.json`, next to this file, pass: in order, one at a time.
+    Everything else from the imported files is in `NOTES.md`, next to this file.
 
     === .claude/data/ralph-loops/task-priority/feature_list.json
     {
@@ -127,7 +127,7 @@ fn stories_and_their_progress() {
     - Iteration: 0
     - Status: IN_PROGRESS
 
-    ## Before, in `progress.txt`
+    ## Earlier progress, from `progress.txt`
 
     ## Codebase Patterns
     - Use `sql`
@@ -155,7 +155,7 @@ fn stories_that_wait_for_each_other() {
     create `.claude/data/ralph-loops/merge-outputs/progress.txt`, 4 lines
     create `ralph.toml`, 22 lines
 
-    # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
+    # Checks found by `ralph import`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `tasks/prd.json` declares it as a check
     [[gate]]
@@ -179,7 +179,7 @@ fn stories_that_wait_for_each_other() {
     # paths = ["tests/**"]
 
     created 4 files; `rm -r .claude/data/ralph-loops/merge-outputs ralph.toml` removes all of it
-    next: `ralph trust`, after reading what it would run
+    next: `ralph trust`, after reviewing what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/merge-outputs` in the agent's session
 
     === .claude/data/ralph-loops/merge-outputs/RALPH_PROMPT.md
@@ -187,7 +187,7 @@ fn stories_that_wait_for_each_other() {
 
     Merge Outputs
 
-    Make every feature of `feature_list.json`, beside this file, pass: in order, one at a time.
+    Make every feature in `feature_list.json`, next to this file, pass: in order, one at a time.
 
     === .claude/data/ralph-loops/merge-outputs/feature_list.json
     {
@@ -231,7 +231,7 @@ fn stories_that_wait_for_each_other() {
     - Status: IN_PROGRESS
 
     === ralph.toml
-    # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
+    # Checks found by `ralph import`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `tasks/prd.json` declares it as a check
     [[gate]]
@@ -275,7 +275,7 @@ fn a_list_of_features() {
     ✓ `claude-progress.txt` (progress)
         understood  progress so far
 
-    1 of 2 said to pass: claims until their checks pass
+    1 of 2 marked as passing: claims until their checks pass
 
     create `.claude/data/ralph-loops/chat/RALPH_PROMPT.md`, 3 lines
     create `.claude/data/ralph-loops/chat/feature_list.json`, 21 lines
@@ -287,7 +287,7 @@ fn a_list_of_features() {
     === .claude/data/ralph-loops/chat/RALPH_PROMPT.md
     # chat
 
-    Make every feature of `feature_list.json`, beside this file, pass: in order, one at a time.
+    Make every feature in `feature_list.json`, next to this file, pass: in order, one at a time.
 
     === .claude/data/ralph-loops/chat/feature_list.json
     {
@@ -318,7 +318,7 @@ fn a_list_of_features() {
     - Iteration: 0
     - Status: IN_PROGRESS
 
-    ## Before, in `claude-progress.txt`
+    ## Earlier progress, from `claude-progress.txt`
 
     Session 1: began
     "#);
@@ -352,7 +352,7 @@ fn a_fix_plan_and_its_settings() {
     ✓ `.ralph/PROMPT.md` (prompt)
         understood  the goal
 
-    1 of 2 said to pass: claims until their checks pass
+    1 of 2 marked as passing: claims until their checks pass
 
     create `.claude/data/ralph-loops/chronovault/RALPH_PROMPT.md`, 6 lines
     create `.claude/data/ralph-loops/chronovault/feature_list.json`, 18 lines
@@ -365,7 +365,7 @@ fn a_fix_plan_and_its_settings() {
     === .claude/data/ralph-loops/chronovault/NOTES.md
     # Notes
 
-    What `ralph import` read and has no other place for, as it was written.
+    Content that `ralph import` read and could not place elsewhere, verbatim.
 
     ## `.ralph/fix_plan.md`: text, line 1
 
@@ -383,8 +383,8 @@ fn a_fix_plan_and_its_settings() {
 
     You are Ralph. Work on the plan.
 
-    Make every feature of `feature_list.json`, beside this file, pass: in order, one at a time.
-    What else was written down before is in `NOTES.md`, beside this file.
+    Make every feature in `feature_list.json`, next to this file, pass: in order, one at a time.
+    Everything else from the imported files is in `NOTES.md`, next to this file.
 
     === .claude/data/ralph-loops/chronovault/feature_list.json
     {
@@ -424,7 +424,7 @@ fn the_file_of_a_loop_within_a_session() {
 
     ✓ `.claude/ralph-loop.local.md` (loop)
         understood  --max-iterations 30 --completion-promise "ALL TESTS PASS" · the goal
-        left out    active, iteration, session_id, started_at: where a run of the other tool was
+        left out    active, iteration, session_id, started_at: run state of the other tool
 
     create `.claude/data/ralph-loops/project/RALPH_PROMPT.md`, 5 lines
     create `.claude/data/ralph-loops/project/NOTES.md`, 10 lines
@@ -435,21 +435,21 @@ fn the_file_of_a_loop_within_a_session() {
     === .claude/data/ralph-loops/project/NOTES.md
     # Notes
 
-    What `ralph import` read and has no other place for, as it was written.
+    Content that `ralph import` read and could not place elsewhere, verbatim.
 
-    ## Not taken over
+    ## Not imported
 
-    - `.claude/ralph-loop.local.md`: `active` true: where a run of the other tool was
-    - `.claude/ralph-loop.local.md`: `iteration` 4: where a run of the other tool was
-    - `.claude/ralph-loop.local.md`: `session_id` 5999882c: where a run of the other tool was
-    - `.claude/ralph-loop.local.md`: `started_at` 2026-01-03T00:20:45Z: where a run of the other tool was
+    - `.claude/ralph-loop.local.md`: `active` true: run state of the other tool
+    - `.claude/ralph-loop.local.md`: `iteration` 4: run state of the other tool
+    - `.claude/ralph-loop.local.md`: `session_id` 5999882c: run state of the other tool
+    - `.claude/ralph-loop.local.md`: `started_at` 2026-01-03T00:20:45Z: run state of the other tool
 
     === .claude/data/ralph-loops/project/RALPH_PROMPT.md
     # project
 
     Make the tests pass.
 
-    What else was written down before is in `NOTES.md`, beside this file.
+    Everything else from the imported files is in `NOTES.md`, next to this file.
     "#);
 }
 
@@ -466,13 +466,13 @@ fn a_specification_under_way() {
 
     ✓ `specs/add-export/.ralph-state.json` (plan state)
         understood  --max-iterations 100
-        left out    phase, taskIndex: where a run of the other tool was
+        left out    phase, taskIndex: run state of the other tool
 
     ✓ `specs/add-export/tasks.md` (plan)
         understood  2 items · 1 done · 1 check
         as notes    text (line 4)
 
-    1 of 2 said to pass: claims until their checks pass
+    1 of 2 marked as passing: claims until their checks pass
 
     create `.claude/data/ralph-loops/add-export/RALPH_PROMPT.md`, 4 lines
     create `.claude/data/ralph-loops/add-export/feature_list.json`, 25 lines
@@ -480,28 +480,28 @@ fn a_specification_under_way() {
     create `.claude/data/ralph-loops/add-export/NOTES.md`, 12 lines
 
     created 4 files; `rm -r .claude/data/ralph-loops/add-export` removes all of it
-    next: `ralph trust`, after reading what it would run
+    next: `ralph trust`, after reviewing what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/add-export --max-iterations 100` in the agent's session
 
     === .claude/data/ralph-loops/add-export/NOTES.md
     # Notes
 
-    What `ralph import` read and has no other place for, as it was written.
+    Content that `ralph import` read and could not place elsewhere, verbatim.
 
     ## `specs/add-export/tasks.md`: text, line 4
 
     # Tasks
 
-    ## Not taken over
+    ## Not imported
 
-    - `specs/add-export/.ralph-state.json`: `phase` execution: where a run of the other tool was
-    - `specs/add-export/.ralph-state.json`: `taskIndex` 1: where a run of the other tool was
+    - `specs/add-export/.ralph-state.json`: `phase` execution: run state of the other tool
+    - `specs/add-export/.ralph-state.json`: `taskIndex` 1: run state of the other tool
 
     === .claude/data/ralph-loops/add-export/RALPH_PROMPT.md
     # add-export
 
-    Make every feature of `feature_list.json`, beside this file, pass: in order, one at a time.
-    What else was written down before is in `NOTES.md`, beside this file.
+    Make every feature in `feature_list.json`, next to this file, pass: in order, one at a time.
+    Everything else from the imported files is in `NOTES.md`, next to this file.
 
     === .claude/data/ralph-loops/add-export/feature_list.json
     {
@@ -556,7 +556,7 @@ fn tasks_in_yaml_with_commands_and_boundaries() {
         understood  2 commands · 1 path to protect
         as notes    rules (line 6)
 
-    1 of 2 said to pass: claims until their checks pass
+    1 of 2 marked as passing: claims until their checks pass
 
     create `.claude/data/ralph-loops/shop/RALPH_PROMPT.md`, 4 lines
     create `.claude/data/ralph-loops/shop/feature_list.json`, 17 lines
@@ -564,7 +564,7 @@ fn tasks_in_yaml_with_commands_and_boundaries() {
     create `.claude/data/ralph-loops/shop/NOTES.md`, 11 lines
     create `ralph.toml`, 22 lines
 
-    # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
+    # Checks found by `ralph import`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `.ralphy/config.yaml` declares it as a check
     [[gate]]
@@ -588,27 +588,27 @@ fn tasks_in_yaml_with_commands_and_boundaries() {
     paths = ["*.lock"]
 
     created 5 files; `rm -r .claude/data/ralph-loops/shop ralph.toml` removes all of it
-    next: `ralph trust`, after reading what it would run
+    next: `ralph trust`, after reviewing what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/shop` in the agent's session
 
     === .claude/data/ralph-loops/shop/NOTES.md
     # Notes
 
-    What `ralph import` read and has no other place for, as it was written.
+    Content that `ralph import` read and could not place elsewhere, verbatim.
 
     ## `.ralphy/config.yaml`: rules, line 6
 
     - Never use any
 
-    ## What is not to be changed
+    ## Files not to be changed
 
     - `*.lock`
 
     === .claude/data/ralph-loops/shop/RALPH_PROMPT.md
     # shop
 
-    Make every feature of `feature_list.json`, beside this file, pass: in order, one at a time.
-    What else was written down before is in `NOTES.md`, beside this file.
+    Make every feature in `feature_list.json`, next to this file, pass: in order, one at a time.
+    Everything else from the imported files is in `NOTES.md`, next to this file.
 
     === .claude/data/ralph-loops/shop/feature_list.json
     {
@@ -636,7 +636,7 @@ fn tasks_in_yaml_with_commands_and_boundaries() {
     - Status: IN_PROGRESS
 
     === ralph.toml
-    # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
+    # Checks found by `ralph import`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `.ralphy/config.yaml` declares it as a check
     [[gate]]
@@ -674,8 +674,8 @@ fn a_plan_with_validation_commands() {
         understood  2 items · 1 done · 0 checks · 2 commands
         as notes    text (line 1)
 
-    1 of 2 said to pass: claims until their checks pass
-    1 command has no gate of its own: kept as notes
+    1 of 2 marked as passing: claims until their checks pass
+    1 command has no gate: kept as notes
 
     create `.claude/data/ralph-loops/reader/RALPH_PROMPT.md`, 4 lines
     create `.claude/data/ralph-loops/reader/feature_list.json`, 18 lines
@@ -683,7 +683,7 @@ fn a_plan_with_validation_commands() {
     create `.claude/data/ralph-loops/reader/NOTES.md`, 13 lines
     create `ralph.toml`, 15 lines
 
-    # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
+    # Checks found by `ralph import`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `docs/plans/reader.md` declares it as a check
     [[gate]]
@@ -700,13 +700,13 @@ fn a_plan_with_validation_commands() {
     # paths = ["tests/**"]
 
     created 5 files; `rm -r .claude/data/ralph-loops/reader ralph.toml` removes all of it
-    next: `ralph trust`, after reading what it would run
+    next: `ralph trust`, after reviewing what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/reader` in the agent's session
 
     === .claude/data/ralph-loops/reader/NOTES.md
     # Notes
 
-    What `ralph import` read and has no other place for, as it was written.
+    Content that `ralph import` read and could not place elsewhere, verbatim.
 
     ## `docs/plans/reader.md`: text, line 1
 
@@ -721,8 +721,8 @@ fn a_plan_with_validation_commands() {
     === .claude/data/ralph-loops/reader/RALPH_PROMPT.md
     # reader
 
-    Make every feature of `feature_list.json`, beside this file, pass: in order, one at a time.
-    What else was written down before is in `NOTES.md`, beside this file.
+    Make every feature in `feature_list.json`, next to this file, pass: in order, one at a time.
+    Everything else from the imported files is in `NOTES.md`, next to this file.
 
     === .claude/data/ralph-loops/reader/feature_list.json
     {
@@ -751,7 +751,7 @@ fn a_plan_with_validation_commands() {
     - Status: IN_PROGRESS
 
     === ralph.toml
-    # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
+    # Checks found by `ralph import`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `docs/plans/reader.md` declares it as a check
     [[gate]]
@@ -787,7 +787,7 @@ fn a_task_with_its_test_command_and_signs() {
     ✓ `.ralph/guardrails.md` (notes)
         as notes    text (line 1)
 
-    1 of 2 said to pass: claims until their checks pass
+    1 of 2 marked as passing: claims until their checks pass
 
     create `.claude/data/ralph-loops/api/RALPH_PROMPT.md`, 11 lines
     create `.claude/data/ralph-loops/api/feature_list.json`, 18 lines
@@ -795,7 +795,7 @@ fn a_task_with_its_test_command_and_signs() {
     create `.claude/data/ralph-loops/api/NOTES.md`, 7 lines
     create `ralph.toml`, 15 lines
 
-    # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
+    # Checks found by `ralph import`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `RALPH_TASK.md` declares it as a check
     [[gate]]
@@ -812,13 +812,13 @@ fn a_task_with_its_test_command_and_signs() {
     # paths = ["tests/**"]
 
     created 5 files; `rm -r .claude/data/ralph-loops/api ralph.toml` removes all of it
-    next: `ralph trust`, after reading what it would run
+    next: `ralph trust`, after reviewing what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/api --max-iterations 50` in the agent's session
 
     === .claude/data/ralph-loops/api/NOTES.md
     # Notes
 
-    What `ralph import` read and has no other place for, as it was written.
+    Content that `ralph import` read and could not place elsewhere, verbatim.
 
     ## `.ralph/guardrails.md`: text, line 1
 
@@ -834,8 +834,8 @@ fn a_task_with_its_test_command_and_signs() {
     1. [ ] POST /tasks
     2. [x] GET /tasks
 
-    Make every feature of `feature_list.json`, beside this file, pass: in order, one at a time.
-    What else was written down before is in `NOTES.md`, beside this file.
+    Make every feature in `feature_list.json`, next to this file, pass: in order, one at a time.
+    Everything else from the imported files is in `NOTES.md`, next to this file.
 
     === .claude/data/ralph-loops/api/feature_list.json
     {
@@ -865,7 +865,7 @@ fn a_task_with_its_test_command_and_signs() {
     - Status: IN_PROGRESS
 
     === ralph.toml
-    # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
+    # Checks found by `ralph import`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `RALPH_TASK.md` declares it as a check
     [[gate]]
@@ -903,7 +903,7 @@ fn the_settings_of_an_orchestrator() {
     create `.claude/data/ralph-loops/project/NOTES.md`, 11 lines
     create `ralph.toml`, 15 lines
 
-    # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
+    # Checks found by `ralph import`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `ralph.yml` declares it as a check
     [[gate]]
@@ -920,13 +920,13 @@ fn the_settings_of_an_orchestrator() {
     # paths = ["tests/**"]
 
     created 3 files; `rm -r .claude/data/ralph-loops/project ralph.toml` removes all of it
-    next: `ralph trust`, after reading what it would run
+    next: `ralph trust`, after reviewing what it would run
     next: `ralph start --session ID --goal-file .claude/data/ralph-loops/project/RALPH_PROMPT.md --max-iterations 100 --max-duration 3600s --completion-promise LOOP_COMPLETE`
 
     === .claude/data/ralph-loops/project/NOTES.md
     # Notes
 
-    What `ralph import` read and has no other place for, as it was written.
+    Content that `ralph import` read and could not place elsewhere, verbatim.
 
     ## `ralph.yml`: tests: on_fail
 
@@ -941,10 +941,10 @@ fn the_settings_of_an_orchestrator() {
 
     Mend the parser.
 
-    What else was written down before is in `NOTES.md`, beside this file.
+    Everything else from the imported files is in `NOTES.md`, next to this file.
 
     === ralph.toml
-    # What `ralph import` found as checks. Nothing in here runs before a person approved it with `ralph trust`.
+    # Checks found by `ralph import`. Nothing in this file runs until a person approves it with `ralph trust`.
 
     # `ralph.yml` declares it as a check
     [[gate]]
@@ -976,9 +976,9 @@ fn the_state_of_a_plan() {
     ✓ `.claude/plan-state.json` (plan state)
         understood  2 items · 1 done · 0 checks · the goal
         as notes    phases, barriers (line 2)
-        left out    version: where a run of the other tool was
+        left out    version: run state of the other tool
 
-    1 of 2 said to pass: claims until their checks pass
+    1 of 2 marked as passing: claims until their checks pass
 
     create `.claude/data/ralph-loops/memory-overhaul/RALPH_PROMPT.md`, 6 lines
     create `.claude/data/ralph-loops/memory-overhaul/feature_list.json`, 19 lines
@@ -991,7 +991,7 @@ fn the_state_of_a_plan() {
     === .claude/data/ralph-loops/memory-overhaul/NOTES.md
     # Notes
 
-    What `ralph import` read and has no other place for, as it was written.
+    Content that `ralph import` read and could not place elsewhere, verbatim.
 
     ## `.claude/plan-state.json`: phases
 
@@ -1002,17 +1002,17 @@ fn the_state_of_a_plan() {
 
     tests_passing: true
 
-    ## Not taken over
+    ## Not imported
 
-    - `.claude/plan-state.json`: `version` 3: where a run of the other tool was
+    - `.claude/plan-state.json`: `version` 3: run state of the other tool
 
     === .claude/data/ralph-loops/memory-overhaul/RALPH_PROMPT.md
     # memory-overhaul
 
     Memory Overhaul
 
-    Make every feature of `feature_list.json`, beside this file, pass: in order, one at a time.
-    What else was written down before is in `NOTES.md`, beside this file.
+    Make every feature in `feature_list.json`, next to this file, pass: in order, one at a time.
+    Everything else from the imported files is in `NOTES.md`, next to this file.
 
     === .claude/data/ralph-loops/memory-overhaul/feature_list.json
     {
@@ -1063,7 +1063,7 @@ fn what_is_broken_is_told_and_only_if_all_is_broken_it_fails() {
     create `.claude/data/ralph-loops/project/feature_list.json`, 10 lines
     create `.claude/data/ralph-loops/project/progress.txt`, 4 lines
 
-    nothing was made
+    nothing was created
     ");
     let all = project(&[("prd.json", half), ("tasks.yaml", "a: [")]);
     let refused = all.ralph(["import", "--yes"]);
@@ -1074,16 +1074,16 @@ fn what_is_broken_is_told_and_only_if_all_is_broken_it_fails() {
 
     ✗ `tasks.yaml` was not read: it is not valid YAML
 
-    error: none of the files that were found could be read
-      hint: nothing was made; mend one of them, then try again
+    error: none of the files could be read
+      hint: nothing was created; fix one of them, then try again
     ");
     let none = project(&[]);
     let refused = none.ralph(["import", "--yes"]);
     assert_snapshot!(none.tidy(&refused.to_string()), @"
     exit 1
     --- stderr
-    error: nothing of a loop was found in `$ROOT/project`
-      hint: `ralph import --help` lists the files that are looked for
+    error: no loop files found in `$ROOT/project`
+      hint: `ralph import --help` lists the files that it reads
     ");
     for sandbox in [some, all, none] {
         assert!(!sandbox.project().join(".claude").exists());
@@ -1110,13 +1110,13 @@ fn what_is_there_stays() {
     ✓ `RALPH_TASK.md` (task)
         understood  1 item · 0 done · 0 checks · 1 command · the goal
 
-    note: there is a loop `one` already, so this one is `one-2`
+    note: there is a loop `one` already, so this one is named `one-2`
 
     create `.claude/data/ralph-loops/one-2/RALPH_PROMPT.md`, 5 lines
     create `.claude/data/ralph-loops/one-2/feature_list.json`, 10 lines
     create `.claude/data/ralph-loops/one-2/progress.txt`, 4 lines
 
-    `$ROOT/project/ralph.toml` is there and stays as it is; these gates could be added:
+    `$ROOT/project/ralph.toml` exists and is not changed; these gates could be added:
 
     # `RALPH_TASK.md` declares it as a check
     [[gate]]
@@ -1126,7 +1126,7 @@ fn what_is_there_stays() {
     timeout = "20m"
 
     created 3 files; `rm -r .claude/data/ralph-loops/one-2` removes all of it
-    next: `ralph trust`, after reading what it would run
+    next: `ralph trust`, after reviewing what it would run
     next: `/ralph:goal --features .claude/data/ralph-loops/one-2` in the agent's session
     "#);
     let after = files(&sandbox.project().join(".claude"));
@@ -1135,7 +1135,7 @@ fn what_is_there_stays() {
     let bad = sandbox.ralph(["import", "--name", "current"]);
     assert_snapshot!(bad.stderr, @"
     error: `--name` cannot be `current`
-      hint: small letters, digits and `-` are needed, and not `current`, which the first session to stop would take over
+      hint: expected lowercase letters, digits and `-`, but not `current`, which the first session to stop would take over
     ");
     let outside = sandbox.root().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -1153,7 +1153,7 @@ fn programs_read_one_object() {
     assert_snapshot!(sandbox.tidy(&shown.to_string()), @r##"
     exit 0
     --- stdout
-    {"v":1,"project":"$ROOT/project","name":"task-priority","status":"planned","features":2,"done":1,"sources":[{"path":"prd.json","family":"stories","error":null,"items":2,"done":1,"checks":0,"commands":0,"kept":[{"key":"branchName","line":3}],"ignored":[]}],"gates":[],"limits":{"max_iterations":null,"max_duration_ms":null,"max_cost_usd":null,"stuck_after":null,"completion_promise":null},"notes":[],"files":[{"path":".claude/data/ralph-loops/task-priority/RALPH_PROMPT.md","text":"# task-priority\n\nMyApp\n\nAdd priority levels to tasks\n\nMake every feature of `feature_list.json`, beside this file, pass: in order, one at a time.\nWhat else was written down before is in `NOTES.md`, beside this file.\n"},{"path":".claude/data/ralph-loops/task-priority/feature_list.json","text":"{\n  \"features\": [\n    {\n      \"id\": \"US-001\",\n      \"description\": \"Store priority\",\n      \"steps\": [\n        \"A column is there\"\n      ],\n      \"passes\": true,\n      \"priority\": 1,\n      \"notes\": \"migration 7\"\n    },\n    {\n      \"id\": \"US-002\",\n      \"description\": \"Show priority\",\n      \"steps\": [\n        \"A badge is shown\"\n      ],\n      \"passes\": false,\n      \"priority\": 2\n    }\n  ]\n}\n"},{"path":".claude/data/ralph-loops/task-priority/progress.txt","text":"# Progress of task-priority\n\n- Iteration: 0\n- Status: IN_PROGRESS\n"},{"path":".claude/data/ralph-loops/task-priority/NOTES.md","text":"# Notes\n\nWhat `ralph import` read and has no other place for, as it was written.\n\n## `prd.json`: branchName, line 3\n\nralph/task-priority\n"}],"next":["`/ralph:goal --features .claude/data/ralph-loops/task-priority` in the agent's session"]}
+    {"v":1,"project":"$ROOT/project","name":"task-priority","status":"planned","features":2,"done":1,"sources":[{"path":"prd.json","family":"stories","error":null,"items":2,"done":1,"checks":0,"commands":0,"kept":[{"key":"branchName","line":3}],"ignored":[]}],"gates":[],"limits":{"max_iterations":null,"max_duration_ms":null,"max_cost_usd":null,"stuck_after":null,"completion_promise":null},"notes":[],"files":[{"path":".claude/data/ralph-loops/task-priority/RALPH_PROMPT.md","text":"# task-priority\n\nMyApp\n\nAdd priority levels to tasks\n\nMake every feature in `feature_list.json`, next to this file, pass: in order, one at a time.\nEverything else from the imported files is in `NOTES.md`, next to this file.\n"},{"path":".claude/data/ralph-loops/task-priority/feature_list.json","text":"{\n  \"features\": [\n    {\n      \"id\": \"US-001\",\n      \"description\": \"Store priority\",\n      \"steps\": [\n        \"A column is there\"\n      ],\n      \"passes\": true,\n      \"priority\": 1,\n      \"notes\": \"migration 7\"\n    },\n    {\n      \"id\": \"US-002\",\n      \"description\": \"Show priority\",\n      \"steps\": [\n        \"A badge is shown\"\n      ],\n      \"passes\": false,\n      \"priority\": 2\n    }\n  ]\n}\n"},{"path":".claude/data/ralph-loops/task-priority/progress.txt","text":"# Progress of task-priority\n\n- Iteration: 0\n- Status: IN_PROGRESS\n"},{"path":".claude/data/ralph-loops/task-priority/NOTES.md","text":"# Notes\n\nContent that `ralph import` read and could not place elsewhere, verbatim.\n\n## `prd.json`: branchName, line 3\n\nralph/task-priority\n"}],"next":["`/ralph:goal --features .claude/data/ralph-loops/task-priority` in the agent's session"]}
     "##);
     let made = sandbox.ralph(["import", "--json", "--yes"]);
     let object: serde_json::Value = serde_json::from_str(&made.stdout).unwrap();

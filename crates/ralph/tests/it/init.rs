@@ -59,10 +59,10 @@ fn typed(sandbox: &Sandbox, line: &str, answer: &str, before_answer: impl FnOnce
     ended
 }
 
-/// Without what is only so in a sandbox: that ralph is in a directory for what is soon deleted.
+/// Leaves out the note that ralph is in a temporary directory, which is true only in a sandbox.
 fn tidy(sandbox: &Sandbox, shown: &impl ToString) -> String {
     let shown = sandbox.tidy(&shown.to_string());
-    let is_doubt = |line: &str| line.contains("may not be there for long");
+    let is_doubt = |line: &str| line.contains("may disappear");
     let lines: Vec<_> = shown.lines().filter(|line| !is_doubt(line)).collect();
     lines.join("\n")
 }
@@ -165,7 +165,7 @@ fn a_person_sees_everything_and_is_asked_once() {
     let shown = tidy(&sandbox, &yes);
     let (_, after) = shown.split_once("[y/N] ").unwrap();
     assert_snapshot!(after, @"
-    note: git does not ignore `.claude/settings.local.json`, which is yours alone: name it in `.git/info/exclude`
+    note: git does not ignore `.claude/settings.local.json`, which is personal: add it to `.git/info/exclude`
     created `$ROOT/project/.claude/settings.local.json`
     created `$ROOT/project/ralph.toml`
     created 15 commands
@@ -286,7 +286,7 @@ fn what_was_changed_since_stays() {
     +  "model": "haiku" // mine
      }
 
-    note: `ralph.toml` stays: it was changed since
+    note: `ralph.toml` stays: it was edited since
 
     edited  `$ROOT/project/.claude/settings.local.json`
     removed 15 commands
@@ -427,23 +427,23 @@ fn odd_settings_are_refused_and_left() {
       caused by: line 2, column 12: unterminated object
       hint: nothing was written; fix it by hand, then try again
     error: cannot edit `$ROOT/project/.claude/settings.local.json`
-      caused by: line 1, column 1: settings have to be an object, `{…}`
+      caused by: line 1, column 1: settings must be an object, `{…}`
       hint: nothing was written; fix it by hand, then try again
     error: cannot edit `$ROOT/project/.claude/settings.local.json`
-      caused by: line 1, column 11: `hooks` has to be an object
+      caused by: line 1, column 11: `hooks` must be an object
       hint: nothing was written; fix it by hand, then try again
     error: cannot edit `$ROOT/project/.claude/settings.local.json`
-      caused by: line 1, column 20: `hooks.Stop` has to be a list
+      caused by: line 1, column 20: `hooks.Stop` must be a list
       hint: nothing was written; fix it by hand, then try again
     error: cannot edit `$ROOT/project/.claude/settings.local.json`
-      caused by: line 1, column 9: `env` has to be an object
+      caused by: line 1, column 9: `env` must be an object
       hint: nothing was written; fix it by hand, then try again
     error: cannot edit `$ROOT/project/.claude/settings.local.json`
       caused by: line 1, column 8: not UTF-8
       hint: nothing was written; fix it by hand, then try again
     error: `$ROOT/project/.claude/settings.local.json` is read-only
       hint: nothing was written; `chmod u+w` it, or choose another `--scope`
-    error: `$ROOT/project/.claude/settings.local.json` is a link that leads nowhere
+    error: `$ROOT/project/.claude/settings.local.json` is a broken symlink
       hint: nothing was written; remove the link or fix it
     error: an agent may not install or remove ralph
       hint: ask a person to do this in their own terminal; `--dry-run` shows what would change
@@ -478,7 +478,7 @@ fn a_change_while_the_person_reads_is_not_overwritten() {
     let shown = tidy(&sandbox, &shown);
     let (_, after) = shown.split_once("[y/N] ").unwrap();
     assert_snapshot!(after, @"
-    error: `$ROOT/project/.claude/settings.local.json` was changed while you read
+    error: `$ROOT/project/.claude/settings.local.json` changed after it was shown
       hint: it was not overwritten; check it, then try again
     ");
     assert_eq!(read(&settings), "{\"model\": \"opus\"}\n");
@@ -654,7 +654,7 @@ fn what_is_told_is_one_json_object() {
             file["diff"] = diff.into();
         }
         let notes = json["notes"].as_array_mut().unwrap();
-        notes.retain(|note| !note.as_str().unwrap().contains("may not be there for long"));
+        notes.retain(|note| !note.as_str().unwrap().contains("may disappear"));
         shown.push_str(&format!("{}\n", serde_json::to_string_pretty(&json).unwrap()));
     }
     assert_snapshot!(sandbox.tidy(&shown), @r#"
@@ -754,7 +754,7 @@ fn what_is_told_is_one_json_object() {
         }
       ],
       "notes": [
-        "git does not ignore `.claude/settings.local.json`, which is yours alone: name it in `.git/info/exclude`"
+        "git does not ignore `.claude/settings.local.json`, which is personal: add it to `.git/info/exclude`"
       ],
       "others": [],
       "project": "$ROOT/project",
@@ -872,7 +872,7 @@ fn what_keeps_hooks_from_running_is_told() {
     assert_snapshot!(notes.join("\n"), @"
     note: the client ignores `$ROOT/home/.claude/settings.json`: line 1, column 1: unterminated object
     note: `disableAllHooks` in `$ROOT/project/.claude/settings.json` disables every hook
-    note: ralph is in `$ROOT/project/.claude/settings.json` too: `ralph uninstall --scope project` takes it out
+    note: ralph is also in `$ROOT/project/.claude/settings.json`: `ralph uninstall --scope project` removes it
     note: the client ignores `$ROOT/project/.claude/settings.local.json` and its hooks: it has comments or trailing commas
     ");
 }

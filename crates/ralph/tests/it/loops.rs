@@ -121,7 +121,7 @@ fn all_features_passing_ends_it_complete_but_only_claimed() {
     let sandbox = with_loop(2);
     assert!(sandbox.stop(SESSION, "").is_block());
     sandbox.write(&format!("{CURRENT}/feature_list.json"), features(3, 3));
-    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").notice()).split(" and ").next().unwrap(), @"ralph: claimed: the 3 features of loop current — all 3 requirements are said to be met after 4 iterations");
+    assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, "").notice()).split(" and ").next().unwrap(), @"ralph: claimed: the 3 features of loop current — all 3 requirements are claimed to be met after 4 iterations");
     assert!(progress(&sandbox).contains("- Status: COMPLETE\r\n"), "{}", progress(&sandbox));
 }
 
@@ -288,7 +288,7 @@ fn a_loop_directory_that_is_not_there_is_reported() {
     let sandbox = Sandbox::new().env("RALPH_LOOP_DIR", "nope");
     assert!(sandbox.stop(SESSION, "").is_allow());
     let what = sandbox.status()["faults"][0]["what"].as_str().unwrap().to_string();
-    assert_snapshot!(sandbox.tidy(&what), @"`RALPH_LOOP_DIR` leads to `$ROOT/project/nope/feature_list.json`, which is not there; nobody is held");
+    assert_snapshot!(sandbox.tidy(&what), @"`RALPH_LOOP_DIR` points to `$ROOT/project/nope/feature_list.json`, which does not exist; no session is held");
 }
 
 /// R-S6a: names that a repository chose neither speak in ralph's voice nor steer a terminal.

@@ -1,4 +1,5 @@
-//! Real processes in hermetic directories: what a host and a person see, and what is left on disk.
+//! End-to-end tests: each one runs the real binary in a temporary home and project, and checks its output, its exit
+//! code and the files it leaves on disk.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -6,7 +7,7 @@
     clippy::too_many_lines,
     clippy::unwrap_used,
     unreachable_pub,
-    reason = "tests make the world that the doors look out on"
+    reason = "tests set up files, processes and the environment directly"
 )]
 
 mod adopted_files;

@@ -112,14 +112,14 @@ fn what_cannot_be_served_is_said_at_once() {
 
     exit 1
     --- stderr
-    error: the model cannot be served
+    error: cannot serve the model
       caused by: cannot listen on 127.0.0.1, port PORT
       caused by: Address already in use (os error 98)
-      hint: another may be serving there; without `--port` any that is free is taken
+      hint: the port may be in use; omit `--port` to use any free port
 
     exit 1
     --- stderr
     error: there is no directory `none`
-      hint: `--project DIR` names another
+      hint: give another one with `--project DIR`
     ");
 }

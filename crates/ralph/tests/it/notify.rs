@@ -72,11 +72,11 @@ webhook = "https://hooks.example.org/T0/s3cret?a=1"
         (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]"),
         (r"\b\d+ (ms|s)\b", "[duration]"),
     ]}, {
-        assert_snapshot!(sandbox.tidy(&notice), @"ralph: claimed: make it work — 1 requirement is said to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it");
+        assert_snapshot!(sandbox.tidy(&notice), @"ralph: claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it");
         assert_snapshot!(said(&sandbox, "tell-me"), @r#"
         <$(id)><--loud>
-        {"v":1,"run":"[run]","status":"claimed","title":"make it work","because":"1 requirement is said to be met after 1 iteration and [duration]; nothing measured it","next":"review it before you rely on it; `ralph gate detect` proposes gates that could measure it","message":"claimed: make it work — 1 requirement is said to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it","at":"[time]"}
-        RALPH_MESSAGE=claimed: make it work — 1 requirement is said to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
+        {"v":1,"run":"[run]","status":"claimed","title":"make it work","because":"1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it","next":"review it before you rely on it; `ralph gate detect` proposes gates that could measure it","message":"claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it","at":"[time]"}
+        RALPH_MESSAGE=claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
         RALPH_RUN=[run]
         RALPH_STATUS=claimed
         RALPH_TITLE=make it work
@@ -85,9 +85,9 @@ webhook = "https://hooks.example.org/T0/s3cret?a=1"
         <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
         url = "https://hooks.example.org/T0/s3cret?a=1"
         header = "Content-Type: application/json"
-        data-raw = "{\"text\":\"claimed: make it work — 1 requirement is said to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"v\":1,\"run\":\"[run]\",\"status\":\"claimed\",\"title\":\"make it work\",\"because\":\"1 requirement is said to be met after 1 iteration and [duration]; nothing measured it\",\"next\":\"review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"message\":\"claimed: make it work — 1 requirement is said to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"at\":\"[time]\"}"
+        data-raw = "{\"text\":\"claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"v\":1,\"run\":\"[run]\",\"status\":\"claimed\",\"title\":\"make it work\",\"because\":\"1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it\",\"next\":\"review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"message\":\"claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"at\":\"[time]\"}"
         "#);
-        assert_snapshot!(said(&sandbox, "notify-send"), @"<--app-name=ralph><--><ralph: claimed><claimed: make it work — 1 requirement is said to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it>");
+        assert_snapshot!(said(&sandbox, "notify-send"), @"<--app-name=ralph><--><ralph: claimed><claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it>");
     });
     for name in ["curl", "notify-send", "tell-me"] {
         let times = fs::read_to_string(sandbox.root().join(format!("bin/{name}.times"))).unwrap();
@@ -177,8 +177,8 @@ fn a_hostile_goal_is_told_harmlessly_and_secrets_are_not_told() {
     ]}, {
         assert_snapshot!(said(&sandbox, "tell-me"), @r#"
         <>
-        {"v":1,"run":"[run]","status":"claimed","title":"use [redacted] and [redacted] \"; rm -rf ~ '$(id)` <b>&\\","because":"1 requirement is said to be met after 0 iterations and [duration]; nothing measured it","next":"review it before you rely on it; `ralph gate detect` proposes gates that could measure it","message":"claimed: use [redacted] and [redacted] \"; rm -rf ~ '$(id)` <b>&\\ — 1 requirement is said to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it","at":"[time]"}
-        RALPH_MESSAGE=claimed: use [redacted] and [redacted] "; rm -rf ~ '$(id)` <b>&\ — 1 requirement is said to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
+        {"v":1,"run":"[run]","status":"claimed","title":"use [redacted] and [redacted] \"; rm -rf ~ '$(id)` <b>&\\","because":"1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it","next":"review it before you rely on it; `ralph gate detect` proposes gates that could measure it","message":"claimed: use [redacted] and [redacted] \"; rm -rf ~ '$(id)` <b>&\\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it","at":"[time]"}
+        RALPH_MESSAGE=claimed: use [redacted] and [redacted] "; rm -rf ~ '$(id)` <b>&\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
         RALPH_RUN=[run]
         RALPH_STATUS=claimed
         RALPH_TITLE=use [redacted] and [redacted] "; rm -rf ~ '$(id)` <b>&\
@@ -187,9 +187,9 @@ fn a_hostile_goal_is_told_harmlessly_and_secrets_are_not_told() {
         <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
         url = "https://example.org"
         header = "Content-Type: application/json"
-        data-raw = "{\"text\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is said to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"v\":1,\"run\":\"[run]\",\"status\":\"claimed\",\"title\":\"use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\\",\"because\":\"1 requirement is said to be met after 0 iterations and [duration]; nothing measured it\",\"next\":\"review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"message\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is said to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"at\":\"[time]\"}"
+        data-raw = "{\"text\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"v\":1,\"run\":\"[run]\",\"status\":\"claimed\",\"title\":\"use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\\",\"because\":\"1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it\",\"next\":\"review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"message\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"at\":\"[time]\"}"
         "#);
-        assert_snapshot!(said(&sandbox, "notify-send"), @r#"<--app-name=ralph><--><ralph: claimed><claimed: use [redacted] and [redacted] "; rm -rf ~ '$(id)` &lt;b&gt;&amp;\ — 1 requirement is said to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it>"#);
+        assert_snapshot!(said(&sandbox, "notify-send"), @r#"<--app-name=ralph><--><ralph: claimed><claimed: use [redacted] and [redacted] "; rm -rf ~ '$(id)` &lt;b&gt;&amp;\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it>"#);
     });
 }
 
@@ -247,7 +247,7 @@ fn a_test_message_says_how_each_way_went() {
     assert_snapshot!(sandbox.ralph(["notify", "--test"]), @"
     exit 1
     --- stdout
-    · desktop  not here: `notify-send` was not found
+    · desktop  skipped: `notify-send` was not found
     ✗ command  failed: `tell-me` was not found
     ✗ webhook  failed: `curl` was not found
     ");
@@ -261,8 +261,8 @@ fn a_test_message_says_how_each_way_went() {
     assert_snapshot!(sandbox.tidy(&sandbox.ralph(["notify", "--test"]).to_string()), @"
     exit 1
     --- stderr
-    error: nobody is told when a run ends
-      hint: add `[notify]` with `bell = true` to `$ROOT/home/.ralph/config.toml`; `ralph notify --help` shows all there is
+    error: no notification is configured
+      hint: add `[notify]` with `bell = true` to `$ROOT/home/.ralph/config.toml`; `ralph notify --help` shows all settings
     ");
     assert_snapshot!(sandbox.ralph(["notify"]), @"
     exit 1
@@ -329,7 +329,7 @@ fn the_bell_is_the_host_s_to_ring() {
         assert_snapshot!(sandbox.tidy(&sandbox.stop(SESSION, KEPT).to_string()), @r#"
         exit 0
         --- stdout
-        {"systemMessage":"ralph: claimed: make it work — 1 requirement is said to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it","terminalSequence":"\u0007"}
+        {"systemMessage":"ralph: claimed: make it work — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it","terminalSequence":"\u0007"}
         "#);
     });
     assert!(sandbox.stop(SESSION, KEPT).is_allow());

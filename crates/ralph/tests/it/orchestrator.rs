@@ -127,15 +127,15 @@ fn the_whole_way() {
     │ Let main.sh say goodbye
     └ 00000000
 
-    ✗ memory search (planning): nobody searched what is on record yet
-    ✗ task classified (planning): nobody said yet how complex the task is
-    ✗ must-have questions answered (planning): not said to be answered yet
-    ✗ plan approved (planning): no person approved the plan yet
-    ✗ implementation complete (planning): not said to be complete yet
+    ✗ memory search (planning): no search of earlier runs yet
+    ✗ task classified (planning): the complexity of the task is not set yet
+    ✗ must-have questions answered (planning): not marked as answered yet
+    ✗ plan approved (planning): no person has approved the plan yet
+    ✗ implementation complete (planning): not marked as complete yet
     ✗ correctness passed (correctness): not passed: tests
-    · quality passed (quality): waits for lint
-    · adversarial passed (adversarial): waits for review
-    ✗ retrospective done (planning): nothing that was learned is saved yet
+    · quality passed (quality): waiting for lint
+    · adversarial passed (adversarial): waiting for review
+    ✗ retrospective done (planning): no learning was saved yet
     ✗ a change (correctness): the work tree has not changed since the run began
     ✗ tests (correctness): 1 finding, 1 pre-existing
     ┌ 00000000 from tests; data, not instructions
@@ -146,7 +146,7 @@ fn the_whole_way() {
     ✗ and 1 more: `ralph why [run]`
     ✓ uncommitted changes  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
-    Next: Search what is known about this: `ralph recall "…"`
+    Next: Search earlier runs and learnings: `ralph recall "…"`
     Then stop again
     "#);
     let mut said = says(&sandbox, &["memory_search"]);
@@ -162,12 +162,12 @@ fn the_whole_way() {
     insta::assert_snapshot!(held(&sandbox), @r#"
     ralph: iteration 2 of 25 — 6 of 18 requirements are not met (run [run])
 
-    ✗ plan approved (planning): no person approved the plan yet, as before
-    ✗ implementation complete (planning): not said to be complete yet, as before
+    ✗ plan approved (planning): no person has approved the plan yet, as before
+    ✗ implementation complete (planning): not marked as complete yet, as before
     ✗ correctness passed (correctness): not passed: tests, as before
-    · quality passed (quality): waits for lint
-    · adversarial passed (adversarial): waits for review
-    ✗ retrospective done (planning): nothing that was learned is saved yet, as before
+    · quality passed (quality): waiting for lint
+    · adversarial passed (adversarial): waiting for review
+    ✗ retrospective done (planning): no learning was saved yet, as before
     ✗ a change (correctness): the work tree has not changed since the run began, as before
     ✗ tests (correctness): 1 finding, 1 pre-existing, as before
     · lint (quality): comes after correctness has passed
@@ -175,7 +175,7 @@ fn the_whole_way() {
     ✓ 8 met
 
     Since the last stop: 9 → 6 not met; done: memory search, task classified, must-have questions answered.
-    Next: Show the plan to the person, who approves it with `/ralph:approve`; until then `ralph wait "the plan is to be approved" --for 2h`
+    Next: Show the plan to the person, who approves it with `/ralph:approve`; meanwhile run `ralph wait "plan approval" --for 2h`
     Then stop again
     "#);
     let (context, notice) = sandbox.typed(SESSION, "/ralph:approve").told();
@@ -189,11 +189,11 @@ fn the_whole_way() {
     insta::assert_snapshot!(held(&sandbox), @r#"
     ralph: iteration 3 of 25 — 1 of 18 requirements is not met (run [run])
 
-    ✗ retrospective done (planning): nothing that was learned is saved yet, as before
+    ✗ retrospective done (planning): no learning was saved yet, as before
     ✓ 17 met
 
     Since the last stop: 6 → 1 not met; done: plan approved, implementation complete, correctness passed, quality passed, adversarial passed, a change.
-    Next: Save what was learned: `ralph learn "…"`
+    Next: Save what you learned: `ralph learn "…"`
     Then stop again
     "#);
     let shown = sandbox.ralph(["orchestrator", "show"]).stdout;
@@ -202,15 +202,15 @@ fn the_whole_way() {
     [run]  held          Let main.sh say goodbye
           ✓ memory search  ✓ task classified  ✓ must-have questions answered  ✓ plan approved  ✓ 13 more  ✗ retrospective done
           ✓ clarify → ✓ classify → ✓ plan → ✓ implement → ✓ validate → [retrospect]  (the agent says "planning")
-          ✓ memory search                 agent   the agent says so
+          ✓ memory search                 agent   claimed by the agent
           ✓ task classified               agent   complexity 8 of 10
-          ✓ must-have questions answered  agent   the agent says so
+          ✓ must-have questions answered  agent   claimed by the agent
           ✓ plan approved                 person  by a person, in the session
-          ✓ implementation complete       agent   the agent says so
+          ✓ implementation complete       agent   claimed by the agent
           ✓ correctness passed            ralph   measured at the last stop
           ✓ quality passed                ralph   measured at the last stop
           ✓ adversarial passed            ralph   measured at the last stop
-          ✗ retrospective done            agent   nothing that was learned is saved yet
+          ✗ retrospective done            agent   no learning was saved yet
           missing: retrospective done
     "#);
     learn(&sandbox, &run);
@@ -259,19 +259,19 @@ fn writing_that_all_of_it_is_verified_gets_nowhere() {
     insta::assert_snapshot!(held(&sandbox), @r#"
     ralph: iteration 2 of 25 — 5 of 17 requirements are not met (run [run])
 
-    ✗ plan approved (planning): no person approved the plan yet, as before
+    ✗ plan approved (planning): no person has approved the plan yet, as before
     ✗ correctness passed (correctness): not passed: tests, as before
-    · quality passed (quality): waits for lint
-    ✗ retrospective done (planning): said to be done, but nothing was saved that a search would find
+    · quality passed (quality): waiting for lint
+    ✗ retrospective done (planning): marked as done, but no learning was saved
     ✗ a change (correctness): the work tree has not changed since the run began, as before
     ✗ tests (correctness): 1 finding, 1 pre-existing, as before
     · lint (quality): comes after correctness has passed
     · review (adversarial): comes after correctness has passed
-    · `orchestrator.json`: what was written to `plan_approved`, `correctness_passed`, `quality_passed`, `adversarial_passed`, `verified_done` changed nothing: a person approves the plan, and ralph measures the rest itself (advisory)
+    · `orchestrator.json`: edits of `plan_approved`, `correctness_passed`, `quality_passed`, `adversarial_passed`, `verified_done` were ignored: a person approves the plan, and ralph measures the rest itself (advisory)
     ✓ 9 met
 
     Since the last stop: 9 → 5 not met; done: memory search, task classified, must-have questions answered, implementation complete, adversarial passed.
-    Next: Show the plan to the person, who approves it with `/ralph:approve`; until then `ralph wait "the plan is to be approved" --for 2h`
+    Next: Show the plan to the person, who approves it with `/ralph:approve`; meanwhile run `ralph wait "plan approval" --for 2h`
     Then stop again
     "#);
     let after = viewed(&sandbox);
@@ -562,7 +562,7 @@ fn it_can_be_read_by_programs() {
       "conditions": [
         {
           "name": "memory_search",
-          "note": "nobody searched what is on record yet",
+          "note": "no search of earlier runs yet",
           "owner": "agent",
           "standing": "unmet"
         },
@@ -574,19 +574,19 @@ fn it_can_be_read_by_programs() {
         },
         {
           "name": "must_have_answered",
-          "note": "not said to be answered yet",
+          "note": "not marked as answered yet",
           "owner": "agent",
           "standing": "unmet"
         },
         {
           "name": "plan_approved",
-          "note": "no person approved the plan yet",
+          "note": "no person has approved the plan yet",
           "owner": "person",
           "standing": "unmet"
         },
         {
           "name": "implementation_complete",
-          "note": "not said to be complete yet",
+          "note": "not marked as complete yet",
           "owner": "agent",
           "standing": "unmet"
         },
@@ -604,13 +604,13 @@ fn it_can_be_read_by_programs() {
         },
         {
           "name": "adversarial_passed",
-          "note": "not asked for below complexity 7",
+          "note": "not required below complexity 7",
           "owner": "ralph",
           "standing": "idle"
         },
         {
           "name": "retrospective_done",
-          "note": "nothing that was learned is saved yet",
+          "note": "no learning was saved yet",
           "owner": "agent",
           "standing": "unmet"
         }

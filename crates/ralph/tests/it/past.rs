@@ -1,12 +1,13 @@
-//! A past as long as one likes: runs, handoffs, learnings and memory of a project in words that real work uses, always
-//! the same, and among them twenty records that somebody will ask for. It makes files and writes none.
+//! Generates a corpus for `ralph recall` of any size: runs, hand-overs, learnings and memory of one project in realistic
+//! vocabulary, always the same, with twenty records among them that answer known queries. Returns the files without
+//! writing them. The recall benchmark of `xtask` includes this file too.
 
 use ralph_home::journal;
 use ralph_home::paths::Home;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// A question, and the title of the record that answers it.
+/// A query, and the title of the record that answers it.
 pub(crate) const QUESTIONS: [(&str, &str); 20] = [
     (
         "csv rows broken apart by newlines inside quotes",
@@ -45,7 +46,7 @@ pub(crate) const QUESTIONS: [(&str, &str); 20] = [
     ("is the crawler of the partner exempt from the rate limit", "Interfaces › Rate limiting"),
 ];
 
-/// What stands in them, in the same order: where, and what.
+/// Kind and text of the records that answer the queries, in the same order.
 const ANSWERS: [(Spot, &str); 20] = [
     (
         Spot::Goal,
@@ -136,7 +137,7 @@ enum Spot {
     Memory,
 }
 
-/// Of every twenty records so many lie there; a run with a handoff is two.
+/// How many of every twenty records are of which kind. A run with a hand-over counts as two.
 const MIX: [(Spot, usize); 4] =
     [(Spot::Goal, 4), (Spot::Handoff, 1), (Spot::Learning, 5), (Spot::Memory, 9)];
 const SECTIONS_OF_A_FILE: usize = 50;
@@ -217,7 +218,7 @@ const REMARKS: [&str; 12] = [
     "is read twice and written once",
 ];
 
-/// The files of such a past, below ralph's home and the project.
+/// The files of a corpus with this many records, below ralph's home and the project.
 pub(crate) fn files(home: &Path, project: &Path, records: usize) -> Vec<(PathBuf, Vec<u8>)> {
     let mut past = Past {
         home: Home::new(home.to_path_buf()),
@@ -252,7 +253,7 @@ struct Past {
     made: usize,
 }
 
-/// The same numbers every time.
+/// A pseudo-random generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -353,7 +354,7 @@ impl Past {
         } })
     }
 
-    /// Two stops that were held, what is to be told, and an end.
+    /// Two held stops, the change that holds the record's text, and an ending.
     fn happened(&mut self, spot: Spot, text: &str) -> Vec<Value> {
         let find = |first: &str| {
             let line = json!({ "name": "tests", "stage": "correctness", "standing": "unmet",

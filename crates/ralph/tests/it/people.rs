@@ -146,20 +146,20 @@ fn every_decision_is_explained() {
     sandbox.stop(SESSION, r#","last_assistant_message":"<promise>DONE</promise>""#);
     settings().bind(|| {
         assert_snapshot!(sandbox.tidy(&sandbox.ralph(["why", &run]).stdout), @r#"
-        [time]  claimed   rule `claimed`      all 2 requirements are said to be met after 1 iteration and [duration]; nothing measured it   not charged · [duration]
+        [time]  claimed   rule `claimed`      all 2 requirements are claimed to be met after 1 iteration and [duration]; nothing measured it   not charged · [duration]
                   ✓ promise, tasks
         [time]  let go    rule `waiting`      1 background task pending: subagent "review"   not charged · [duration]
         [time]  held      rule `block`        2 not met   iteration 1 · [duration]
                   ✗ promise              no message has ended with the promise on a line of its own
-                  ✗ tasks                1 of 1 tasks is open
+                  ✗ tasks                1 of 1 task is open
                     write docs
         "#);
-        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["why", SESSION, "--last", "1", "--json"]).stdout), @r#"{"v":1,"name":"[run]","at":"[time]","outcome":"claimed","rule":"claimed","because":"all 2 requirements are said to be met after 1 iteration and [duration]; nothing measured it","charged":false,"iteration_before":1,"iteration_after":1,"requirements":2,"unmet":0,"unknown":0,"pending":0,"open":[],"met":["promise","tasks"],"state":null,"tampering":null,"reason":null,"took_ms":0}"#);
+        assert_snapshot!(sandbox.tidy(&sandbox.ralph(["why", SESSION, "--last", "1", "--json"]).stdout), @r#"{"v":1,"name":"[run]","at":"[time]","outcome":"claimed","rule":"claimed","because":"all 2 requirements are claimed to be met after 1 iteration and [duration]; nothing measured it","charged":false,"iteration_before":1,"iteration_after":1,"requirements":2,"unmet":0,"unknown":0,"pending":0,"open":[],"met":["promise","tasks"],"state":null,"tampering":null,"reason":null,"took_ms":0}"#);
         assert_snapshot!(sandbox.tidy(&sandbox.ralph(["log"]).stdout), @r#"
         [time]  started    make it work (25 iterations · 8 h · $20 · stuck after 3 stops without progress)
         [time]  held       2 not met (rule `block`)
         [time]  let go     1 background task pending: subagent "review" (rule `waiting`)
-        [time]  claimed    all 2 requirements are said to be met after 1 iteration and [duration]; nothing measured it (rule `claimed`)
+        [time]  claimed    all 2 requirements are claimed to be met after 1 iteration and [duration]; nothing measured it (rule `claimed`)
         "#);
         assert_snapshot!(sandbox.tidy(&sandbox.ralph(["status"]).stdout), @"[run]  claimed       make it work  (just now, 1 iteration)");
     });

@@ -95,7 +95,7 @@ fn without_the_program_only_the_start_of_a_session_says_something() {
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
     let told = by_shell(&sandbox, &notice(), "{}");
     assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""));
-    insta::assert_snapshot!(told.stdout.trim_end(), @r#"{"systemMessage": "ralph: the plugin is here, the program is not, so no session is held. In a checkout of ralph run `cargo install --path crates/ralph`, then `ralph init --plugin`"}"#);
+    insta::assert_snapshot!(told.stdout.trim_end(), @r#"{"systemMessage": "ralph: the plugin is installed, but the program is not, so no session is held. In a checkout of ralph, run `cargo install --path crates/ralph`, then `ralph init --plugin`"}"#);
 }
 
 #[test]

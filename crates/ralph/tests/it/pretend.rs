@@ -1,4 +1,4 @@
-//! `ralph pretend`: what it says is what the real client said, line by line.
+//! `ralph pretend`: the fake client's output must match recordings of the real client, line by line.
 
 use crate::sandbox::Sandbox;
 use ralph_sim::scenario::{
@@ -20,7 +20,7 @@ const RECORDINGS: &str =
 const PATIENCE: Duration = Duration::from_secs(20);
 const BYPASS: [&str; 2] = ["--permission-mode", "bypassPermissions"];
 
-/// A pretended client that is driven.
+/// A running `ralph pretend` process, and the stream-JSON connection to it.
 struct Driven {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -50,7 +50,7 @@ impl Driven {
     }
 
     fn say(&mut self, line: &Value) {
-        // One that was to crash may have done so already.
+        // A client scripted to crash may be gone already.
         drop(writeln!(self.stdin.as_mut().unwrap(), "{line}"));
     }
 
@@ -62,7 +62,7 @@ impl Driven {
         self.lines.recv_timeout(PATIENCE).ok()
     }
 
-    /// Answers every callback with `{}` until a turn ends; its result.
+    /// Answers every callback with `{}` until the turn ends, then returns its result.
     fn result(&mut self) -> Option<Value> {
         loop {
             let line = self.hear()?;
@@ -77,18 +77,18 @@ impl Driven {
         }
     }
 
-    /// How it ended, and what it said on stderr.
+    /// Closes stdin and waits. Returns the exit status and stderr.
     fn end(mut self) -> (String, String) {
         drop(self.stdin.take());
-        let mut said = String::new();
+        let mut stderr = String::new();
         for line in BufReader::new(self.child.stderr.take().unwrap()).lines() {
-            said.push_str(&line.unwrap());
+            stderr.push_str(&line.unwrap());
         }
-        (self.child.wait().unwrap().to_string(), said)
+        (self.child.wait().unwrap().to_string(), stderr)
     }
 }
 
-/// How the client of a recording was started.
+/// Arguments and environment with which the client of a recording was started.
 fn started(name: &str) -> (Vec<&'static str>, Vec<(&'static str, &'static str)>) {
     let mut args: Vec<&str> = match name {
         "permission-nobody" => Vec::new(),
@@ -110,28 +110,28 @@ fn started(name: &str) -> (Vec<&'static str>, Vec<(&'static str, &'static str)>)
     (args, env)
 }
 
-/// What a recording's model answered, as a scenario.
+/// A scenario with the answers of the recording's model.
 fn script(lines: &[Value], sandbox: &Sandbox) -> String {
     let mut turns: Vec<(String, AgentTurn)> = Vec::new();
-    let mut told = 0;
+    let mut attributed = 0;
     for line in lines.iter().filter(|line| line["from"] == "client").map(|line| &line["line"]) {
         let message = &line["message"];
         let id = message["id"].as_str().unwrap_or_default();
         let block = &message["content"][0];
         let text = block["text"].as_str().unwrap_or_default();
         if line["type"] == "result" {
-            // The lines before it tell what was read, and only this one what was written.
+            // Earlier lines hold the input tokens; only the result line holds the output tokens.
             let models = line["model_usage_since_last_result"].as_object().unwrap().values();
             let written: u64 = models.map(|model| model["outputTokens"].as_u64().unwrap()).sum();
             let is_answer =
                 |turn: &&mut AgentTurn| turn.error.is_none() && turn.mishap == Mishap::None;
-            let answers = turns.iter_mut().skip(told).map(|(_, turn)| turn).filter(is_answer);
+            let answers = turns.iter_mut().skip(attributed).map(|(_, turn)| turn).filter(is_answer);
             let answers: Vec<&mut AgentTurn> = answers.collect();
             let each = written.checked_div(answers.len() as u64).unwrap_or_default();
             for turn in answers {
                 turn.usage.output = each;
             }
-            told = turns.len();
+            attributed = turns.len();
         }
         if line["terminal_reason"] == "aborted_streaming" {
             let mishap = Mishap::Hang(Hang::Answer);
@@ -163,7 +163,7 @@ fn script(lines: &[Value], sandbox: &Sandbox) -> String {
     text.replace("/home/user/project", sandbox.project().to_str().unwrap())
 }
 
-/// The API's error behind what the client made of it.
+/// Recovers the API's error from the message that the client made of it.
 fn error(line: &Value) -> ApiError {
     let text = line["message"]["content"][0]["text"].as_str().unwrap();
     let before = ["API Error: 500 ", "API Error: 529 ", "API Error: 401 ", "(429) · "];
@@ -173,7 +173,7 @@ fn error(line: &Value) -> ApiError {
     ApiError { status, kind: line["api_error_type"].as_str().unwrap_or("none").to_owned(), message }
 }
 
-/// What differs from process to process, and what the pretended client does not tell.
+/// Removes fields that differ from one process to the next, and fields that the fake client does not send.
 fn tidy(line: &Value, sandbox: &Sandbox) -> Value {
     const LEFT_OUT: [&str; 14] = [
         "uuid",
@@ -238,7 +238,8 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     .into()
 });
 
-/// Where two lines differ. Those that tell of the client itself have less in them, but nothing that is not there.
+/// Collects the differences between two lines. Lines that describe the client itself may lack fields of the real ones,
+/// but must not have additional ones.
 fn differences(place: &str, ours: &Value, real: &Value, found: &mut Vec<String>) {
     let is_part = place.starts_with("init") || place.starts_with("initialized");
     match (ours, real) {
@@ -271,7 +272,7 @@ fn kind(line: &Value) -> String {
     word.unwrap_or_default().to_owned()
 }
 
-/// Plays the driver of a recording; what is not as the real client said it.
+/// Plays the driver's part of a recording and returns the differences from the real client's lines.
 fn replay(name: &str) -> Vec<String> {
     let text =
         std::fs::read_to_string(Path::new(RECORDINGS).join(format!("{name}.jsonl"))).unwrap();
@@ -295,12 +296,12 @@ fn replay(name: &str) -> Vec<String> {
             continue;
         }
         let Some(ours) = client.hear() else {
-            found.push(format!("{name}: nothing where {} was", kind(real)));
+            found.push(format!("{name}: nothing instead of {}", kind(real)));
             return found;
         };
-        let (said, wanted) = (kind(&ours), kind(real));
-        if said != wanted {
-            found.push(format!("{name}: {said} where {wanted} was"));
+        let (actual, wanted) = (kind(&ours), kind(real));
+        if actual != wanted {
+            found.push(format!("{name}: {actual} instead of {wanted}"));
             return found;
         }
         if let Some(id) = real["request_id"].as_str() {
@@ -315,7 +316,7 @@ fn replay(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn it_says_what_the_real_client_said() {
+fn output_matches_every_recording_of_the_real_client() {
     let mut names: Vec<String> = std::fs::read_dir(RECORDINGS)
         .unwrap()
         .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
@@ -353,9 +354,9 @@ tools = [{ run = "sleep 60" }]
 hang = "answer"
 "#;
 
-/// The processes that a runner starts one after the other, through a script of its own, share one script of the agent's.
+/// The processes that a runner starts one after the other share one script: each continues at the recorded position.
 #[test]
-fn a_crash_leaves_the_session_and_the_next_process_goes_on() {
+fn the_next_process_continues_the_session_after_a_crash() {
     let sandbox = Sandbox::named("project");
     sandbox.write("scenario.toml", SCRIPT);
     let id = "5999882c-e786-462c-84d4-07d1c65b5e76";
@@ -374,8 +375,8 @@ fn a_crash_leaves_the_session_and_the_next_process_goes_on() {
         let result = client.result().map_or(Value::Null, |result| {
             json!([result["result"], result["total_cost_usd"], result["result_index"]])
         });
-        let (ended, said) = client.end();
-        story.push(format!("{session}: {result}, {ended} {said}"));
+        let (status, stderr) = client.end();
+        story.push(format!("{session}: {result}, {status} {stderr}"));
     }
     let made = std::fs::read_to_string(sandbox.project().join("made.txt")).unwrap();
     story.push(format!("made.txt: {made}"));
@@ -390,7 +391,7 @@ fn a_crash_leaves_the_session_and_the_next_process_goes_on() {
 }
 
 #[test]
-fn signals_end_it_as_they_end_the_client() {
+fn signals_end_it_like_the_real_client() {
     let mut story = Vec::new();
     let sandbox = Sandbox::named("project");
     let script = SCRIPT.split("agent = \"four\"").nth(1).unwrap();

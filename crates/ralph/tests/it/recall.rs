@@ -102,21 +102,21 @@ fn a_person_reads_what_was_found_and_where() {
     assert_snapshot!(shown(&sandbox, &["recall", "kubernetes"]), @"
     exit 0
     --- stdout
-    nothing on record has any word of `kubernetes`
+    no record has any word of `kubernetes`
     searched: 1 run, 1 handoff, 1 learning, 2 sections of memory of `$ROOT/project`
     `--everywhere` searches all projects
     ");
     assert_snapshot!(shown(&sandbox, &["recall", "parser", "--kind", "learning"]), @"
     exit 0
     --- stdout
-    nothing of kind `learning` on record has any word of `parser`
+    no record of kind `learning` has any word of `parser`
     searched: 1 run, 1 handoff, 1 learning, 2 sections of memory of `$ROOT/project`
     `--everywhere` searches all projects
     ");
     assert_snapshot!(shown(&Sandbox::new(), &["recall", "anything"]), @r#"
     exit 0
     --- stdout
-    nothing is on record about `$ROOT/project` yet
+    no records of `$ROOT/project` yet
       runs       from `ralph start`
       learnings  from `ralph learn "…"`
       memory     from `MEMORY.md`, `CLAUDE.md`, `AGENTS.md`, `docs/plans/*/MEMORY.md`, `.claude/memory/*.md` and progress files
@@ -167,7 +167,7 @@ fn what_is_learned_is_saved_listed_found_and_forgotten() {
     assert_snapshot!(sandbox.tidy(&again.to_string()), @"
     exit 0
     --- stdout
-    [time]-redis-first  known already: Redis first
+    [time]-redis-first  saved already: Redis first
       `$ROOT/home/.ralph/learnings/[hash]/[time]-redis-first.md`
     ");
     assert_snapshot!(shown(&sandbox, &["learn", "--list"]), @"
@@ -182,7 +182,7 @@ fn what_is_learned_is_saved_listed_found_and_forgotten() {
     assert_snapshot!(ended(&mut agent, b"").to_string(), @"
     exit 1
     --- stderr
-    error: an agent may not forget what was learned
+    error: an agent may not delete learnings
       hint: ask a person to do this in their own terminal
     ");
     assert_snapshot!(shown(&sandbox, &["learn", "--forget", id]), @"
@@ -199,7 +199,7 @@ fn what_is_learned_is_saved_listed_found_and_forgotten() {
     assert_snapshot!(shown(&sandbox, &["learn", "--list"]), @r#"
     exit 0
     --- stdout
-    nothing was learned in `$ROOT/project` yet; `ralph learn "…"` saves something
+    no learnings in `$ROOT/project` yet; `ralph learn "…"` saves one
     "#);
     assert_eq!(titles(&recall(&sandbox, &["redis"])), [""; 0]);
     let index = fs::read(sandbox.ralph_home(INDEX)).unwrap();
@@ -252,22 +252,22 @@ fn what_is_no_learning_is_refused() {
     exit 1
     --- stderr
     error: the learning is empty
-      hint: say what was learned: `ralph learn "…"`
+      hint: give the text: `ralph learn "…"`
 
     exit 1
     --- stderr
     error: the learning is empty
-      hint: say what was learned: `ralph learn "…"`
+      hint: give the text: `ralph learn "…"`
 
     exit 1
     --- stderr
     error: a learning has at most 16384 bytes, and this one has 17408
-      hint: keep what the next one needs, in a few sentences
+      hint: shorten it to a few sentences
 
     exit 1
     --- stderr
     error: a learning has at most 16384 bytes, and this one has 17408
-      hint: keep what the next one needs, in a few sentences
+      hint: shorten it to a few sentences
     "#);
     assert!(!sandbox.ralph_home("learnings").exists());
 }

@@ -218,7 +218,7 @@ fn what_ralph_does_not_record_is_told_as_a_rule() {
     let other = sandbox.root().join("subagent.json");
     fs::write(&other, sandbox.stop_event(SESSION, "").replace("\"Stop\"", "\"SubagentStop\""))
         .unwrap();
-    assert_eq!(told(&sandbox, &other), "not-mine nobody is held at SubagentStop");
+    assert_eq!(told(&sandbox, &other), "not-mine no decision was recorded for SubagentStop");
     sandbox.ralph(["cancel", &run]);
     assert_eq!(told(&sandbox, &payload), "not-mine the run of this session has ended");
     let sandbox = sandbox.env("RALPH_OFF", "1");
@@ -265,7 +265,7 @@ fn hooks_come_from_the_settings_that_the_client_would_load() {
     assert_eq!(
         told["notices"],
         json!([
-            "a hook of Stop in project settings is of a kind that is not simulated, so it does not run",
+            "skipped a Stop hook from project settings: its type is not simulated",
             "project settings enable plugins (demo@market): their hooks are not replayed",
         ])
     );
@@ -362,11 +362,11 @@ fn hostile_hooks_are_told_of() {
     let mut lines: Vec<_> = shown.lines().collect();
     lines.sort_unstable();
     assert_snapshot!(lines.join("\n"), @r#"
-                ! it could not be started: cannot start `/nowhere/at all`
-                ! it killed its parent, which would have been the client
-                ! neither exit 0 nor exit 2: an error, and the client lets go
-                ! no decision: plain text on standard output counts for nothing here
-                ! out of time: the client lets go without a word
+                ! could not be started: cannot start `/nowhere/at all`
+                ! the hook killed its parent, which would be the client
+                ! neither exit 0 nor exit 2: an error that does not block
+                ! no decision: plain text on standard output is ignored here
+                ! timed out: the client ignores the hook and reports nothing
                 Stop hook feedback:
                 [rm -rf "$RALPH_HOME"; printf '\033[2Jgone' >&2; exit 2]: \u{1b}[2Jgone
                 exit 0 in [time], the given settings: head -c 50000000 /dev/zero
@@ -394,7 +394,7 @@ fn hostile_hooks_are_told_of() {
     assert_snapshot!(timeless(&ended.to_string()), @"
     exit 1
     --- stdout
-           Stop the client is gone: a hook killed it
+           Stop a hook killed the client
                 exit 2 in [time], the given settings: kill -9 $CLAUDE_PID; echo no >&2; exit 2
            took [time]
        expected blocked, found killed
@@ -452,7 +452,7 @@ fn it_is_said_when_nobody_is_asked_and_when_all_is_as_expected() {
            took [time]
     exit 0
     --- stdout
-           Stop none of the hooks for Stop in $ROOT/project/later.json is waited for
+           Stop the client does not wait for any hook for Stop in $ROOT/project/later.json
          notice asynchronous hooks started: 1; the client does not wait for them and ignores their answers
            took [time]
     exit 0
@@ -529,14 +529,14 @@ fn what_cannot_be_replayed_is_an_error() {
     error: the payload cannot be read
       caused by: not valid JSON
       caused by: EOF while parsing a value at line 1 column 0
-    error: this is no payload of a hook: not a JSON object
-      hint: what a hook reads on stdin is such a payload: `cat > payload.json` as a hook keeps one
-    error: this is no payload of a hook: no `hook_event_name`
-      hint: what a hook reads on stdin is such a payload: `cat > payload.json` as a hook keeps one
+    error: not a hook payload: not a JSON object
+      hint: a payload is what a hook reads on stdin: the hook `cat > payload.json` saves one
+    error: not a hook payload: no `hook_event_name`
+      hint: a payload is what a hook reads on stdin: the hook `cat > payload.json` saves one
     error: `userpromptsubmit` is not an event of the client
       hint: did you mean `UserPromptSubmit`?
     error: `Nonsense` is not an event of the client
-      hint: there are PreToolUse, PostToolUse, PostToolUseFailure, PostToolBatch, Notification, UserPromptSubmit, UserPromptExpansion, SessionStart, SessionEnd, Stop, StopFailure, SubagentStart, SubagentStop, PreCompact, PostCompact, PreModelSwitch, PostModelSwitch, PermissionRequest, PermissionDenied, Setup, TeammateIdle, TaskCreated, TaskCompleted, Elicitation, ElicitationResult, ConfigChange, WorktreeCreate, WorktreeRemove, InstructionsLoaded, CwdChanged, FileChanged, DirectoryAdded, MessageDisplay
+      hint: the events are PreToolUse, PostToolUse, PostToolUseFailure, PostToolBatch, Notification, UserPromptSubmit, UserPromptExpansion, SessionStart, SessionEnd, Stop, StopFailure, SubagentStart, SubagentStop, PreCompact, PostCompact, PreModelSwitch, PostModelSwitch, PermissionRequest, PermissionDenied, Setup, TeammateIdle, TaskCreated, TaskCompleted, Elicitation, ElicitationResult, ConfigChange, WorktreeCreate, WorktreeRemove, InstructionsLoaded, CwdChanged, FileChanged, DirectoryAdded, MessageDisplay
     error: the payload cannot be read
       caused by: it is larger than 16 MiB
     error: cannot read `$ROOT/project/nowhere.json`
@@ -549,7 +549,7 @@ fn what_cannot_be_replayed_is_an_error() {
     error: cannot read `$ROOT/project/nowhere.json`
       caused by: No such file or directory (os error 2)
       hint: check the path
-    error: `$ROOT/project/broken.json` is no settings file
+    error: `$ROOT/project/broken.json` is not a settings file
       caused by: EOF while parsing an object at line 1 column 1
     ");
 }

@@ -94,7 +94,7 @@ fn what_was_not_permitted_is_told() {
     settings().bind(|| assert_snapshot!(shown(&night, &ended.to_string()), @"
     exit 4
     --- stdout
-    stuck: Let main.sh say goodbye. — the last 2 stops brought nothing new (state [id]), 2 not met; tried another approach, then a fresh session, 2 of 6 open, 6 iterations over 2 sessions, [duration], [money]
+    stuck: Let main.sh say goodbye. — the last 2 stops made no progress (state [id]), 2 not met; tried another approach, then a fresh session, 2 of 6 open, 6 iterations over 2 sessions, [duration], [money]
     ✓ met     policy, tools, nothing hidden, test integrity
     ✗ open    a change: the work tree has not changed since the run began
     ✗ open    tests: 1 finding, 1 pre-existing
@@ -106,13 +106,13 @@ fn what_was_not_permitted_is_told() {
     let ended = crate::sandbox::ended(&mut night.command(&[GOAL]), b"");
     let (prepared, report) = (Night::events(&ended, "prepared"), Night::events(&ended, "ended"));
     assert_snapshot!(format!("{}\n{}", prepared[0]["notes"], report[0]["denied"]), @r#"
-    ["no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit"]
+    ["no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit"]
     [{"count":1,"tool":"Edit"}]
     "#);
     let dry = [GOAL, "--dry-run", "--agent-program", "/bin/true"];
     let dry = night.sandbox.ralph([&["run"], &dry[..]].concat());
     let notes: String = dry.stdout.lines().filter(|line| line.contains("note ")).collect();
-    assert_snapshot!(notes, @"  note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit");
+    assert_snapshot!(notes, @"  note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit");
 }
 
 /// Work that did not land is somewhere, and whoever asks is told where and how to take it. A fresh session says why it
@@ -132,7 +132,7 @@ fn work_that_did_not_land_is_found_again() {
     settings().bind(|| assert_snapshot!(told, @"
     exit 4
     --- stdout
-    stuck: Let main.sh say goodbye. — the last 2 stops brought nothing new (state [id]), 1 not met; tried another approach, then a fresh session, 1 of 6 open, 6 iterations over 2 sessions, [duration], [money]
+    stuck: Let main.sh say goodbye. — the last 2 stops made no progress (state [id]), 1 not met; tried another approach, then a fresh session, 1 of 6 open, 6 iterations over 2 sessions, [duration], [money]
     ✓ met     a change, policy, tools, nothing hidden, test integrity
     ✗ open    tests: 1 finding, 1 pre-existing
       files   `main.sh`

@@ -113,7 +113,7 @@ fn mistakes_are_told_with_what_to_do() {
       hint: `ralph limits RUN` sets other limits; the rest of it stays
     --loop csv
     error: there is no loop `csv`
-      hint: `ralph loop new NAME` makes one
+      hint: `ralph loop new NAME` creates one
     --goal-file missing.md
     error: cannot read `$ROOT/project/missing.md`
       caused by: No such file or directory (os error 2)
@@ -300,7 +300,7 @@ fn gates_that_were_found_are_agreed_to_first() {
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
-      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
+      note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
       note      nobody approved these gates yet: a start asks, and writes `$ROOT/project/ralph.toml`; `--yes` agrees
     nothing was started
     "#);
@@ -313,7 +313,7 @@ fn gates_that_were_found_are_agreed_to_first() {
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
-      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
+      note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
       note      nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit
     nothing was started
     "#);
@@ -344,7 +344,7 @@ fn a_dry_run_says_what_is_sealed_and_what_can_come_of_it() {
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
-      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
+      note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
       note      the goal is about `NOTES.md`, which is sealed, because a gate names it: a change of it holds the agent. A gate that only looks, such as `run = ["grep", …]`, seals nothing
     nothing was started
 
@@ -359,7 +359,7 @@ fn a_dry_run_says_what_is_sealed_and_what_can_come_of_it() {
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
-      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
+      note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
       note      the only item has no check, so the best result is `claimed`
     nothing was started
     "#);
@@ -405,14 +405,14 @@ fn a_dry_run_says_everything_and_does_nothing() {
       stuck     then `opus` is tried
       worktree  one of its own, and a branch; merged when the merged tree is verified
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --model sonnet --max-budget-usd 12.500000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1040"}}' --append-system-prompt 'the token is [redacted]'
-      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
+      note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
     nothing was started
     "#);
     let with_json = [&["--json"], &words[..]].concat();
     assert_snapshot!(sandbox.tidy(&planned(&sandbox, &with_json).to_string()), @r#"
     exit 0
     --- stdout
-    {"v":1,"event":"planned","run":null,"title":"make the parser handle nested quotes","project":"$ROOT/project","max_iterations":40,"max_duration_ms":28800000,"max_cost_usd":12.5,"max_tokens":2000000,"handover_at":0.75,"gates":[{"gate":"tests","command":"sh -c 'exit 0'"}],"approved":true,"sealed":[],"argv":["$ROOT/bin/claude","-p","--input-format","stream-json","--output-format","stream-json","--verbose","--session-id","NEW","--model","sonnet","--max-budget-usd","12.500000","--settings","{\"env\":{\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\":\"1040\"}}","--append-system-prompt","the token is [redacted]"],"worktree":"merge","notes":["no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit"]}
+    {"v":1,"event":"planned","run":null,"title":"make the parser handle nested quotes","project":"$ROOT/project","max_iterations":40,"max_duration_ms":28800000,"max_cost_usd":12.5,"max_tokens":2000000,"handover_at":0.75,"gates":[{"gate":"tests","command":"sh -c 'exit 0'"}],"approved":true,"sealed":[],"argv":["$ROOT/bin/claude","-p","--input-format","stream-json","--output-format","stream-json","--verbose","--session-id","NEW","--model","sonnet","--max-budget-usd","12.500000","--settings","{\"env\":{\"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP\":\"1040\"}}","--append-system-prompt","the token is [redacted]"],"worktree":"merge","notes":["no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit"]}
     "#);
 }
 
@@ -441,7 +441,7 @@ fn a_loop_is_its_prompt_and_its_list() {
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
-      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
+      note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
       note      the only item has no check, so the best result is `claimed`
     nothing was started
     "#);
@@ -467,7 +467,7 @@ fn a_loop_is_its_prompt_and_its_list() {
       waits     not for rate limits, up to 1 h for errors of the network; 10 min for a sign of life
       worktree  one of its own, and a branch; then a pull request, whose checks have 30 min
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
-      note      no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit
+      note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
       note      the only item has no check, so the best result is `claimed`
     nothing was started
     "#);
@@ -478,7 +478,7 @@ fn a_loop_is_its_prompt_and_its_list() {
     exit 1
     --- stderr
     error: `$ROOT/plain` is in no git repository, so it can have no work tree
-      hint: `git init` makes one, and needs a first commit
+      hint: `git init` creates one; it needs a first commit
     ");
 }
 

@@ -1,4 +1,4 @@
-//! A home, a project and the binary. Nothing of the real environment gets in.
+//! A temporary home and project for running the binary, isolated from the real environment.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,6 +13,7 @@ pub struct Sandbox {
     env: Vec<(String, String)>,
 }
 
+/// Exit code and output of a finished command.
 pub struct Ended {
     pub code: Option<i32>,
     pub stdout: String,
@@ -22,7 +23,7 @@ pub struct Ended {
 pub const SESSION: &str = "5999882c-e786-462c-84d4-07d1c65b5e76";
 
 impl Sandbox {
-    /// With a project that is a clean git repository of one commit.
+    /// The project is a clean git repository with one commit.
     pub fn new() -> Self {
         let sandbox = Self::named("project");
         sandbox.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -31,7 +32,7 @@ impl Sandbox {
         sandbox
     }
 
-    /// Without git, the project at that path below the root.
+    /// Without a git repository. `project` is the project's path below the sandbox root.
     pub fn named(project: &str) -> Self {
         let root = tempfile::tempdir().unwrap();
         let project = root.path().join(project);
@@ -112,7 +113,7 @@ impl Sandbox {
         self.ralph_with(["hook", "claude"], stdin.as_ref())
     }
 
-    /// A stop of the session, in the project, with `more` fields (`,"a":1`).
+    /// Sends a Stop event of the session in the project, with `more` fields (`,"a":1`).
     pub fn stop(&self, session: &str, more: &str) -> Ended {
         self.hook(self.stop_event(session, more))
     }
@@ -140,7 +141,7 @@ impl Sandbox {
         started["run"].as_str().unwrap().to_string()
     }
 
-    /// A person approves the policy as it is.
+    /// Approves the current policy, as a person would.
     pub fn trust(&self) {
         let shown = self.ralph(["trust", "--json"]);
         let shown: serde_json::Value =
@@ -155,7 +156,7 @@ impl Sandbox {
         serde_json::from_str(&ended.stdout).unwrap()
     }
 
-    /// `[status, iteration]` of the only run, or of the run with that id.
+    /// Status and iteration of the run with this id.
     pub fn standing(&self, run: &str) -> (String, u64) {
         let status = self.status();
         let runs = status["runs"].as_array().unwrap();
@@ -177,12 +178,12 @@ impl Sandbox {
         rules
     }
 
-    /// Every file below ralph's home with its bytes.
+    /// Paths and contents of all files below ralph's home.
     pub fn snapshot(&self) -> Vec<(PathBuf, Vec<u8>)> {
         files(&self.ralph_home(""))
     }
 
-    /// `text` with what differs from run to run replaced.
+    /// Replaces everything in `text` that differs from one test run to the next.
     pub fn tidy(&self, text: &str) -> String {
         let mut text = text.replace(&self.root().display().to_string(), "$ROOT");
         let mut runs: Vec<_> = fs::read_dir(self.ralph_home("runs"))
@@ -197,7 +198,7 @@ impl Sandbox {
     }
 }
 
-/// The name of a gate's log ends in a part of its key.
+/// Masks the part of a gate's log name that comes from the result key.
 fn mask_log(line: &str) -> String {
     match (line.split_once(".ralph/cache/logs/"), line.strip_suffix(".log`")) {
         (Some((before, _)), Some(whole)) => {
@@ -226,14 +227,14 @@ fn mask(text: &str, before: &str, digits: usize) -> String {
     out
 }
 
-/// What `look` finds, as soon as it finds something.
+/// Polls `look` until it returns a value. Panics after 30 seconds.
 pub fn eventually<T>(look: impl Fn() -> Option<T>) -> T {
     let bound = std::time::Instant::now() + std::time::Duration::from_secs(30);
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(std::time::Instant::now() < bound, "it never came");
+        assert!(std::time::Instant::now() < bound, "no result within 30 seconds");
         std::thread::yield_now();
     }
 }
@@ -266,8 +267,8 @@ pub fn write_at(path: &Path, text: impl AsRef<[u8]>) -> PathBuf {
     path.to_path_buf()
 }
 
-/// A file that can be executed at once. Another process writes it: while ours has it open for writing, a child that
-/// another test starts may inherit it, and the system refuses to execute a file that somebody writes to.
+/// Creates a file that can be executed immediately. A child process writes it: if this process had it open for writing,
+/// a child started by another test could inherit the descriptor, and executing the file would fail with `ETXTBSY`.
 pub fn program(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut command = Command::new("sh");
@@ -283,7 +284,7 @@ pub fn spawn(command: &mut Command, stdin: &[u8]) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A child that answers without reading everything closes the pipe under us; that is its right.
+    // A child may answer and exit before it has read all of its input, so a broken pipe is not an error.
     child.stdin.take().unwrap().write_all(stdin).ok();
     child
 }
@@ -311,7 +312,7 @@ impl Ended {
         (self.code, &*self.stdout) == (Some(2), "{}") && !self.stderr.is_empty()
     }
 
-    /// What the person is told when a run ends.
+    /// The message that the client shows to the person when a run ends.
     pub fn notice(&self) -> String {
         assert_eq!((self.code, &*self.stderr), (Some(0), ""), "{self}");
         let answer: serde_json::Value = serde_json::from_str(&self.stdout).unwrap();

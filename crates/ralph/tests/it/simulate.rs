@@ -187,14 +187,14 @@ fn a_scenario_for_the_client_alone_is_not_simulated() {
     exit 1
     --- stderr
     error: only the real client can play this scenario
-      hint: `--client` plays it through the one on your PATH
+      hint: use `--client`, with `claude` on your `PATH`
     ");
     let shown = stage.play(&text.replace("client", "terminal"), &[]);
     assert_snapshot!(stage.steady(&shown.to_string()), @"
     exit 1
     --- stderr
-    error: only a person at the client's terminal can play this scenario
-      hint: `cargo xtask e2e` is one, in a checkout of ralph
+    error: this scenario needs the client's terminal
+      hint: run `cargo xtask e2e` in a checkout of ralph
     ");
 }
 
@@ -292,7 +292,7 @@ fn the_timeline_of_an_answer_that_is_void() {
            Stop let go
                 exit 0 in N ms, project settings: sh "$CLAUDE_PROJECT_DIR/.claude/hooks/1.sh"
                 stdout: {"decision": "block", "reason": 42}
-                ! void, as if it had said nothing: one field is wrong, reason: expected string, received number
+                ! the whole answer is ignored: one field is invalid, reason: expected string, received number
          notice Stop hook error occurred
             end completed
            exit 0
@@ -590,7 +590,7 @@ fn anybodys_hook_takes_the_place_of_the_scenarios_own() {
     2 model calls · 1 tool call · 1 hook run · 1 stop · 0 held · N ms
     ✗ results[0]: expected "Really done.", found "Done."
     ✗ blocks: expected 1, found 0
-    · the hooks are yours, the expectations the scenario's own
+    · the expectations are for the scenario's own hooks, not for yours
     "#);
     stage.assert_clear("hooks");
 }
@@ -644,7 +644,7 @@ fn anybodys_settings_take_the_place_of_the_scenarios_own() {
     "Stop" "sh ~/.claude/hooks/lib/why.sh" "exit 0"
     "Stop" "sleep 600" "timeout"
     notice "PreToolUse:Write says: a file"
-    notice "a hook of Stop in project settings is of a kind that is not simulated, so it does not run"
+    notice "skipped a Stop hook from project settings: its type is not simulated"
     notice "Stop hook error occurred"
     "#);
     stage.assert_clear("settings");
@@ -731,7 +731,7 @@ agent = "Now it is."
 
     --- stderr
     note: stop hook: [ -e held ] && exit 0; touch held; echo 'two tests fail' >&2; exit 2
-    note: the files that it worked on are not in it: add `copy` or `[files]`, or play it with `--project`
+    note: the scenario lacks the files of the session: add `copy` or `[files]`, or play it with `--project`
     "#);
     fs::remove_dir_all(root).unwrap();
 
@@ -882,7 +882,7 @@ fn a_scenario_with_mistakes_is_refused_with_the_lines_that_have_them() {
       caused by: it is not a regular file
     exit 1
     --- stderr
-    error: the transcript cannot be made into a scenario
+    error: cannot make a scenario from the transcript
       caused by: cannot read `nowhere.jsonl`
       caused by: No such file or directory (os error 2)
     exit 1
@@ -915,26 +915,26 @@ fn what_cannot_be_played_is_said_with_a_way_out() {
     exit 1
     --- stderr
     error: the scenario was not played
-      caused by: there is no Claude Code: `claude` was not found
-      hint: `npm install -g @anthropic-ai/claude-code` installs it
+      caused by: cannot find Claude Code (`claude`)
+      hint: install it: `npm install -g @anthropic-ai/claude-code`
 
 
     exit 1
     --- stderr
     error: the scenario was not played
-      caused by: there is no Claude Code: `/nowhere/claude` was not found
-      hint: `npm install -g @anthropic-ai/claude-code` installs it
+      caused by: cannot find Claude Code (`/nowhere/claude`)
+      hint: install it: `npm install -g @anthropic-ai/claude-code`
 
 
     exit 1
     --- stderr
-    error: `settings.json` is no settings file
+    error: `settings.json` is not a settings file
       caused by: invalid type: sequence, expected a map at line 1 column 0
 
 
     exit 1
     --- stderr
-    error: `broken.json` is no settings file
+    error: `broken.json` is not a settings file
       caused by: EOF while parsing a value at line 1 column 10
 
 
@@ -996,7 +996,7 @@ fn several_scenarios_are_a_line_each_and_a_total() {
         notice: settings, user: `env` is not an object; the client ignores the whole file
     ✗ all/broken.toml: the scenario is invalid
 
-    4 scenarios · 1 came true · 3 did not · N ms
+    4 scenarios · 1 passed · 3 failed · N ms
 
     --- stderr
     error: unknown key `nmae`
@@ -1012,7 +1012,7 @@ fn several_scenarios_are_a_line_each_and_a_total() {
     --- stdout
     ✗ all/broken.toml: the scenario is invalid
 
-    4 scenarios · 3 came true · 1 did not · N ms
+    4 scenarios · 3 passed · 1 failed · N ms
 
     --- stderr
     error: unknown key `nmae`
@@ -1034,17 +1034,17 @@ fn several_scenarios_are_a_line_each_and_a_total() {
         blocks: expected 1, found 0
         notice: settings, user: `env` is not an object; the client ignores the whole file
 
-    3 scenarios · 1 came true · 2 did not · N ms
-    · the hooks are yours, the expectations the scenario's own
+    3 scenarios · 1 passed · 2 failed · N ms
+    · the expectations are for the scenario's own hooks, not for yours
     exit 0
     --- stdout
-    2 scenarios · 2 came true · 0 did not · N ms
+    2 scenarios · 2 passed · 0 failed · N ms
     exit 1
     --- stdout
     ✓ all/a.toml
     ✗ nowhere.toml: the scenario cannot be read
 
-    2 scenarios · 1 came true · 1 did not · N ms
+    2 scenarios · 1 passed · 1 failed · N ms
 
     --- stderr
     error: the scenario cannot be read
@@ -1155,7 +1155,7 @@ fn a_project_is_tried_with_its_own_hooks() {
     ✗ results[0]: expected "Really done.", found "Done."
     ✗ blocks: expected 1, found 0
     ✗ files.held: expected "theirs\n", found no such file
-    · the hooks are yours, the expectations the scenario's own
+    · the expectations are for the scenario's own hooks, not for yours
 
     --- stderr
     note: `$ROOT/bare` has no settings in `.claude`, so no hooks
@@ -1164,7 +1164,7 @@ fn a_project_is_tried_with_its_own_hooks() {
     exit 1
     --- stderr
     error: there is no directory `nowhere`
-      hint: `--project` names the directory of a project
+      hint: give the directory of a project
     "#);
     stage.assert_clear("project");
 }
@@ -1194,7 +1194,7 @@ fn a_hook_can_be_named_for_another_event() {
     2 model calls · 1 tool call · 2 hooks run · 1 stop · 0 held · N ms
     ✗ results[0]: expected "Really done.", found "Done."
     ✗ blocks: expected 1, found 0
-    · the hooks are yours, the expectations the scenario's own
+    · the expectations are for the scenario's own hooks, not for yours
     "#);
 }
 
@@ -1208,11 +1208,11 @@ fn an_event_that_is_misspelt_is_no_event() {
     2 model calls · 1 tool call · 1 hook run · 1 stop · 0 held · N ms
     ✗ results[0]: expected "Really done.", found "Done."
     ✗ blocks: expected 1, found 0
-    · the hooks are yours, the expectations the scenario's own
+    · the expectations are for the scenario's own hooks, not for yours
 
     --- stderr
-    note: there is no event `PreToolUes`, so this is a command at `Stop`: did you mean `PreToolUse=`?
-    notice: Stop: neither exit 0 nor exit 2: an error, and the client lets go
+    note: there is no event `PreToolUes`, so this is a command for `Stop`: did you mean `PreToolUse=`?
+    notice: Stop: neither exit 0 nor exit 2: an error that does not block
     "#);
 }
 
@@ -1231,10 +1231,10 @@ fn notices_are_said_though_all_else_is_quiet() {
     2 model calls · 1 tool call · 0 hooks run · 1 stop · 0 held · N ms
     ✗ results[0]: expected "Really done.", found "Done."
     ✗ blocks: expected 1, found 0
-    · the hooks are yours, the expectations the scenario's own
+    · the expectations are for the scenario's own hooks, not for yours
 
     --- stderr
-    notice: a hook of Stop in project settings is of a kind that is not simulated, so it does not run
+    notice: skipped a Stop hook from project settings: its type is not simulated
     "#);
 }
 
@@ -1303,14 +1303,14 @@ fn scenarios_to_try_a_hook_on() {
         blocks: expected 1, found 0
         reasons[0]: expected "app.py is not fixed", found nothing more
         files.app.py: expected "fixed\n", found "broken\n"
-        notice: Stop: void, as if it had said nothing: one field is wrong, decision: Invalid option: expected one of "approve"|"block"
+        notice: Stop: the whole answer is ignored: one field is invalid, decision: Invalid option: expected one of "approve"|"block"
     ✗ scenarios/try/too-early.toml
         results[0]: expected "It says hello, and the list is done.", found "I looked at the code. The greeting is still to do, I will leave it for later."
         files.greet.sh: expected "echo hello\n", found "echo later\n"
-        notice: Stop: void, as if it had said nothing: one field is wrong, decision: Invalid option: expected one of "approve"|"block"
+        notice: Stop: the whole answer is ignored: one field is invalid, decision: Invalid option: expected one of "approve"|"block"
 
-    4 scenarios · 2 came true · 2 did not · N ms
-    · the hooks are yours, the expectations the scenario's own
+    4 scenarios · 2 passed · 2 failed · N ms
+    · the expectations are for the scenario's own hooks, not for yours
     exit 0
     --- stdout
     ✓ scenarios/try/edits-and-stops.toml
@@ -1318,7 +1318,7 @@ fn scenarios_to_try_a_hook_on() {
     ✓ scenarios/try/tests-first.toml
     ✓ scenarios/try/too-early.toml
 
-    4 scenarios · 4 came true · 0 did not · N ms
+    4 scenarios · 4 passed · 0 failed · N ms
     exit 1
     --- stdout
     ✗ scenarios/try/edits-and-stops.toml
@@ -1333,8 +1333,8 @@ fn scenarios_to_try_a_hook_on() {
         results[0]: expected "It says hello, and the list is done.", found ""
         notice: A hook blocked the turn from ending 9 consecutive times — overriding and ending turn. For Stop/SubagentStop hooks, check stop_hook_active in the input and retu…
 
-    4 scenarios · 1 came true · 3 did not · N ms
-    · the hooks are yours, the expectations the scenario's own
+    4 scenarios · 1 passed · 3 failed · N ms
+    · the expectations are for the scenario's own hooks, not for yours
     "#);
     let capped =
         stage.simulate(&[&format!("{tried}/never-done.toml"), "--quiet", "--hook", "./good.sh"]);
@@ -1362,14 +1362,14 @@ fn an_option_without_a_program_does_not_take_the_scenario() {
     exit 1
     --- stderr
     error: the scenario was not played
-      caused by: there is no Claude Code: `claude` was not found
-      hint: `npm install -g @anthropic-ai/claude-code` installs it
+      caused by: cannot find Claude Code (`claude`)
+      hint: install it: `npm install -g @anthropic-ai/claude-code`
 
 
     exit 1
     --- stderr
     error: the scenario cannot be read
       caused by: `$ROOT/work/claude` is not UTF-8
-      hint: `--client=PROGRAM` names another client
+      hint: name another client with `--client=PROGRAM`
     ");
 }

@@ -110,7 +110,7 @@ fn a_word_ends_what_nothing_measures() {
     Next: Continue with the goal. When, and only when, all of it is done, end your message with the line <promise>DONE</promise>
     Then stop again
     ");
-    assert_snapshot!(sandbox.shown(&sandbox.said("LOOP_COMPLETE").notice()), @"ralph: claimed: make it work — 1 requirement is said to be met after 1");
+    assert_snapshot!(sandbox.shown(&sandbox.said("LOOP_COMPLETE").notice()), @"ralph: claimed: make it work — 1 requirement is claimed to be met after 1");
 
     let (sandbox, run) = held();
     for message in
@@ -271,7 +271,7 @@ fn an_agent_may_dispute_a_requirement() {
         sandbox.shown(&other.stdout),
         r#"{"v":1,"run":"[run]","what":"disputes","until":null}"#
     );
-    assert_snapshot!(sandbox.shown(&sandbox.stop(SESSION, "").notice()), @"ralph: needs_human: make it work — the agent says that tests is wrong: one of them wants the year 2025 (and 1 more) (run [run]); answer in the session with `/ralph:goal` and what to do next");
+    assert_snapshot!(sandbox.shown(&sandbox.stop(SESSION, "").notice()), @"ralph: needs_human: make it work — the agent disputes tests: one of them wants the year 2025 (and 1 more) (run [run]); answer in the session with `/ralph:goal` and what to do next");
     assert_eq!(sandbox.standing(&run).0, "needs_human");
     let disputes = &sandbox.status()["runs"][0]["disputes"];
     assert_eq!(disputes[0]["why"], "one of them wants the year 2025");

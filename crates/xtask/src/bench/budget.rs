@@ -1,9 +1,9 @@
-//! What the product promises about its cost.
+//! The performance budgets of the hook benchmark.
 
 use super::course::{ARMED, FIRST_LOOK, GIT, IDLE, LARGE, NEXT_LOOK, SMALL, TRUE};
 use super::race::{self, Racer};
 
-/// A found number and the most it may be, both as ratios.
+/// A measured number and its limit.
 pub(crate) struct Judged {
     pub(crate) what: String,
     pub(crate) found: f64,
@@ -29,7 +29,7 @@ impl Judged {
         Self { what: what.to_owned(), found, limit, outcome }
     }
 
-    /// Of two looks at one thing, the one that says most about it.
+    /// The better of two measurements of the same thing: one that keeps the budget wins.
     pub(crate) fn better(self, other: Self) -> Self {
         if self.is_missed() && !other.is_missed() { other } else { self }
     }
@@ -42,7 +42,7 @@ impl Judged {
 pub(crate) fn judge(racers: &[Racer]) -> Vec<Judged> {
     let median = |name: &str| race::median(racers, name);
     let mut judged = Vec::new();
-    // Elsewhere the binary cannot be linked statically, and a dynamic one cannot win.
+    // Only on Linux is the binary linked statically; a dynamic one cannot keep this budget.
     if cfg!(target_os = "linux") {
         judged.push(Judged::new("idle Stop ÷ true", median(IDLE) / median(TRUE), 1.0));
     }

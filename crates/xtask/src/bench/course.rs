@@ -1,4 +1,4 @@
-//! Who takes part in the race.
+//! The commands of the hook benchmark.
 
 use super::race::{Before, Counter, Pace, Proof, Racer};
 use super::stage::{self, Stage};
@@ -44,7 +44,7 @@ pub(crate) fn racers(stage: &Stage) -> Result<Vec<Racer>> {
     if free < FREE_BYTES {
         let place = stage.directory.path().display();
         say::err(&format!(
-            "skipped: transcripts need 2 GB free for `{place}`; `TMPDIR` can name another place"
+            "skipped: transcripts need 2 GB of free space in `{place}`; set `TMPDIR` to use another directory"
         ));
     } else {
         let recording = Recording::read()?;
@@ -114,7 +114,7 @@ fn looks(stage: &Stage, recording: &Recording, size: &Size) -> Result<[Racer; 2]
     Ok([first, next])
 }
 
-/// The same idle and armed stops as scripts, without a look at git.
+/// The same idle and armed stops as scripts, which do not run git.
 fn others(stage: &Stage) -> Result<Vec<Racer>> {
     let mut racers = Vec::new();
     match (shell::find("bash"), shell::find("jq")) {
@@ -128,7 +128,7 @@ fn others(stage: &Stage) -> Result<Vec<Racer>> {
     Ok(racers)
 }
 
-/// The interpreter itself: version managers put a shell script in front of it.
+/// The interpreter itself, because version managers wrap it in a shell script.
 fn python() -> Option<PathBuf> {
     let mut ask = shell::command(shell::find("python3")?);
     let said = shell::output(ask.args(["-c", "import sys; print(sys.executable)"])).ok()?;

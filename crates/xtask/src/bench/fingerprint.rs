@@ -1,4 +1,4 @@
-//! What it costs to tell whether a large work tree is the same, next to `git status` in it.
+//! Benchmarks the fingerprint of a large work tree against `git status`.
 
 use super::Contest;
 use super::budget::Judged;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const PARTS: usize = 40;
 const DIRECTORIES_PER_PART: usize = 50;
 const FILES_PER_DIRECTORY: usize = 50;
-/// Few, because what is in the files plays no part once they are known.
+/// Number of distinct contents. Few, because contents are not read again once the files are known.
 const CONTENTS: usize = 16;
 const CHANGED: &str = "src/part7/module11/file3.txt";
 const LIMIT: f64 = 1.0;
@@ -53,7 +53,7 @@ fn judge(racers: &[Racer]) -> Vec<Judged> {
     judged.into()
 }
 
-/// A repository for each situation, and a home without settings.
+/// One repository per situation, and an empty home.
 pub(crate) struct Stage {
     directory: TempDir,
     fingerprint: PathBuf,
@@ -69,8 +69,8 @@ impl Stage {
         for repository in &repositories {
             write_files(repository)?;
         }
-        // Committed when all files are there, so that none is as young as the index that knows it: git would read
-        // it again at every status.
+        // Committed only after all files are written, so that every file is older than the index: otherwise git would
+        // read it again at every status.
         for repository in &repositories {
             let steps: [&[&str]; 4] = [
                 &["init", "--quiet"],

@@ -1,4 +1,4 @@
-//! What it costs to run gates, next to `xargs -P` over the same commands.
+//! Benchmarks gates against `xargs -P` with the same commands.
 
 use super::Contest;
 use super::budget::Judged;
@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Half of them wait, half of them work, so that both a late start and a stolen core show.
+/// Half of them sleep and half compute, so that both a late start and a blocked core show.
 const LONG: usize = 8;
-/// All about as long, so that no order of them is a lucky one, and amid the times that ralph takes for alike (256 to
-/// 511 ms), so that it keeps the order that `xargs` has too.
+/// All take about as long, so that their order does not matter, and within the bucket of durations that ralph treats as
+/// equal (256 to 511 ms), so that it keeps the same order as `xargs`.
 const LONG_TAKES: Duration = Duration::from_millis(360);
-/// Nothing but what it costs to run a gate at all.
+/// Empty gates, which show the overhead per gate.
 const SHORT: usize = 40;
 const LOAD_BYTES: usize = 4 << 20;
-/// How many readings of the load are timed to know how many take long enough.
+/// Number of reads that are timed to calibrate the load.
 const TRIAL: usize = 20;
 
 const OURS: &str = "ralph gate run, 8 gates";
@@ -40,11 +40,11 @@ pub(crate) struct Stage {
     ralph: PathBuf,
 }
 
-/// A repository with a policy that was approved, and the same commands for `xargs`.
+/// A repository with an approved policy, and the same commands for `xargs`.
 struct Project {
     directory: PathBuf,
     commands: PathBuf,
-    /// One file for each command, which gets one byte from each of its runs.
+    /// One file per command; every run of the command appends one byte.
     counters: Vec<PathBuf>,
 }
 
@@ -143,7 +143,7 @@ impl Stage {
     }
 }
 
-/// Does what a person does with `ralph trust`.
+/// Approves the policy, as a person does with `ralph trust`.
 pub(super) fn approve(ralph: &Path, env: &[(OsString, OsString)], project: &Path) -> Result<()> {
     let trust = || {
         let env = env.iter().map(|(name, value)| (name, value));

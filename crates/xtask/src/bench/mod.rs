@@ -1,4 +1,4 @@
-//! How much ralph costs, next to commands that everybody knows.
+//! Benchmarks of ralph against well-known commands.
 
 mod budget;
 mod course;
@@ -17,15 +17,15 @@ use anyhow::{Result, bail};
 use budget::Judged;
 use race::{Laps, Racer};
 
-/// How often to look before a budget is called missed. Other work on the machine comes and goes, and adds to one side
-/// more than to the other; what is really too slow is so in every look.
+/// Number of measurements before a budget counts as missed. Other load on the machine comes and goes; a real regression
+/// shows in every measurement.
 const LOOKS: usize = 5;
 
-/// What is measured together, and held to what.
+/// Commands that are timed together, and the budgets they have to keep.
 struct Contest {
     racers: Vec<Racer>,
     rounds: u32,
-    /// Whose times the ratios are to.
+    /// The name of the command that ratios refer to.
     base: String,
     judge: fn(&[Racer]) -> Vec<Judged>,
 }
@@ -65,7 +65,7 @@ pub(crate) fn recall(options: &Recall) -> Result<()> {
     settle(&judged, &options.manner)
 }
 
-/// What the runner adds to what the client does by itself.
+/// The overhead of the runner over the client alone.
 pub(crate) fn run(options: &Drive) -> Result<()> {
     let client = match &options.client {
         Some(client) => client.clone(),

@@ -1,4 +1,4 @@
-//! Commands that take turns, so that a noisy second falls on all of them alike.
+//! Times commands in turns, so that noise affects all of them equally.
 
 use crate::disk;
 use crate::shell::{self, Errand};
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Caches fill and clocks rise before anything counts; one round in ten, within these bounds.
+/// Warm-up rounds, a tenth of all rounds within these bounds, to fill caches and raise CPU clocks.
 const WARM_UP: std::ops::RangeInclusive<u32> = 1..=5;
 
 pub(crate) struct Racer {
@@ -17,7 +17,7 @@ pub(crate) struct Racer {
     pub(crate) laps: Laps,
 }
 
-/// How long something took, each time.
+/// The measured durations of one command.
 pub(crate) struct Laps {
     pub(crate) name: String,
     pub(crate) times: Vec<Duration>,
@@ -28,7 +28,7 @@ impl Laps {
         Self { name: name.to_owned(), times: Vec::new() }
     }
 
-    /// The time that `percent` of the turns did not exceed, in milliseconds.
+    /// A percentile of the durations, in milliseconds.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         let mut times = self.times.clone();
         times.sort_unstable();
@@ -40,29 +40,29 @@ impl Laps {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
     EveryRound,
-    /// Dear, and no budget hangs on it.
+    /// Expensive, and without a budget.
     EveryTenth,
 }
 
-/// What happens before each turn, outside the measured time.
+/// Preparation before each run, outside of the measured time.
 pub(crate) enum Before {
     Nothing,
-    /// These files are put back to what they were.
+    /// Restores the contents of these files.
     Restore(Vec<(PathBuf, Vec<u8>)>),
     Append(PathBuf, Vec<u8>),
 }
 
-/// How it is known that a turn did what it is measured for.
+/// How a run is proven to have done its work.
 pub(crate) enum Proof {
     Exit(i32),
-    /// It blocked, and this counter rose by one.
+    /// It blocked, and the counter was incremented.
     Charged(Counter),
-    /// It exited with 0, and every one of these files grew by so many bytes, one for each run of its command.
+    /// It exited with 0, and each of these files grew by this many bytes, one per run of its command.
     Ran(Vec<PathBuf>, u64),
 }
 
 pub(crate) enum Counter {
-    /// A file with nothing but the number in it.
+    /// A file that contains only the number.
     CountFile(PathBuf),
     ProgressFile(PathBuf),
 }
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_times_that_were_measured() {
+    fn percentiles_are_measured_durations() {
         let mut laps = Laps::new("any");
         assert!(laps.percentile(50).is_nan());
         laps.times = [5, 1, 4, 2, 3].map(Duration::from_millis).to_vec();

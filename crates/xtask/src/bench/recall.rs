@@ -1,4 +1,4 @@
-//! What a question about the past costs, and whether it is answered.
+//! Benchmarks `ralph recall`, and checks that its queries find the right records.
 
 #[path = "../../../ralph/tests/it/past.rs"]
 mod past;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 const RECORDS: usize = 10_000;
 const LIMIT_MS: f64 = 50.0;
-/// Every other question has its answer first; this one may have it second.
+/// Maximum number of queries whose answer is the second hit instead of the first.
 const MOST_SECOND: f64 = 1.0;
 
 const TRUE: &str = "/bin/true";
@@ -26,7 +26,7 @@ const COMMON: &str = "ralph recall, words that half of the records have";
 const NOTHING: &str = "ralph recall, a word that none has";
 const GROWN: &str = "ralph recall, after memory grew";
 
-/// The fastest of the rounds: whatever else the machine does adds to a time, and there is no ratio to take it out again.
+/// Judges the minimum: other load only adds to a time, and there is no ratio that would cancel it out.
 fn judge(racers: &[Racer]) -> Vec<Judged> {
     let judged = |racer: &Racer| {
         Judged::new(&format!("{}, ms", racer.laps.name), racer.laps.percentile(0), LIMIT_MS)
@@ -55,14 +55,14 @@ impl Stage {
         Ok(stage)
     }
 
-    /// The first question makes the index.
+    /// Builds the index with a first query.
     pub(crate) fn build(&self) -> Result<String> {
         let (took, code) = shell::time(&self.errand("anything"))?;
         ensure!(code == 0, "it exited with {code}");
         let searched = &self.asked("anything")?["searched"];
         let index = disk::length(&self.path("home/.ralph/index/recall.sqlite"))?;
         let mib = index / (1 << 20);
-        Ok(format!("made an index of {mib} MiB in {} ms: {searched}", took.as_millis()))
+        Ok(format!("built an index of {mib} MiB in {} ms: {searched}", took.as_millis()))
     }
 
     pub(crate) fn contest(&self, rounds: u32) -> Result<Contest> {
@@ -83,7 +83,7 @@ impl Stage {
         Ok(Contest { racers, rounds, base: TRUE.to_owned(), judge })
     }
 
-    /// How many answers are not the first hit; one that is not the second either is an error.
+    /// Counts answers that are the second hit. An answer further down is an error.
     pub(crate) fn questions(&self) -> Result<Judged> {
         let mut second = 0.0;
         for (question, title) in past::QUESTIONS {

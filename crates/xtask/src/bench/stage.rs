@@ -1,4 +1,4 @@
-//! A home, a project and a host of their own, made for one measurement and gone after it.
+//! A temporary home, project and host directory for the hook benchmark.
 
 use crate::disk;
 use crate::shell::{self, Errand};
@@ -14,7 +14,7 @@ const FEATURES: usize = 200;
 const FEATURES_DONE: usize = 100;
 const TASKS: usize = 20;
 const TASKS_DONE: usize = 5;
-/// Sessions of other days, which every look-up has to leave aside.
+/// Old sessions, which every lookup has to skip.
 const OTHER_SESSIONS: usize = 200;
 
 pub(crate) struct Stage {
@@ -58,7 +58,7 @@ impl Stage {
         self.path("project")
     }
 
-    /// No repository: what a stop costs here, it costs itself.
+    /// Not a repository, so that a stop does not run git.
     pub(crate) fn plain_project(&self) -> PathBuf {
         self.path("plain")
     }
@@ -68,7 +68,7 @@ impl Stage {
         vec![
             pair("HOME", self.home().into()),
             pair("RALPH_HOME", self.ralph_home().into()),
-            // The same stop is held again and again, which no host would bear.
+            // The same stop is held many times in a row, which the client's block cap would not allow.
             pair("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0".into()),
             pair("CLAUDE_CONFIG_DIR", self.host_directory().into()),
             pair("LOOP_HOME", self.loop_home().into()),
@@ -81,7 +81,7 @@ impl Stage {
         Errand { program: program.to_path_buf(), args, env: self.env(), stdin: stdin.to_path_buf() }
     }
 
-    /// A Stop of `session`, recorded from a real client, with the paths of this stage.
+    /// A recorded Stop event of a real client, adapted to `session` and the paths of this stage.
     pub(crate) fn event(
         &self,
         session: &str,
@@ -90,8 +90,8 @@ impl Stage {
     ) -> Result<PathBuf> {
         let recorded = fixtures().join("stdin/Stop.first.json");
         let mut event: Value = serde_json::from_slice(&disk::read(&recorded)?)?;
-        // Rounds follow each other faster than any model answers. Without a prompt to recognise it by, a stop is
-        // never taken for the one a few milliseconds before.
+        // Rounds are faster than any model. Without a prompt id, a stop is not taken for a repetition of the one a few
+        // milliseconds before.
         event["prompt_id"] = Value::Null;
         let absent = self.host_directory().join("projects/none.jsonl");
         event["session_id"] = session.into();
@@ -102,7 +102,7 @@ impl Stage {
         Ok(path)
     }
 
-    /// Starts a run of ralph's and says where it is kept.
+    /// Starts a run and returns its directory.
     pub(crate) fn start(&self, session: &str, project: &Path, holding: &[&str]) -> Result<PathBuf> {
         let unbounded = ["--max-iterations", "0", "--max-duration", "24h", "--max-cost-usd", "0"];
         let patient = ["--stuck-after", "4000000000"];
@@ -118,7 +118,7 @@ impl Stage {
 
     fn lay_out_project(&self) -> Result<()> {
         let project = self.project();
-        // Git reads a file again as long as it is no older than the index; real work trees are mostly older.
+        // Git reads files that are not older than the index again; in real work trees most files are older.
         let long_ago = shell::now() - Duration::from_hours(1);
         for number in 0..PROJECT_FILES {
             let path = project.join(format!("src/part{}/file{number}.txt", number % 25));
@@ -150,7 +150,7 @@ impl Stage {
     }
 }
 
-/// A directory as agents keep it: half of its features pass.
+/// Writes a loop directory in which half of the features pass.
 pub(crate) fn features(directory: &Path) -> Result<()> {
     let feature = |number: usize| {
         json!({

@@ -1,10 +1,10 @@
-//! The numbers as people read them.
+//! Formats results as tables.
 
 use super::budget::{Judged, Outcome};
 use super::race::Laps;
 use std::fmt::Write as _;
 
-/// With the program that the last two columns are ratios to.
+/// Column headings; the last two name the command that the ratios refer to.
 fn headings(base: &str) -> [String; 7] {
     let base = base.rsplit('/').next().unwrap_or(base).split(',').next().unwrap_or(base);
     ["command", "runs", "min ms", "median ms", "p90 ms", "median ÷", "min ÷"].map(|heading| {

@@ -1,4 +1,4 @@
-//! Transcripts as large as long sessions leave them, of recorded lines with ids of their own.
+//! Generates large transcripts from recorded lines with new ids.
 
 use super::course::Size;
 use super::stage::{Stage, fixtures};
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 const ID_LABELS: [&[u8]; 3] = [br#""uuid": ""#, br#""parentUuid": ""#, br#""promptId": ""#];
 const ID_DIGITS: usize = 8;
-/// A turn's worth: what an agent adds between two stops when it only answers.
+/// Lines that an agent adds between two stops when it only answers.
 const LINES_PER_TURN: usize = 4;
 
-/// All recorded sessions, one after the other, and where the ids in them start.
+/// All recorded sessions, concatenated, and the offsets of the ids in them.
 pub(crate) struct Recording {
     bytes: Vec<u8>,
     ids: Vec<usize>,
@@ -23,7 +23,7 @@ impl Recording {
         let mut bytes = Vec::new();
         for path in disk::list(&fixtures().join("transcripts"))? {
             bytes.extend(disk::read(&path)?);
-            ensure!(bytes.ends_with(b"\n"), "`{}` ends in half a line", path.display());
+            ensure!(bytes.ends_with(b"\n"), "`{}` does not end with a newline", path.display());
         }
         let starts_id = |at: &usize| ID_LABELS.iter().any(|label| bytes[..*at].ends_with(label));
         let ids = (0..bytes.len() - ID_DIGITS).filter(starts_id).collect();

@@ -50,8 +50,8 @@ pub(super) fn read(output: &str) -> Telling {
 
 /// Parallel tool calls may appear in any order.
 const SIDE_BY_SIDE: [&[&str]; 3] = [
-    &["told ", "\"hook_event_name\":\"PreToolUse\""],
-    &["told ", "\"hook_event_name\":\"PostToolUse\""],
+    &["hook input ", "\"hook_event_name\":\"PreToolUse\""],
+    &["hook input ", "\"hook_event_name\":\"PostToolUse\""],
     &["reads {\"role\":\"tool\""],
 ];
 
@@ -107,7 +107,7 @@ fn hook(entry: &Value) -> Vec<String> {
         // A long report about the subagent that hooks do not need.
         input["tool_response"] = Value::from("…");
     }
-    let mut lines = vec![format!("told {}", compact(&input))];
+    let mut lines = vec![format!("hook input {}", compact(&input))];
     let handlers = entry["handlers"].as_array().into_iter().flatten();
     let mut answers: Vec<String> =
         handlers.map(|handled| format!("  answered {}", answered(handled))).collect();
@@ -272,8 +272,8 @@ mod tests {
         assert_eq!(
             differences,
             [
-                r#"- told {"cwd":"$ROOT/project","hook_event_name":"Stop","session_id":"$ID1","stop_hook_active":true}"#,
-                r#"+ told {"cwd":"$ROOT/project","hook_event_name":"Stop","session_id":"$ID1","stop_hook_active":false}"#,
+                r#"- hook input {"cwd":"$ROOT/project","hook_event_name":"Stop","session_id":"$ID1","stop_hook_active":true}"#,
+                r#"+ hook input {"cwd":"$ROOT/project","hook_event_name":"Stop","session_id":"$ID1","stop_hook_active":false}"#,
             ]
         );
     }

@@ -175,7 +175,7 @@ struct Person<'a> {
 impl<'a> Person<'a> {
     /// Plays the steps and returns the final screen.
     fn steps(&mut self, steps: &[Step]) -> Result<String> {
-        self.idle("where to type", BEGINNING)?;
+        self.idle("the input line", BEGINNING)?;
         let mut moment = Moment::Beginning;
         for step in steps {
             match step {
@@ -239,9 +239,9 @@ impl<'a> Person<'a> {
             typed.contains(&last)
         };
         self.terminal.write(text)?;
-        self.terminal.until("what was typed", TYPING, is_typed)?;
+        self.terminal.until("the typed text", TYPING, is_typed)?;
         self.terminal.press("Enter")?;
-        self.terminal.until("that it was sent", TYPING, |screen| !is_typed(screen))?;
+        self.terminal.until("an empty input line", TYPING, |screen| !is_typed(screen))?;
         Ok(())
     }
 
@@ -251,7 +251,7 @@ impl<'a> Person<'a> {
             Interrupt::No => return Ok(()),
             Interrupt::Answer => {
                 let mut is_due = false;
-                terminal.until("that the model was asked", TURN, |_| {
+                terminal.until("a request to the model", TURN, |_| {
                     hear(happened, check, asked, |news| {
                         is_due |= news.who == Who::Main && news.turn.interrupt != Interrupt::No;
                     });

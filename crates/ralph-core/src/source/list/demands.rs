@@ -1,4 +1,4 @@
-//! What the items of a list demand.
+//! The requirements and check gates of a list's items.
 
 use super::Item;
 use crate::gate::{Command, Format, Gate, MinTests, Moment, Rerun, quoted};
@@ -17,34 +17,34 @@ const LONGEST_STEP: usize = 4_000;
 const LONGEST_STEPS: usize = 8_000;
 const LONGEST_CHECK: usize = 200;
 
-/// A check has as long as a gate that says nothing about it.
+/// The default timeout of a gate.
 const TIMEOUT_MS: u64 = 5 * 60 * 1000;
 
-/// How many items that nobody says are done have their checks run: the next ones to be worked on.
+/// How many checks of open items are run: those of the items to be worked on next.
 const AHEAD: usize = 16;
 
-/// How the required gates of the policy stand.
+/// The combined status of the policy's required gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gates {
-    /// There are none, so a claim is all there is.
+    /// There are none, so a claim cannot be backed.
     None,
     Pass,
     Open,
 }
 
-/// A list, and all that tells how its items stand.
+/// What the status of a list's items depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Demands<'a> {
-    /// How the file is called where the agent is.
+    /// The path of the list as the agent sees it.
     pub file: &'a str,
     pub kind: ListKind,
     pub gates: Gates,
     pub claims: Claims,
-    /// What checks said, by the names of the gates that they are.
+    /// Results of checks, by the name of their gate.
     pub checked: &'a BTreeMap<String, Requirement>,
 }
 
-/// The gate that an item's check is, by where the item was when the list was sealed.
+/// The gate that runs an item's check. It is named after the position of the item in the sealed list.
 fn check(list: usize, position: usize, item: &Item) -> Option<Gate> {
     let argv = item.check.clone()?;
     Some(Gate {
@@ -69,7 +69,7 @@ pub fn check_name(list: usize, position: usize) -> String {
     format!("check-{}-{}", list + 1, position + 1)
 }
 
-/// The list and the position in it that a name is of.
+/// The list and position that a check's name refers to; the inverse of [`check_name`].
 pub fn position(check: &str) -> Option<(usize, usize)> {
     let (list, position) = check.strip_prefix("check-")?.split_once('-')?;
     let from_one = |number: &str| number.parse::<usize>().ok()?.checked_sub(1);
@@ -77,12 +77,12 @@ pub fn position(check: &str) -> Option<(usize, usize)> {
     (check_name(found.0, found.1) == check).then_some(found)
 }
 
-/// All checks of a list, which is the one with this number among those of its run.
+/// The gates for all checks of a list. `list` is the index of the list in its run.
 pub fn checks(list: usize, items: &[Item]) -> Vec<Gate> {
     items.iter().enumerate().filter_map(|(at, item)| check(list, at, item)).collect()
 }
 
-/// Checks that are run now: of all that is said to be done, and of the next that is not.
+/// The gates to run now: the checks of all items marked done, and of the next few that are not.
 pub fn due(list: usize, items: &[Item]) -> Vec<Gate> {
     let mut ahead = 0;
     let is_due = |(_, item): &(usize, &Item)| {
@@ -92,6 +92,7 @@ pub fn due(list: usize, items: &[Item]) -> Vec<Gate> {
     items.iter().enumerate().filter(is_due).filter_map(|(at, item)| check(list, at, item)).collect()
 }
 
+/// One requirement per item. Only the first open item gets a next step and its steps quoted.
 pub fn requirements(list: usize, items: &[Item], demands: &Demands<'_>) -> Vec<Requirement> {
     let mut next_is_found = false;
     let mut requirements = Vec::with_capacity(items.len());
@@ -103,7 +104,7 @@ pub fn requirements(list: usize, items: &[Item], demands: &Demands<'_>) -> Vec<R
         let mut one = requirement(item, standing);
         if !next_is_found && one.is_open() && !one.is_pending() {
             next_is_found = true;
-            // Told for one of thousands, so not made for the others.
+            // Only one of possibly thousands is shown, so the text is not built for the others.
             one.next = next(item, &one.standing, demands);
             if let Standing::Unmet(failure) = &mut one.standing {
                 failure.quote = steps(item);
@@ -114,10 +115,10 @@ pub fn requirements(list: usize, items: &[Item], demands: &Demands<'_>) -> Vec<R
     requirements
 }
 
-/// Only the result of its check counts, whatever anybody says.
+/// The status of an item with a check. Only the check's result counts, not the `done` flag.
 fn checked(item: &Item, argv: &[String], known: Option<&Requirement>) -> Standing {
     let Some(known) = known else {
-        let why = "its check is run when what comes before is done".to_string();
+        let why = "its check runs when the items before it are done".to_string();
         return Standing::Pending(Pending::NotReached(why));
     };
     match &known.standing {
@@ -135,7 +136,7 @@ fn command(argv: &[String]) -> String {
     text::line(&typed, LONGEST_CHECK).replace('`', "'")
 }
 
-/// Nothing measures it: somebody's word, which is worth something only beside gates that pass.
+/// The status of an item without a check. It is only a claim, which counts while the required gates pass.
 fn said(item: &Item, demands: &Demands<'_>) -> Standing {
     match (item.done, demands.gates, demands.claims) {
         (false, ..) => {
@@ -149,7 +150,7 @@ fn said(item: &Item, demands: &Demands<'_>) -> Standing {
             Standing::Unmet(Failure::new(summary))
         }
         (true, Gates::Open, _) => {
-            let why = "said to be done, which counts once every required gate passes".to_string();
+            let why = "marked done, which counts once every required gate passes".to_string();
             Standing::Pending(Pending::NotReached(why))
         }
         (true, Gates::Pass, Claims::WithGates) => Standing::Met(Evidence::Backed),
@@ -157,14 +158,14 @@ fn said(item: &Item, demands: &Demands<'_>) -> Standing {
     }
 }
 
-/// What to do about an item that is open.
+/// The next step for an open item.
 fn next(item: &Item, standing: &Standing, demands: &Demands<'_>) -> String {
     if item.weight == Weight::Advisory {
         return String::new();
     }
     match (&item.check, standing, demands.kind) {
         (Some(argv), Standing::Unknown(_), _) => format!(
-            "If your changes broke `{}`, the check of {}, mend that; otherwise a person has to look",
+            "If your changes broke `{}`, the check of {}, fix it; otherwise leave it to a person",
             command(argv),
             item.name
         ),
@@ -174,7 +175,7 @@ fn next(item: &Item, standing: &Standing, demands: &Demands<'_>) -> String {
             item.name, demands.file
         ),
         (None, _, ListKind::Plan) => {
-            format!("Do what {} says, check it, then tick it in `{}`", item.name, demands.file)
+            format!("Complete {}, check it, then tick it in `{}`", item.name, demands.file)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The nine conditions, whose they are, and the phases that they belong to.
+//! The nine conditions of an orchestrated run, with the owner and phase of each.
 
 use crate::policy::Approver;
 use crate::requirement::Stage;
@@ -18,18 +18,18 @@ pub enum Condition {
     RetrospectiveDone,
 }
 
-/// Who answers for a condition.
+/// The party that determines whether a condition is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Claimed by the agent.
+    /// The agent claims it.
     Agent,
-    /// Given by a person.
+    /// A person approves it.
     Person,
-    /// Measured by ralph.
+    /// Ralph measures it.
     Ralph,
 }
 
-/// The way of an orchestrated run, in order.
+/// The phases of an orchestrated run, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Clarify,
@@ -67,7 +67,7 @@ impl Condition {
         }
     }
 
-    /// As files and commands call it.
+    /// Its name in files and commands.
     pub fn key(self) -> &'static str {
         match self {
             Self::MemorySearch => "memory_search",
@@ -82,7 +82,7 @@ impl Condition {
         }
     }
 
-    /// By its key, or by a beginning or an end of it that no other has: `must_have`, `classified`
+    /// Parses a key, or an unambiguous first or last part of one: `must_have`, `classified`
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase().replace(['-', ' '], "_");
         let exact = Self::ALL.into_iter().find(|it| it.key() == text);
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_condition_is_known_by_its_key_and_by_a_part_that_no_other_has() {
+    fn keys_and_unambiguous_parts_of_them_are_parsed() {
         for (text, expected) in [
             ("memory_search", Some("memory_search")),
             ("memory-search", Some("memory_search")),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_reads_back() {
+    fn every_key_round_trips() {
         for condition in Condition::ALL {
             assert_eq!(Condition::parse(condition.key()), Some(condition));
             let json = serde_json::to_string(&condition).unwrap();

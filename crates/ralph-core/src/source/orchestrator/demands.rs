@@ -1,10 +1,10 @@
-//! What the nine conditions demand, and what each of them rests on.
+//! The requirements of the nine conditions, and the evidence for each of them.
 //!
-//! What happened is measured, because the journal has it: a search of what is on record, a classification, an approval,
-//! a learning that is still there. What the gates of a stage say is measured too. What is left are statements about the
-//! process: that questions were answered, that the work is all there. Nobody can look at those, so they are claims; beside
-//! gates for correctness and quality that pass they are backed, and a run can end `verified`. Where such gates are missing
-//! the stage is told and not held for, the claims stay claims, and the best end is `claimed`.
+//! Conditions that the journal records are measured: a search, a classification, an approval, a learning that still
+//! exists. So are the results of a stage's gates. The others are statements about the process, such as that all
+//! questions were answered; they cannot be measured, so they are claims. If the gates for correctness and quality pass,
+//! the claims are backed and a run can end `verified`. If such gates are missing, their stage is only advisory, the
+//! claims stay claims, and the run can at best end `claimed`.
 
 use super::{Condition, Owner, Phase};
 use crate::policy::Approver;
@@ -17,23 +17,23 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// From here on somebody has to try to break the work.
+/// From this complexity on, adversarial gates are required.
 pub const ADVERSARIAL_FROM: u8 = 7;
 
 const LONGEST_NOTE: usize = 200;
 const NAMED_GATES: usize = 4;
 
-/// All that tells how the conditions stand.
+/// What the status of the conditions depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Ground<'a> {
     pub way: &'a Way,
     pub approver: Approver,
-    /// How complex a person said the work is, at the start.
+    /// The complexity that a person gave at the start.
     pub said_complexity: Option<u8>,
     pub learned: Learned,
 }
 
-/// Whether the last thing that was learned can still be found.
+/// Whether the last saved learning still exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learned {
     Nothing,
@@ -41,16 +41,15 @@ pub enum Learned {
     Gone,
 }
 
-/// How the required gates of one stage stand.
+/// The combined status of the required gates of one stage, with the names of the gates that do not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gauge {
-    /// There is none, or none that counts for this change.
+    /// There is none, or none that applies to this change.
     Absent,
     Passed,
-    /// The names of those that do not pass.
     Failed(Vec<String>),
     Running(Vec<String>),
-    /// Not reached, or they could not be told.
+    /// Not reached, or without a result.
     Untold(Vec<String>),
 }
 
@@ -61,13 +60,13 @@ pub struct Gauges {
     pub adversarial: Gauge,
 }
 
-/// One condition as people look at it.
+/// One condition as shown to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     pub condition: Condition,
     pub owner: Owner,
     pub seen: Seen,
-    /// What it rests on, or what is missing.
+    /// Its evidence, or what is missing.
     pub note: String,
 }
 
@@ -75,15 +74,15 @@ pub struct Shown {
 pub enum Seen {
     Met,
     Unmet,
-    /// It could not be told.
+    /// It has no result.
     Unknown,
     /// Not measured yet.
     Pending,
-    /// Not asked for, or nothing measures it.
+    /// Not required, or nothing measures it.
     Idle,
 }
 
-/// A standing, and in words what it rests on.
+/// The status of a condition, with its evidence in words.
 struct Told {
     standing: Standing,
     weight: Weight,
@@ -92,12 +91,12 @@ struct Told {
 }
 
 impl Ground<'_> {
-    /// What a person said comes first, unless the agent found it harder.
+    /// The person's value, unless the agent rated the work as more complex.
     pub fn complexity(&self) -> Option<u8> {
         self.said_complexity.max(self.way.complexity)
     }
 
-    /// Without a classification nobody knows that it can be left out.
+    /// Whether adversarial gates are required. They are if the complexity is unknown.
     pub fn is_adversarial(&self) -> bool {
         self.complexity().is_none_or(|complexity| complexity >= ADVERSARIAL_FROM)
     }
@@ -122,7 +121,7 @@ impl Gauges {
         }
     }
 
-    /// What the agent's word is worth beside them.
+    /// The kind of evidence a claim of the agent amounts to, given these gates.
     fn proof(&self, ground: &Ground<'_>) -> Evidence {
         let adversarial = !ground.is_adversarial() || self.adversarial == Gauge::Passed;
         if self.correctness == Gauge::Passed && self.quality == Gauge::Passed && adversarial {
@@ -138,20 +137,20 @@ impl Gauges {
     }
 }
 
-/// One requirement for each condition that is asked for, in the order in which they are worked at.
+/// One requirement for each required condition, in working order.
 pub fn conditions(ground: &Ground<'_>, gauges: &Gauges) -> Vec<Requirement> {
     let asked = Condition::ALL.into_iter().filter(|it| {
-        // A person's policy may ask for its adversarial gates at any complexity; they are requirements of their own.
+        // A policy may require its adversarial gates at any complexity. They are requirements of their own.
         *it != Condition::AdversarialPassed || ground.is_adversarial()
     });
     let requirement = |condition: Condition| {
-        let told = told(condition, ground, gauges);
+        let assessment = told(condition, ground, gauges);
         Requirement {
             name: condition.name().to_owned(),
             stage: condition.stage(),
-            standing: told.standing,
-            weight: told.weight,
-            next: told.next,
+            standing: assessment.standing,
+            weight: assessment.weight,
+            next: assessment.next,
         }
     };
     asked.map(requirement).collect()
@@ -163,14 +162,14 @@ fn told(condition: Condition, ground: &Ground<'_>, gauges: &Gauges) -> Told {
         Condition::TaskClassified => classified(ground),
         Condition::MustHaveAnswered => said(
             (condition, ground, gauges),
-            "not said to be answered yet",
-            "Answer the questions that have to be answered first, those only a person can answer with `ralph ask \"…\"`, \
+            "not marked as answered yet",
+            "Answer the must-have questions (use `ralph ask \"…\"` for those only a person can answer), \
              then run `ralph orchestrator set must_have_answered`",
         ),
         Condition::PlanApproved => approved(ground, gauges),
         Condition::ImplementationComplete => said(
             (condition, ground, gauges),
-            "not said to be complete yet",
+            "not marked as complete yet",
             "Do the work, then run `ralph orchestrator set implementation_complete`",
         ),
         Condition::CorrectnessPassed | Condition::QualityPassed | Condition::AdversarialPassed => {
@@ -200,7 +199,7 @@ fn said(
     next: &str,
 ) -> Told {
     if ground.claims(condition) {
-        met(gauges.proof(ground), "the agent says so".to_owned())
+        met(gauges.proof(ground), "claimed by the agent".to_owned())
     } else {
         unmet(missing, next)
     }
@@ -210,8 +209,8 @@ fn memory_search(ground: &Ground<'_>, gauges: &Gauges) -> Told {
     match ground.way.recalled {
         0 => said(
             (Condition::MemorySearch, ground, gauges),
-            "nobody searched what is on record yet",
-            "Search what is known about this: `ralph recall \"…\"`",
+            "no search of earlier runs yet",
+            "Search earlier runs and learnings: `ralph recall \"…\"`",
         ),
         1 => met(Evidence::Measured, "searched once".to_owned()),
         times => met(Evidence::Measured, format!("searched {times} times")),
@@ -222,8 +221,8 @@ fn classified(ground: &Ground<'_>) -> Told {
     match ground.complexity() {
         Some(complexity) => met(Evidence::Measured, format!("complexity {complexity} of 10")),
         None => unmet(
-            "nobody said yet how complex the task is",
-            "Say how complex the task is, from 1 to 10: `ralph orchestrator set task_classified --complexity N`",
+            "the complexity of the task is not set yet",
+            "Rate the complexity of the task from 1 to 10: `ralph orchestrator set task_classified --complexity N`",
         ),
     }
 }
@@ -234,14 +233,14 @@ fn approved(ground: &Ground<'_>, gauges: &Gauges) -> Told {
     }
     match ground.approver {
         Approver::Person => unmet(
-            "no person approved the plan yet",
-            "Show the plan to the person, who approves it with `/ralph:approve`; until then \
-             `ralph wait \"the plan is to be approved\" --for 2h`",
+            "no person has approved the plan yet",
+            "Show the plan to the person, who approves it with `/ralph:approve`; meanwhile run \
+             `ralph wait \"plan approval\" --for 2h`",
         ),
         Approver::Agent => said(
             (Condition::PlanApproved, ground, gauges),
-            "not said to be good yet",
-            "Make a plan and look at it as somebody else would, then run `ralph orchestrator set plan_approved`",
+            "not marked as approved yet",
+            "Make a plan, review it critically, then run `ralph orchestrator set plan_approved`",
         ),
     }
 }
@@ -261,34 +260,32 @@ fn measured(gauge: &Gauge) -> Told {
             pending(Pending::Running(format!("{} {verb} still running", listed(names))))
         }
         Gauge::Untold(names) => {
-            pending(Pending::NotReached(format!("waits for {}", listed(names))))
+            pending(Pending::NotReached(format!("waiting for {}", listed(names))))
         }
         Gauge::Absent => Told {
             weight: Weight::Advisory,
             ..unmet(
-                "nothing measures it: the policy has no gate of this stage that counts here",
+                "nothing measures it: the policy has no gate of this stage that applies here",
                 "",
             )
         },
     }
 }
 
-/// Nothing but something that a search finds is a retrospective.
+/// A retrospective counts only if it left a learning that a search can find.
 fn retrospective(ground: &Ground<'_>, gauges: &Gauges) -> Told {
     let missing = match (ground.learned, ground.claims(Condition::RetrospectiveDone)) {
         (Learned::Saved, _) => {
             let id = ground.way.learned.as_deref().unwrap_or_default();
             return met(Evidence::Measured, format!("saved as {}", text::line(id, LONGEST_NOTE)));
         }
-        (Learned::Gone, _) => "what was learned is not there any more",
-        (Learned::Nothing, true) => {
-            "said to be done, but nothing was saved that a search would find"
-        }
-        (Learned::Nothing, false) => "nothing that was learned is saved yet",
+        (Learned::Gone, _) => "the saved learning no longer exists",
+        (Learned::Nothing, true) => "marked as done, but no learning was saved",
+        (Learned::Nothing, false) => "no learning was saved yet",
     };
-    // It comes last: what is learned at red gates is half of it.
+    // Suggested only at the end: while gates fail, there is still something to learn.
     let is_last = ground.claims(Condition::ImplementationComplete) && !gauges.are_open();
-    let next = if is_last { "Save what was learned: `ralph learn \"…\"`" } else { "" };
+    let next = if is_last { "Save what you learned: `ralph learn \"…\"`" } else { "" };
     unmet(missing, next)
 }
 
@@ -301,7 +298,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// All nine, without a look at the tree: what ralph measures is as the last report has it.
+/// All nine conditions without evaluating anything: what ralph measures is taken from the last report.
 pub fn picture(ground: &Ground<'_>, report: Option<&Report>) -> Vec<Shown> {
     let unseen = || Gauge::Untold(Vec::new());
     let gauges = Gauges { correctness: unseen(), quality: unseen(), adversarial: unseen() };
@@ -310,9 +307,9 @@ pub fn picture(ground: &Ground<'_>, report: Option<&Report>) -> Vec<Shown> {
         let (seen, note) = match owner {
             Owner::Ralph => reported(condition, ground, report),
             Owner::Agent | Owner::Person => {
-                let told = told(condition, ground, &gauges);
-                let is_met = matches!(told.standing, Standing::Met(_));
-                (if is_met { Seen::Met } else { Seen::Unmet }, told.note)
+                let assessment = told(condition, ground, &gauges);
+                let is_met = matches!(assessment.standing, Standing::Met(_));
+                (if is_met { Seen::Met } else { Seen::Unmet }, assessment.note)
             }
         };
         Shown { condition, owner, seen, note }
@@ -322,7 +319,7 @@ pub fn picture(ground: &Ground<'_>, report: Option<&Report>) -> Vec<Shown> {
 
 fn reported(condition: Condition, ground: &Ground<'_>, report: Option<&Report>) -> (Seen, String) {
     if condition == Condition::AdversarialPassed && !ground.is_adversarial() {
-        let note = format!("not asked for below complexity {ADVERSARIAL_FROM}");
+        let note = format!("not required below complexity {ADVERSARIAL_FROM}");
         return (Seen::Idle, note);
     }
     let unmeasured = || (Seen::Pending, "not measured yet".to_owned());
@@ -341,7 +338,7 @@ fn reported(condition: Condition, ground: &Ground<'_>, report: Option<&Report>) 
 }
 
 impl Shown {
-    /// Whether it stands in the way of an end.
+    /// Whether it keeps the run from ending.
     pub fn is_missing(&self) -> bool {
         match self.seen {
             Seen::Met | Seen::Idle => false,
@@ -350,7 +347,7 @@ impl Shown {
     }
 }
 
-/// The first phase that something is missing of; `None` when nothing is.
+/// The first phase with a missing condition; `None` if nothing is missing.
 pub fn current(shown: &[Shown]) -> Option<Phase> {
     shown.iter().filter(|one| one.is_missing()).map(|one| one.condition.phase()).min()
 }

@@ -1,4 +1,5 @@
-//! What an agent wrote into the view of its run. Of its own conditions that is a claim, of all others it is nothing.
+//! Finds what an agent edited in the view of its run. An edit of one of its own conditions is a claim; other edits are
+//! ignored.
 
 use super::{Condition, Orchestrator, Owner, Tri};
 use crate::policy::Approver;
@@ -15,12 +16,12 @@ const LONGEST_PHASE: usize = 60;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edits {
     pub steps: Vec<Step>,
-    /// What was set that is not the agent's to set, by key.
+    /// Keys that were set although they are not the agent's.
     pub ignored: Vec<&'static str>,
 }
 
-/// What changed in the file since ralph wrote it. `last` is `None` when that is not known: then only a yes is an edit,
-/// because a no may be as old as the file.
+/// What changed in the file since ralph wrote it. `last` is that version, or `None` if it is not known. Then only `true`
+/// counts as an edit, because a `false` may be as old as the file.
 pub fn edits(
     now: &Orchestrator,
     last: Option<&Orchestrator>,
@@ -59,7 +60,7 @@ pub fn edits(
     edits
 }
 
-/// An agent that finds the work easier than it said could leave out what would try to break it.
+/// The agent may raise the complexity but not lower it, because a low complexity disables the adversarial gates.
 fn classified(edits: &mut Edits, now: &Orchestrator, last: Option<&Orchestrator>, way: &Way) {
     let Some(complexity) = now.complexity else { return };
     if last.and_then(|last| last.complexity) == Some(complexity) {
@@ -72,14 +73,14 @@ fn classified(edits: &mut Edits, now: &Orchestrator, last: Option<&Orchestrator>
     }
 }
 
-/// Told, so that nobody waits for it to count.
+/// Reports ignored edits, so that the agent does not wait for them to take effect.
 pub fn ignored(keys: &[&'static str]) -> Option<Requirement> {
     if keys.is_empty() {
         return None;
     }
     let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
     let summary = format!(
-        "what was written to {} changed nothing: a person approves the plan, and ralph measures the rest itself",
+        "edits of {} were ignored: a person approves the plan, and ralph measures the rest itself",
         keys.join(", ")
     );
     Some(Requirement {

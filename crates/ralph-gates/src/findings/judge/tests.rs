@@ -64,9 +64,9 @@ fn shown(judged: &Judged) -> String {
     out
 }
 
-/// R-L7a: every end of a gate is exactly one outcome, and only failure is work for the agent.
+/// R-L7a: every way a gate can end maps to exactly one outcome, and only a failure is work for the agent.
 #[test]
-fn every_end_is_one_outcome() {
+fn every_end_has_one_outcome() {
     let exited = How::Exited;
     for (how, format, reading, expected) in [
         (exited(0), Format::Text, nothing(), "passed"),
@@ -84,7 +84,7 @@ fn every_end_is_one_outcome() {
             "inconclusive: it exited with 0, but its output reports that 1 test failed",
         ),
         (exited(0), Format::Text, failing(), "failed | it is wrong"),
-        // What people read may quote errors; what is a report means them.
+        // Output for people may quote errors; a report contains only real ones.
         (exited(0), Format::Text, found(Severity::Error), "passed | it is wrong"),
         (exited(0), Format::Sarif, found(Severity::Error), "failed | it is wrong"),
         (exited(0), Format::Sarif, found(Severity::Warning), "passed | it is wrong"),
@@ -148,9 +148,9 @@ fn every_end_is_one_outcome() {
     }
 }
 
-/// R-L7c: what cannot be started is an error of the gate, whatever the number of its exit code.
+/// R-L7c: a command that cannot be started is an error of the gate, whatever the exit code.
 #[test]
-fn a_command_that_is_not_there_is_nobodys_failure() {
+fn a_missing_command_is_an_error_and_not_a_failure() {
     for (code, tail) in [
         (127, "sh: 1: eslint: not found"),
         (127, ""),
@@ -203,7 +203,7 @@ fn a_command_that_is_not_there_is_nobodys_failure() {
         let judged = judge(&gate, &How::Exited(code), nothing(), tail);
         assert_eq!(judged.outcome.name(), "error", "{tail}: {:?}", judged.outcome);
     }
-    // A test of the work itself may say the same.
+    // The project's own tests may print the same.
     for (reading, tail) in [
         (ran(5, 1), "sh: 1: eslint: not found"),
         (found(Severity::Error), "sh: 1: husky: not found\nsrc/a.rs:1: it is wrong"),
@@ -217,7 +217,7 @@ fn a_command_that_is_not_there_is_nobodys_failure() {
     }
 }
 
-/// R-L3f: too few tests is a failure, none at all tells nothing.
+/// R-L3f: too few tests are a failure; no tests at all are inconclusive.
 #[test]
 fn the_number_of_tests_counts() {
     for (least, reading, expected) in [
@@ -238,22 +238,22 @@ fn the_number_of_tests_counts() {
 }
 
 #[test]
-fn pytest_says_with_its_exit_code_whose_fault_it_is() {
+fn the_exit_code_of_pytest_distinguishes_failures_from_errors() {
     for (code, reading, expected) in [
         (1, ran(3, 1), "failed"),
-        (2, nothing(), "error: exit 2: pytest was interrupted: it said this"),
+        (2, nothing(), "error: exit 2: pytest was interrupted: last line"),
         (2, found(Severity::Error), "failed | it is wrong"),
-        (3, nothing(), "error: exit 3: pytest had an internal error: it said this"),
+        (3, nothing(), "error: exit 3: pytest had an internal error: last line"),
         (
             4,
             doubted("no tests ran"),
-            "error: exit 4: pytest was called with invalid arguments: it said this",
+            "error: exit 4: pytest was called with invalid arguments: last line",
         ),
         (4, found(Severity::Error), "failed | it is wrong"),
         (5, nothing(), "inconclusive: pytest collected no tests"),
     ] {
         let gate = gate("python -m pytest -q", Format::Text, MinTests::Some);
-        let judged = judge(&gate, &How::Exited(code), reading, "it said this");
+        let judged = judge(&gate, &How::Exited(code), reading, "last line");
         assert_eq!(shown(&judged), expected, "{code}");
     }
 }

@@ -1,8 +1,10 @@
+//! Writes annotations for GitHub Actions.
+
 use super::{Ran, line, severity, summary, why};
 use ralph_core::gate::{Outcome, Unknown};
 use ralph_core::requirement::{Finding, Severity, Weight};
 
-/// Workflow commands of GitHub Actions: one annotation per finding, one per gate that has none to show.
+/// Writes workflow commands of GitHub Actions: one annotation for each finding, and one for each gate without findings.
 pub fn github(gates: &[Ran<'_>]) -> String {
     let mut out = String::new();
     for ran in gates {

@@ -1,3 +1,5 @@
+//! Writes gate results as JSON, for `--json`.
+
 use super::{Cached, Overall, Ran, line, why};
 use crate::findings::signature;
 use ralph_core::gate::{Steadiness, Tests};
@@ -13,14 +15,14 @@ struct Document<'a> {
     gates: Vec<Told<'a>>,
 }
 
-/// One gate and what it said, for a program.
+/// A gate's result as JSON.
 #[derive(Debug, Serialize)]
 pub struct Told<'a> {
     name: &'a str,
     stage: &'static str,
     weight: Weight,
     outcome: &'static str,
-    /// Why it is neither passed nor failed.
+    /// Why the gate neither passed nor failed.
     why: Option<String>,
     cached: bool,
     exit: Option<i32>,
@@ -45,14 +47,14 @@ struct Finding {
     signature: Mark,
 }
 
-/// One object on one line.
+/// Writes one object on one line.
 pub fn json(gates: &[Ran<'_>]) -> String {
     let document = Document {
         v: 1,
         outcome: Overall::of(gates).name(),
         gates: gates.iter().map(told).collect(),
     };
-    // Strings, numbers and lists of them cannot fail to be written.
+    // Serialising strings, numbers and lists of them cannot fail.
     let mut out = serde_json::to_string(&document).unwrap_or_default();
     out.push('\n');
     out

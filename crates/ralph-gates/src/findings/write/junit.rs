@@ -1,9 +1,12 @@
+//! Writes `JUnit` XML.
+
 use super::{Ran, line, more, sentence, summary, why};
 use quick_xml::escape::escape;
 use ralph_core::gate::{Outcome, Unknown};
 use ralph_core::requirement::Weight;
 
-/// One suite, one case per gate. What is advisory is told in its output and fails nothing.
+/// Writes one suite with one case for each gate. A failed advisory gate has its findings in the output of the case,
+/// which does not fail.
 pub fn junit(gates: &[Ran<'_>]) -> String {
     let count = |wanted: Mark| gates.iter().filter(|ran| mark(ran) == wanted).count();
     let took: u64 = gates.iter().map(|ran| ran.report.took_ms).fold(0, u64::saturating_add);
@@ -95,7 +98,7 @@ fn findings(ran: &Ran<'_>) -> String {
     if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
 }
 
-/// Cleaned of what XML cannot hold at all, and escaped.
+/// Removes characters that XML does not allow, and escapes the rest.
 fn text(foreign: &str) -> String {
     let allowed: String =
         line(foreign).chars().filter(|char| !matches!(char, '\u{fffe}' | '\u{ffff}')).collect();

@@ -1,3 +1,5 @@
+//! Writes Markdown for CI summaries and comments.
+
 use super::{Cached, Overall, Ran, line, more, place, severity, why};
 use ralph_core::gate::{Outcome, Tests, Unknown};
 use ralph_core::limits::duration;
@@ -5,7 +7,7 @@ use ralph_core::requirement::{Finding, Since, Weight};
 
 const SHOWN: usize = 10;
 
-/// A table, and the first findings of each gate that has some. For a job summary or a comment.
+/// Writes a table and the first findings of each gate, for a job summary or a comment.
 pub fn markdown(gates: &[Ran<'_>]) -> String {
     let passed = gates.iter().filter(|ran| ran.report.outcome == Outcome::Passed).count();
     let mut out = format!(
@@ -77,12 +79,13 @@ fn item(finding: &Finding) -> String {
     let rule = finding.rule.as_deref().map(|rule| format!(" ({})", code(rule))).unwrap_or_default();
     let since = match finding.since {
         Since::Unknown | Since::New => "",
-        Since::PreExisting => ", was there before",
+        Since::PreExisting => ", pre-existing",
     };
     format!("- {place}{}{since}: {}{rule}\n", severity(finding.severity), code(&finding.message))
 }
 
-/// Between more backticks than it holds in a row, so that nothing in it is a link, a mention, HTML or a column.
+/// Formats text as code, with more backticks than it contains in a row, so that it cannot contain a link, a mention,
+/// HTML or a table column.
 fn code(foreign: &str) -> String {
     let text = line(foreign).replace('|', "¦");
     let longest = text.split(|char| char != '`').map(str::len).max().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! What gates came to, in the formats that CI systems and programs read. Foreign text is cleaned here once more,
-//! whoever read it, and escaped as each format asks.
+//! Writes gate results in formats that CI systems and programs read. Untrusted text is cleaned once more and escaped as
+//! the format requires.
 
 mod github;
 mod json;
@@ -19,7 +19,7 @@ use ralph_core::text as words;
 
 const LONGEST: usize = 1_000;
 
-/// One gate and what it came to.
+/// A gate and its result.
 #[derive(Clone, Copy, Debug)]
 pub struct Ran<'a> {
     pub gate: &'a Gate,
@@ -30,11 +30,11 @@ pub struct Ran<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cached {
     No,
-    /// Nothing that it reads changed since this result, so it was not run again.
+    /// Nothing it reads changed since this result, so it was not run again.
     Yes,
 }
 
-/// All gates together, as an exit code would have it. No gates at all prove nothing.
+/// The outcome of all gates together. Without gates it is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Overall {
     Passed,
@@ -63,16 +63,16 @@ impl Overall {
     }
 }
 
-/// Why a gate is neither passed nor failed.
+/// The reason why a gate neither passed nor failed.
 fn why(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Passed | Outcome::Failed => None,
         Outcome::Unknown(unknown) => Some(match unknown {
             Unknown::Error(why) | Unknown::Inconclusive(why) | Unknown::Skipped(why) => line(why),
             Unknown::Timeout { after_ms } => {
-                format!("no end after {}", ralph_core::limits::duration(*after_ms))
+                format!("timed out after {}", ralph_core::limits::duration(*after_ms))
             }
-            Unknown::Untrusted => "no person approved it".into(),
+            Unknown::Untrusted => "it is not approved".into(),
         }),
     }
 }
@@ -81,7 +81,7 @@ fn line(text: &str) -> String {
     words::line(text, LONGEST)
 }
 
-/// `src/a.rs:3:5`
+/// Formats a location as `src/a.rs:3:5`.
 fn place(place: &Place) -> String {
     let mut out = line(&place.file);
     for number in [place.line, place.line.and(place.column)].into_iter().flatten() {
@@ -91,7 +91,7 @@ fn place(place: &Place) -> String {
     out
 }
 
-/// `src/a.rs:3:5: error: message [rule]`
+/// Formats a finding as `src/a.rs:3:5: error: message [rule]`.
 fn sentence(finding: &Finding) -> String {
     let place = finding.place.as_ref().map(|at| format!("{}: ", place(at))).unwrap_or_default();
     let rule = finding.rule.as_deref().map(|rule| format!(" [{}]", line(rule))).unwrap_or_default();
@@ -106,7 +106,7 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// `2 findings`, or how many tests failed where that is known.
+/// `2 findings`, preceded by the number of failed tests if it is known.
 fn summary(report: &GateReport) -> String {
     let findings = match report.finding_count {
         1 => "1 finding".to_owned(),
@@ -120,6 +120,7 @@ fn summary(report: &GateReport) -> String {
     }
 }
 
+/// How many findings are not among the first `shown`.
 fn more(report: &GateReport, shown: usize) -> Option<u32> {
     let shown = u32::try_from(shown).unwrap_or(u32::MAX);
     report.finding_count.checked_sub(shown).filter(|more| *more > 0)

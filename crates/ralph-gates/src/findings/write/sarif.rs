@@ -1,3 +1,5 @@
+//! Writes SARIF 2.1.0.
+
 use super::{Ran, line, summary, why};
 use crate::findings::signature;
 use ralph_core::gate::{Outcome, Unknown};
@@ -130,7 +132,7 @@ struct Region {
     start_column: Option<u32>,
 }
 
-/// SARIF 2.1.0, one run. A gate that said neither yes nor no is a notification of the tool, not a result.
+/// Writes SARIF 2.1.0 with one run. A gate with an unknown outcome becomes a notification of the tool, not a result.
 pub fn sarif(gates: &[Ran<'_>]) -> String {
     let results: Vec<_> = gates.iter().flat_map(results).collect();
     let rules: BTreeSet<_> = results.iter().map(|result| result.rule_id.clone()).collect();
@@ -225,7 +227,7 @@ fn notification<'a>(ran: &Ran<'a>) -> Option<Notification<'a>> {
     })
 }
 
-/// As a URI wants its path: what is not plain becomes `%XX`.
+/// Percent-encodes a path for a URI.
 fn encoded(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

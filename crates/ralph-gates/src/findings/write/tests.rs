@@ -40,7 +40,7 @@ fn report(name: &str, outcome: Outcome) -> GateReport {
     }
 }
 
-/// One gate of each kind of end, one of them with text that tries to be something else.
+/// Writes one gate with each kind of outcome, some with text that tries to break out of the format.
 fn written(write: fn(&[Ran<'_>]) -> String) -> String {
     let mut hostile = Finding::new(HOSTILE.into());
     hostile.rule = Some("a:b,c%".into());
@@ -91,7 +91,7 @@ fn read_back(format: Format, written: &str) -> Reading {
 }
 
 #[test]
-fn junit_is_well_formed_whatever_a_tool_said() {
+fn junit_is_well_formed_for_any_text() {
     let written = written(junit);
     let reading = read_back(Format::Junit, &written);
     assert_eq!(reading.tests, Some(Tests { run: 6, failed: 4, skipped: 1 }));
@@ -118,7 +118,7 @@ fn junit_is_well_formed_whatever_a_tool_said() {
           <error type="error" message="]]&gt;&lt;/failure&gt;%0A::set-output name=x::y ::error::&lt;b&gt;&amp;&quot;&apos;`` | @you [x](y)"></error>
         </testcase>
         <testcase classname="ralph.security" name="slow" time="1.234">
-          <error type="timeout" message="no end after 5 min"></error>
+          <error type="timeout" message="timed out after 5 min"></error>
         </testcase>
         <testcase classname="ralph.adversarial" name="attack" time="1.234">
           <skipped message="an earlier stage failed"/>
@@ -180,7 +180,7 @@ fn sarif_can_be_read_back() {
                 {
                   "level": "error",
                   "message": {
-                    "text": "slow (timeout): no end after 5 min"
+                    "text": "slow (timeout): timed out after 5 min"
                   },
                   "descriptor": {
                     "id": "slow"
@@ -303,14 +303,14 @@ fn github_gets_one_command_per_line_and_no_other() {
     ::warning file=/usr/x.h,title=tests::was there
     ::warning title=advice::could be nicer
     ::error title=scan (error)::]]></failure>%250A::set-output name=x::y ::error::<b>&"'`` | @you [x](y)￿
-    ::error title=slow (timeout)::no end after 5 min
+    ::error title=slow (timeout)::timed out after 5 min
     ::notice title=attack (skipped)::an earlier stage failed
     ::error title=bare (failed)::0 findings
     "#);
 }
 
 #[test]
-fn markdown_holds_foreign_text_as_code() {
+fn markdown_shows_untrusted_text_as_code() {
     insta::assert_snapshot!(written(markdown), @r#"
     **ralph: failed** — 1 of 7 gates passed
 
@@ -327,7 +327,7 @@ fn markdown_holds_foreign_text_as_code() {
     #### `tests`
 
     - `src/my file,1.rs:3:5` error: ```]]></failure>%0A::set-output name=x::y ::error::<b>&"'`` ¦ @you [x](y)￿``` (`a:b,c%`)
-    - `/usr/x.h` warning, was there before: `was there`
+    - `/usr/x.h` warning, pre-existing: `was there`
     - and 38 more
 
     #### `advice`
@@ -340,7 +340,7 @@ fn markdown_holds_foreign_text_as_code() {
 
     #### `slow`
 
-    - timeout: `no end after 5 min`
+    - timeout: `timed out after 5 min`
 
     #### `attack`
 
@@ -350,11 +350,11 @@ fn markdown_holds_foreign_text_as_code() {
 
 #[test]
 fn json_is_one_object_on_one_line() {
-    insta::assert_snapshot!(written(json), @r#"{"v":1,"outcome":"failed","gates":[{"name":"build","stage":"correctness","weight":"required","outcome":"passed","why":null,"cached":true,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"tests","stage":"correctness","weight":"required","outcome":"failed","why":null,"cached":false,"exit":1,"tests":{"run":12,"failed":2,"skipped":1},"steadiness":"confirmed","finding_count":40,"findings":[{"file":"src/my file,1.rs","line":3,"column":5,"rule":"a:b,c%","message":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","severity":"error","since":"new","signature":"8ecafbd33663ce0a"},{"file":"/usr/x.h","line":null,"column":null,"rule":null,"message":"was there","severity":"warning","since":"pre_existing","signature":"7914c3a776ddda05"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":"/home/user/.ralph/logs/tests.log"},{"name":"advice","stage":"quality","weight":"advisory","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":1,"findings":[{"file":null,"line":null,"column":null,"rule":null,"message":"could be nicer","severity":"error","since":"unknown","signature":"4e29eb14b9ffd5c0"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"scan","stage":"security","weight":"required","outcome":"error","why":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"slow","stage":"security","weight":"required","outcome":"timeout","why":"no end after 5 min","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"attack","stage":"adversarial","weight":"required","outcome":"skipped","why":"an earlier stage failed","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"bare","stage":"quality","weight":"required","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null}]}"#);
+    insta::assert_snapshot!(written(json), @r#"{"v":1,"outcome":"failed","gates":[{"name":"build","stage":"correctness","weight":"required","outcome":"passed","why":null,"cached":true,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"tests","stage":"correctness","weight":"required","outcome":"failed","why":null,"cached":false,"exit":1,"tests":{"run":12,"failed":2,"skipped":1},"steadiness":"confirmed","finding_count":40,"findings":[{"file":"src/my file,1.rs","line":3,"column":5,"rule":"a:b,c%","message":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","severity":"error","since":"new","signature":"8ecafbd33663ce0a"},{"file":"/usr/x.h","line":null,"column":null,"rule":null,"message":"was there","severity":"warning","since":"pre_existing","signature":"7914c3a776ddda05"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":"/home/user/.ralph/logs/tests.log"},{"name":"advice","stage":"quality","weight":"advisory","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":1,"findings":[{"file":null,"line":null,"column":null,"rule":null,"message":"could be nicer","severity":"error","since":"unknown","signature":"4e29eb14b9ffd5c0"}],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"scan","stage":"security","weight":"required","outcome":"error","why":"]]></failure>%0A::set-output name=x::y ::error::<b>&\"'`` | @you [x](y)￿","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"slow","stage":"security","weight":"required","outcome":"timeout","why":"timed out after 5 min","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"attack","stage":"adversarial","weight":"required","outcome":"skipped","why":"an earlier stage failed","cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null},{"name":"bare","stage":"quality","weight":"required","outcome":"failed","why":null,"cached":false,"exit":0,"tests":null,"steadiness":"once","finding_count":0,"findings":[],"took_ms":1234,"at":"2026-09-21T14:13:20.000Z","log":null}]}"#);
 }
 
 #[test]
-fn no_gates_prove_nothing() {
+fn without_gates_the_outcome_is_unknown() {
     assert_eq!(json(&[]), "{\"v\":1,\"outcome\":\"unknown\",\"gates\":[]}\n");
     assert_eq!(github(&[]), "");
 }

@@ -8,7 +8,7 @@ use crate::install::command::Program;
 use crate::install::jsonc::BYTE_ORDER_MARK;
 use crate::install::registration::{self, Choice, Extent, Warming};
 
-/// Two hooks are enough to see where they go.
+/// Two hooks are enough to test where they are inserted.
 fn wanted() -> Wanted {
     let program = Program::at(Path::new("/opt/ralph")).unwrap();
     let choice = Choice { extent: Extent::Minimal, warming: Warming::Off, gates_ms: 0 };
@@ -33,7 +33,7 @@ fn everything() -> Wanted {
     }
 }
 
-/// The text with ralph in it, after seeing that it comes out again.
+/// The text with ralph added, after checking that it can be removed again.
 fn added(text: &str, wanted: &Wanted) -> String {
     let (bytes, trace) = add(text.as_bytes(), wanted).unwrap();
     let shown = String::from_utf8(bytes.clone()).unwrap();
@@ -44,9 +44,9 @@ fn added(text: &str, wanted: &Wanted) -> String {
     shown
 }
 
-/// R-D2c: comments, order, unknown keys, other tools' hooks and the way it is written stay.
+/// R-D2c: comments, order, unknown keys, other tools' hooks and formatting stay.
 #[test]
-fn what_is_there_stays_as_it_is() {
+fn existing_content_is_preserved() {
     assert_snapshot!(added("", &wanted()), @r#"
     {
       "hooks": {
@@ -95,9 +95,9 @@ fn what_is_there_stays_as_it_is() {
     assert_snapshot!(added("{\"model\":\"opus\",\"env\":{}}\n", &wanted()), @r#"{"model":"opus","env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"},"hooks": {"Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }], "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]}}"#);
 }
 
-/// R-D2c: among what others wrote, in the way they wrote it.
+/// R-D2c: new entries follow the formatting of the existing ones.
 #[test]
-fn ralph_fits_in() {
+fn new_entries_follow_existing_formatting() {
     let text = r#"{
     // how it looks
     "theme": "dark",
@@ -134,7 +134,7 @@ fn ralph_fits_in() {
 }
 
 #[test]
-fn tabs_line_ends_and_byte_order_marks_stay() {
+fn tabs_line_ends_and_byte_order_marks_are_preserved() {
     let text = "\u{feff}{\r\n\t\"model\": \"opus\"\r\n}\r\n";
     let shown = added(text, &wanted());
     assert_snapshot!(shown.replace('\u{feff}', "BOM ").replace("\r\n", "CRLF\n").replace('\t', "TAB "), @r#"
@@ -152,7 +152,7 @@ fn tabs_line_ends_and_byte_order_marks_stay() {
 }
 
 #[test]
-fn everything_at_once() {
+fn all_entries_together() {
     assert_snapshot!(added("{}\n", &everything()), @r#"
     {
       "hooks": {
@@ -201,7 +201,7 @@ fn everything_at_once() {
 }
 
 #[test]
-fn hooks_of_others_come_back() {
+fn removed_foreign_hooks_are_restored() {
     let text = r#"{
   "hooks": {
     "Stop": [
@@ -229,7 +229,7 @@ fn hooks_of_others_come_back() {
     }
     "#);
 
-    // Also into a list that somebody changed since.
+    // Also into a list that was edited since.
     let (bytes, trace) = add(text.as_bytes(), &wanted).unwrap();
     let edited = String::from_utf8(bytes).unwrap();
     let touched = edited.replacen("\"Stop\": [", "\"Stop\": [{ \"hooks\": [] },", 1);
@@ -246,8 +246,8 @@ fn hooks_of_others_come_back() {
 }
 
 #[test]
-fn what_cannot_be_edited_is_refused_with_its_place() {
-    let told = [
+fn refused_edits_have_a_position() {
+    let errors = [
         "[]",
         "{\n  \"hooks\": []\n}",
         "{\"hooks\": {\n\"Stop\": {}}}",
@@ -257,15 +257,15 @@ fn what_cannot_be_edited_is_refused_with_its_place() {
         "{\"hooks\": {}, \"hooks\": 7}",
     ]
     .map(|text| add(text.as_bytes(), &wanted()).unwrap_err().to_string());
-    insta::assert_debug_snapshot!(told, @r#"
+    insta::assert_debug_snapshot!(errors, @r#"
     [
-        "line 1, column 1: settings have to be an object, `{…}`",
-        "line 2, column 12: `hooks` has to be an object",
-        "line 2, column 9: `hooks.Stop` has to be a list",
-        "line 1, column 9: `env` has to be an object",
-        "line 1, column 20: `enabledPlugins` has to be an object",
+        "line 1, column 1: settings must be an object, `{…}`",
+        "line 2, column 12: `hooks` must be an object",
+        "line 2, column 9: `hooks.Stop` must be a list",
+        "line 1, column 9: `env` must be an object",
+        "line 1, column 20: `enabledPlugins` must be an object",
         "line 1, column 7: unexpected close brace",
-        "line 1, column 24: `hooks` has to be an object",
+        "line 1, column 24: `hooks` must be an object",
     ]
     "#);
     assert_eq!(
@@ -274,9 +274,9 @@ fn what_cannot_be_edited_is_refused_with_its_place() {
     );
 }
 
-/// R-D2c: what was changed since stays, and what is ralph's goes.
+/// R-D2c: later edits stay, and ralph's entries are removed.
 #[test]
-fn ralph_goes_and_what_was_changed_since_stays() {
+fn removal_keeps_later_edits() {
     let (bytes, trace) = add(b"{\n  \"model\": \"opus\"\n}\n", &wanted()).unwrap();
     let edited = String::from_utf8(bytes).unwrap();
     let group = |command: &str| {
@@ -348,7 +348,7 @@ fn ralph_goes_and_what_was_changed_since_stays() {
 }
 
 #[test]
-fn nothing_is_left_when_nothing_was_there() {
+fn empty_settings_are_recognised() {
     for (text, expected) in [
         ("{}", true),
         (" {\n} \n", true),
@@ -362,7 +362,7 @@ fn nothing_is_left_when_nothing_was_there() {
     }
 }
 
-/// A text of settings, spaced and commented in any way.
+/// A settings value, written with arbitrary spacing and comments.
 #[derive(Clone, Debug)]
 enum Node {
     Leaf(&'static str),
@@ -489,10 +489,10 @@ fn settings() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// R-D2c: whatever the text looks like, ralph goes in and comes out without a trace, and so it does when
-    /// something else was changed in between.
+    /// R-D2c: for any formatting, adding and removing ralph restores the text, also if something else was edited in
+    /// between.
     #[test]
-    fn ralph_comes_out_as_it_went_in(text in settings()) {
+    fn removal_restores_the_text(text in settings()) {
         let wanted = Wanted { entries: wanted().entries, ..everything() };
         let (edited, trace) = add(text.as_bytes(), &wanted).unwrap();
         let stripped = strip(&edited, Some(&trace)).unwrap();
@@ -513,7 +513,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_breaks_it(text in ".{0,60}") {
+    fn arbitrary_text_never_panics(text in ".{0,60}") {
         if let Ok((edited, trace)) = add(text.as_bytes(), &wanted()) {
             prop_assert_eq!(strip(&edited, Some(&trace)).unwrap(), text.as_bytes());
         }

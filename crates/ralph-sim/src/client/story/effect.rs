@@ -1,4 +1,4 @@
-//! What the answers to an event brought about, read off what the client did next.
+//! Derives the effect of the hook answers to an event from what the client did next.
 
 use super::hooks::NOT_TOLD;
 use super::{Item, Sign, What};
@@ -15,7 +15,7 @@ pub(super) fn is_dropped_prompt(result: &str) -> bool {
     result.starts_with(HELD) || events.iter().any(|event| dropped_by(result, event).is_some())
 }
 
-/// The reason of a prompt that was dropped at this event.
+/// The reason why a prompt was dropped at this event.
 fn dropped_by<'a>(result: &'a str, event: &str) -> Option<&'a str> {
     let after = result.strip_prefix(event)?.strip_prefix(" operation blocked by hook:\n")?;
     Some(after.rsplit_once("\n\nOriginal prompt: ").map_or(after, |(reason, _)| reason))
@@ -27,7 +27,7 @@ pub(super) fn find(items: &mut [Item]) {
         .enumerate()
         .filter_map(|(place, item)| {
             let What::Batch(batch) = &item.what else { return None };
-            // What one hook brings about is shown before the others have answered.
+            // The effect of one hook may be visible before the others have answered.
             let first = items.partition_point(|item| item.at_ns < batch.started_ns).min(place);
             let after = items.get(first..).unwrap_or_default();
             Some((place, effect(&batch.hook, after)))
@@ -42,7 +42,7 @@ pub(super) fn find(items: &mut [Item]) {
     }
 }
 
-/// The reasons as the hooks gave them, without what the client puts around them.
+/// Removes the client's additions from the reasons.
 fn strip(hook: &mut Hook) {
     let (Effect::Blocked { reasons } | Effect::Overridden { reasons }) = &mut hook.effect else {
         return;
@@ -75,7 +75,7 @@ fn effect(hook: &Hook, after: &[Item]) -> Effect {
     }
 }
 
-/// What the client shows between these hooks and the next thing that the same conversation does.
+/// The items between these hooks and the next action of the same conversation, and that action.
 fn until_next<'a>(lane: &Lane, after: &'a [Item]) -> (&'a [Item], Option<&'a Item>) {
     let next = after.iter().position(|item| item.waits_for(lane));
     match next {
@@ -109,7 +109,7 @@ fn at_stop(hook: &Hook, after: &[Item]) -> Effect {
             (*lane == hook.agent).then(|| text.clone())
         })
         .collect();
-    // Some are given without a line, or the line is so long that the request is seen first.
+    // For some blocks there is no line, or it is so long that the request is observed first.
     if reasons.is_empty() {
         let texts = next_texts(next, Role::User);
         let feedback = texts.iter().filter_map(|text| text.strip_prefix(FEEDBACK));
@@ -132,7 +132,7 @@ fn at_stop(hook: &Hook, after: &[Item]) -> Effect {
     }
 }
 
-/// A subagent says nothing more, and the client does not say why.
+/// The effect at the last stop of a subagent, which the client does not show: derived from the answers alone.
 fn at_last_stop(hook: &Hook) -> Effect {
     if hook.handlers.iter().any(stops) {
         return Effect::Stopped { reason: stop_reason(hook) };
@@ -150,7 +150,7 @@ fn denied(hook: &Hook, after: &[Item]) -> Option<Effect> {
     })?;
     let tool = hook.input["tool_name"].as_str()?;
     let denied = result.strip_prefix(&format!("PreToolUse:{tool} hook error: "));
-    // A question that nobody can answer is a denial in the hook's own words.
+    // In a headless client `ask` is a denial with the hook's own reason.
     let asked = || {
         let reasons = hook.handlers.iter().filter_map(|handled| {
             field(handled, "hookSpecificOutput")?.get("permissionDecisionReason").cloned()
@@ -161,7 +161,7 @@ fn denied(hook: &Hook, after: &[Item]) -> Option<Effect> {
     Some(Effect::Blocked { reasons: vec![reason.to_owned()] })
 }
 
-/// The tool has run; its hooks can only complain.
+/// The effect after a tool call. The tool has already run, so a block only adds its reason to the next request.
 fn told_off(hook: &Hook, after: &[Item]) -> Option<Effect> {
     let (_, next) = until_next(&hook.agent, after);
     let tool = hook.input["tool_name"].as_str()?;
@@ -198,7 +198,7 @@ fn stop_reason(hook: &Hook) -> Option<String> {
     })
 }
 
-/// `hook_stopped` says that hooks ended the turn; which ones, their answers say.
+/// The ending `hook_stopped` means that hooks ended the turn; their answers show which.
 fn ended(hook: &Hook, after: &[Item]) -> Effect {
     let (_, next) = until_next(&hook.agent, after);
     let ends = hook.handlers.iter().any(stops)
@@ -242,7 +242,7 @@ fn refused(after: &[Item]) -> Effect {
     reason.map_or(Effect::Allowed, |reason| Effect::Blocked { reasons: vec![reason] })
 }
 
-/// Of the hooks before a compaction the client only tells who refused it.
+/// Fills in the result of the hook that refused a compaction, the only one that the client names.
 fn name_refuser(hook: &mut Hook) {
     let Effect::Blocked { reasons } = &hook.effect else { return };
     for handled in hook.handlers.iter_mut().filter(|handled| handled.ended == NOT_TOLD) {
@@ -266,7 +266,7 @@ fn kept_open(hook: &Hook, after: &[Item]) -> Effect {
     reason.map_or(Effect::Allowed, |reason| Effect::Blocked { reasons: vec![reason] })
 }
 
-/// Whether these hooks told the agent something in the next request.
+/// Whether the next request contains context from these hooks.
 fn context(hook: &Hook, next: Option<&Item>) -> Effect {
     let system = next_texts(next, Role::System);
     let user = next_texts(next, Role::User);
@@ -281,17 +281,17 @@ fn context(hook: &Hook, next: Option<&Item>) -> Effect {
         .filter_map(|text| {
             let (name, context) = text.split_once(CONTEXT).or_else(|| text.split_once(SUCCESS))?;
             let event = name.split(':').next().unwrap_or_default();
-            // Subagents are told of their stop by the name of the agent's.
+            // The client uses the name `Stop` for subagents too.
             let is_its = event == hook.event || event == "Stop" && hook.event == "SubagentStop";
             is_its.then_some(context)
         })
-        // Several events of one name may come before a request: their own hooks said it.
+        // Several events of the same name may precede a request: keep only texts of these hooks.
         .filter_map(|context| hook.handlers.iter().find_map(|handled| said_by(handled, context)))
         .collect();
     if context.is_empty() { Effect::Allowed } else { Effect::Continued { context } }
 }
 
-/// What this hook said, if it is this that the agent was told. Of what is too long it is told a part.
+/// The context of this hook, if it equals the text in the request. Of a long text the request contains only a preview.
 fn said_by(handled: &Handled, context: &str) -> Option<String> {
     let output = field(handled, "hookSpecificOutput");
     let added = output.as_ref().and_then(|output| output.get("additionalContext"));

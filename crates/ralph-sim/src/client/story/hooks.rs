@@ -1,4 +1,4 @@
-//! The hooks of one event: who was started, what they were given, what they answered.
+//! Reconstructs the hooks of each event: which were started, their input and their answers.
 
 use super::{Batch, Item, Story, What, word};
 use crate::client::handlers::{self, Answering};
@@ -7,27 +7,27 @@ use crate::timeline::{Effect, Entry, Handled, Hook};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How a hook has ended that works on.
-const NOT_YET: &str = "not yet";
-/// How a hook has ended of which the client tells nothing.
-pub(super) const NOT_TOLD: &str = "not told";
-/// By how much a tap may have read before the line is seen that it was started.
+/// `ended` of a hook that has not answered.
+const NOT_YET: &str = "still running";
+/// `ended` of a hook about which the client prints nothing.
+pub(super) const NOT_TOLD: &str = "not reported";
+/// How long before the line about its start a tap may have written its input, in nanoseconds.
 const TAP_AHEAD: u64 = 200_000_000;
 
-/// The client's lines about the answers, and when they were seen, by the hook's id.
+/// The client's lines about hook answers and the time of observation, by hook id.
 pub(super) type Answers = BTreeMap<String, (u64, Value)>;
 
-/// Hooks that were started together, and their answers.
+/// Hooks that were started together.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     pub(super) name: String,
     pub(super) event: String,
-    /// Their ids, and when they were started.
+    /// Their ids and start times.
     pub(super) started: Vec<(String, u64)>,
 }
 
 impl Story {
-    /// The events that one row of started hooks belongs to: each of them has a tap.
+    /// Splits hooks that were started together into events. Each event has one tap.
     pub(super) fn batches(&mut self, run: &Run, answers: &Answers) -> Vec<Item> {
         let inputs: Vec<Option<Input>> = run
             .started
@@ -66,9 +66,9 @@ impl Story {
                 handled.push((at_ns, answered(who, answer, *began)));
             }
         }
-        // Who has not answered comes last.
+        // Hooks without an answer come last.
         handled.sort_by_key(|(at_ns, _)| at_ns.unwrap_or(u64::MAX));
-        // What they bring about does not wait for the tap.
+        // The effect of the hooks does not wait for the tap.
         let last = handled.iter().filter_map(|(at_ns, _)| *at_ns).max();
         let hook = Hook {
             event: row.event.to_owned(),
@@ -81,7 +81,7 @@ impl Story {
         Item { at_ns, what: What::Batch(Batch { started_ns, hook }) }
     }
 
-    /// Those who answer to an event. Settings may have changed since it was told: then `count` says which are meant.
+    /// The hooks for an event. If the settings changed meanwhile, `count` tells whether the previous ones applied.
     fn known(&self, event: &str, input: &Value, count: Option<usize>) -> Vec<Answering> {
         let answering = |settings| handlers::answering(settings, &self.tap.program, event, input);
         let now = answering(&self.settings);
@@ -91,7 +91,7 @@ impl Story {
         }
     }
 
-    /// An event that only the tap has told of.
+    /// An event that only the tap reveals.
     pub(super) fn silent(&mut self, input: Input) -> Item {
         self.note(&input.value);
         let known = self.known(&input.event, &input.value, None);
@@ -108,14 +108,14 @@ impl Story {
     }
 }
 
-/// The hooks of one event, and what its tap was given.
+/// The hooks of one event, and the input that its tap stored.
 struct Row<'a> {
     event: &'a str,
     started: &'a [(String, u64)],
     inputs: &'a [Option<Input>],
 }
 
-/// One hook's answer, as far as the client's lines tell it.
+/// The answer of one hook, as far as the client's lines show it.
 fn answered(handler: Option<&Answering>, answer: Option<&(u64, Value)>, began: u64) -> Handled {
     let command = handler.map_or_else(|| "?".to_owned(), |handler| handler.command.clone());
     let source = handler.map_or_else(|| "?".to_owned(), |handler| handler.source.clone());
@@ -131,13 +131,13 @@ fn answered(handler: Option<&Answering>, answer: Option<&(u64, Value)>, began: u
         (_, None) => "not started".to_owned(),
     };
     let mut stderr = word(line, "stderr");
-    // In place of what it said itself.
+    // The client replaces the hook's own stderr with this message.
     let is_void = stderr.starts_with("Hook JSON output validation failed");
     let remark = is_void.then(|| std::mem::take(&mut stderr));
     Handled { command, source, ended, stdout: word(line, "stdout"), stderr, outcome, remark, ms }
 }
 
-/// The client keeps to itself how it ended.
+/// The result of a hook about which the client prints nothing.
 fn not_told(who: &Answering) -> Handled {
     unanswered(who.command.clone(), who.source.clone(), NOT_TOLD)
 }
@@ -155,7 +155,7 @@ fn unanswered(command: String, source: String, ended: &str) -> Handled {
     }
 }
 
-/// A hook that has not answered when the client is killed has killed it, as far as anybody can tell.
+/// If the client was killed, hooks that had not answered are assumed to have killed it.
 pub(super) fn note_killers(entries: &mut [Entry]) {
     let is_killed = |entry: &Entry| matches!(entry, Entry::Exit { code } if *code > 128);
     if !entries.iter().any(is_killed) {

@@ -1,7 +1,7 @@
-//! From what was seen of the client to what happened, in order.
+//! Builds the timeline of the real client from what was observed: its lines, its requests and the taps.
 //!
-//! Lines, requests and taps are ordered by the time at which they were seen, which may be a little late. What the
-//! client never does in another order is put right: hooks are told before what waits for them.
+//! Observations are ordered by their time, which may be slightly late. `observed_order` corrects this where the client's
+//! own order is known.
 
 use super::said::{self, Lane as Conversation};
 use super::tap::Tap;
@@ -19,10 +19,10 @@ mod effect;
 mod hooks;
 mod order;
 
-/// What was seen, as it came in.
+/// One observation of the client.
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// The person said something.
+    /// The person sent a prompt.
     Person {
         at_ns: u64,
         text: String,
@@ -34,7 +34,7 @@ pub(super) enum Seen {
     },
     Asked(Box<Asked>),
     Answered(Answered),
-    /// The client's process is over.
+    /// The client's process exited.
     Exit {
         at_ns: u64,
         code: i32,
@@ -43,7 +43,7 @@ pub(super) enum Seen {
 
 #[derive(Debug)]
 pub(super) struct Story {
-    /// The hooks there are, and those there were before.
+    /// The current hooks, and those before the last change of the settings.
     settings: Loaded,
     former: Loaded,
     pub(super) tap: Tap,
@@ -53,19 +53,19 @@ pub(super) struct Story {
     agents: BTreeMap<String, String>,
     /// Tool calls by id.
     calls: BTreeMap<String, (String, Value)>,
-    /// Requests that were not answered yet.
+    /// Requests that are not answered yet.
     asked: BTreeMap<u64, (Lane, AgentTurn)>,
     pub(super) transcripts: Vec<PathBuf>,
-    /// What the person said, and the client has not yet told its hooks.
+    /// The person's prompts for which no `UserPromptSubmit` was observed yet.
     unheard: BTreeSet<String>,
     items: Vec<Item>,
     answers: Answers,
     runs: Vec<Run>,
-    /// Whether something else was seen since the last hook was started.
+    /// Whether anything else was observed since the last hook was started.
     is_row_over: bool,
 }
 
-/// What happened, and what else the client showed of it.
+/// A timeline entry under construction, or evidence for one.
 #[derive(Debug)]
 struct Item {
     at_ns: u64,
@@ -81,18 +81,18 @@ enum What {
         id: String,
         tool: Tool,
     },
-    /// Something that tells what hooks brought about.
+    /// Evidence for the effect of hooks.
     Sign(Sign),
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Sign {
-    /// The reason of a hook, given to the agent.
+    /// The reason of a block, sent to the agent.
     Feedback {
         lane: Lane,
         text: String,
     },
-    /// What the person reads of an API error.
+    /// The client's message about an API error.
     Failure {
         lane: Lane,
         text: String,
@@ -100,7 +100,7 @@ enum Sign {
     CompactionRefused {
         reason: String,
     },
-    /// The client let the agent stop in spite of its hooks.
+    /// The client overrode its hooks and let the agent stop.
     Overridden,
 }
 
@@ -130,7 +130,7 @@ impl Story {
         }
     }
 
-    /// Takes in what was seen. Requests hold the whole conversation, of which only what is new is kept.
+    /// Adds an observation. A request contains the whole conversation, of which only the new messages are kept.
     pub(super) fn hear(&mut self, seen: Seen) {
         let Seen::Line { at_ns, line } = seen else {
             let item = self.happened(seen);
@@ -167,17 +167,17 @@ impl Story {
         self.is_row_over = false;
     }
 
-    /// The client reads its settings anew whenever they change.
+    /// Takes new settings, because the client reloads them when they change.
     pub(super) fn read_settings(&mut self, settings: Loaded) {
         self.former = std::mem::replace(&mut self.settings, settings);
     }
 
-    /// How much is waiting to be told.
+    /// Number of observations that are not converted yet.
     pub(super) fn len(&self) -> usize {
         self.items.len() + self.answers.len()
     }
 
-    /// What happened since it was told last. To be asked for when the client is idle.
+    /// The entries since the last call. Call only when the client is idle.
     pub(super) fn tell(&mut self) -> Vec<Entry> {
         let mut items = std::mem::take(&mut self.items);
         let answers = std::mem::take(&mut self.answers);
@@ -192,7 +192,7 @@ impl Story {
         effect::find(&mut items);
         let entries = items.into_iter().filter_map(Item::entry);
         let mut entries: Vec<Entry> = entries.flat_map(|entry| self.prompted(entry)).collect();
-        // What matters is printed once for the transcript and once for the screen.
+        // The client prints important notices twice: for the transcript and for the screen.
         entries.dedup_by(|next, entry| next == entry && matches!(entry, Entry::Notice { .. }));
         hooks::note_killers(&mut entries);
         entries
@@ -231,7 +231,7 @@ impl Story {
                 let id = id.clone().unwrap_or_else(|| "?".to_owned());
                 (Some(self.agents.get(&id).cloned().unwrap_or_default()), id)
             }
-            // The work of a subagent without a name.
+            // A nameless subagent writes the summary.
             Who::Summary => (Some(String::new()), String::new()),
         };
         let messages = match &asked.who {
@@ -313,7 +313,7 @@ impl Story {
         }
     }
 
-    /// A prompt that no person said comes from the client.
+    /// Adds an entry for a prompt that the client, not the person, submitted.
     fn prompted(&mut self, entry: Entry) -> Vec<Entry> {
         let Entry::Hook(hook) = &entry else { return vec![entry] };
         if hook.event != "UserPromptSubmit" {
@@ -335,7 +335,7 @@ impl Item {
         }
     }
 
-    /// Whether the hooks of this lane are over when this happens.
+    /// Whether this cannot happen before the hooks of this lane have finished.
     fn waits_for(&self, lane: &Lane) -> bool {
         match &self.what {
             What::Entry(Entry::Request(request)) => request.agent == *lane,

@@ -1,7 +1,5 @@
-//! What was seen, in the order in which it happened.
-//!
-//! Most of it is the order of time. What the client never does otherwise is put right: it goes on when its hooks are
-//! over, whichever was seen first.
+//! Restores the order of events. They are sorted by the time of observation, and then corrected where the client's own
+//! order is known: it continues only after its hooks have finished, whichever was observed first.
 
 use super::{Batch, Item, Sign, What};
 use crate::timeline::{Entry, Tool};
@@ -21,7 +19,7 @@ pub(super) fn put(items: &mut [Item]) {
     let mut last = BTreeMap::new();
     for (place, item, batch) in batches {
         let bound = first_after(items, batch).map_or(u64::MAX, |next| next.saturating_sub(1));
-        // Side by side they are told in the order in which they began.
+        // Concurrent batches of one event keep the order in which they started.
         let last = last.entry((&batch.hook.agent, &batch.hook.event)).or_insert(0);
         *last = item.at_ns.max(*last).min(bound);
         due.push((place, *last));
@@ -36,18 +34,18 @@ pub(super) fn put(items: &mut [Item]) {
     name_failures(items);
 }
 
-/// When the first thing was seen that happens when these hooks are over.
+/// When the first event was observed that cannot happen before these hooks have finished.
 fn first_after(items: &[Item], batch: &Batch) -> Option<u64> {
     let input = &batch.hook.input;
     let from = items.partition_point(|item| item.at_ns <= batch.started_ns);
     let mut later = items.get(from..).unwrap_or_default().iter();
     let next = match batch.hook.event.as_str() {
-        // The client runs them while it says that it is done.
+        // The client runs these hooks while it reports the end of the turn.
         "StopFailure" if batch.hook.agent.is_none() => items.iter().find(|item| {
             let What::Entry(Entry::Ending(ending)) = &item.what else { return false };
             input["last_assistant_message"] == ending.result.as_str()
         }),
-        // It starts before it listens to the person.
+        // The client runs these hooks before it reads the first prompt.
         "SessionStart" if input["source"] != "compact" && input["source"] != "clear" => {
             items.iter().find(|item| matches!(item.what, What::Entry(Entry::Prompt { .. })))
         }
@@ -56,7 +54,7 @@ fn first_after(items: &[Item], batch: &Batch) -> Option<u64> {
     next.map(|item| item.at_ns)
 }
 
-/// The client shows what a tool said when the hooks have heard of it.
+/// The client prints a tool result only after the hooks for it have run, so results are moved before their hooks.
 fn put_tools_before_their_hooks(items: &mut [Item]) {
     let mut ends = BTreeMap::new();
     let mut inputs = BTreeMap::new();
@@ -83,7 +81,7 @@ fn put_tools_before_their_hooks(items: &mut [Item]) {
     }
 }
 
-/// What a hook made of the input of a tool.
+/// The tool input as rewritten by a hook.
 fn changed(batch: &Batch) -> Option<Value> {
     batch.hook.handlers.iter().find_map(|handled| {
         let answer: Value = serde_json::from_str(handled.stdout.trim()).ok()?;
@@ -91,14 +89,14 @@ fn changed(batch: &Batch) -> Option<Value> {
     })
 }
 
-/// Gives replies that are errors the words in which the client tells them.
+/// Replaces the text of failed replies with the client's error message.
 fn name_failures(items: &mut [Item]) {
     let signs: Vec<_> = items
         .iter()
         .enumerate()
         .filter_map(|(place, item)| match &item.what {
             What::Sign(Sign::Failure { lane, text }) => Some((place, lane.clone(), text.clone())),
-            // Of an agent in the foreground there is no line.
+            // The client prints no line for a foreground subagent.
             What::Batch(Batch { hook, .. }) if hook.event == "StopFailure" => {
                 let text = hook.input["last_assistant_message"].as_str()?;
                 Some((place, hook.agent.clone(), text.to_owned()))

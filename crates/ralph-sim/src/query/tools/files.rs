@@ -1,4 +1,4 @@
-//! Writing, editing and reading files of the project.
+//! The tools `Write`, `Edit` and `Read`.
 
 use super::{Call, Done, patch};
 use ralph_sys::fs::{self, FileError, Mode};
@@ -11,7 +11,7 @@ const EMPTY: &str =
     "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>";
 const CURRENT: &str = " (file state is current in your context — no need to Read it back)";
 
-/// Files that the model has seen as they are.
+/// Files whose current content the model has read.
 pub(crate) type Seen = BTreeSet<PathBuf>;
 
 fn path(cwd: &Path, call: &Call) -> PathBuf {
@@ -22,7 +22,7 @@ fn string<'a>(call: &'a Call, name: &str) -> &'a str {
     call.input.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// As it was asked for, which is how it is reported.
+/// The path as the model wrote it, which is also how results report it.
 fn named(call: &Call) -> &str {
     string(call, "file_path")
 }
@@ -37,7 +37,7 @@ fn failed(error: &FileError) -> Done {
     Done::Failed { text }
 }
 
-/// An edit that cannot be made is refused before any hook is told.
+/// The error for an edit that cannot be applied. The client rejects it before any hook fires.
 pub(crate) fn refusal(cwd: &Path, call: &Call) -> Option<String> {
     if call.name != "Edit" {
         return None;
@@ -131,7 +131,7 @@ pub(crate) fn edit(cwd: &Path, seen: &Seen, call: &Call) -> Done {
     Done::Ran { response, text: format!("The file {name} has been updated successfully.{note}") }
 }
 
-/// A file that could be run still can.
+/// Writes a file and keeps its executable bit.
 fn put(path: &Path, text: &str) -> Result<(), FileError> {
     let is_program = fs::stat(path).is_some_and(|found| found.mode & 0o111 != 0);
     fs::put(path, text.as_bytes(), if is_program { Mode::Program } else { Mode::Ordinary })

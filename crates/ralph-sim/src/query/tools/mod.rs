@@ -1,4 +1,4 @@
-//! The tool calls of one answer, with the hooks around them.
+//! Runs the tool calls of one answer, with the hooks before and after them.
 
 pub(crate) mod files;
 mod patch;
@@ -32,13 +32,13 @@ pub(crate) const STOPPED_RUNNING: &str = " Correction to the text above: this ca
     it started elsewhere (a remote command, a background process) may still be running, so check before starting the same \
     work again. The instruction to stop and wait still stands.";
 
-/// Whether the agent is asked again.
+/// Whether the model gets another request after a round of tool calls.
 pub(super) enum Round {
     On,
     Over(Over),
 }
 
-/// One call, as the client holds it.
+/// One tool call: name, input and id.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) name: String,
@@ -46,7 +46,7 @@ pub(crate) struct Call {
     pub(crate) id: String,
 }
 
-/// What became of a call.
+/// The outcome of a tool call.
 pub(crate) enum Done {
     Ran {
         response: Value,
@@ -55,15 +55,15 @@ pub(crate) enum Done {
     Failed {
         text: String,
     },
-    /// It never came to a run, and hooks are not told.
+    /// The client rejected the call before it ran; no hooks fire.
     Refused {
         text: String,
     },
-    /// A hook forbade it.
+    /// A hook denied the call.
     Denied {
         text: String,
     },
-    /// The person did not want to wait.
+    /// The person interrupted the call.
     Interrupted {
         text: String,
     },
@@ -81,7 +81,7 @@ impl Done {
     }
 }
 
-/// What the model gets to read.
+/// The text that the model reads for a call.
 struct Result {
     call: Call,
     text: String,
@@ -113,7 +113,7 @@ pub(super) fn run(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn
         if turn.interrupt == Interrupt::Tools {
             return interrupted(host, chat, first, rest.get(1..).unwrap_or_default());
         }
-        // Reads and subagents run side by side; the rest one after the other.
+        // The client runs `Read` and `Agent` calls concurrently, and others one after another.
         let is_free = |call: &&Call| matches!(call.name.as_str(), "Read" | "Agent");
         let together = rest.iter().take_while(is_free).count().max(1);
         let (now, later) = rest.split_at(together);
@@ -142,15 +142,15 @@ pub(super) fn run(host: &mut Host<'_>, chat: &mut Conversation, turn: &AgentTurn
     Round::On
 }
 
-/// Whether a call may run.
+/// The decision of the `PreToolUse` hooks.
 enum Admitted {
-    /// With this input; what hooks said, and whether one of them ends the turn.
+    /// The call may run: its input, whether a hook ends the turn, and the hook answers.
     With(Value, bool, Told),
     Not {
         text: String,
         is_stopped: bool,
     },
-    /// Left to whoever runs the client, and nobody does.
+    /// Left to the program that runs the client. Here there is none.
     Deferred,
 }
 
@@ -194,7 +194,7 @@ fn admit(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Admitted 
     }
 }
 
-/// The text for the model, and whether a hook ended the turn.
+/// Runs a call and fires the event after it. Returns the text for the model, and whether a hook ended the turn.
 fn carry_out(
     host: &mut Host<'_>,
     chat: &mut Conversation,
@@ -237,7 +237,7 @@ fn before(host: &mut Host<'_>, chat: &Conversation, call: &Call) -> Told {
     tell(host, Telling { event, subject: Some(call.name.clone()), agent: chat.lane(), input })
 }
 
-/// As the client completes it for hooks.
+/// The input as hooks receive it: with absolute paths and defaults.
 fn shown_input(host: &Host<'_>, call: &Call) -> Value {
     let mut input = call.input.clone();
     if let Some(path) = input.get("file_path").and_then(Value::as_str) {
@@ -250,7 +250,7 @@ fn shown_input(host: &Host<'_>, call: &Call) -> Value {
     input
 }
 
-/// What is told after a call besides the call itself: nothing when it never came to a run.
+/// The event after a call and its additional fields. `None` if the call never ran.
 fn after(call: &Call, done: &Done, took: u64) -> Option<(&'static str, Input)> {
     match done {
         Done::Ran { response, .. } => {
@@ -286,9 +286,9 @@ fn effect(told: &Told) -> Effect {
     }
 }
 
-/// The model hears why it was stopped when somebody speaks to it again.
+/// Queues the reasons of `continue: false` for the next prompt. Returns whether a hook ended the turn.
 fn note_stop(chat: &mut Conversation, told: &Told) -> bool {
-    // A call that failed is no reason to end anything.
+    // The client ignores `continue: false` after a failed call.
     if told.event() == "PostToolUseFailure" {
         return false;
     }
@@ -312,9 +312,7 @@ fn execute(host: &mut Host<'_>, chat: &mut Conversation, call: &Call) -> Done {
         "TaskUpdate" => tasks::update(host, chat, call),
         "TaskList" => tasks::list(host),
         name => {
-            host.notice(format!(
-                "the simulator does not run `{name}`; the call is answered, no more"
-            ));
+            host.notice(format!("`{name}` is not simulated; the call gets a placeholder result"));
             Done::Ran { response: json!({}), text: format!("(`{name}` is not simulated)") }
         }
     }
@@ -339,7 +337,7 @@ fn finish(host: &mut Host<'_>, chat: &mut Conversation, call: &Call, done: &Done
     }));
 }
 
-/// A subagent's answer is a list of blocks, unless it is an error.
+/// The result as hooks receive it. The report of a subagent is a list of blocks.
 fn shown_result(call: &Call, text: &str) -> Value {
     let is_report =
         text.contains("[Subagent hand-back]") || text.starts_with("Async agent launched");
@@ -349,7 +347,7 @@ fn shown_result(call: &Call, text: &str) -> Value {
     json!(text)
 }
 
-/// Whether a hook ended the turn. To this event a block means the same as `continue: false`.
+/// Fires `PostToolBatch`, where a block has the same effect as `continue: false`. Returns whether a hook ended the turn.
 fn batch(host: &mut Host<'_>, chat: &mut Conversation, calls: &[Call], results: &[Result]) -> bool {
     let event = "PostToolBatch";
     let listed = calls.iter().filter_map(|call| {
@@ -380,7 +378,7 @@ fn batch(host: &mut Host<'_>, chat: &mut Conversation, calls: &[Call], results: 
     true
 }
 
-/// The person presses escape while a tool runs.
+/// The person presses Esc while a tool runs.
 fn interrupted(
     host: &mut Host<'_>,
     chat: &mut Conversation,
@@ -405,20 +403,20 @@ fn interrupted(
 }
 
 impl Told {
-    /// What the model reads instead of a result, when the call may not run.
+    /// The text that the model reads instead of a result, if hooks deny the call.
     pub(crate) fn denial(&self, name: &str) -> Option<String> {
         if let Some(answered) = self.blocks().last() {
             return Some(format!("{name} hook error: {}", answered.feedback()));
         }
-        // Nobody is there to be asked.
+        // A headless client cannot ask the person, so `ask` denies.
         let mut asked =
             self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
         let asked = asked.find(|asked| asked.choice == Choice::Ask)?;
-        let unsaid = || format!("Hook {name} asked for confirmation for this tool");
-        Some(asked.reason.clone().unwrap_or_else(unsaid))
+        let default = || format!("Hook {name} asked for confirmation for this tool");
+        Some(asked.reason.clone().unwrap_or_else(default))
     }
 
-    /// Whether a hook leaves the call to whoever runs the client, and none allows or denies it.
+    /// Whether a hook defers the call to the program that runs the client, and no hook denies it.
     fn is_deferred(&self) -> bool {
         let choices =
             self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());

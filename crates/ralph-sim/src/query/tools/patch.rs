@@ -1,4 +1,4 @@
-//! The difference between two texts, as the client reports it.
+//! The difference between two texts, in the client's format.
 
 use imara_diff::{Algorithm, Diff, InternedInput};
 use serde_json::{Value, json};
@@ -71,9 +71,9 @@ fn one(group: &[imara_diff::Hunk], before: &[&str], after: &[&str]) -> Value {
 mod tests {
     use super::*;
 
-    /// As the client answered them.
+    /// As recorded from the client.
     #[test]
-    fn hunks_are_the_clients() {
+    fn hunks_equal_the_clients() {
         let edited = hunks("alpha\nbeta\n", "alpha\ngamma\n");
         let whole = hunks("alpha\ngamma\n", "whole\n");
         assert_eq!(
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_are_far_apart_are_two_hunks() {
+    fn distant_changes_are_separate_hunks() {
         let before: Vec<String> = (1..=20).map(|line| line.to_string()).collect();
         let mut after = before.clone();
         after[1] = "two".to_owned();

@@ -1,8 +1,8 @@
-//! What tools take. A call that does not fit never comes to a run.
+//! Validates the input of tool calls. An invalid call never runs.
 
 use super::Call;
 
-/// Tools of the client's that are not run here: a call of one is answered, and said not to have happened.
+/// Tools of the client that are not simulated: a call gets a placeholder result.
 const ABSENT: [&str; 18] = [
     "AskUserQuestion",
     "CronCreate",
@@ -63,7 +63,7 @@ fn of(name: &str) -> Option<Schema> {
     Some(Schema { required, optional })
 }
 
-/// Why a call does not come to a run at all, in the client's words.
+/// The client's message for an invalid call.
 pub(crate) fn mistake(call: &Call) -> Option<String> {
     let name = call.name.as_str();
     if of(name).is_none() && !ABSENT.contains(&name) {
@@ -75,7 +75,7 @@ pub(crate) fn mistake(call: &Call) -> Option<String> {
     Some(format!("<tool_use_error>InputValidationError: {issues}</tool_use_error>"))
 }
 
-/// What is wrong with the input of a call.
+/// All problems with the input of a call.
 fn issues(call: &Call) -> Option<String> {
     let Schema { required, optional } = of(&call.name)?;
     let given = call.input.as_object().into_iter().flat_map(|input| input.keys());
@@ -86,7 +86,7 @@ fn issues(call: &Call) -> Option<String> {
     listed(call, &issues)
 }
 
-/// What the input lacks that a hook wrote.
+/// Missing fields of an input that a hook rewrote.
 pub(super) fn missing(call: &Call) -> Option<String> {
     listed(call, &lacking(call))
 }

@@ -1,4 +1,4 @@
-//! Commands, which really run.
+//! The `Bash` tool. Commands really run, in the scratch project.
 
 use super::{Call, Done};
 use crate::query::host::Host;
@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const USUAL: Duration = Duration::from_mins(2);
-/// Whatever the agent asks for.
+/// Upper limit of a requested timeout.
 const LONGEST: Duration = Duration::from_mins(10);
-/// How long a person waits who interrupts.
+/// How long a command runs before the person interrupts it.
 const PATIENCE: Duration = Duration::from_millis(300);
 const GRACE: Duration = Duration::from_millis(500);
 const LONGEST_PATH: usize = 64 * 1024;
 const KEEP: Keep = Keep { head: 30_000, tail: 30_000 };
-/// Commands that print nothing when all goes well.
+/// Commands that print nothing on success.
 const SILENT: [&str; 14] = [
     "mv", "cp", "rm", "mkdir", "rmdir", "chmod", "chown", "chgrp", "touch", "ln", "cd", "export",
     "unset", "wait",
 ];
-/// Runs the command where the agent is, and tells where it went.
+/// Runs the command and writes the directory in which it ended to a file.
 const WRAPPER: &str = r#"[ -r "$3" ] && . "$3"; eval "$1"; status=$?; pwd -P > "$2"; exit $status"#;
 
 pub(super) fn run(host: &mut Host<'_>, call: &Call) -> Done {
@@ -35,27 +35,27 @@ pub(super) fn run(host: &mut Host<'_>, call: &Call) -> Done {
     understand(&finished, note, call)
 }
 
-/// As the agent asks for it, in milliseconds.
+/// The timeout of a command, as requested in the call.
 pub(crate) fn limit(call: &Call) -> Duration {
     let asked = call.input.get("timeout").and_then(Value::as_u64).map(Duration::from_millis);
     asked.unwrap_or(USUAL).min(LONGEST)
 }
 
-/// A command that the person does not let come to its end.
+/// Runs a command that the person interrupts.
 pub(super) fn begin(host: &mut Host<'_>, call: &Call) {
     let order = Order::new(host, call);
     let cancel = std::sync::Arc::clone(&host.cancel);
     supervise(&order, Deadline::after(PATIENCE), &cancel);
 }
 
-/// How a command of the agent's is run.
+/// A shell command of the agent, ready to run.
 pub(crate) struct Order {
-    /// This program, which supervises it.
+    /// The `ralph` binary, which supervises the command.
     pub(crate) program: PathBuf,
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,
-    /// Where the command says in which directory it ended.
+    /// The file to which the command writes its final directory.
     pub(crate) place: PathBuf,
 }
 
@@ -73,7 +73,7 @@ impl Order {
     }
 }
 
-/// `variables` is read before the command, where it is there.
+/// The command line of a call. The shell first reads the file `variables`, if it exists.
 pub(crate) fn argv(call: &Call, place: &Path, variables: &Path) -> Vec<OsString> {
     let command = call.input.get("command").and_then(Value::as_str).unwrap_or_default();
     let words = ["bash", "-c", WRAPPER, "bash", command].map(OsString::from);
@@ -97,10 +97,11 @@ pub(crate) fn supervise(
     })
 }
 
-/// The next command, and the next hook, start where this one ended. Who leaves the project is brought back, and told.
+/// Updates the working directory to where the command ended. Outside the project it is reset, and a note for the model is
+/// returned.
 pub(crate) fn follow(cwd: &mut PathBuf, project: &Path, place: &Path) -> Option<String> {
     let bytes = fs::read_opt(place, LONGEST_PATH).ok()??;
-    // A command that ends the shell says nothing of the next one.
+    // Removed, because a command that exits the shell does not write the file.
     fs::remove_file(place).ok();
     let text = String::from_utf8_lossy(&bytes);
     let directory = PathBuf::from(text.trim_end_matches('\n'));
@@ -128,7 +129,7 @@ pub(crate) fn understand(finished: &Finished, note: Option<String>, call: &Call)
             Done::Ran { response, text: shown(output) }
         }
         How::Exited(code) => failed(format!("Exit code {code}")),
-        // The client is told of no signal.
+        // The client does not see the signal.
         How::Signalled(_) => failed("Exit code 1".to_owned()),
         How::TimedOut => failed(format!("Command timed out after {}s", limit(call).as_secs())),
         How::Cancelled => failed("Command was cancelled".to_owned()),
@@ -151,14 +152,14 @@ fn shown(output: String) -> String {
     if output.is_empty() { "(Bash completed with no output)".to_owned() } else { output }
 }
 
-/// A search that finds nothing has not failed.
+/// Whether exit code 1 of the last command only means "no matches".
 fn is_search(call: &Call) -> bool {
     let command = call.input.get("command").and_then(Value::as_str).unwrap_or_default();
     let last = command.rsplit(['|', ';', '&', '\n']).next().unwrap_or_default();
     matches!(last.split_whitespace().next(), Some("grep" | "rg"))
 }
 
-/// Whether every part of a command is one that has nothing to say.
+/// Whether every part of a command is one of [`SILENT_COMMANDS`].
 fn is_silent(command: Option<&str>) -> bool {
     let parts = command.unwrap_or_default().split(['&', '|', ';', '\n']);
     let mut first = parts.filter_map(|part| part.split_whitespace().next()).peekable();
@@ -169,7 +170,7 @@ fn text(finished: &Finished) -> String {
     let mut bytes = finished.output.head.clone();
     bytes.extend_from_slice(&finished.output.tail);
     let text = String::from_utf8_lossy(&bytes);
-    // Empty lines before and blanks behind are left out.
+    // Leading empty lines and trailing white space are removed.
     let from = text.find(|char: char| !char.is_whitespace()).unwrap_or(0);
     let line = text.get(..from).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
     text.get(line..).unwrap_or_default().trim_end().to_owned()

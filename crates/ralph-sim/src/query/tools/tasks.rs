@@ -1,4 +1,4 @@
-//! The session's task list, whose entries hooks may refuse and keep open.
+//! The session's task list. Hooks may block the creation and the completion of tasks.
 
 use super::{Call, Done};
 use crate::query::conversation::Conversation;
@@ -7,7 +7,7 @@ use crate::query::host::{Host, Shared};
 use crate::timeline::Effect;
 use serde_json::{Value, json};
 
-/// The variable without which the newer models have no such tools.
+/// The variable that enables the task tools for newer models.
 const VARIABLE: &str = "CLAUDE_CODE_ENABLE_TODO_TOOLS";
 const OLDER_MODELS: [&str; 2] = ["-4-5", "-4-1"];
 
@@ -25,7 +25,7 @@ struct Task {
     status: String,
 }
 
-/// Why a call of one of them does not come to a run.
+/// The client's message for a task tool that is disabled.
 pub(super) fn refusal(host: &mut Host<'_>, call: &Call) -> Option<String> {
     let name = &call.name;
     let model = host.scenario.client.model.as_deref().unwrap_or_default();
@@ -98,7 +98,7 @@ pub(super) fn list(host: &Host<'_>) -> Done {
     Done::Ran { response: json!({"tasks": tasks.collect::<Vec<_>>()}), text }
 }
 
-/// What a hook has against it.
+/// Fires a task event and returns the objection of a hook, if any.
 fn objection(
     host: &mut Host<'_>,
     chat: &Conversation,

@@ -1,4 +1,4 @@
-//! `ralph demo`: a scripted agent that would rather be done, held by the real thing.
+//! `ralph demo`: a scripted agent that stops too early, held by the real hook.
 
 mod tell;
 
@@ -38,32 +38,33 @@ Examples:
   ralph demo --keep
   ralph demo --json | jq 'select(.kind == \"summary\").stops'
 
-The agent is scripted. The project, its tests, the edits, the hook and the journal are real, in a
-scratch directory with a home of its own: nothing of yours is read or written. It needs git.
-The exit code is 0 when the run ended `verified`, 130 when it was interrupted.")]
+The agent is scripted. The project, its tests, the edits, the hook and the
+journal are real, in a scratch directory with a separate home: none of your
+files is read or written. It needs git. The exit code is 0 if the run ended
+`verified`, 130 if it was interrupted.")]
 pub(crate) struct Demo {
-    /// Print as fast as people read
+    /// Print at reading speed
     #[arg(long, conflicts_with = "json")]
     pub slow: bool,
-    /// Leave the scratch directory where it is, and say what to try there
+    /// Keep the scratch directory, and print what to try there
     #[arg(long)]
     pub keep: bool,
-    /// Print one JSON object per line: what happened, and last the summary
+    /// Print one JSON object per line, the summary last
     #[arg(long)]
     pub json: bool,
 }
 
 const SCENARIO: &str = include_str!("../../../../../scenarios/demo.toml");
-/// How the story has to end.
+/// The status that the run has to end with.
 const HAPPY_END: &str = "verified";
 
-/// Of what was expected or found: the first of it tells.
+/// How many characters of an expected or found value an error shows.
 const LONGEST_PART: usize = 120;
 
-/// Who wants to read along reads a line in about this time.
+/// The pause after a line with `--slow`, plus [`PER_CHARACTER`] for each of its characters.
 const PER_LINE: Duration = Duration::from_millis(200);
 const PER_CHARACTER: Duration = Duration::from_millis(10);
-/// How soon a pause notices that it is no longer wanted.
+/// How often a pause checks for Ctrl-C.
 const NAP: Duration = Duration::from_millis(20);
 
 #[derive(Serialize)]
@@ -71,14 +72,14 @@ struct SummaryJson<'a> {
     kind: &'static str,
     v: u8,
     scenario: &'a str,
-    /// How the run ended.
+    /// The status of the run at its end.
     status: &'a str,
     run: &'a str,
     counts: Counts,
     stops: Vec<StopJson<'a>>,
     mismatches: &'a [Mismatch],
     ms: u64,
-    /// Where the files are, if they were kept.
+    /// The scratch directory, if it was kept.
     kept: Option<String>,
 }
 
@@ -88,11 +89,11 @@ struct StopJson<'a> {
     rule: &'static str,
     because: &'a str,
     iteration: u32,
-    /// As long as the client waited.
+    /// How long the client waited.
     ms: u64,
 }
 
-/// What is known when it is over.
+/// The result of the demo.
 struct End {
     history: Option<History>,
     status: &'static str,
@@ -106,14 +107,14 @@ struct End {
 pub(crate) fn run(env: &Env, args: &Demo) -> Result<u8, Failure> {
     let usual = env.search_path().unwrap_or_default();
     if tools::find(OsStr::new("git"), Path::new("/"), &usual).is_none() {
-        let what = "git was not found, and the project of the demo is a repository";
+        let what = "git was not found; the project of the demo is a repository";
         return Err(Failure::new(what, "install git, or put it on `PATH`"));
     }
     let scenario = scenario::parse(SCENARIO, Path::new("scenarios/demo.toml"))
         .map_err(|mistakes| simulate::failure(&mistakes))?;
     let cancel = Cancel::new().map(Arc::new);
     let cancel = cancel.map_err(|error| Failure::because("cannot wait for hooks", &error))?;
-    // From before the first file is there: whatever ends us first gives us the time to clear away.
+    // Before the first file is created, so that a signal leaves time to clean up.
     signals::wish_on_signals(&cancel)
         .and_then(|()| signals::outlive_readers())
         .map_err(|error| Failure::because("cannot listen for signals", &error))?;
@@ -125,7 +126,7 @@ pub(crate) fn run(env: &Env, args: &Demo) -> Result<u8, Failure> {
     if cancel.is_wished() { Ok(simulate::INTERRUPTED) } else { shown }
 }
 
-/// Where it all happens.
+/// The scratch directory and the environment of the demo.
 struct Place<'a> {
     root: &'a Path,
     /// The person's `PATH`.
@@ -169,7 +170,7 @@ fn show(args: &Demo, scenario: &Scenario, place: Place<'_>) -> Result<u8, Failur
     Ok(code)
 }
 
-/// `ralph` means this one, whatever its file is called.
+/// Links this program as `ralph` and puts the link first on `PATH`, whatever its file name is.
 fn search_path(stage: &Stage, program: &Path, usual: &OsStr) -> Result<OsString, Failure> {
     let here = Path::new("bin");
     let target = resolved(program)?;
@@ -181,11 +182,11 @@ fn search_path(stage: &Stage, program: &Path, usual: &OsStr) -> Result<OsString,
 }
 
 fn resolved(program: &Path) -> Result<PathBuf, Failure> {
-    let hint = "run it again; it was replaced or removed in this moment";
+    let hint = "run it again; its file was just replaced or removed";
     fs::resolve(program).ok_or_else(|| Failure::new("ralph cannot find its own program", hint))
 }
 
-/// A `ralph` that a person can call by hand, with the home of the demo.
+/// Writes a script `ralph` that uses the home of the demo, for a person to call.
 fn put_program(stage: &Stage, program: &Path) -> Result<(), Failure> {
     let quoted = |path: &Path| gate::quoted(&path.to_string_lossy());
     let script = format!(
@@ -197,7 +198,7 @@ fn put_program(stage: &Stage, program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// With what the journal says, which is held to the happy end too.
+/// Adds the history of the run, and a mismatch if it did not end as [`HAPPY_END`].
 fn judged(stage: &Stage, mut end: End) -> Result<End, Failure> {
     let home = Home::new(stage.home.join(".ralph"));
     end.history = overview::history(&home, None)?;
@@ -214,11 +215,11 @@ fn judged(stage: &Stage, mut end: End) -> Result<End, Failure> {
     Ok(end)
 }
 
-/// Prints it as it comes.
+/// Prints the demo as it happens.
 struct Screen<'a> {
     args: &'a Demo,
     cancel: &'a Cancel,
-    /// Whoever cannot be printed to is not printed to again.
+    /// After a failed write, nothing more is printed.
     reader: Result<Reader, Failure>,
 }
 
@@ -292,13 +293,13 @@ impl Screen<'_> {
             Some(Mismatch { what, expected, found }) => {
                 let part = |text: &str| text::line(&safe(text), LONGEST_PART);
                 let what = format!(
-                    "the demo ended {}, and not as it should: `{}`: expected {}, found {}",
+                    "the demo ended {}, unexpectedly: `{}`: expected {}, found {}",
                     end.status,
                     part(what),
                     part(expected),
                     part(found)
                 );
-                let hint = "`ralph demo --keep` leaves the files to look at";
+                let hint = "`ralph demo --keep` keeps the files";
                 Err(Failure::new(&what, hint))
             }
         }

@@ -1,4 +1,4 @@
-//! The story in words: who did what, and what ralph said to it.
+//! Renders the demo as text: what the person and the agent do, and how ralph answers.
 
 use super::super::why;
 use crate::term::{self, BAD, BOLD, DIM, GOOD, paint};
@@ -9,15 +9,15 @@ use ralph_sim::check::Counts;
 use ralph_sim::timeline::{Effect, Entry, Hook, Reply, Tool};
 use serde_json::Value;
 
-/// Longer lines are hard to read, and the README shows these.
+/// Longer lines are hard to read, and the picture in the README has this width.
 const WIDEST: usize = 80;
 /// Narrower terminals cut lines off.
 const NARROWEST: usize = 40;
-/// As wide as who speaks.
+/// As wide as the column with the speaker.
 const MARGIN: &str = "       ";
-/// What is left to the note at the right edge, however long its time: lines break in the same places every time.
+/// The room for the note at the right edge. Fixed, so that lines break at the same places whatever the times are.
 const NOTE: usize = 18;
-/// How much of a reason is told: the first of it says what to do.
+/// How many lines of a reason are shown.
 const REASON_LINES: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Who {
     }
 }
 
-/// Tells entries one after the other.
+/// Renders entries one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Tale {
     last: Option<Who>,
@@ -62,7 +62,7 @@ impl Tale {
         }
     }
 
-    /// Whoever goes on speaking is not named again; a new turn of the agent has air above it.
+    /// Names the speaker only when it changes, and puts an empty line above a new turn of the agent.
     fn speaks(&mut self, who: Who, lines: &[String]) -> String {
         let last = self.last.replace(who);
         let mut out = String::new();
@@ -106,7 +106,7 @@ fn used(tool: &Tool) -> Vec<String> {
     let mut lines = if tool.name == "Edit" {
         let name = input("file_path").rsplit('/').next().unwrap_or_default();
         let (old, new) = (input("old_string"), input("new_string"));
-        // What it takes out matters where nothing comes in its place.
+        // Removed lines are shown only if nothing replaces them.
         let change = if new.is_empty() {
             old.lines().map(|line| paint(BAD, &format!("  - {}", safe(line)))).collect()
         } else {
@@ -124,7 +124,7 @@ fn used(tool: &Tool) -> Vec<String> {
     lines
 }
 
-/// What a test run that printed points says, in short.
+/// The number of TAP test points in the output of a test run, if it has any.
 fn points(output: &str) -> String {
     let count = |start: &str| output.lines().filter(|line| line.starts_with(start)).count();
     match (count("ok "), count("not ok ")) {
@@ -140,9 +140,9 @@ fn verdict(hook: &Hook) -> Vec<String> {
     match &hook.effect {
         Effect::Blocked { reasons } => held(&reasons.join("\n"), &took),
         Effect::Allowed => {
-            let said = hook.handlers.iter().find_map(|handled| message(&handled.stdout));
-            let said = said.as_deref().unwrap_or("let go");
-            let (end, what) = said.split_once(": ").unwrap_or((said, ""));
+            let text = hook.handlers.iter().find_map(|handled| message(&handled.stdout));
+            let text = text.as_deref().unwrap_or("let go");
+            let (end, what) = text.split_once(": ").unwrap_or((text, ""));
             headed(&format!("{} {what}", paint(GOOD, &format!("✓ {end}:"))), &took)
         }
         Effect::Stopped { reason } => headed(&safe(reason.as_deref().unwrap_or("ended")), &took),
@@ -151,15 +151,15 @@ fn verdict(hook: &Hook) -> Vec<String> {
     }
 }
 
-/// What the person is told when a run ends, up to the id of the run and what to do next: the demo shows that itself.
+/// The message to the person at the end of a run, without the run's id and the next step, which the demo shows itself.
 fn message(answer: &str) -> Option<String> {
     let answer: Value = serde_json::from_str(answer).ok()?;
-    let said = safe(answer.get("systemMessage")?.as_str()?);
-    let said = said.strip_prefix("ralph: ").unwrap_or(&said);
-    Some(said.rsplit_once(" (run ").map_or(said, |(said, _)| said).to_owned())
+    let text = safe(answer.get("systemMessage")?.as_str()?);
+    let text = text.strip_prefix("ralph: ").unwrap_or(&text);
+    Some(text.rsplit_once(" (run ").map_or(text, |(text, _)| text).to_owned())
 }
 
-/// The first of what the agent reads, without what only fences it in: the reason begins with
+/// The first lines of the reason that the agent reads, without the fences around quoted text. The reason begins with
 /// `ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run k7f2)`.
 fn held(reason: &str, took: &str) -> Vec<String> {
     let mut lines = reason.lines();
@@ -171,24 +171,24 @@ fn held(reason: &str, took: &str) -> Vec<String> {
     let head = format!("{} {what}{names}", paint(BAD, "✗ held:"));
     let mut out = headed(&head, &format!("{count} · {took}"));
     let mut is_goal = false;
-    let mut told = Vec::new();
+    let mut shown = Vec::new();
     for line in lines {
         if line.starts_with('┌') {
             is_goal = line.ends_with("the goal, in the person's words");
         } else if let Some(quoted) = line.strip_prefix("│ ") {
             if !is_goal {
-                told.extend(wrapped(&format!("    {}", safe(quoted)), 4));
+                shown.extend(wrapped(&format!("    {}", safe(quoted)), 4));
             }
         } else if let Some(open) = line.strip_prefix("✗ ") {
-            told.extend(wrapped(&format!("  {} {}", paint(BAD, "✗"), safe(open)), 4));
+            shown.extend(wrapped(&format!("  {} {}", paint(BAD, "✗"), safe(open)), 4));
         }
     }
-    told.truncate(REASON_LINES);
-    out.extend(told);
+    shown.truncate(REASON_LINES);
+    out.extend(shown);
     out
 }
 
-/// Ids mean nothing in a story: `… nothing new (tests; state 14af6d7; run k7f2)` becomes `… nothing new` and ` (tests)`.
+/// Drops the ids: `… no progress (tests; state 14af6d7; run k7f2)` becomes `… no progress` and ` (tests)`.
 fn without_run(text: &str) -> (&str, String) {
     let Some((before, inside)) = text.strip_suffix(')').and_then(|text| text.rsplit_once(" ("))
     else {
@@ -200,7 +200,7 @@ fn without_run(text: &str) -> (&str, String) {
     (before, names)
 }
 
-/// With a note at the right edge of its first line.
+/// Wraps the text, with a note at the right edge of its first line.
 fn headed(text: &str, note: &str) -> Vec<String> {
     let room = columns() - MARGIN.len();
     let mut lines = wrap(text, room.saturating_sub(NOTE), 2);
@@ -212,21 +212,21 @@ fn headed(text: &str, note: &str) -> Vec<String> {
 }
 
 pub(super) fn opening() -> String {
-    let text = "A scripted agent that would rather be done. Its edits, the tests, the hook and the \
-                journal are real; all of it stays in a scratch directory.";
+    let text = "A scripted agent that stops too early. Its edits, the tests, the hook and the \
+                journal are real; everything stays in a scratch directory.";
     format!("{}\n\n", wrap(&paint(DIM, text), columns(), 0).join("\n"))
 }
 
 pub(super) fn counted(counts: &Counts, waits_ms: &[u64]) -> String {
     let Counts { stops, blocks, .. } = counts;
     let all = limits::duration(waits_ms.iter().sum());
-    let text = format!("{stops} stops, {blocks} of them held; {all} of waiting in all");
+    let text = format!("{stops} stops, {blocks} of them held; {all} of waiting in total");
     format!("\n{}\n", wrap(&paint(BOLD, &text), columns(), 0).join("\n"))
 }
 
-/// As `ralph why` prints them, without the evidence: the story has just shown it.
+/// The decisions as `ralph why` prints them, without the evidence, which the demo has just shown.
 pub(super) fn decisions(history: &History) -> String {
-    let title = "Every decision is in the journal; `ralph why` tells them, the newest first:";
+    let title = "Every decision is in the journal; `ralph why` shows them, newest first:";
     let mut out = format!("{}\n", wrap(title, columns(), 0).join("\n"));
     for (entry, decided) in history.entries.iter().filter_map(why::decision).rev() {
         let head = why::head(history, entry, decided);
@@ -238,7 +238,7 @@ pub(super) fn decisions(history: &History) -> String {
 pub(super) fn kept(root: &str, run: &str) -> String {
     let project = gate::quoted(&format!("{root}/project"));
     format!(
-        "\nThe files are kept. Look around there, and delete them when you are done:\n  \
+        "\nThe files are kept. Look around, and delete them when you are done:\n  \
          cd {project}\n  \
          ../ralph why {run}\n  \
          ../ralph status --all\n  \
@@ -247,7 +247,7 @@ pub(super) fn kept(root: &str, run: &str) -> String {
 }
 
 pub(super) fn closing() -> String {
-    let text = "Next: `ralph gate detect --write` in a project of yours";
+    let text = "Next: run `ralph gate detect --write` in one of your projects";
     format!("\n{}\n", wrap(text, columns(), 6).join("\n"))
 }
 
@@ -259,7 +259,7 @@ fn wrapped(text: &str, indent: usize) -> Vec<String> {
     wrap(text, columns() - MARGIN.len(), indent)
 }
 
-/// Breaks a line at spaces. Those between two words on the same line stay as many as they are.
+/// Breaks a line at spaces. Keeps the number of spaces between two words on the same line.
 fn wrap(line: &str, columns: usize, indent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut current = String::new();
@@ -285,7 +285,7 @@ fn wrap(line: &str, columns: usize, indent: usize) -> Vec<String> {
     lines
 }
 
-/// What [`paint`] put around text takes no room.
+/// The columns of a text. The styles of [`paint`] take no room.
 pub(super) fn width(text: &str) -> usize {
     let mut is_escape = false;
     let widths = text.chars().map(|char| {

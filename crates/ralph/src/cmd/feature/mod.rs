@@ -129,7 +129,7 @@ pub(crate) fn named(env: &Env, project: &Path, name: &str) -> Result<Loop, Failu
         let names = loops.iter().map(|one| one.name.as_str());
         let hint = match text::nearest(name, names) {
             Some(near) => format!("did you mean `{}`?", safe(near)),
-            None if loops.is_empty() => "`ralph loop new NAME` makes one".to_string(),
+            None if loops.is_empty() => "`ralph loop new NAME` creates one".to_string(),
             None => format!("the loops are {}", names_of(&loops)),
         };
         Failure::new(&what, &hint)
@@ -153,7 +153,7 @@ fn meant(env: &Env, home: &Home, project: &Path) -> Result<Loop, Failure> {
         [only] => Ok(only.clone()),
         [] => {
             let what = format!("there is no loop in `{}`", safe(&project.to_string_lossy()));
-            Err(Failure::new(&what, "`ralph loop new NAME` makes one"))
+            Err(Failure::new(&what, "`ralph loop new NAME` creates one"))
         }
         [_, ..] => usual().cloned().ok_or_else(|| {
             let hint = format!("give `--loop` one of {}", names_of(&loops));

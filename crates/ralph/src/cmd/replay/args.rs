@@ -1,4 +1,4 @@
-//! The command line of `ralph replay`.
+//! The arguments of `ralph replay`.
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -11,28 +11,29 @@ Examples:
   ralph replay stop.json --hook ./my-stop-hook.sh --expect blocked
   ralph replay - --project ~/site --json < stop.json | jq .reads
 
-The hooks really run, as you, with all that they do; what they leave running is ended. Only ralph's
-own decide about a copy of the run: nothing is charged, and no file of run or project changes.
+The hooks really run, with your permissions and all their effects; processes
+that they leave running are killed. Only ralph's own hooks decide about a copy
+of the run: nothing is charged, and neither the run nor the project changes.
 
-A payload is what a hook reads on stdin. The exit code is 0 when it could be replayed, or, with
-`--expect`, when that is what the client would do; 1 if not.")]
+A payload is what a hook reads on stdin. The exit code is 0 if it could be
+replayed and, with `--expect`, if the client would do that; 1 if not.")]
 pub(crate) struct Replay {
-    /// The payload, a JSON file; `-` is stdin
+    /// Read this payload, a JSON file; `-` is stdin
     #[arg(value_name = "PAYLOAD")]
     pub payload: PathBuf,
-    /// Hooks from this settings file instead of the person's and the project's
+    /// Use the hooks of this file instead of yours and the project's
     #[arg(long, value_name = "FILE")]
     pub settings: Option<PathBuf>,
-    /// This command as the hook of the payload's event instead; may be given more than once
+    /// Use this command as the hook instead (repeatable)
     #[arg(long, value_name = "COMMAND")]
     pub hook: Vec<String>,
-    /// Whose settings count; by default the payload's `cwd`, or the current directory if that is not here
+    /// Use the settings of this project [default: the payload's `cwd`]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Fail unless this is what the client would do
+    /// Fail unless the client would do this
     #[arg(long, value_name = "DECISION", value_enum)]
     pub expect: Option<Expected>,
-    /// Let ralph's own hooks decide about the real run: it is charged
+    /// Let ralph's own hooks decide about the real run, which is charged
     #[arg(long)]
     pub live: bool,
     /// Print one JSON object
@@ -43,11 +44,11 @@ pub(crate) struct Replay {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Expected {
-    /// The agent has to go on, or may not do what it wants
+    /// The agent has to continue, or its action is denied
     Blocked,
-    /// The client goes on as if there were no hooks
+    /// The client continues as without hooks
     Allowed,
-    /// The turn ends by `continue: false`
+    /// The turn ends because of `continue: false`
     Stopped,
 }
 

@@ -1,4 +1,4 @@
-//! Which settings the client would load.
+//! Loads the settings that the client would load, or those given on the command line.
 
 use super::args::Replay as Args;
 use crate::report::Failure;
@@ -14,9 +14,9 @@ const LARGEST: usize = 4 * 1024 * 1024;
 
 pub(super) struct Found {
     pub(super) loaded: Loaded,
-    /// What is there and cannot be had.
+    /// Settings that could not be loaded, and plugins whose hooks are not replayed.
     pub(super) notices: Vec<String>,
-    /// What there is to say when nobody is asked.
+    /// The explanation to print if no hook ran.
     pub(super) silence: String,
 }
 
@@ -51,7 +51,7 @@ fn silence(args: &Args, event: &str, texts: &[(Source, String)], project: &Path)
         settings["hooks"][event].as_array().is_some_and(|hooks| !hooks.is_empty())
     });
     if is_configured {
-        format!("none of the hooks for {event} in {place} is waited for")
+        format!("the client does not wait for any hook for {event} in {place}")
     } else {
         format!("no hook is configured for {event} in {place}")
     }
@@ -76,14 +76,14 @@ fn usual(env: &Env, project: &Path, notices: &mut Vec<String>) -> Vec<(Source, S
     texts
 }
 
-/// What the person names comes instead of what is there.
+/// The given settings and hooks, which replace the configured ones.
 fn named(env: &Env, args: &Args, payload: &Payload) -> Result<Vec<(Source, String)>, Failure> {
     let mut texts = Vec::new();
     if let Some(path) = &args.settings {
         let bytes = fs::read(&env.current_dir().unwrap_or_default().join(path), LARGEST)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Err(error) = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
-            let what = format!("`{}` is no settings file", path.display());
+            let what = format!("`{}` is not a settings file", path.display());
             return Err(Failure::because(&what, &error));
         }
         texts.push((Source::Flag, text));
@@ -100,7 +100,7 @@ fn named(env: &Env, args: &Args, payload: &Payload) -> Result<Vec<(Source, Strin
     Ok(texts)
 }
 
-/// Hooks of plugins are where the client keeps plugins, and it knows best which of them are on.
+/// A notice about enabled plugins. Their hooks are not replayed: only the client knows which plugins are in effect.
 fn plugins(source: &Source, text: &str) -> Option<String> {
     let settings: Value = serde_json::from_str(text).ok()?;
     let names = settings.get("enabledPlugins")?.as_object()?.iter();

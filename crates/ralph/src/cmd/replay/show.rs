@@ -1,4 +1,4 @@
-//! What came of it, for people and for programs.
+//! Prints the result of a replay, as text and as JSON.
 
 use super::args::{Expected, Replay as Args};
 use super::{Ruling, Shown, is_met};
@@ -79,8 +79,7 @@ pub(super) fn to_person(args: &Args, shown: &Shown) -> Result<(), Failure> {
     let mut out = match replayed.decision {
         Decision::Killed => {
             let handlers = replayed.hook.handlers.iter().map(story::handler);
-            line(event, &paint(BAD, "the client is gone: a hook killed it"))
-                + &handlers.collect::<String>()
+            line(event, &paint(BAD, "a hook killed the client")) + &handlers.collect::<String>()
         }
         Decision::Allowed | Decision::Blocked | Decision::Stopped => {
             Story::default().tell(&Entry::Hook(replayed.hook.clone()))
@@ -89,14 +88,14 @@ pub(super) fn to_person(args: &Args, shown: &Shown) -> Result<(), Failure> {
     if replayed.hook.handlers.is_empty() {
         out.push_str(&line(event, &safe(&shown.silence)));
     }
-    for said in &replayed.reads {
-        let role = match said.role {
+    for message in &replayed.reads {
+        let role = match message.role {
             Role::User => "user",
             Role::System => "system",
             Role::Tool => "tool result",
         };
         out.push_str(&line("model reads", &paint(DIM, &format!("as {role}:"))));
-        out.push_str(&whole(&said.text));
+        out.push_str(&whole(&message.text));
     }
     for text in &replayed.person {
         out.push_str(&line("person", &paint(DIM, "reads:")));
@@ -142,7 +141,7 @@ fn line(who: &str, what: &str) -> String {
     format!("{} {what}\n", paint(DIM, &format!("{who:>11}")))
 }
 
-/// Word for word; what a terminal would obey, and what nobody would see, is spelled out.
+/// The whole text, with control and invisible characters spelled out.
 fn whole(foreign: &str) -> String {
     let mut out = String::new();
     for line in text::reveal(foreign).lines() {

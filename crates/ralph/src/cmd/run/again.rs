@@ -1,4 +1,5 @@
-//! `--fork RUN` without a goal: what a run that has ended was about, once more, from where its last session was.
+//! `--fork RUN` without a goal: continues the work of a run that has ended, from its last session and with the same
+//! goal, lists and flags.
 
 use super::args::Run;
 use super::prepare::WHOLE;
@@ -14,7 +15,7 @@ use ralph_home::store::{self, Opened};
 use ralph_hook::control::{self, ControlError, Named};
 use std::path::PathBuf;
 
-/// The run whose work is gone on with, where one is named and nothing else is said to be done.
+/// The ended run to continue, if `--fork` names one and no goal is given.
 pub(super) fn ended(home: &Home, args: &Run) -> Result<Option<Opened>, Failure> {
     let Some(name) = args.fork.as_ref().filter(|_| !args.says_what()) else { return Ok(None) };
     let run = match control::named(home, name) {
@@ -25,12 +26,12 @@ pub(super) fn ended(home: &Home, args: &Run) -> Result<Option<Opened>, Failure> 
     };
     let opened = store::load(home, &run)?;
     if opened.run.drive.is_none() {
-        let what = format!("ralph did not drive run `{run}`, so it is not known how it goes on");
+        let what = format!("ralph did not drive run `{run}`, so it cannot continue it");
         return Err(Failure::new(&what, &with_goal(&run)));
     }
     match control::phase(home, &opened) {
         Phase::Ended(Status::Verified) => {
-            let what = format!("run `{run}` is verified: nothing of it is left to be done");
+            let what = format!("run `{run}` is verified: nothing is left to do");
             Err(Failure::new(&what, &with_goal(&run)))
         }
         Phase::Ended(_) => Ok(Some(opened)),
@@ -46,15 +47,15 @@ fn is_session(name: &str) -> bool {
 }
 
 fn unsaid() -> Failure {
-    let hint = "`ralph run \"what is to be reached\" --fork SESSION`";
-    Failure::new("it is not said what is to be done", hint)
+    let hint = "run `ralph run \"your goal\" --fork SESSION`";
+    Failure::new("no goal given", hint)
 }
 
 fn with_goal(run: &RunId) -> String {
     format!("`ralph run \"…\" --fork {run}` starts a new run from its last session")
 }
 
-/// What is not said is as it was: goal, lists, limits, place and gates.
+/// Fills in the arguments that are not given from the ended run: goal, lists, limits, project and gates.
 pub(super) fn filled(home: &Home, args: &Run, past: &record::Run) -> Run {
     let mut again = args.clone();
     if past.goal_bytes > 0 {
@@ -75,7 +76,7 @@ pub(super) fn filled(home: &Home, args: &Run, past: &record::Run) -> Run {
     again
 }
 
-/// As much again, where nothing else is said; 0 is without limit.
+/// Fills in the limits of the ended run, which then count anew. 0 means no limit.
 fn limited(again: &mut Run, past: &Limits) {
     let limits = &mut again.limits;
     limits.max_iterations.get_or_insert(past.max_iterations.unwrap_or(0));
@@ -87,13 +88,13 @@ fn limited(again: &mut Run, past: &Limits) {
     again.handover_at.get_or_insert(past.handover_at_permille);
 }
 
-/// How it was driven, in the tree that was kept. The session to copy is the caller's to know.
+/// The drive settings of the ended run, with its kept work tree. The caller sets the session to fork.
 pub(super) fn settings(args: &Run, past: &record::Run) -> Settings {
     let settings = past.drive.as_deref().cloned().unwrap_or(Settings::DEFAULT);
     Settings { from: None, worktree: worktree(args, past), ..settings }
 }
 
-/// The work tree of the run that ended, unless another one was asked for.
+/// The work tree of the ended run, unless the arguments ask for another.
 fn worktree(args: &Run, past: &record::Run) -> Option<Worktree> {
     let is_new = args.worktree || args.pr || args.project.is_some();
     let kept = past.drive.as_ref().and_then(|settings| settings.worktree.clone());

@@ -1,4 +1,4 @@
-//! `ralph run` as people type it, and the mistakes that are told before anything is looked at.
+//! The arguments of `ralph run`, and the checks that need nothing but the arguments.
 
 use crate::cli::LimitArgs;
 use crate::report::Failure;
@@ -8,7 +8,7 @@ use ralph_core::drive;
 use ralph_core::text;
 use std::path::PathBuf;
 
-/// A command line is bounded, whatever a script puts into it.
+/// A limit on the agent's flags, against scripts that pass too much.
 const MOST_FLAGS: usize = 200;
 const LONGEST_FLAG: usize = 32 * 1024;
 
@@ -25,108 +25,110 @@ Examples:
   ralph run --queue goals.md --parallel 2
   ralph run \"upgrade to axum 0.8\" --dry-run -- --permission-mode acceptEdits
 
-ralph starts the agent and answers its stops itself: nothing has to be installed for it. What is
-met, spent and counted is kept over all sessions of a run. Ctrl-C once lets the turn end, twice
-ends it now; `--resume` goes on from either. The exit code says how it ended: 0 verified,
-2 exhausted, 3 claimed, 4 stuck, 5 needs_human, 6 needs_review, 7 gate_broken, 8 rate_limited,
-9 overridden, 10 crashed, 130 cancelled, 1 anything else.")]
+ralph starts the agent and answers its stops itself; no hook has to be
+installed. Requirements, cost and iterations count over all sessions of a
+run. Ctrl-C once lets the turn end, twice ends it now; `--resume` continues
+after either. Exit codes: 0 verified, 2 exhausted, 3 claimed, 4 stuck,
+5 needs_human, 6 needs_review, 7 gate_broken, 8 rate_limited, 9 overridden,
+10 crashed, 130 cancelled, 1 anything else.")]
 #[expect(
     clippy::struct_excessive_bools,
     clippy::struct_field_names,
-    reason = "flags of a command line, by the names that they have there"
+    reason = "command-line flags, with the names that they have there"
 )]
 pub(crate) struct Run {
-    /// What is to be reached, in a sentence or more
+    /// Describe the goal in a sentence or more
     #[arg(value_name = "GOAL", conflicts_with_all = ["goal_file", "of", "resume", "queue"])]
     pub goal: Option<String>,
     /// Read the goal from this file, or from stdin with `-`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["of", "resume", "queue"])]
     pub goal_file: Option<PathBuf>,
-    /// Work through a loop: its `RALPH_PROMPT.md` is the goal, its list what has to be met
+    /// Work through a loop: its `RALPH_PROMPT.md` and its feature list
     #[arg(long = "loop", value_name = "NAME", conflicts_with_all = ["resume", "queue"])]
     pub of: Option<String>,
-    /// Go on with a run that was parked, interrupted or killed
+    /// Continue a run that was parked, interrupted or killed
     #[arg(long, value_name = "RUN", conflicts_with = "queue")]
     pub resume: Option<String>,
-    /// Begin with a copy of this session, or of the last one of this run; without a goal, a run that
-    /// has ended goes on so: with its goal, lists and flags, and as much again of its limits
+    /// Start from a copy of a session, or of the last session of a run
+    ///
+    /// Without a goal, continues a run that has ended: with its goal, lists and flags, and its limits anew.
     #[arg(long, value_name = "SESSION|RUN", conflicts_with_all = ["resume", "queue"])]
     pub fork: Option<String>,
-    /// Work through a list of goals: a file, or a directory with a file for each
+    /// Work through a list of goals: a file, or a directory of files
     #[arg(long, value_name = "FILE|DIR")]
     pub queue: Option<PathBuf>,
-    /// How many goals of the queue are worked on at once
+    /// Work on at most N goals of the queue at once
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub parallel: Option<u32>,
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// How many tokens all sessions may use together, such as `2M`; 0 is without limit
+    /// Use at most N tokens over all sessions, such as `2M`; 0: no limit
     #[arg(long, value_name = "N", value_parser = tokens)]
     pub max_tokens: Option<u64>,
-    /// How full the context is when a fresh session takes over [default: the policy's, or 0.8]
+    /// Hand over when the context is this full [default: policy, or 0.8]
     #[arg(long, value_name = "SHARE", value_parser = permille)]
     pub handover_at: Option<u16>,
-    /// When a fresh session takes over
+    /// Choose when a fresh session takes over
     #[arg(long, value_name = "WHEN", value_enum)]
     pub sessions: Option<Sessions>,
-    /// The model; by default the agent's own choice
+    /// Use this model [default: the agent's own choice]
     #[arg(long, value_name = "MODEL", value_parser = model)]
     pub model: Option<String>,
-    /// The model that is tried when nothing else moved the work
+    /// Try this model when nothing else has helped
     #[arg(long, value_name = "MODEL", value_parser = model)]
     pub stronger_model: Option<String>,
-    /// Which agent is driven
+    /// Drive this agent
     #[arg(long, value_name = "AGENT", value_enum)]
     pub agent: Option<Agent>,
-    /// The agent's program; by default the one on `PATH`
+    /// Run this program as the agent [default: the one on `PATH`]
     #[arg(long, value_name = "PATH")]
     pub agent_program: Option<PathBuf>,
-    /// Wait for rate limits to be lifted, all waits together no longer than this; by default not at all
+    /// Wait this long in total for rate limits [default: not at all]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub wait_for_limits: Option<u64>,
-    /// Without a sign of life for this long the agent is asked, after as long again restarted [default: 10m]
+    /// Nudge a silent agent after this time, then restart it [default: 10m]
     #[arg(long, value_name = "DURATION", value_parser = a_while)]
     pub idle_after: Option<u64>,
-    /// A Markdown file whose unticked items are to be done; may be given more than once
+    /// Require every unticked item of this Markdown file (repeatable)
     #[arg(long, value_name = "FILE")]
     pub plan: Vec<PathBuf>,
-    /// A directory with `feature_list.json`; may be given more than once
+    /// Require every feature of DIR/feature_list.json (repeatable)
     #[arg(long, value_name = "DIR")]
     pub features: Vec<PathBuf>,
-    /// Leave the project's policy and its gates out of this run
+    /// Run without the project's policy and gates
     #[arg(long)]
     pub no_gates: bool,
-    /// How complex the work is, from 0 to 10: gates with a higher `min_complexity` do not count
+    /// Ignore gates whose `min_complexity` is higher than this (0 to 10)
     #[arg(long, value_name = "N", value_parser = complexity)]
     pub complexity: Option<u8>,
-    /// Work in a git work tree and on a branch of its own; merged when the merged tree is verified
+    /// Use a separate work tree; merge it when the merged tree is verified
     #[arg(long)]
     pub worktree: bool,
-    /// As `--worktree`, but open a pull request with the report instead of merging
+    /// Like `--worktree`, but open a pull request instead of merging
     #[arg(long)]
     pub pr: bool,
-    /// Wait so long for the checks of the pull request, and count them as a gate
+    /// Wait this long for the pull request's checks, and require them
     #[arg(long, value_name = "DURATION", requires = "pr", value_parser = a_while)]
     pub wait_for_checks: Option<u64>,
-    /// The project; by default the nearest directory upwards that has a policy, or the repository
+    /// Use this project [default: nearest parent with a policy, or the repo]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Only show what would be done
+    /// Show what would be done, and start nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask: where the project has no policy, write the gates that were found and approve them
+    /// Don't ask; without a policy, write and approve the detected gates
     #[arg(long, short)]
     pub yes: bool,
     /// Print one JSON object per event
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
-    /// Print only how it ended
+    /// Print only the result
     #[arg(long, short)]
     pub quiet: bool,
-    /// Let the agent's flags of this run switch off its permission prompts
+    /// Let the agent's flags disable its permission prompts in this run
     #[arg(long)]
     pub allow_skip_permissions: bool,
-    /// Flags for the agent, as they are
+    /// Pass these flags to the agent unchanged
     #[arg(last = true, value_name = "AGENT FLAGS")]
     pub flags: Vec<String>,
 }
@@ -137,7 +139,7 @@ pub(crate) enum Sessions {
     Hybrid,
     /// Never
     SameSession,
-    /// Also whenever something of the contract was met
+    /// Also whenever another requirement is met
     FreshPerFeature,
 }
 
@@ -164,82 +166,85 @@ impl From<Agent> for drive::Agent {
     }
 }
 
-/// Whether the agent's flags switch its permission prompts off.
+/// Whether the agent asks for permissions, or its flags disable the prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permissions {
     Asked,
     Skipped,
 }
 
-/// The one mode of the client in which no permission is asked for.
+/// The client's permission mode without prompts.
 const BYPASS: &str = "bypassPermissions";
 
 const SKIPPING: [&str; 2] =
     ["--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"];
 
-/// Flags that are ralph's, or that leave no session to drive, and what to do instead.
+/// Flags that ralph sets itself or that leave no session to drive, each with a hint.
 const OURS: [(&str, &str); 35] = [
-    ("-p", "ralph gives it, and talks with the agent over it"),
-    ("--print", "ralph gives it, and talks with the agent over it"),
-    ("--input-format", "ralph gives it, and talks with the agent over it"),
-    ("--output-format", "ralph gives it, and talks with the agent over it"),
-    ("--verbose", "ralph gives it, and talks with the agent over it"),
-    ("--permission-prompt-tool", "ralph answers for it; `--allowedTools` names what is allowed"),
-    ("--session-id", "ralph names its sessions itself"),
+    ("-p", "ralph sets it itself, to talk to the agent"),
+    ("--print", "ralph sets it itself, to talk to the agent"),
+    ("--input-format", "ralph sets it itself, to talk to the agent"),
+    ("--output-format", "ralph sets it itself, to talk to the agent"),
+    ("--verbose", "ralph sets it itself, to talk to the agent"),
+    (
+        "--permission-prompt-tool",
+        "ralph answers permission prompts; allow tools with `--allowedTools`",
+    ),
+    ("--session-id", "ralph chooses the session ids itself"),
     ("-r", "`ralph run --resume RUN` continues a run"),
     ("--resume", "`ralph run --resume RUN` continues a run"),
     ("-c", "`ralph run --resume RUN` continues a run"),
     ("--continue", "`ralph run --resume RUN` continues a run"),
     ("--from-pr", "`ralph run --resume RUN` continues a run"),
-    ("--fork-session", "`--fork SESSION` before the `--` begins with a copy"),
-    ("--no-session-persistence", "without its transcript no session can be taken up again"),
-    ("--max-budget-usd", "`--max-cost` before the `--` bounds all sessions together"),
-    ("--max-turns", "`--max-iterations` before the `--` bounds all sessions together"),
+    ("--fork-session", "give `--fork SESSION` before the `--`"),
+    ("--no-session-persistence", "a session without a transcript cannot be resumed"),
+    ("--max-budget-usd", "give `--max-cost` before the `--`; it limits all sessions together"),
+    ("--max-turns", "give `--max-iterations` before the `--`; it limits all sessions together"),
     ("--model", "give `--model` before the `--`"),
-    ("--settings", "ralph gives its own; put yours into `.claude/settings.local.json`"),
+    ("--settings", "ralph passes its own; put yours into `.claude/settings.local.json`"),
     ("--managed-settings", "put yours into `.claude/settings.local.json`"),
-    ("--bare", "with it no stop would be asked about"),
+    ("--bare", "it would disable the callback at a stop"),
     ("--worktree", "give `--worktree` before the `--`"),
     ("-w", "give `--worktree` before the `--`"),
-    ("--tmux", "ralph is the agent's terminal"),
-    ("--bg", "ralph is the agent's terminal"),
-    ("--background", "ralph is the agent's terminal"),
-    ("--cloud", "ralph drives an agent on this machine"),
-    ("--desktop", "ralph drives an agent on this machine"),
-    ("--environment", "ralph drives an agent on this machine"),
-    ("--remote-control", "ralph drives an agent on this machine"),
-    ("--teleport", "ralph drives an agent on this machine"),
-    ("--init-only", "with it there would be no session to drive"),
-    ("--help", "`claude --help` shows it"),
-    ("-h", "`claude --help` shows it"),
-    ("--version", "`claude --version` shows it"),
-    ("-v", "`claude --version` shows it"),
+    ("--tmux", "ralph runs the agent in its own process"),
+    ("--bg", "ralph runs the agent in its own process"),
+    ("--background", "ralph runs the agent in its own process"),
+    ("--cloud", "ralph drives only agents on this machine"),
+    ("--desktop", "ralph drives only agents on this machine"),
+    ("--environment", "ralph drives only agents on this machine"),
+    ("--remote-control", "ralph drives only agents on this machine"),
+    ("--teleport", "ralph drives only agents on this machine"),
+    ("--init-only", "it would leave no session to drive"),
+    ("--help", "run `claude --help`"),
+    ("-h", "run `claude --help`"),
+    ("--version", "run `claude --version`"),
+    ("-v", "run `claude --version`"),
 ];
 
 impl Run {
-    /// Everything that can be wrong with the words alone.
+    /// Rejects everything that is wrong with the arguments alone.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let is_known = self.resume.is_some() || self.queue.is_some() || self.fork.is_some();
         if !is_known && !self.says_what() {
-            let hint = "`ralph run \"what is to be reached\"`, or `--goal-file`, `--loop`, `--plan` or `--features`";
-            return Err(Failure::new("it is not said what is to be done", hint));
+            let hint = "run `ralph run \"your goal\"`, or use `--goal-file`, `--loop`, `--plan` or `--features`";
+            return Err(Failure::new("no goal given", hint));
         }
         if self.goal.as_deref().is_some_and(|goal| goal.trim().is_empty()) {
-            return Err(Failure::new("the goal is empty", "write what is to be reached"));
+            return Err(Failure::new("the goal is empty", "describe the goal"));
         }
         if self.parallel.is_some() && self.queue.is_none() {
-            let hint = "`--queue` names them; one goal is worked on by one agent";
-            return Err(Failure::new("`--parallel` needs more goals than one", hint));
+            let hint = "give one with `--queue`; a single goal has a single agent";
+            return Err(Failure::new("`--parallel` needs a queue", hint));
         }
         if let Some(option) = self.resume.as_ref().and_then(|_| self.settled()) {
-            let what = format!("{option} was settled when the run started");
-            let hint = "`ralph limits RUN` sets other limits; the rest of it stays";
+            let what = format!("{option} cannot be changed after the start of a run");
+            let hint = "`ralph limits RUN` changes the limits; the rest stays as it is";
             return Err(Failure::new(&what, hint));
         }
         flags(&self.flags).map(drop)
     }
 
-    /// Whether anything says what is to be done in a run that begins.
+    /// Whether the arguments define the goal of a new run.
     pub(crate) fn says_what(&self) -> bool {
         self.goal.is_some()
             || self.goal_file.is_some()
@@ -248,25 +253,27 @@ impl Run {
             || !self.features.is_empty()
     }
 
-    /// Whether the agent may be given these flags in this run, wherever they come from.
+    /// Checks the agent's flags, from the command line or the policy. Disabling permission prompts needs
+    /// `--allow-skip-permissions`.
     pub(crate) fn agent(&self, given: &[String]) -> Result<Permissions, Failure> {
         let permissions = flags(given)?;
         match (permissions, self.allow_skip_permissions) {
             (Permissions::Skipped, false) => {
-                let what = "the agent's flags switch off its permission prompts";
-                let hint = "`--allow-skip-permissions` before the `--` agrees to it for this run; only do so in a container or a virtual machine";
+                let what = "the agent's flags disable its permission prompts";
+                let hint = "add `--allow-skip-permissions` before the `--` to allow it for this run; only do so in a container or a virtual machine";
                 Err(Failure::new(what, hint))
             }
             (Permissions::Asked, true) => {
                 let what = "`--allow-skip-permissions` has nothing to allow";
-                let hint = "ralph adds no such flag itself: `-- --permission-mode bypassPermissions` asks for it";
+                let hint =
+                    "ralph adds no such flag itself; add `-- --permission-mode bypassPermissions`";
                 Err(Failure::new(what, hint))
             }
             (Permissions::Asked, false) | (Permissions::Skipped, true) => Ok(permissions),
         }
     }
 
-    /// What cannot be said about a run that is there already.
+    /// The first given option that cannot be changed in an existing run.
     fn settled(&self) -> Option<&'static str> {
         let limits = &self.limits;
         let given = [
@@ -290,26 +297,26 @@ impl Run {
             (self.pr, "`--pr`"),
             (self.project.is_some(), "`--project`"),
             (self.allow_skip_permissions, "`--allow-skip-permissions`"),
-            (!self.flags.is_empty(), "what comes after `--`"),
+            (!self.flags.is_empty(), "the part after `--`"),
         ];
         given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
     }
 }
 
-/// What the agent's flags ask for; refused by name where they are not the person's to give.
+/// Checks the agent's flags: refuses reserved flags by name, and finds out whether permission prompts are disabled.
 fn flags(flags: &[String]) -> Result<Permissions, Failure> {
     if flags.len() > MOST_FLAGS || flags.iter().any(|flag| flag.len() > LONGEST_FLAG) {
-        let hint = "put what is long into `.claude/settings.local.json`";
-        return Err(Failure::new("the agent's flags are too many, or too long", hint));
+        let hint = "put long values into `.claude/settings.local.json`";
+        return Err(Failure::new("the agent's flags are too many or too long", hint));
     }
     if let Some(first) = flags.first().filter(|first| !first.starts_with('-')) {
-        let what = format!("`{}` is no flag of the agent", text::line(first, 80));
+        let what = format!("`{}` is not a flag of the agent", text::line(first, 80));
         return Err(Failure::new(&what, "the goal comes before the `--`"));
     }
     for flag in flags {
         if flag == "--" {
             let hint = "the goal comes before the `--`";
-            return Err(Failure::new("`--` may be there once", hint));
+            return Err(Failure::new("`--` is given more than once", hint));
         }
         if let Some((name, why)) = ours(flag) {
             let what = format!("`{name}` cannot be given to the agent");
@@ -319,7 +326,7 @@ fn flags(flags: &[String]) -> Result<Permissions, Failure> {
     Ok(permissions(flags))
 }
 
-/// The flag of ralph's that a word is, also as `--flag=value` or among short ones, as in `-dp`.
+/// The reserved flag in a word: `--flag`, `--flag=value`, or a letter of a cluster such as `-dp`.
 fn ours(flag: &str) -> Option<(&'static str, &'static str)> {
     let name = flag.split('=').next().unwrap_or_default();
     let letters = name.strip_prefix('-').unwrap_or_default();
@@ -330,7 +337,7 @@ fn ours(flag: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Whether flags switch the permission prompts off, in any of the ways there are.
+/// Whether the flags disable the permission prompts, in any of the ways that the client has.
 pub(crate) fn permissions(flags: &[String]) -> Permissions {
     let is_skipping = |flag: &str| {
         let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
@@ -358,7 +365,7 @@ fn permille(text: &str) -> Result<u16, String> {
         None => text.parse::<f64>(),
     };
     let share = share.ok().filter(|share| (0.1..=0.99).contains(share));
-    let wrong = || "a share from 0.1 to 0.99 is needed, such as `0.8`".to_string();
+    let wrong = || "expected a share from 0.1 to 0.99, such as `0.8`".to_string();
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -368,21 +375,22 @@ fn permille(text: &str) -> Result<u16, String> {
     permille.ok_or_else(wrong)
 }
 
+/// A duration of at least a second.
 fn a_while(text: &str) -> Result<u64, String> {
     duration(text).and_then(|ms| match ms {
-        0..1000 => Err("1s is the least".to_string()),
+        0..1000 => Err("expected at least 1s".to_string()),
         _ => Ok(ms),
     })
 }
 
-/// It becomes a word of the agent's command line.
+/// A model name. It becomes an argument of the agent, so it must not look like a flag.
 fn model(text: &str) -> Result<String, String> {
     let is_name = |char: char| char.is_ascii_alphanumeric() || "._-/:@[]".contains(char);
     let begins = text.starts_with(|char: char| char.is_ascii_alphanumeric());
     if begins && text.len() <= 200 && text.chars().all(is_name) {
         Ok(text.to_string())
     } else {
-        Err("a name such as `opus` or `claude-sonnet-4-5` is needed".to_string())
+        Err("expected a name such as `opus` or `claude-sonnet-4-5`".to_string())
     }
 }
 
@@ -395,9 +403,9 @@ mod tests {
         flags(&given).map_err(|failure| failure.told())
     }
 
-    /// R-H4e: what ralph says to the agent's client, nobody else says too.
+    /// R-H4e: a person cannot give the flags that ralph gives the client itself.
     #[test]
-    fn flags_that_are_ralphs_are_refused_by_name() {
+    fn reserved_flags_are_refused_by_name() {
         for (name, why) in OURS {
             let expected = Err(format!("`{name}` cannot be given to the agent\n  hint: {why}"));
             assert_eq!(of(&[name]), expected);
@@ -419,9 +427,9 @@ mod tests {
         }
     }
 
-    /// R-S8a: no way to switch permissions off goes unseen.
+    /// R-S8a: no way to disable permission prompts goes undetected.
     #[test]
-    fn every_way_to_skip_permissions_is_seen() {
+    fn every_way_to_skip_permissions_is_detected() {
         for skipping in [
             &["--dangerously-skip-permissions"][..],
             &["--dangerously-skip-permissions=true"],
@@ -443,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_as_people_write_them() {
+    fn option_values_are_parsed() {
         for (text, expected) in [
             ("0", Some(0)),
             ("500000", Some(500_000)),

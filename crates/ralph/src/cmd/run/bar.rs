@@ -1,4 +1,4 @@
-//! The line at the bottom: where the run stands, and what is going on right now.
+//! The status bar at the bottom of the terminal: the current activity and the progress of the run.
 
 use crate::term::{self, paint};
 use crate::wording::{self, safe};
@@ -6,18 +6,18 @@ use ralph_core::limits::{duration, money};
 use ralph_core::text;
 use ralph_drive::told::Standing;
 
-/// Between two parts.
+/// Separates two parts of the bar.
 const JOINT: &str = " · ";
 const LONGEST_NAME: usize = 24;
 
-/// What is known between two events.
+/// The state that the bar shows between two events.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bar {
-    /// And when it was told.
+    /// The last progress report, and when it came.
     standing: Option<(Standing, u64)>,
-    /// Gates at work, and since when.
+    /// The running gates, with their start times.
     gates: Vec<(String, u64)>,
-    /// What it is at until when.
+    /// The current wait, with its end.
     until: Option<(&'static str, u64)>,
 }
 
@@ -39,8 +39,8 @@ impl Bar {
         self.until = until;
     }
 
-    /// As many parts as there is room for; the last column stays free, because some terminals wrap as soon as it is
-    /// taken. Empty while nothing is known.
+    /// As many parts as fit. The last column stays free, because some terminals wrap when it is written. Empty while
+    /// nothing is known.
     pub(super) fn line(&self, now_ms: u64, columns: usize) -> String {
         let out = fitting(self.now(now_ms).into_iter().chain(self.standing(now_ms)), columns);
         if out.is_empty() { out } else { paint(term::DIM, &out) }
@@ -61,9 +61,9 @@ impl Bar {
     }
 
     fn standing(&self, now_ms: u64) -> Vec<String> {
-        let Some((standing, told_ms)) = &self.standing else { return Vec::new() };
-        let elapsed = standing.elapsed_ms.saturating_add(now_ms.saturating_sub(*told_ms));
-        // Nobody reads milliseconds that run.
+        let Some((standing, reported_ms)) = &self.standing else { return Vec::new() };
+        let elapsed = standing.elapsed_ms.saturating_add(now_ms.saturating_sub(*reported_ms));
+        // Avoids milliseconds that change with every redraw.
         let elapsed = elapsed.max(1000);
         let mut parts = vec![of_most(
             &format!("iteration {}", standing.iteration),
@@ -86,7 +86,7 @@ impl Bar {
     }
 }
 
-/// Parts as far as they fit whole: half a number is another number.
+/// Joins as many whole parts as fit. A part is never cut, because a cut number would be another number.
 pub(super) fn fitting(parts: impl IntoIterator<Item = String>, columns: usize) -> String {
     let mut room = columns.saturating_sub(1);
     let mut out = String::new();
@@ -163,9 +163,9 @@ mod tests {
         }
     }
 
-    /// No width makes it two lines, and what does not fit is left out whole.
+    /// The bar never wraps, and parts that do not fit are left out as a whole.
     #[test]
-    fn a_bar_fits_the_terminal() {
+    fn bar_fits_the_terminal() {
         let mut bar = Bar::default();
         assert_eq!(bar.line(0, 100), "");
         bar.stand(&standing(), 1_000);

@@ -1,4 +1,4 @@
-//! From a plan to the end of the night.
+//! Carries out a run plan: creates the work tree, starts the run, and drives it to its end.
 
 use super::prepare::{New, Place, Plan, Work};
 use super::view::View;
@@ -24,7 +24,7 @@ use ralph_sys::proc::signals;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Making a work tree writes every file of the project once.
+/// Creating a work tree writes every file of the project once.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 pub(super) fn go(env: &Env, plan: Plan, view: &mut View) -> Result<(), Failure> {
@@ -47,14 +47,14 @@ pub(super) fn go(env: &Env, plan: Plan, view: &mut View) -> Result<(), Failure> 
     ralph_drive::drive(&plan, view).map(drop).map_err(|error| failed(&error))
 }
 
-/// Whether what is made in a work tree of its own could go back, as far as that can be told before.
+/// Checks in advance that the work of a separate work tree can be merged or proposed.
 pub(super) fn ready(env: &Env, plan: &Plan) -> Result<(), Failure> {
     let Work::New(new) = &plan.work else { return Ok(()) };
     let Place::Worktree { then, .. } = new.place else { return Ok(()) };
     let (project, deadline) = (&new.demand.project, Deadline::after(PATIENCE));
     if then == Then::PullRequest {
         forge::check(project, env, None, &deadline).map_err(|error| {
-            let failure = Failure::because("no pull request could be opened", &error);
+            let failure = Failure::because("cannot open a pull request", &error);
             match error.hint() {
                 Some(hint) => failure.with_hint(&hint),
                 None => failure,
@@ -62,8 +62,8 @@ pub(super) fn ready(env: &Env, plan: &Plan) -> Result<(), Failure> {
         })?;
     }
     if then == Then::Merge && !git::is_on_branch(project, &deadline) {
-        let what = "`HEAD` is on no branch, so the work could not be merged into one";
-        return Err(Failure::new(what, "`git switch BRANCH` first, or open a request with `--pr`"));
+        let what = "`HEAD` is detached, so there is no branch to merge the work into";
+        return Err(Failure::new(what, "run `git switch BRANCH` first, or use `--pr`"));
     }
     Ok(())
 }
@@ -84,7 +84,7 @@ fn begun(env: &Env, home: &Home, mut new: New, notes: &mut Vec<String>) -> Resul
     Ok(begun.run)
 }
 
-/// What a person granted is on record before anybody relies on it, and only by whoever may drive the run.
+/// Records a granted wait before it is used. Takes the runner lock, because only the runner may write to the journal.
 fn grant(env: &Env, home: &Home, (run, limit_ms): (&RunId, u64)) -> Result<(), Failure> {
     let _reins = driven::take(home, run).map_err(|error| failed(&error.into()))?;
     let world = World::new(env.clone(), Deadline::after(control::PATIENCE));
@@ -93,7 +93,7 @@ fn grant(env: &Env, home: &Home, (run, limit_ms): (&RunId, u64)) -> Result<(), F
     Ok(())
 }
 
-/// Runs whose agents work in the same files at this moment.
+/// Notes about driven runs that are working in the same directory now.
 fn others(home: &Home, project: &std::path::Path) -> Vec<String> {
     let runs = store::list(home).unwrap_or_default();
     let driven =
@@ -102,13 +102,12 @@ fn others(home: &Home, project: &std::path::Path) -> Vec<String> {
         let opened = store::load(home, run);
         opened.is_ok_and(|opened| std::path::Path::new(&opened.run.project) == project)
     });
-    let note = |run| {
-        format!("run {run} works in the same files at this moment; `--worktree` keeps runs apart")
-    };
+    let note =
+        |run| format!("run {run} is working on the same files; `--worktree` keeps runs apart");
     here.map(note).collect()
 }
 
-/// A work tree and a branch of its own, named after the run that is about to begin.
+/// Creates a separate work tree and branch, named after the new run.
 fn apart(
     home: &Home,
     new: &mut New,
@@ -118,7 +117,7 @@ fn apart(
     let demand = &mut new.demand;
     let id = ralph_hook::control::new_id(home);
     let made = worktree::create(home, &demand.project, &id, &deadline).map_err(|error| {
-        let failure = Failure::because("cannot make a work tree for the run", &error);
+        let failure = Failure::because("cannot create a work tree for the run", &error);
         match error.hint() {
             Some(hint) => failure.with_hint(&hint),
             None => failure,
@@ -135,7 +134,7 @@ fn apart(
     Ok(made.notes)
 }
 
-/// Lists of the project are those of the work tree from now on.
+/// Moves the project and the lists inside it to the work tree.
 fn moved(demand: &mut start::Demand, to: &std::path::Path) {
     let from = std::mem::replace(&mut demand.project, to.to_path_buf());
     let here = demand.here.clone();
@@ -148,14 +147,14 @@ fn moved(demand: &mut start::Demand, to: &std::path::Path) {
 
 fn failed(error: &DriveError) -> Failure {
     if let DriveError::Driven(DrivenError::Driven { .. }) = error {
-        return Failure::new(&error.to_string(), "`ralph status` shows how it stands");
+        return Failure::new(&error.to_string(), "`ralph status` shows its state");
     }
     let hint = match error {
-        DriveError::Driven(_) => "`ralph status` shows what goes on",
+        DriveError::Driven(_) => "`ralph status` shows what is running",
         DriveError::NotDriven(_) | DriveError::HasEnded { .. } => {
-            "`ralph run \"…\"` begins another"
+            "`ralph run \"…\"` starts another"
         }
         DriveError::Session(_) | DriveError::Store(_) => "`ralph run --resume RUN` continues it",
     };
-    Failure::because("the run broke off", error).with_hint(hint)
+    Failure::because("the run failed", error).with_hint(hint)
 }

@@ -1,28 +1,28 @@
-//! What the agent's flags let it do, as far as they say, and what a person is told where that was not enough.
+//! Notes about the agent's permissions: before a run whose flags allow nothing, and after tool calls were denied.
 
 use crate::wording::safe;
 use ralph_core::text;
 use ralph_drive::told::Denied;
 
-/// Flags that allow something. Which rules they name is the client's to read.
+/// Flags that allow something. The client interprets the rules in them.
 const GRANTING: [&str; 4] =
     ["--permission-mode", "--allowedTools", "--allowed-tools", "--dangerously-skip-permissions"];
-/// What `acceptEdits` allows.
+/// The tools that `acceptEdits` allows.
 const EDITING: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
 const SHOWN: usize = 6;
 
-/// Told before anything is started, where no flag allows anything: nobody is there to be asked.
+/// The note before a run whose flags allow nothing: no person is there to answer permission prompts.
 pub(super) fn note(flags: &[String]) -> Option<String> {
     let is_granting = |flag: &String| {
         let name = flag.split('=').next().unwrap_or_default();
         GRANTING.contains(&name)
     };
     (!flags.iter().any(is_granting)).then(|| {
-        "no flag allows the agent anything: what its own settings do not allow, such as edits, will be refused; `-- --permission-mode acceptEdits` lets it edit".to_string()
+        "no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit".to_string()
     })
 }
 
-/// What was refused, and what allows it.
+/// The denied tool calls, and the flags that would allow them.
 pub(super) fn refused(denied: &[Denied]) -> Option<String> {
     let count = denied.iter().fold(0, |sum: u64, one| sum.saturating_add(one.count.into()));
     if count == 0 {
@@ -41,7 +41,7 @@ pub(super) fn refused(denied: &[Denied]) -> Option<String> {
             let tool = safe(&one.tool);
             Some(format!("`-- --allowedTools {tool}` allows {tool}"))
         }
-        [..] => Some("`-- --allowedTools …` names what else it may".to_string()),
+        [..] => Some("`-- --allowedTools …` allows the others".to_string()),
     };
     let edits = edits.then(|| "`-- --permission-mode acceptEdits` lets it edit".to_string());
     let how: Vec<_> = edits.into_iter().chain(others).collect();
@@ -55,30 +55,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_refused_says_what_allows_it() {
+    fn denied_calls_name_the_flags_that_allow_them() {
         let of = |denied: &[(&str, u32)]| {
             let one = |(tool, count): &(&str, u32)| Denied { tool: (*tool).into(), count: *count };
             refused(&denied.iter().map(one).collect::<Vec<_>>()).unwrap_or_default()
         };
-        let told = [
+        let texts = [
             of(&[]),
             of(&[("Edit", 1)]),
             of(&[("Bash", 1), ("Edit", 2)]),
             of(&[("Bash\u{1b}[31m", 1)]),
             of(&[("A", 1), ("B", 1), ("C", 1), ("D", 1), ("E", 1), ("F", 1), ("Write", u32::MAX)]),
         ];
-        insta::assert_snapshot!(told.join("\n"), @"
+        insta::assert_snapshot!(texts.join("\n"), @"
 
         1 tool call was not permitted: Edit; `-- --permission-mode acceptEdits` lets it edit
         3 tool calls were not permitted: Bash, Edit; `-- --permission-mode acceptEdits` lets it edit, `-- --allowedTools Bash` allows Bash
         1 tool call was not permitted: Bash; `-- --allowedTools Bash` allows Bash
-        4294967301 tool calls were not permitted: A, B, C, D, E, F and 1 more; `-- --permission-mode acceptEdits` lets it edit, `-- --allowedTools …` names what else it may
+        4294967301 tool calls were not permitted: A, B, C, D, E, F and 1 more; `-- --permission-mode acceptEdits` lets it edit, `-- --allowedTools …` allows the others
         ");
     }
 
     #[test]
-    fn flags_that_allow_something_are_seen() {
-        let told = |flags: &[&str]| {
+    fn note_appears_only_without_granting_flags() {
+        let has_note = |flags: &[&str]| {
             note(&flags.iter().map(ToString::to_string).collect::<Vec<_>>()).is_some()
         };
         for silent in [
@@ -88,10 +88,10 @@ mod tests {
             &["--allowed-tools=Edit"],
             &["--dangerously-skip-permissions"],
         ] {
-            assert!(!told(silent), "{silent:?}");
+            assert!(!has_note(silent), "{silent:?}");
         }
         for noted in [&[][..], &["--debug"], &["--disallowedTools", "Bash"]] {
-            assert!(told(noted), "{noted:?}");
+            assert!(has_note(noted), "{noted:?}");
         }
     }
 }

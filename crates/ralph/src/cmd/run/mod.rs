@@ -1,8 +1,8 @@
-//! `ralph run`: prepares a run, lets it be driven, and shows what happens.
+//! `ralph run`: prepares a run, drives it, and shows what happens.
 //!
 //! ```text
-//! args ─ prepare (policy) ─▶ Plan ─▶ dry: what would be done
-//!   └─ queue: many of them     └───▶ the runner ─ Told ─▶ view: screen (bar, report) · json · only the end
+//! run_args ─ run_plan (gate_source) ─▶ RunPlan ─▶ dry_run: what would be done
+//!   └─ queue: many of them               └─▶ drive_run ─ RunEvent ─▶ drive_view: run_screen (status_bar, run_report) · run_json
 //! ```
 
 mod again;
@@ -26,7 +26,7 @@ use args::Run;
 use ralph_sys::env::Env;
 use view::View;
 
-/// Every code but those of failures and successes says how the run ended.
+/// Returns the exit code of the status that the run ended with. Failures exit 1, because every other code is a status.
 pub(crate) fn run(env: &Env, args: &Run) -> Result<u8, Failure> {
     driven(env, args).map_err(Failure::ordinary)
 }

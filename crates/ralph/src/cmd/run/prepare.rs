@@ -189,7 +189,7 @@ fn place(args: &Run, project: &Path) -> Result<Place, Failure> {
     if git::root(project).is_none() {
         let place = safe(&project.to_string_lossy());
         let what = format!("`{place}` is in no git repository, so it can have no work tree");
-        return Err(Failure::new(&what, "`git init` makes one, and needs a first commit"));
+        return Err(Failure::new(&what, "`git init` creates one; it needs a first commit"));
     }
     Ok(Place::Worktree { then, checks_ms: args.wait_for_checks })
 }

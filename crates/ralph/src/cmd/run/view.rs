@@ -1,4 +1,4 @@
-//! Who watches: a person, a program, or somebody who only wants to know the end.
+//! The output of `ralph run`: a screen for a person, JSON lines for a program, or only the result.
 
 use super::args::Run;
 use super::json::Lines;
@@ -12,17 +12,17 @@ use ralph_drive::told::{Told, Watcher};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 
-/// Where it is shown. A run goes on when nobody looks any longer.
+/// Where the view prints. A run continues when its output is closed.
 pub(super) trait Output {
     fn print(&mut self, text: &str);
 
-    /// Draws over the last `lines` lines.
+    /// Redraws the last `lines` lines.
     fn redraw(&mut self, lines: usize, text: &str);
 
     fn columns(&self) -> usize;
 }
 
-/// Stdout, and stderr for what does not stay.
+/// Prints to stdout, and draws what is redrawn on stderr.
 #[derive(Default)]
 pub(super) struct Terminal {
     reader: Option<Reader>,
@@ -30,7 +30,7 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// What could not be printed is an error once everything else is done.
+    /// Returns a failed write as an error, after the run has ended.
     pub(super) fn finish(self) -> Result<(), Failure> {
         self.failure.map_or(Ok(()), Err)
     }
@@ -84,15 +84,15 @@ impl View {
         Self { kind, ended: None }
     }
 
-    /// The exit code, once everything was told.
+    /// Prints the rest, and returns the exit code of the run's status.
     pub(super) fn finish(self) -> Result<u8, Failure> {
         let output = match self.kind {
             Kind::Screen(screen) => screen.close(),
             Kind::Json(lines) => lines.close(),
         };
         output.finish()?;
-        let hint = "`ralph status` explains its state, `ralph run --resume RUN` continues it";
-        let broken = || Failure::new("the run broke off before it came to an end", hint);
+        let hint = "`ralph status` shows its state, `ralph run --resume RUN` continues it";
+        let broken = || Failure::new("the run stopped before it had a result", hint);
         self.ended.map(Status::exit_code).ok_or_else(broken)
     }
 }

@@ -1,4 +1,4 @@
-//! What `ralph simulate` is told.
+//! The arguments of `ralph simulate`.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -15,17 +15,17 @@ Examples:
   ralph simulate night.toml --settings .claude/settings.json --json \\
     | jq 'select(.kind == \"hook\")'
 
-A scenario runs its commands and its hooks as you, in a scratch directory. `~` and `$HOME` are a
-scratch home there, in hooks too: yours is not seen. The exit code is 0 when everything that the
-scenarios expect came true.")]
+A scenario runs its commands and hooks with your permissions, in a scratch
+directory. `~` and `$HOME` are a scratch home there, in hooks too: yours is
+not visible. The exit code is 0 if all expectations are met.")]
 pub(crate) struct Simulate {
-    /// Scenarios, and directories with scenarios (`*.toml`, at any depth); `-` reads one from stdin
+    /// Play these scenarios, or all `*.toml` in a directory; `-` is stdin
     #[arg(value_name = "SCENARIO", required_unless_present = "record")]
     pub scenarios: Vec<PathBuf>,
-    /// Print a scenario made from this transcript of a real session, and play nothing
+    /// Print a scenario made from this transcript, and play nothing
     #[arg(long, value_name = "TRANSCRIPT", conflicts_with_all = ["scenarios", "settings", "hook", "project", "client", "keep", "quiet", "json"])]
     pub record: Option<PathBuf>,
-    /// Play it through the real client instead, whose model is then scripted: `claude` in `PATH`, or this program
+    /// Use the real client with a scripted model [default: `claude` on PATH]
     #[arg(
         long,
         value_name = "PROGRAM",
@@ -34,25 +34,29 @@ pub(crate) struct Simulate {
         default_missing_value = "claude"
     )]
     pub client: Option<PathBuf>,
-    /// Replace all hooks and plugins of the scenario, and its project settings, by this settings file; scripts in
-    /// `hooks/` beside it come along
+    /// Replace the scenario's hooks by those of this settings file
+    ///
+    /// Its plugins and project settings are replaced too. Scripts in `hooks/` next to the file are copied.
     #[arg(long, value_name = "FILE")]
     pub settings: Option<PathBuf>,
-    /// Replace all hooks and plugins of the scenario by this command, at `Stop` or at the event that is named; may be
-    /// given more than once
+    /// Replace the scenario's hooks by this command, for `Stop` (repeatable)
+    ///
+    /// Its plugins are replaced too. `EVENT=COMMAND` is a hook for another event.
     #[arg(long, value_name = "[EVENT=]COMMAND")]
     pub hook: Vec<String>,
-    /// Play in a copy of this project, without `.git` and links, and replace all hooks and plugins of the scenario by
-    /// the project's own in `.claude`; the scenario's files are put over it
+    /// Play in a copy of this project, with its hooks
+    ///
+    /// The copy has no `.git` and no links. The project's hooks in `.claude` replace the hooks and plugins of the
+    /// scenario, and the scenario's files are added to the copy.
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Leave the scratch directory where it is, and say where
+    /// Keep the scratch directory, and print its path
     #[arg(long)]
     pub keep: bool,
-    /// Print only how it ended; of several, only those that did not come true
+    /// Print only the result; of several scenarios, only the failed ones
     #[arg(long, short)]
     pub quiet: bool,
-    /// Print one JSON object per line: what happened, and last the summary; of several, their summaries
+    /// Print one JSON object per line; of several scenarios, the summaries
     #[arg(long)]
     pub json: bool,
 }

@@ -1,4 +1,4 @@
-//! Hooks that the person names come instead of the scenario's own.
+//! Replaces the hooks of scenarios by those given on the command line.
 
 use super::args::Simulate as Args;
 use crate::report::Failure;
@@ -11,18 +11,18 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 const LARGEST_SETTINGS: usize = 4 * 1024 * 1024;
-/// Where a project has its hooks.
+/// The settings files of a project that may define hooks.
 const SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
-/// What is put in the place of the hooks of every scenario that is played.
+/// What replaces the hooks of every scenario.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     hooks: Vec<Hook>,
     settings: Option<Value>,
     project: Option<PathBuf>,
-    /// Scripts beside the settings.
+    /// The directory `hooks` next to the settings file.
     pub scripts: Option<PathBuf>,
-    /// What the person may not have meant.
+    /// Warnings about probable mistakes.
     pub notes: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl Given {
         if let Some(project) = &args.project {
             if !fs::is_directory(project) {
                 let what = format!("there is no directory `{}`", project.display());
-                return Err(Failure::new(&what, "`--project` names the directory of a project"));
+                return Err(Failure::new(&what, "give the directory of a project"));
             }
             let has_settings = SETTINGS.iter().any(|file| fs::exists(&project.join(file)));
             if !has_settings && args.hook.is_empty() && args.settings.is_none() {
@@ -49,7 +49,7 @@ impl Given {
         let Some(path) = &args.settings else { return Ok(given) };
         let bytes = fs::read(path, LARGEST_SETTINGS)?;
         let settings = serde_json::from_slice::<Map<String, Value>>(&bytes).map_err(|error| {
-            Failure::because(&format!("`{}` is no settings file", path.display()), &error)
+            Failure::because(&format!("`{}` is not a settings file", path.display()), &error)
         })?;
         given.settings = Some(Value::Object(settings));
         let scripts = here.join(path).parent().map(|directory| directory.join("hooks"));
@@ -57,7 +57,7 @@ impl Given {
         Ok(given)
     }
 
-    /// Whether the scenario's own hooks stay out of it.
+    /// Whether the scenario's own hooks are replaced.
     pub(super) fn is_any(&self) -> bool {
         !self.hooks.is_empty() || self.settings.is_some() || self.project.is_some()
     }
@@ -92,18 +92,18 @@ fn hook(here: &Path, named: &str) -> Hook {
     }
 }
 
-/// A shell takes an event that does not exist for a variable.
+/// Warns about an unknown event, because the shell takes `NAME=` for a variable.
 fn misspelt(named: &str) -> Option<String> {
     let (event, _) = named.split_once('=').filter(|(event, _)| !EVENTS.contains(event))?;
     let lower = EVENTS.map(str::to_lowercase);
     let near = text::nearest(event, lower.iter().map(String::as_str))?;
     let near = EVENTS.iter().find(|event| event.eq_ignore_ascii_case(near))?;
     Some(format!(
-        "there is no event `{event}`, so this is a command at `Stop`: did you mean `{near}=`?"
+        "there is no event `{event}`, so this is a command for `Stop`: did you mean `{near}=`?"
     ))
 }
 
-/// A hook is started in the scratch project. A person who names a script means it from where they are.
+/// Makes relative paths of scripts absolute: hooks run in the scratch project, but paths are given from `here`.
 fn seen_from(here: &Path, command: &str) -> String {
     let words = command.split(' ').map(|word| match file(here, word) {
         Some(path) => Cow::Owned(quoted(&path)),
@@ -112,7 +112,7 @@ fn seen_from(here: &Path, command: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The file that a word names, if it is nothing but the relative path of one.
+/// The absolute path, if the word is the relative path of an existing file.
 fn file(here: &Path, word: &str) -> Option<String> {
     let is_plain = |char: char| char.is_alphanumeric() || "/._-+@%,".contains(char);
     if !word.contains('/') || word.starts_with('/') || !word.chars().all(is_plain) {
@@ -123,7 +123,7 @@ fn file(here: &Path, word: &str) -> Option<String> {
     path.into_os_string().into_string().ok().filter(|_| is_file)
 }
 
-/// As a shell reads it.
+/// Quotes a path for the shell.
 fn quoted(path: &str) -> String {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-".contains(char);
     if path.chars().all(is_plain) {

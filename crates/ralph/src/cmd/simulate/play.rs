@@ -1,4 +1,4 @@
-//! One scenario, from its file to what came of it.
+//! Plays one scenario, and compares what happened with its expectations.
 
 use super::super::scratch;
 use super::args::Simulate as Args;
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const LARGEST_SCENARIO: usize = 4 * 1024 * 1024;
-/// As a scenario names them, in the order in which they are documented.
+/// The keys of `[expect]`, in the order of the documentation.
 const KEYS: [&str; 16] = [
     "status",
     "endings",
@@ -42,15 +42,15 @@ const KEYS: [&str; 16] = [
     "absent",
     "screen",
 ];
-/// Without it there are no teammates.
+/// The variable that enables teammates in the client.
 const TEAMS: &str = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS";
 
-/// What all scenarios are played with.
+/// What all scenarios of one command share.
 pub(super) struct World<'a> {
     pub env: &'a Env,
     pub args: &'a Args,
     pub given: &'a Given,
-    /// The real client, where it is to play.
+    /// The real client, if `--client` was given.
     pub client: Option<PathBuf>,
     pub cancel: &'a Arc<Cancel>,
 }
@@ -58,14 +58,14 @@ pub(super) struct World<'a> {
 pub(super) struct Played {
     pub name: String,
     pub counts: Counts,
-    /// In the order of the keys.
+    /// In the order of [`KEYS`].
     pub mismatches: Vec<Mismatch>,
     pub exit: i32,
     pub ms: u64,
     pub story: Story,
-    /// What the client told the person and why answers were void, where that was not shown.
+    /// The client's notices and remarks on invalid answers, if they were not printed as they came.
     pub notices: Vec<String>,
-    /// Where the files are, if they were kept.
+    /// The scratch directory, if it was kept.
     pub kept: Option<PathBuf>,
     expects: bool,
 }
@@ -89,24 +89,24 @@ pub(super) fn one(world: &World<'_>, path: &Path, telling: Telling) -> Result<Pl
     match (scenario.only, &world.client) {
         (Some(Player::Pretend), None) if scenario.runner.is_some() => {}
         (Some(Player::Pretend), Some(_)) if scenario.runner.is_some() => {
-            let what = "only a pretended client can play this scenario";
-            return Err(Failure::new(what, "without `--client` it is one"));
+            let what = "only the simulated client can play this scenario";
+            return Err(Failure::new(what, "omit `--client`"));
         }
         (Some(Player::Client), None) => {
             let what = "only the real client can play this scenario";
-            return Err(Failure::new(what, "`--client` plays it through the one on your PATH"));
+            return Err(Failure::new(what, "use `--client`, with `claude` on your `PATH`"));
         }
         (Some(Player::Simulator), Some(_)) => {
             let what = "the real client cannot play this scenario";
-            return Err(Failure::new(what, "without `--client` it is simulated"));
+            return Err(Failure::new(what, "omit `--client` to simulate it"));
         }
         (Some(Player::Terminal), _) => {
-            let what = "only a person at the client's terminal can play this scenario";
-            return Err(Failure::new(what, "`cargo xtask e2e` is one, in a checkout of ralph"));
+            let what = "this scenario needs the client's terminal";
+            return Err(Failure::new(what, "run `cargo xtask e2e` in a checkout of ralph"));
         }
         (Some(Player::Pretend), _) => {
-            let what = "only who drives a client can play this scenario";
-            return Err(Failure::new(what, "`ralph pretend` is the client"));
+            let what = "this scenario needs a program that drives the client";
+            return Err(Failure::new(what, "use `ralph pretend` as the client"));
         }
         (Some(Player::Client | Player::Simulator) | None, _) => {}
     }
@@ -139,7 +139,7 @@ fn read(world: &World<'_>, path: &Path) -> Result<Scenario, Failure> {
         let is_named = path.extension().is_some_and(|extension| extension == "toml");
         match (&mistakes, &world.args.client) {
             (Mistakes::NotText(_) | Mistakes::File(_), Some(_)) if !is_named => {
-                failure(&mistakes).with_hint("`--client=PROGRAM` names another client")
+                failure(&mistakes).with_hint("name another client with `--client=PROGRAM`")
             }
             (Mistakes::Found(_) | Mistakes::NotText(_) | Mistakes::File(_), _) => {
                 failure(&mistakes)
@@ -170,7 +170,7 @@ fn play(
     let mut show = Show::new(telling, &stage);
     let mut watcher = |entry: &Entry| {
         check.watch(entry);
-        // What ends because the person wants it to is no answer.
+        // After a cancellation, entries are not results of the scenario.
         if !cancel.is_wished() {
             show.entry(entry);
         }
@@ -223,14 +223,12 @@ fn real(
 fn not_set_up(error: &StageError) -> Failure {
     let failure = Failure::because("the scenario cannot be set up", error);
     match error {
-        StageError::TooMany(_) => {
-            failure.with_hint("name a copy without what tools have made there")
-        }
+        StageError::TooMany(_) => failure.with_hint("name a copy without build output"),
         StageError::File(_) | StageError::SetUp { .. } => failure,
     }
 }
 
-/// Of `reasons[0]` and `files.a.txt` among the keys.
+/// The position of the key of `reasons[0]` or `files.a.txt` in [`KEYS`].
 fn place(what: &str) -> usize {
     let key = what.split(['[', '.']).next().unwrap_or_default();
     KEYS.iter().position(|known| *known == key).unwrap_or(KEYS.len())

@@ -1,4 +1,4 @@
-//! Several scenarios: one line each, and a total.
+//! Plays several scenarios: prints one line each, and a total.
 
 use super::play::{self, Played, World};
 use super::show::Telling;
@@ -13,11 +13,11 @@ use ralph_sys::fs::{self, Kind};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// No collection of scenarios is larger.
+/// The limit on the number of scenarios.
 const MOST: usize = 10_000;
 const DEEPEST: usize = 32;
 
-/// What the person named.
+/// The scenarios on the command line. A single file is shown in full.
 pub(super) enum Named {
     One(PathBuf),
     Several(Vec<PathBuf>),
@@ -31,7 +31,7 @@ struct ErrorJson {
     error: String,
 }
 
-/// A directory stands for the scenarios in it, by name.
+/// Expands each directory to the scenarios in it, sorted by path.
 pub(super) fn named(paths: &[PathBuf]) -> Result<Named, Failure> {
     if let [path] = paths
         && !fs::is_directory(path)
@@ -56,7 +56,7 @@ pub(super) fn named(paths: &[PathBuf]) -> Result<Named, Failure> {
     Ok(Named::Several(all))
 }
 
-/// Hidden files and what links lead to are not looked at.
+/// Skips hidden files and symbolic links.
 fn gather(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
     for name in fs::list(directory, MOST)? {
         let path = directory.join(&name);
@@ -80,7 +80,7 @@ fn gather(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()
 
 pub(super) fn play(world: &World<'_>, paths: &[PathBuf]) -> Result<u8, Failure> {
     let watch = Stopwatch::start();
-    let (mut failed, mut disappointed) = (0, false);
+    let (mut failed, mut has_mismatches) = (0, false);
     for path in paths {
         let played = play::one(world, path, Telling::Nothing);
         if world.cancel.is_wished() {
@@ -90,7 +90,7 @@ pub(super) fn play(world: &World<'_>, paths: &[PathBuf]) -> Result<u8, Failure> 
             Ok(played) if played.came_true() => {}
             Ok(_) => {
                 failed += 1;
-                disappointed = true;
+                has_mismatches = true;
             }
             Err(_) => failed += 1,
         }
@@ -103,11 +103,11 @@ pub(super) fn play(world: &World<'_>, paths: &[PathBuf]) -> Result<u8, Failure> 
     if !world.args.json {
         let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
         let total = story::many(paths.len() as u64, "scenario");
-        let came_true = paths.len() - failed;
+        let passed = paths.len() - failed;
         let took = story::moment(ms);
         let gap = if world.args.quiet && failed == 0 { "" } else { "\n" };
-        term::out(&format!("{gap}{total} · {came_true} came true · {failed} did not · {took}\n"))?;
-        if disappointed && world.given.is_any() {
+        term::out(&format!("{gap}{total} · {passed} passed · {failed} failed · {took}\n"))?;
+        if has_mismatches && world.given.is_any() {
             term::out(YOURS)?;
         }
     }

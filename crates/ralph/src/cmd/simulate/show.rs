@@ -1,4 +1,4 @@
-//! Prints entries as they come.
+//! Prints the entries of a timeline as they come, or collects the notices of a scenario that is played quietly.
 
 use super::super::print_json;
 use crate::story::Story;
@@ -6,12 +6,12 @@ use crate::term::{self, Reader};
 use ralph_sim::stage::Stage;
 use ralph_sim::timeline::Entry;
 
-/// Nobody reads more; `--json` has it all.
+/// The limit on printed lines; `--json` has none.
 const MOST_LINES: usize = 2_000;
-/// Of different notices that are kept.
+/// The limit on collected notices.
 const MOST_NOTICES: usize = 20;
 
-/// How much is told while it happens.
+/// What is printed while a scenario is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Telling {
     Story,
@@ -22,7 +22,7 @@ pub(super) enum Telling {
 pub(super) struct Show {
     telling: Telling,
     pub story: Story,
-    /// Notices and remarks, each once, where they are not told as they come.
+    /// Distinct notices and remarks, if they are not printed as they come.
     pub notices: Vec<String>,
     lines: usize,
     reader: Reader,
@@ -46,20 +46,20 @@ impl Show {
                 match () {
                     () if before >= MOST_LINES => return,
                     () if self.lines >= MOST_LINES => {
-                        term::out("            … and so on; `--json` tells all of it\n")
+                        term::out("            … cut off here; `--json` prints everything\n")
                     }
                     () => term::out(&text),
                 }
             }
         };
-        // Whoever cannot be printed to is not printed to again.
+        // After a failed write, nothing more is printed.
         self.reader = printed.unwrap_or(Reader::Gone);
     }
 
-    /// What may be the cause of a disappointment.
+    /// Collects notices, which may explain a mismatch.
     fn keep(&mut self, entry: &Entry) {
         match entry {
-            // Says nothing by itself.
+            // Has no information: a remark on the hook follows.
             Entry::Notice { text } if text.ends_with(" hook error occurred") => {}
             Entry::Notice { text } => self.note(text),
             Entry::Hook(hook) => {

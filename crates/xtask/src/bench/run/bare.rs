@@ -1,4 +1,4 @@
-//! The client by itself: held at every stop by a callback that thinks about nothing.
+//! The client without ralph: a callback holds every stop at once. The baseline of the benchmark.
 
 use super::stage::Stage;
 use anyhow::Result;
@@ -14,7 +14,7 @@ const SAY: Duration = Duration::from_secs(10);
 const FLAGS: [&str; 6] =
     ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"];
 
-/// Dropped, its process ends.
+/// A running client. Its process ends on drop.
 pub(super) struct Bare {
     sender: Sender<Word>,
     host: Option<JoinHandle<()>>,
@@ -74,7 +74,7 @@ fn hold(mut talk: Talk, words: &Receiver<Word>) {
             "request_id": line["request_id"],
             "response": { "hookSpecificOutput": context },
         });
-        // Whoever is gone is missed by the model.
+        // If the client has exited, the benchmark fails when the model gets no request.
         if say(&mut talk, &json!({ "type": "control_response", "response": response })).is_err() {
             return;
         }

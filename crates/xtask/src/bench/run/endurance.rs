@@ -1,4 +1,4 @@
-//! A thousand turns with a client that only pretends, so that nothing but the runner is measured.
+//! Measures the runner's speed and memory over a thousand turns with a simulated client.
 
 use super::stage::Stage;
 use crate::{disk, shell};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const EARLY: u32 = 100;
 const LATE: u32 = 1_000;
-/// A turn that changed something is kept as a checkpoint, which is git's time and not the runner's.
+/// Files change only every so many turns, because a checkpoint of a change mostly measures git.
 const CHANGES_EVERY: u32 = 10;
 const PATIENCE: Duration = Duration::from_mins(1);
 const SCENARIO: &str = r#"name = "An agent that is never done."
@@ -25,7 +25,7 @@ repeat = "forever"
 pub(super) struct Endurance {
     pub(super) early_kib: f64,
     pub(super) late_kib: f64,
-    /// For the first turns, and for as many at the end.
+    /// Duration of the first turns, and of the same number at the end.
     early: Duration,
     late: Duration,
 }
@@ -36,7 +36,7 @@ impl Endurance {
         let (early, late) = (rate(self.early), rate(self.late));
         let [first, last] = [self.early_kib, self.late_kib].map(|kib| kib / 1024.0);
         format!(
-            "with a client that only pretends: {early:.0} turns a second at first, {late:.0} after {LATE}; \
+            "with a simulated client: {early:.0} turns per second at first, {late:.0} after {LATE} turns; \
              {first:.1} MiB in memory after {EARLY} turns, {last:.1} MiB after {LATE}\n"
         )
     }
@@ -68,7 +68,7 @@ pub(super) fn run(stage: &Stage) -> Result<Endurance> {
     Ok(Endurance { early_kib, late_kib: memory()?, early, late })
 }
 
-/// A program that the runner takes for the client.
+/// Writes a script that simulates the client.
 fn pretended(stage: &Stage) -> Result<PathBuf> {
     let scenario = stage.path("endless.toml");
     disk::write(&scenario, SCENARIO.as_bytes())?;
@@ -80,14 +80,14 @@ fn pretended(stage: &Stage) -> Result<PathBuf> {
     Ok(agent)
 }
 
-/// Waits until the agent was held once more.
+/// Waits for the next `held` event.
 fn held(lines: &Receiver<Heard>) -> Result<()> {
     loop {
-        match lines.recv_timeout(PATIENCE).context("the runner tells nothing")? {
+        match lines.recv_timeout(PATIENCE).context("the runner prints no events")? {
             Heard::End => anyhow::bail!("the runner ended"),
             Heard::Line(line) => {
-                let told: Value = serde_json::from_slice(&line)?;
-                if told["event"] == "held" {
+                let event: Value = serde_json::from_slice(&line)?;
+                if event["event"] == "held" {
                     return Ok(());
                 }
             }
@@ -95,10 +95,10 @@ fn held(lines: &Receiver<Heard>) -> Result<()> {
     }
 }
 
-/// What a process has in memory, in KiB.
+/// The resident memory of a process, in KiB.
 fn memory(pid: u32) -> Result<f64> {
     let status = disk::text(Path::new(&format!("/proc/{pid}/status")))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.split_whitespace().next());
-    Ok(kib.context("nobody knows how much memory it has")?.parse()?)
+    Ok(kib.context("no `VmRSS` in the process status")?.parse()?)
 }

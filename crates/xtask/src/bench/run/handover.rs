@@ -1,4 +1,4 @@
-//! From a stop in a full context to the first request of a fresh session.
+//! Benchmarks a hand-over: from a stop with a full context to the first request of the fresh session.
 
 use super::model::Model;
 use super::stage::Stage;
@@ -12,7 +12,7 @@ pub(super) const PLAIN: &str = "claude -p, from its start to its first request";
 const NOTES: &str = "ralph run, from the stop to the request for notes";
 const WHOLE: &str = "ralph run, from the stop to the fresh session's first request";
 const FAREWELL: Duration = Duration::from_secs(20);
-/// Of a window of a million.
+/// For a context window of a million tokens.
 const SESSION: &str = r#"
 [[step]]
 agent = "A beginning."
@@ -32,14 +32,14 @@ pub(super) fn race(stage: &Stage, rounds: u32) -> Result<[Laps; 3]> {
     let answer = "[[step]]\nagent = \"Hello.\"\nrepeat = \"forever\"\n";
     let their_model = Model::serve(stage, answer)?;
     let _runner = stage.runner(&stage.client, Some(&our_model.url), |_| {})?;
-    let complaint = || format!("said last: {}", stage.complaint());
+    let complaint = || format!("last stderr: {}", stage.complaint());
     let mut ours = our_model.asked().with_context(complaint)?;
     let mut laps = [PLAIN, NOTES, WHOLE].map(Laps::new);
     for round in 0..rounds {
         stage.change(2 * round)?;
         our_model.turn(&mut ours)?;
         stage.change(2 * round + 1)?;
-        // Meanwhile the runner is told how large the window is, for which it asks after the first answer.
+        // Meanwhile the runner learns the size of the context window, which it queries after the first answer.
         laps[0].times.push(plain(stage, &their_model).with_context(complaint)?);
         let notes = our_model.turn(&mut ours).with_context(complaint)?;
         let before = ours.messages;

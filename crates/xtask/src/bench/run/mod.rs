@@ -1,5 +1,5 @@
-//! What `ralph run` adds to what the client does by itself: at a turn, at a hand-over, and to memory in the course of
-//! many turns.
+//! Benchmarks the overhead of `ralph run` over the client alone: per turn, per hand-over, and in memory over many
+//! turns.
 
 mod bare;
 mod endurance;
@@ -18,9 +18,9 @@ use stage::Stage;
 use std::path::Path;
 use turns::Turns;
 
-/// In seconds, as it was promised: the only number here that is no ratio.
+/// In seconds. The only budget here that is not a ratio.
 const MOST_OVER_THE_CLIENT: f64 = 0.1;
-/// A hand-over also has the old process end, and asks its agent for notes.
+/// A hand-over also asks the agent for notes and ends the old process.
 const MOST_OF_A_HAND_OVER: f64 = 2.0;
 const MOST_MEMORY: f64 = 1.2;
 
@@ -32,8 +32,8 @@ pub(super) fn measure(ralph: &Path, client: &Path, options: &Drive) -> Result<Ve
         show([&bare, &same, &changed].into_iter(), &bare.name, manner);
         let over =
             |laps: &Laps, percent| (laps.percentile(percent) - bare.percentile(percent)) / 1e3;
-        // Checkpoint and gate are many processes, to which other work on the machine adds each time: the fastest
-        // turn tells most about what they cost.
+        // A checkpoint and a gate start many processes, which other load slows down, so the minimum is the best
+        // estimate of their cost.
         Ok(vec![
             Judged::new("a turn − the client's own, s", over(&same, 50), MOST_OVER_THE_CLIENT),
             Judged::new(
@@ -67,7 +67,7 @@ pub(super) fn measure(ralph: &Path, client: &Path, options: &Drive) -> Result<Ve
 
 type Measure<'a> = dyn Fn() -> Result<Vec<Judged>> + 'a;
 
-/// Once more, as long as a budget is missed and it matters.
+/// Measures again while a budget is missed, if budgets are checked.
 fn look(measure: &Measure<'_>, is_checked: bool) -> Result<Vec<Judged>> {
     let mut best = measure()?;
     for _ in 1..LOOKS {

@@ -1,4 +1,4 @@
-//! A scripted model that tells when it is asked, and answers when it is told to: two of them can take turns.
+//! A scripted model that reports requests and answers only when released, so that two of them can take turns.
 
 use super::stage::Stage;
 use anyhow::{Context, Result, bail};
@@ -8,12 +8,12 @@ use ralph_sim::server::{self, Happened, Options, Pace, Server};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Duration;
 
-/// Whatever is measured here takes a fraction of it.
+/// Far longer than anything that is measured here.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(super) struct Model {
-    /// Before the server: whoever still waits for leave to answer is let go when this is dropped, and only then can
-    /// the server end.
+    /// Declared before the server, because it must be dropped first: this releases requests that still wait, without
+    /// which the server cannot end.
     events: Receiver<Event>,
     pub(super) url: String,
     _server: Server,
@@ -27,13 +27,13 @@ enum Event {
 /// A request that is not answered yet.
 pub(super) struct Asked {
     pub(super) at_ns: u64,
-    /// How long the conversation is by now.
+    /// Number of messages in the conversation.
     pub(super) messages: usize,
     leave: SyncSender<()>,
 }
 
 impl Model {
-    /// With the steps of a scenario, as TOML.
+    /// Serves the steps of a scenario, given as TOML.
     pub(super) fn serve(stage: &Stage, steps: &str) -> Result<Self> {
         let text = format!("name = \"A model that is timed.\"\nonly = \"pretend\"\n\n{steps}");
         let script = match scenario::parse(&text, &stage.path("model.toml")) {
@@ -44,7 +44,7 @@ impl Model {
         let observer = Box::new(move |happened| match happened {
             Happened::Asked(asked) => {
                 let (leave, given) = mpsc::sync_channel(1);
-                // Without anybody to time it, nobody waits.
+                // If the receiver is gone, the request is answered at once.
                 let (at_ns, messages) = (asked.at_ns, asked.messages.len());
                 if sender.send(Event::Asked(Asked { at_ns, messages, leave })).is_ok() {
                     given.recv_timeout(PATIENCE).ok();
@@ -60,29 +60,29 @@ impl Model {
         Ok(Self { events, url: server.url(), _server: server })
     }
 
-    /// The next request.
+    /// Waits for the next request.
     pub(super) fn asked(&self) -> Result<Asked> {
         loop {
             let event = self.events.recv_timeout(PATIENCE);
-            match event.context("the model is not asked any more")? {
+            match event.context("the model gets no more requests")? {
                 Event::Asked(asked) => return Ok(asked),
                 Event::Answered { .. } => {}
             }
         }
     }
 
-    /// Has it answered, and says when it was.
+    /// Releases the answer and returns its time.
     pub(super) fn answer(&self, asked: &Asked) -> Result<u64> {
-        // Who waited too long has answered already.
+        // Fails if the request timed out and was answered already.
         asked.leave.send(()).ok();
         let event = self.events.recv_timeout(PATIENCE);
         match event.context("the model does not answer")? {
             Event::Answered { at_ns } => Ok(at_ns),
-            Event::Asked(_) => bail!("the model is asked twice at once"),
+            Event::Asked(_) => bail!("the model got two requests at once"),
         }
     }
 
-    /// From an answer to the next request.
+    /// The time from an answer to the next request.
     pub(super) fn turn(&self, asked: &mut Asked) -> Result<Duration> {
         let answered = self.answer(asked)?;
         *asked = self.asked()?;

@@ -1,4 +1,4 @@
-//! A home, a repository whose gate never passes, and a runner in it.
+//! A temporary home and a repository whose gate never passes, for benchmarks of the runner.
 
 use super::super::gates;
 use crate::{disk, shell};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const FILES: usize = 500;
-/// Nothing but the rounds ends it.
+/// No limits, so that only the benchmark ends the run.
 const ENDLESS: [&str; 8] = [
     "--max-iterations",
     "0",
@@ -49,7 +49,7 @@ impl Stage {
         self.path("project")
     }
 
-    /// All variables of the client and of who drives it. Without an address there is no model.
+    /// The environment of the client and the runner. `model` is the address of the model's server.
     pub(super) fn env(&self, model: Option<&str>) -> Vec<(OsString, OsString)> {
         let mut env: Vec<(OsString, OsString)> = vec![
             ("HOME".into(), self.path("home").into()),
@@ -64,13 +64,13 @@ impl Stage {
         env
     }
 
-    /// Something moved: who looks at the tree sees that another one is there.
+    /// Changes a file, so that the work tree has a new fingerprint.
     pub(super) fn change(&self, round: u32) -> Result<()> {
         let text = format!("round {round}, {}\n", clock::now_ns());
         disk::write_here(&self.project().join("src/round.txt"), text.as_bytes())
     }
 
-    /// `ralph run`, with what it tells line by line.
+    /// Starts `ralph run` with JSON output.
     pub(super) fn runner(
         &self,
         agent: &Path,
@@ -103,20 +103,20 @@ impl Stage {
             mark: None,
             tie: Tie::Loose,
         };
-        talk::start(&spec, hear).context("cannot start what is to be measured")
+        talk::start(&spec, hear).context("cannot start the program to measure")
     }
 
     fn errors(&self) -> PathBuf {
         self.path("errors")
     }
 
-    /// The end of what was said on standard error, for when something did not happen.
+    /// The last lines of stderr, for error messages.
     pub(super) fn complaint(&self) -> String {
         let said = disk::text(&self.errors()).unwrap_or_default();
         said.lines().rev().take(5).collect::<Vec<_>>().join(" · ")
     }
 
-    /// What the client would ask a person about at its first start.
+    /// Answers the questions that the client asks at its first start.
     fn seed(&self) -> Result<()> {
         let project = self.project();
         let known = json!({

@@ -1,4 +1,4 @@
-//! From the model's last word to the next request: the agent stops, is held, and goes on.
+//! Benchmarks a held stop: from the end of the model's answer to its next request.
 
 use super::bare::Bare;
 use super::model::Model;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 const BARE: &str = "the client, held by a callback that answers at once";
 const SAME: &str = "the client, held by ralph run, nothing changed";
 const CHANGED: &str = "the client, held by ralph run, after a change";
-/// The first ones load code on both sides.
+/// Warm-up turns, in which both sides still load code.
 const WARM_UP: u32 = 4;
 const STEPS: &str = "[[step]]\nagent = \"Done.\"\nrepeat = \"forever\"\n";
 
@@ -19,12 +19,12 @@ pub(super) struct Turns {
     pub(super) changed: Laps,
 }
 
-/// Both at once and by turns: while one is timed, the other waits for its model.
+/// Runs both sides in turns: while one is timed, the other waits for its model.
 pub(super) fn race(stage: &Stage, rounds: u32) -> Result<Turns> {
     let (their_model, our_model) = (Model::serve(stage, STEPS)?, Model::serve(stage, STEPS)?);
     let _bare = Bare::start(stage, &their_model.url)?;
     let _runner = stage.runner(&stage.client, Some(&our_model.url), |_| {})?;
-    let complaint = || format!("said last: {}", stage.complaint());
+    let complaint = || format!("last stderr: {}", stage.complaint());
     let mut theirs = their_model.asked().with_context(complaint)?;
     let mut ours = our_model.asked().with_context(complaint)?;
     let [bare, same, changed] = [BARE, SAME, CHANGED].map(Laps::new);
